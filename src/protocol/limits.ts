@@ -1,0 +1,24 @@
+/** Numbers that callers can observe (spec § 8, gaps). Bytes unless the name says otherwise. */
+export const LIMITS = {
+  bodyBytes: 1 << 20,
+  /** Nesting of a request body; deeper is refused before anything walks it. */
+  bodyDepth: 64,
+  filterNodes: 200,
+  filterDepth: 32,
+  filterListEntries: 1000,
+  regexChars: 1000,
+  chatTextBytes: 32 << 10,
+  eventDataBytes: 64 << 10,
+  patternsPerSpace: 100,
+  historyPageDefault: 50,
+  historyPageMax: 200,
+  upsertPageDefault: 500,
+  drainMs: 10_000,
+  keepaliveMs: 25_000,
+  mailboxCapacityDefault: 256,
+  mailboxCapacityMin: 16,
+  driftBudgetPercentDefault: 30,
+  forwarderCapacity: 16,
+  sealedChangeBytes: 512 << 10,
+  changeParents: 64,
+} as const;
