@@ -1,0 +1,25 @@
+export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** What a line carries beside its message. Never secrets: ids, counts, durations (`…Ms`), an error under `err`. */
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** The one log of a process. `child` adds fields (`room`, `requestId`, …) to every line it writes. */
+export interface Log {
+  /** Whether a line of this level would be written: guards costly fields. */
+  enabled(level: LogLevel): boolean;
+  debug(message: string, fields?: LogFields): void;
+  info(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields): void;
+  error(message: string, fields?: LogFields): void;
+  child(fields: LogFields): Log;
+}
+
+export const silentLog: Log = {
+  enabled: () => false,
+  debug: () => {},
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  child: () => silentLog,
+};

@@ -1,0 +1,171 @@
+import { Elysia } from "elysia";
+import type { Log } from "../base/log.ts";
+import type { AccountHost } from "../engine/account-host.ts";
+import { fail } from "../protocol/errors.ts";
+import { addCorsHeaders, preflightResponse } from "./cors.ts";
+import { createDispatch, type RequestInfo } from "./dispatch.ts";
+import { errorResponse } from "./error-response.ts";
+import { type GuardRules, guardRequest } from "./guard.ts";
+import { createPathMatcher } from "./path-match.ts";
+import type { Route } from "./route.ts";
+import type { ServerHandle } from "./server-handle.ts";
+
+export interface AppDeps {
+  readonly routes: readonly Route[];
+  readonly host: AccountHost;
+  readonly server: ServerHandle;
+  readonly log: Log;
+  readonly allowedOrigins: readonly string[];
+  /** The port the app is served on, for the guard. */
+  port(): number;
+  /** Pages and assets beside the API; undefined where it has nothing at the path. */
+  page?(request: Request, pathname: string): Promise<Response | undefined>;
+  /** Holds routes to what they declare; for tests. */
+  readonly checkResponses?: boolean;
+}
+
+export interface App {
+  /** Answers a request. Never rejects. */
+  fetch(request: Request): Promise<Response>;
+}
+
+/** Makes the HTTP shell around the routes: guard, CORS, HEAD and OPTIONS, routing, the error envelope, request ids. */
+export function createApp(deps: AppDeps): App {
+  const { routes, server } = deps;
+  const matcher = createPathMatcher(routes);
+  const rawRoutes = createPathMatcher(routes.filter((route) => route.rawBody));
+  const rules: GuardRules = {
+    port: deps.port,
+    allowedOrigins: new Set(deps.allowedOrigins),
+    takesRawBody: (method, pathname) => rawRoutes.find(method, pathname) !== undefined,
+  };
+  const infoByRequest = new WeakMap<Request, RequestInfo>();
+  const router = createRouter(deps, infoByRequest);
+  const nextRequestId = createRequestIds();
+
+  async function answer(request: Request, pathname: string, info: RequestInfo): Promise<Response> {
+    const refusal = guardRequest(request, pathname, rules);
+    if (refusal) return errorResponse(refusal, info.log);
+    if (server.stopping.aborted) return errorResponse(fail("server.unavailable"), info.log);
+    switch (request.method) {
+      case "OPTIONS":
+        return options(request, pathname, info);
+      case "HEAD":
+        return head(request, pathname, info);
+      default:
+        return routed(request, pathname, info);
+    }
+  }
+
+  async function routed(request: Request, pathname: string, info: RequestInfo): Promise<Response> {
+    infoByRequest.set(request, info);
+    return (await router.fetch(request)) ?? unmatched(request, pathname, info);
+  }
+
+  async function unmatched(request: Request, pathname: string, info: RequestInfo): Promise<Response> {
+    const allowed = matcher.methods(pathname);
+    const { method } = request;
+    if (allowed.length > 0) return errorResponse(fail("request.method_not_allowed", { method, allowed }), info.log);
+    const page = await deps.page?.(request, pathname);
+    return page ?? errorResponse(fail("request.not_found", { path: pathname }), info.log);
+  }
+
+  function options(request: Request, pathname: string, info: RequestInfo): Response {
+    const allowed = matcher.methods(pathname);
+    if (allowed.length === 0) return errorResponse(fail("request.not_found", { path: pathname }), info.log);
+    const origin = request.headers.get("origin");
+    if (origin !== null && request.headers.has("access-control-request-method")) {
+      return preflightResponse(request, origin, allowed);
+    }
+    return new Response(null, { status: 204, headers: { allow: allowed.join(", ") } });
+  }
+
+  /** HEAD is GET without the body; a stream is not opened for it. */
+  async function head(request: Request, pathname: string, info: RequestInfo): Promise<Response> {
+    const route = matcher.find("GET", pathname);
+    if (route && isStream(route) && (route.open || deps.host.engine)) {
+      return new Response(null, { status: 200, headers: { "content-type": "text/event-stream" } });
+    }
+    const get = new Request(request.url, { method: "GET", headers: request.headers, signal: request.signal });
+    const full = await routed(get, pathname, info);
+    const headers = new Headers(full.headers);
+    if (!headers.has("content-length")) headers.set("content-length", String((await full.arrayBuffer()).byteLength));
+    else await full.body?.cancel();
+    return new Response(null, { status: full.status, headers });
+  }
+
+  return {
+    async fetch(request) {
+      const requestId = nextRequestId();
+      const log = deps.log.child({ requestId });
+      const pathname = pathOf(request.url);
+      const startedMs = performance.now();
+      const response = await answer(request, pathname, { requestId, log }).catch((thrown: unknown) =>
+        errorResponse(thrown, log),
+      );
+      response.headers.set("x-request-id", requestId);
+      const origin = request.headers.get("origin");
+      if (origin !== null && rules.allowedOrigins.has(origin) && !response.headers.has("access-control-allow-origin")) {
+        addCorsHeaders(response.headers, origin);
+      }
+      if (log.enabled("debug")) {
+        const ms = Math.round((performance.now() - startedMs) * 100) / 100;
+        log.debug("request", { method: request.method, path: pathname, status: response.status, ms });
+      }
+      return response;
+    },
+  };
+}
+
+/** Elysia routes; everything around it is ours, so that one order of checks holds for every path. */
+function createRouter(deps: AppDeps, infoByRequest: WeakMap<Request, RequestInfo>) {
+  const unmatched = new WeakSet<Request>();
+  const app = new Elysia({ normalize: false, strictPath: true, handler: { standardHostname: false } });
+  app.onError(async ({ code, error, request }) => {
+    if (code === "NOT_FOUND") {
+      unmatched.add(request);
+      return new Response(null, { status: 404 });
+    }
+    return errorResponse(error, infoByRequest.get(request)?.log ?? deps.log);
+  });
+  const dispatchDeps = { host: deps.host, server: deps.server, checkResponses: deps.checkResponses ?? false };
+  for (const route of deps.routes) {
+    const dispatch = createDispatch(route, dispatchDeps);
+    app.route(
+      route.method,
+      route.path,
+      async ({ request, params }) =>
+        dispatch(request, params as Record<string, string>, infoByRequest.get(request) as RequestInfo),
+      // Bodies are read, bounded and checked in dispatch.
+      { parse: "none" },
+    );
+  }
+  return {
+    async fetch(request: Request): Promise<Response | undefined> {
+      const response = await app.fetch(request);
+      return unmatched.has(request) ? undefined : response;
+    },
+  };
+}
+
+function isStream(route: Route): boolean {
+  return Object.values(route.responses).some((response) => response.frames !== undefined);
+}
+
+/** Ids are unique over restarts by their random head, cheap by their counter. */
+function createRequestIds(): () => string {
+  const boot = Math.floor(Math.random() * 36 ** 6).toString(36);
+  let count = 0;
+  return () => `${boot}-${(++count).toString(36)}`;
+}
+
+/** The path of an absolute URL, undecoded. */
+function pathOf(url: string): string {
+  const from = url.indexOf("/", url.indexOf("://") + 3);
+  if (from === -1) return "/";
+  for (let end = from; end < url.length; end++) {
+    const code = url.charCodeAt(end);
+    if (code === 0x3f || code === 0x23) return url.slice(from, end);
+  }
+  return url.slice(from);
+}

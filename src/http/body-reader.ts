@@ -1,0 +1,104 @@
+import { fail } from "../protocol/errors.ts";
+import { LIMITS } from "../protocol/limits.ts";
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
+
+/**
+ * Reads a JSON body, never more than `LIMITS.bodyBytes` of it. `undefined` when there is none.
+ * Errors: request.too_large, request.bad_json (syntax, UTF-8), request.schema (nesting, a `__proto__` key below the top).
+ */
+export async function readJsonBody(request: Request): Promise<unknown> {
+  const bytes = await readCapped(request, LIMITS.bodyBytes);
+  if (bytes.length === 0) return undefined;
+  if (request.headers.get("content-type") === null) throw fail("request.unsupported_media_type", { got: "" });
+  return parseJson(bytes);
+}
+
+async function readCapped(request: Request, limitBytes: number): Promise<Uint8Array> {
+  const declared = request.headers.get("content-length");
+  if (declared !== null) {
+    if (Number(declared) > limitBytes) throw fail("request.too_large", { limitBytes });
+    // The HTTP parser holds the sender to what it declared.
+    return declared === "0" ? new Uint8Array() : request.bytes();
+  }
+  if (request.body === null) return new Uint8Array();
+  const chunks: Uint8Array[] = [];
+  let total = 0;
+  for await (const chunk of request.body as ReadableStream<Uint8Array>) {
+    total += chunk.length;
+    if (total > limitBytes) throw fail("request.too_large", { limitBytes });
+    chunks.push(chunk);
+  }
+  return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks);
+}
+
+function parseJson(bytes: Uint8Array): unknown {
+  let text: string;
+  try {
+    text = decoder.decode(bytes);
+  } catch {
+    throw fail("request.bad_json", undefined, "The request body is not valid UTF-8");
+  }
+  const tooDeep = exceedsDepth(text, LIMITS.bodyDepth);
+  let value: unknown;
+  try {
+    // A body nested too deeply is not parsed: the parser's stack is not the place to find its limit.
+    if (!tooDeep) value = JSON.parse(text);
+  } catch (cause) {
+    throw fail("request.bad_json", undefined, `The request body is not valid JSON: ${(cause as Error).message}`);
+  }
+  if (tooDeep) throw fail("request.schema", { path: "", expected: `at most ${LIMITS.bodyDepth} levels of nesting` });
+  if (mayHoldProto(text)) refuseNestedProto(value, "", true);
+  return value;
+}
+
+/** Whether brackets outside strings nest deeper than `limit`; valid JSON shorter than twice the limit cannot. */
+export function exceedsDepth(text: string, limit: number): boolean {
+  if (text.length <= 2 * limit) return false;
+  let depth = 0;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === 0x22) {
+      i = endOfString(text, i + 1);
+    } else if (code === 0x5b || code === 0x7b) {
+      if (++depth > limit) return true;
+    } else if (code === 0x5d || code === 0x7d) {
+      depth--;
+    }
+  }
+  return false;
+}
+
+/** Index of the closing quote of the string whose content begins at `from`. */
+function endOfString(text: string, from: number): number {
+  for (let end = text.indexOf('"', from); end !== -1; end = text.indexOf('"', end + 1)) {
+    let backslashes = 0;
+    while (end - 1 - backslashes >= from && text.charCodeAt(end - 1 - backslashes) === 0x5c) backslashes++;
+    if (backslashes % 2 === 0) return end;
+  }
+  return text.length;
+}
+
+function mayHoldProto(text: string): boolean {
+  return text.includes("__proto__") || text.includes("\\u00");
+}
+
+/**
+ * Refuses a `__proto__` key anywhere below the top level: assigning through such a key would replace a prototype and
+ * lose the value without a word. At the top level the endpoint's own strictness answers for it.
+ */
+function refuseNestedProto(value: unknown, path: string, top: boolean): void {
+  if (typeof value !== "object" || value === null) return;
+  if (Array.isArray(value)) {
+    value.forEach((item, index) => {
+      refuseNestedProto(item, `${path}[${index}]`, false);
+    });
+    return;
+  }
+  for (const [key, item] of Object.entries(value)) {
+    const childPath = path === "" ? key : `${path}.${key}`;
+    if (key === "__proto__" && !top)
+      throw fail("request.schema", { path: childPath, expected: "a key other than __proto__" });
+    refuseNestedProto(item, childPath, false);
+  }
+}

@@ -1,0 +1,37 @@
+import { ERROR_RULES, type ErrorCode } from "../protocol/errors.ts";
+import type { Route } from "./route.ts";
+
+/** Every [code, status] a route may answer with: its own and those the shell adds. */
+export function declaredErrors(route: Route): [code: ErrorCode, status: number][] {
+  const codes = new Map<string, [ErrorCode, number]>();
+  const add = (code: ErrorCode, status: number = ERROR_RULES[code].status) =>
+    codes.set(`${code} ${status}`, [code, status]);
+
+  add("request.forbidden_host");
+  add("request.forbidden_origin");
+  if (!route.open) add("auth.required");
+  if (route.body || route.query) {
+    add("request.missing_field");
+    add("request.invalid_field");
+  }
+  if (route.body) {
+    add("request.bad_json");
+    add("request.schema");
+    add("request.too_large");
+    add("request.unsupported_media_type");
+    if (route.body["additionalProperties"] === false) add("request.unknown_field");
+  }
+  if (route.path.includes("/:objectId") || route.objectIdFields?.length) add("object.id_required");
+  if (route.path.includes("/:spaceId")) {
+    add("space.not_found");
+    add("space.not_accepted");
+    add("space.deleted");
+  }
+  for (const declared of route.errors ?? []) {
+    if (typeof declared === "string") add(declared);
+    else add(declared[0], declared[1]);
+  }
+  add("server.unavailable");
+  add("internal");
+  return [...codes.values()].sort((a, b) => a[1] - b[1]);
+}

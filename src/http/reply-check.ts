@@ -1,0 +1,56 @@
+import type { TSchema } from "@sinclair/typebox";
+import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
+import { SvcError } from "../protocol/errors.ts";
+import { declaredErrors } from "./declared-errors.ts";
+import { JsonText, Reply } from "./reply.ts";
+import type { Route } from "./route.ts";
+import "./schema-formats.ts";
+
+/** Holds a route to what it declares. Throws plain errors, which reach the caller as `internal` and the log in full. */
+export interface ReplyCheck {
+  result(result: unknown, successStatus: number): void;
+  /** Gives back what was thrown, or the complaint that the route does not declare it. */
+  error(thrown: unknown): unknown;
+}
+
+export function createReplyCheck(route: Route): ReplyCheck {
+  const name = `${route.method} ${route.path}`;
+  const checks = new Map<number, TypeCheck<TSchema> | undefined>();
+  for (const [status, { schema }] of Object.entries(route.responses)) {
+    checks.set(Number(status), schema ? TypeCompiler.Compile(schema) : undefined);
+  }
+  const declared = new Set(declaredErrors(route).map(([code, status]) => `${code} ${status}`));
+
+  return {
+    result(result, successStatus) {
+      const { status, value } = unwrap(result, successStatus);
+      if (!checks.has(status)) throw new Error(`${name} answered ${status}, which it does not declare`);
+      if (result instanceof Response) return;
+      const check = checks.get(status);
+      if (!check) {
+        if (value !== undefined) throw new Error(`${name} answered ${status} with a body it does not declare`);
+        return;
+      }
+      // What is sent is the JSON of the value: dates become strings, undefined properties vanish.
+      const wire: unknown = value === undefined ? undefined : JSON.parse(JSON.stringify(value));
+      const fault = check.Errors(wire).First();
+      if (fault)
+        throw new Error(`${name} answered ${status} against its schema at ${fault.path || "/"}: ${fault.message}`);
+    },
+    error(thrown) {
+      if (thrown instanceof SvcError && !declared.has(`${thrown.code} ${thrown.status}`)) {
+        return new Error(`${name} failed with ${thrown.code} (${thrown.status}), which it does not declare`, {
+          cause: thrown,
+        });
+      }
+      return thrown;
+    },
+  };
+}
+
+function unwrap(result: unknown, successStatus: number): { status: number; value: unknown } {
+  if (result instanceof Reply) return unwrap(result.value, result.status);
+  if (result instanceof JsonText) return { status: result.status ?? successStatus, value: JSON.parse(result.text) };
+  if (result instanceof Response) return { status: result.status, value: undefined };
+  return { status: successStatus, value: result };
+}

@@ -1,0 +1,30 @@
+/** A value to be sent with a status other than the route's first success status. */
+export class Reply<T = unknown> {
+  readonly status: number;
+  readonly value: T;
+
+  constructor(status: number, value: T) {
+    this.status = status;
+    this.value = value;
+  }
+}
+
+/** A body that is JSON text already: what comes out of the store as text goes out as text. */
+export class JsonText {
+  readonly text: string;
+  readonly status: number | undefined;
+
+  constructor(text: string, status?: number) {
+    this.text = text;
+    this.status = status;
+  }
+}
+
+export const reply = <T>(status: number, value: T): Reply<T> => new Reply(status, value);
+export const jsonText = (text: string, status?: number): JsonText => new JsonText(text, status);
+
+export const JSON_CONTENT_TYPE = "application/json; charset=utf-8";
+
+export function jsonResponse(status: number, text: string, headers: Record<string, string> = {}): Response {
+  return new Response(text, { status, headers: { "content-type": JSON_CONTENT_TYPE, ...headers } });
+}

@@ -1,0 +1,34 @@
+import { VERSION_STRING } from "../../base/version.ts";
+import { Health } from "../../protocol/meta.ts";
+import { openRoute, type Route } from "../route.ts";
+
+export const healthRoutes: Route[] = [
+  openRoute({
+    method: "GET",
+    path: "/v1/health",
+    tag: "Meta",
+    summary: "State of the server",
+    description:
+      "Works unauthorized. `bootstrapping` covers only the one-shot boot pass, not the convergence of a space.",
+    responses: {
+      200: {
+        description: "The server runs",
+        schema: Health,
+        example: {
+          status: "ok",
+          version: VERSION_STRING,
+          startedAt: "2026-01-31T09:30:00.000Z",
+          account: "",
+          bootstrapping: false,
+        },
+      },
+    },
+    handler: async ({ host, server }) => ({
+      status: "ok",
+      version: VERSION_STRING,
+      startedAt: server.startedAt.toISOString(),
+      account: host.engine?.accountId ?? "",
+      bootstrapping: host.engine?.bootstrapping() ?? false,
+    }),
+  }),
+];

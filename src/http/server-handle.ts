@@ -1,0 +1,15 @@
+import type { Clock } from "../base/clock.ts";
+
+/** What routes may know of and do to the server they run in. */
+export interface ServerHandle {
+  readonly clock: Clock;
+  readonly startedAt: Date;
+  /** An app-embedded boot on a phone: no OpenAPI document. */
+  readonly mobile: boolean;
+  /** Aborted when shutdown begins: streams say `closed{server_shutdown}` and end. */
+  readonly stopping: AbortSignal;
+  /** Begins the shutdown (spec § 1, process rule 10) and returns at once. */
+  requestShutdown(): void;
+  /** Takes Bun's idle timeout off a connection that will stay quiet. */
+  disableIdleTimeout(request: Request): void;
+}

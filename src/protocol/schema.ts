@@ -1,0 +1,29 @@
+import { type Static, type TLiteral, type TObject, type TProperties, type TUnion, Type } from "@sinclair/typebox";
+
+/** An object without other keys: a strict endpoint's body, or a reply. */
+export function strict<P extends TProperties>(properties: P, options: { description?: string } = {}): TObject<P> {
+  return Type.Object(properties, { ...options, additionalProperties: false });
+}
+
+type Literals<T extends readonly string[]> = { -readonly [I in keyof T]: TLiteral<T[I]> };
+
+/** Options of `oneOf`; `fault` is the code a right-typed but unlisted string gets (default `request.invalid_field`). */
+interface OneOfOptions {
+  description?: string;
+  fault?: "request.schema" | "request.invalid_field";
+}
+
+/** One of the given strings. */
+export function oneOf<const T extends readonly string[]>(values: T, options: OneOfOptions = {}): TUnion<Literals<T>> {
+  return Type.Union(
+    values.map((value) => Type.Literal(value)),
+    { ...options },
+  ) as TUnion<Literals<T>>;
+}
+
+/** An instant in rows and in SpaceInfo: `{"$date": "2026-01-31T09:30:00.000Z"}` (gaps § 0). */
+export const Instant = strict(
+  { $date: Type.String({ format: "date-time" }) },
+  { description: "An instant, UTC with milliseconds" },
+);
+export type Instant = Static<typeof Instant>;
