@@ -15,7 +15,7 @@ test("sealed bytes open to the same bytes, in memory of their own, at every size
     expect(sealed).toHaveLength(size + SEAL_OVERHEAD_BYTES);
     const opened = open(key, sealed, aad);
     expect(opened).toEqual(plaintext);
-    expect(opened?.buffer.byteLength).toBe(Math.max(size, 1)); // an empty result has a one-byte store in Bun
+    expect(opened?.buffer.byteLength).toBeLessThanOrEqual(size + 16); // not a slice of a shared pool
   }
 });
 
