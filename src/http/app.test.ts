@@ -17,11 +17,6 @@ const engine = {
   bootstrapping: () => false,
   close: async () => {},
 } as unknown as Engine;
-  accountId: "A1" as AccountId,
-  peerId: "P1" as PeerId,
-  bootstrapping: () => false,
-  close: async () => {},
-};
 
 const testRoutes: Route[] = [
   route({
