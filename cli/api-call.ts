@@ -1,0 +1,71 @@
+import { isJsonObject, type Json, type JsonObject } from "../src/protocol/json.ts";
+import type { ApiSpec, CommandContext, Input } from "./command.ts";
+import { EXIT, type ExitCode, UsageError } from "./exit.ts";
+import type { FlagSpecs } from "./flag-parser.ts";
+import { type ApiRequest, fillPath, readJson, send } from "./http-client.ts";
+import { prettyJson, writeOut } from "./output.ts";
+
+/** Does the one call that a command stands for and prints its answer. */
+export async function callApi(spec: ApiSpec, input: Input, context: CommandContext): Promise<ExitCode> {
+  const request = await requestOf(spec, input, context);
+  if (spec.stream) {
+    const { printStream } = await import("./event-stream.ts");
+    return printStream(context.target, request);
+  }
+  const answer = await readJson(context.target, await send(context.target, request));
+  if (answer !== undefined) await writeOut(prettyJson(answer));
+  return EXIT.ok;
+}
+
+async function requestOf(spec: ApiSpec, input: Input, context: CommandContext): Promise<ApiRequest> {
+  const route = spec.reroute?.(input) ?? spec.route;
+  const [method, template] = route.split(" ") as [string, string];
+  return {
+    method,
+    path: fillPath(template, input.args),
+    query: queryOf(spec.flags ?? {}, input),
+    json: method === "GET" ? undefined : await bodyOf(spec, input, context),
+  };
+}
+
+function queryOf(flags: FlagSpecs, input: Input): [string, string][] {
+  return Object.entries(flags).flatMap(([name, { query }]) => {
+    const value = input.flags[name];
+    if (query === undefined || value === undefined) return [];
+    return [value].flat().map((entry): [string, string] => [query, String(entry)]);
+  });
+}
+
+/** The body: what `--file` holds, then what flags and arguments say. Undefined where the endpoint takes none. */
+async function bodyOf(spec: ApiSpec, input: Input, context: CommandContext): Promise<JsonObject | undefined> {
+  const flags = Object.entries(spec.flags ?? {});
+  const args = Object.entries(spec.args ?? {});
+  const takesBody = spec.file || spec.body || [...flags, ...args].some(([, { field }]) => field !== undefined);
+  if (!takesBody) return undefined;
+
+  const body: JsonObject = {};
+  const file = input.flags["file"];
+  if (spec.file && typeof file === "string") Object.assign(body, await objectInFile(file, context));
+  for (const [name, { field }] of args) setField(body, field, input.args[name]);
+  for (const [name, { field }] of flags) setField(body, field, input.flags[name]);
+  return Object.assign(body, spec.body?.(input));
+}
+
+async function objectInFile(path: string, context: CommandContext): Promise<JsonObject> {
+  const body = await context.reader.jsonFile("--file", path);
+  if (!isJsonObject(body)) throw new UsageError("--file holds a JSON body, which is an object");
+  return body;
+}
+
+/** Sets a dotted path of the body, making the objects on the way. */
+function setField(body: JsonObject, field: string | undefined, value: Json | undefined): void {
+  if (field === undefined || value === undefined) return;
+  const segments = field.split(".");
+  const last = segments.pop() as string;
+  let parent = body;
+  for (const segment of segments) {
+    const child = parent[segment];
+    parent = parent[segment] = isJsonObject(child) ? { ...child } : {};
+  }
+  parent[last] = value;
+}

@@ -1,0 +1,40 @@
+/** Exit codes of the command line (spec § 1). */
+export const EXIT = { ok: 0, user: 1, server: 2, unreachable: 3 } as const;
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+/** Ends the command with `exitCode`; `message` goes to stderr as it stands, lines and all. */
+export class CliError extends Error {
+  readonly exitCode: ExitCode;
+
+  constructor(message: string, exitCode: ExitCode, options?: { cause?: unknown }) {
+    super(message, options);
+    this.exitCode = exitCode;
+  }
+}
+
+/** A mistake in the command line itself: an unknown flag, a missing argument, a file that cannot be read. */
+export class UsageError extends CliError {
+  constructor(message: string) {
+    super(message, EXIT.user);
+  }
+}
+
+/** An answer of the server that is no success. */
+export class ApiError extends CliError {
+  readonly status: number;
+  readonly code: string;
+  readonly details: Record<string, unknown>;
+
+  constructor(status: number, code: string, message: string, details: Record<string, unknown> = {}) {
+    super(message, exitCodeOfStatus(status));
+    this.status = status;
+    this.code = code;
+    this.details = details;
+  }
+}
+
+/** 2xx is success, 4xx the caller's fault; anything else is a server that does not behave. */
+export function exitCodeOfStatus(status: number): ExitCode {
+  if (status >= 200 && status < 300) return EXIT.ok;
+  return status >= 400 && status < 500 ? EXIT.user : EXIT.server;
+}
