@@ -1,0 +1,42 @@
+import type { ObjectId, SpaceId } from "../base/ids.ts";
+import { deriveObjectKey, open, seal } from "../crypto/seal.ts";
+import { type ChangeBody, decodeBody, encodeBody } from "./change-body.ts";
+import type { Change } from "./change-codec.ts";
+import type { KeyRing } from "./ports.ts";
+
+const MAX_CACHED_KEYS = 4096;
+
+/** Why a body cannot be read: the key may still come; bytes that do not open or are no body never will. */
+export type OpenedBody = { body: ChangeBody } | { missingKey: Uint8Array } | { broken: string };
+
+/** Seals and opens the bodies of a space's changes under keys derived per object and epoch. */
+export type BodyOpener = ReturnType<typeof createBodyOpener>;
+
+export function createBodyOpener(spaceId: SpaceId, keys: KeyRing) {
+  let derived = new Map<string, Uint8Array>();
+
+  const objectKey = (keyId: Uint8Array, readKey: Uint8Array, objectId: ObjectId): Uint8Array => {
+    const name = `${Buffer.from(keyId).toString("latin1")}${objectId}`;
+    const known = derived.get(name);
+    if (known) return known;
+    if (derived.size >= MAX_CACHED_KEYS) derived = new Map();
+    const key = deriveObjectKey(readKey, spaceId, objectId, "change");
+    derived.set(name, key);
+    return key;
+  };
+
+  return {
+    seal(body: ChangeBody, objectId: ObjectId, epoch: { id: Uint8Array; key: Uint8Array }, headerBytes: Uint8Array): Uint8Array {
+      return seal(objectKey(epoch.id, epoch.key, objectId), encodeBody(body), headerBytes);
+    },
+    open(change: Change, objectId: ObjectId): OpenedBody {
+      const { keyId } = change.header;
+      const readKey = keys.byId(keyId);
+      if (!readKey) return { missingKey: keyId };
+      const plain = open(objectKey(keyId, readKey, objectId), change.sealed, change.headerBytes);
+      if (!plain) return { broken: "the body does not open under the key it names" };
+      const body = decodeBody(plain);
+      return body ? { body } : { broken: "the sealed bytes are no body" };
+    },
+  };
+}

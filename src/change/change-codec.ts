@@ -1,0 +1,211 @@
+import { sha256 } from "../crypto/hash.ts";
+import type { Signer } from "../crypto/sign.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope, Link } from "./dag-cbor.ts";
+
+/** The formats this program writes and understands. A later one is parked, never guessed at. */
+export const CHANGE_FORMAT = 1;
+
+/** Digests are the 32 bytes of a sha2-256; texts of them are CIDs (`crypto/cid.ts`). */
+export interface ChangeHeader {
+  /** `root` makes an object whose id is the change's id; `change` writes to it. */
+  kind: "root" | "change";
+  space: Uint8Array;
+  /** The object's root; null in a root. */
+  object: Uint8Array | null;
+  /** Heads of the object when written; sorted bytewise, at most 64. */
+  parents: Uint8Array[];
+  lamport: number;
+  /** 16 bytes, minted by a device for a space. */
+  writer: Uint8Array;
+  /** Place in the writer's chain, from 1. */
+  seq: number;
+  /** The writer's change before this one; null at seq 1. */
+  prev: Uint8Array | null;
+  /** Ed25519 public key of the account. */
+  author: Uint8Array;
+  /** Unix milliseconds by the author's clock: shown, never used for order. */
+  time: number;
+  /** The ACL record that was the head when this was written. */
+  acl: Uint8Array;
+  /** Names the read key that seals the body; empty in a root, which has no body. */
+  keyId: Uint8Array;
+}
+
+export interface DerivedRootHeader {
+  kind: "derived";
+  space: Uint8Array;
+  type: string;
+  derivation: string;
+}
+
+export interface Change {
+  id: Uint8Array;
+  header: ChangeHeader;
+  /** Canonical header bytes: the additional data of the seal. */
+  headerBytes: Uint8Array;
+  /** Sealed body; empty in a root. */
+  sealed: Uint8Array;
+  signature: Uint8Array;
+}
+
+export interface DerivedRoot {
+  id: Uint8Array;
+  header: DerivedRootHeader;
+}
+
+/** Why bytes are no change of ours. `unsupported` may be understood by a later version; the rest never will. */
+export class ChangeFault extends Error {
+  readonly reason: "malformed" | "unsupported" | "too_large" | "bad_signature";
+  constructor(reason: ChangeFault["reason"], message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+const ENVELOPE_OVERHEAD_BYTES = 8 << 10;
+
+const link = (digest: Uint8Array | null): CborValue => (digest ? new Link(digest) : null);
+
+export function encodeHeader(header: ChangeHeader): Uint8Array {
+  return encodeCbor({
+    v: CHANGE_FORMAT,
+    kind: header.kind,
+    space: link(header.space),
+    object: link(header.object),
+    parents: header.parents.map((parent) => new Link(parent)),
+    lamport: header.lamport,
+    writer: header.writer,
+    seq: header.seq,
+    prev: link(header.prev),
+    author: header.author,
+    time: header.time,
+    acl: link(header.acl),
+    keyId: header.keyId,
+  });
+}
+
+/** Signs and assembles a change. `sealed` is empty for a root. Returns its bytes and its id. */
+export function encodeChange(
+  header: ChangeHeader,
+  headerBytes: Uint8Array,
+  sealed: Uint8Array,
+  signer: Signer,
+): { bytes: Uint8Array; id: Uint8Array } {
+  const body = header.kind === "root" ? {} : { body: sealed };
+  const signature = signer.sign("change", encodeEnvelope({ ...body, header: headerBytes }));
+  const bytes = encodeEnvelope({ ...body, header: headerBytes, signature });
+  return { bytes, id: sha256(bytes) };
+}
+
+/** The bytes, and by them the id, of a derived root: a pure function that every device computes alike. */
+export function encodeDerivedRoot(header: Omit<DerivedRootHeader, "kind">): { bytes: Uint8Array; id: Uint8Array } {
+  const headerBytes = encodeCbor({
+    v: CHANGE_FORMAT,
+    kind: "derived",
+    space: link(header.space),
+    type: header.type,
+    derivation: header.derivation,
+  });
+  const bytes = encodeEnvelope({ header: headerBytes });
+  return { bytes, id: sha256(bytes) };
+}
+
+type Map = { [key: string]: CborValue };
+
+const isMap = (value: CborValue | undefined): value is Map =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array) && !(value instanceof Link);
+
+function digest(value: CborValue | undefined, field: string): Uint8Array {
+  if (!(value instanceof Link)) throw new ChangeFault("malformed", `${field} is not a link`);
+  return value.digest;
+}
+
+function bytesOf(value: CborValue | undefined, field: string, lengths: readonly number[]): Uint8Array {
+  if (!(value instanceof Uint8Array) || !lengths.includes(value.length)) throw new ChangeFault("malformed", `${field} has another length`);
+  return value;
+}
+
+function count(value: CborValue | undefined, field: string, least: number): number {
+  if (typeof value !== "number" || value < least) throw new ChangeFault("malformed", `${field} is not an integer from ${least}`);
+  return value;
+}
+
+function decodeHeader(map: Map): ChangeHeader {
+  const kind = map["kind"];
+  if (kind !== "root" && kind !== "change") throw new ChangeFault("malformed", "kind is unknown");
+  if (Object.keys(map).length !== 13) throw new ChangeFault("malformed", "the header has other fields");
+  const parents = map["parents"];
+  if (!Array.isArray(parents) || parents.length > LIMITS.changeParents) throw new ChangeFault("malformed", "parents");
+  const parentDigests = parents.map((parent) => digest(parent, "parent"));
+  for (let i = 1; i < parentDigests.length; i++) {
+    if (Buffer.compare(parentDigests[i - 1]!, parentDigests[i]!) >= 0) throw new ChangeFault("malformed", "parents are not sorted");
+  }
+  if ((kind === "root") !== (parentDigests.length === 0)) throw new ChangeFault("malformed", "only a root has no parents");
+  if ((kind === "root") !== (map["object"] === null)) throw new ChangeFault("malformed", "only a root names no object");
+  const seq = count(map["seq"], "seq", 1);
+  if ((seq === 1) !== (map["prev"] === null)) throw new ChangeFault("malformed", "only seq 1 has no prev");
+  return {
+    kind,
+    space: digest(map["space"], "space"),
+    object: kind === "root" ? null : digest(map["object"], "object"),
+    parents: parentDigests,
+    lamport: count(map["lamport"], "lamport", 1),
+    writer: bytesOf(map["writer"], "writer", [16]),
+    seq,
+    prev: seq === 1 ? null : digest(map["prev"], "prev"),
+    author: bytesOf(map["author"], "author", [32]),
+    time: count(map["time"], "time", 0),
+    acl: digest(map["acl"], "acl"),
+    keyId: bytesOf(map["keyId"], "keyId", kind === "root" ? [0] : [16]),
+  };
+}
+
+/**
+ * Reads a change's bytes: size, canonical form and shape are checked here; signature, chain and rights by the caller.
+ * Throws ChangeFault.
+ */
+export function decodeChange(bytes: Uint8Array): Change | DerivedRoot {
+  if (bytes.length > LIMITS.sealedChangeBytes + ENVELOPE_OVERHEAD_BYTES) throw new ChangeFault("too_large", "the change is too large");
+  let envelope: CborValue;
+  try {
+    envelope = decodeCbor(bytes);
+  } catch (error) {
+    throw new ChangeFault("malformed", error instanceof Error ? error.message : "not dag-cbor");
+  }
+  if (!isMap(envelope) || !isMap(envelope["h"])) throw new ChangeFault("malformed", "no header");
+  const header = envelope["h"];
+  if (header["v"] !== CHANGE_FORMAT) {
+    throw new ChangeFault(typeof header["v"] === "number" && header["v"] > CHANGE_FORMAT ? "unsupported" : "malformed", "unknown format");
+  }
+  const id = sha256(bytes);
+  if (header["kind"] === "derived") {
+    const { space, type, derivation } = header;
+    if (Object.keys(envelope).length !== 1 || Object.keys(header).length !== 5 || typeof type !== "string" || typeof derivation !== "string") {
+      throw new ChangeFault("malformed", "a derived root has other fields");
+    }
+    return { id, header: { kind: "derived", space: digest(space, "space"), type, derivation } };
+  }
+  const decoded = decodeHeader(header);
+  const sealed = envelope["b"];
+  if ((decoded.kind === "root") !== (sealed === undefined)) throw new ChangeFault("malformed", "only a root has no body");
+  if (Object.keys(envelope).length !== (sealed === undefined ? 2 : 3)) throw new ChangeFault("malformed", "the envelope has other fields");
+  if (sealed !== undefined && !(sealed instanceof Uint8Array)) throw new ChangeFault("malformed", "the body is not bytes");
+  if (sealed && sealed.length > LIMITS.sealedChangeBytes) throw new ChangeFault("too_large", "the sealed body is too large");
+  return {
+    id,
+    header: decoded,
+    headerBytes: encodeCbor(header),
+    sealed: sealed ?? new Uint8Array(0),
+    signature: bytesOf(envelope["s"], "signature", [64]),
+  };
+}
+
+/** What the signature of a change covers. */
+export function signedBytes(change: Change): Uint8Array {
+  return encodeEnvelope({ ...(change.header.kind === "root" ? {} : { body: change.sealed }), header: change.headerBytes });
+}
+
+export function isDerivedRoot(change: Change | DerivedRoot): change is DerivedRoot {
+  return change.header.kind === "derived";
+}

@@ -1,0 +1,235 @@
+/**
+ * Canonical DAG-CBOR (RFC 8949 § 4.2 as restricted by the IPLD DAG-CBOR spec) for what changes and ACL records hold:
+ * null, booleans, safe integers, text, bytes, links (tag 42), arrays and maps. No floats: bodies carry their JSON as
+ * bytes. One encoding exists for a value, so "re-encodes identically" is the whole check of canonical form.
+ */
+
+/** A link to a DAG-CBOR block by its sha2-256 digest. */
+export class Link {
+  readonly digest: Uint8Array;
+  constructor(digest: Uint8Array) {
+    this.digest = digest;
+  }
+}
+
+export type CborValue = null | boolean | number | string | Uint8Array | Link | CborValue[] | { [key: string]: CborValue };
+
+const MAX_DEPTH = 16;
+/** CIDv1, dag-cbor, sha2-256, 32 bytes; preceded by the 0x00 that tag 42 demands. */
+const LINK_PREFIX = Uint8Array.of(0x00, 0x01, 0x71, 0x12, 0x20);
+const text = new TextEncoder();
+const strictText = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+class Writer {
+  private bytes = Buffer.allocUnsafe(1024);
+  private length = 0;
+
+  reserve(count: number): number {
+    const at = this.length;
+    if (at + count > this.bytes.length) {
+      const grown = Buffer.allocUnsafe(Math.max(this.bytes.length * 2, at + count));
+      grown.set(this.bytes.subarray(0, at));
+      this.bytes = grown;
+    }
+    this.length = at + count;
+    return at;
+  }
+
+  head(major: number, value: number): void {
+    const type = major << 5;
+    if (value < 24) {
+      const at = this.reserve(1);
+      this.bytes[at] = type | value;
+    } else if (value < 0x100) {
+      const at = this.reserve(2);
+      this.bytes[at] = type | 24;
+      this.bytes[at + 1] = value;
+    } else if (value < 0x10000) {
+      const at = this.reserve(3);
+      this.bytes[at] = type | 25;
+      this.bytes.writeUInt16BE(value, at + 1);
+    } else if (value < 0x100000000) {
+      const at = this.reserve(5);
+      this.bytes[at] = type | 26;
+      this.bytes.writeUInt32BE(value, at + 1);
+    } else {
+      const at = this.reserve(9);
+      this.bytes[at] = type | 27;
+      this.bytes.writeBigUInt64BE(BigInt(value), at + 1);
+    }
+  }
+
+  raw(data: Uint8Array): void {
+    const at = this.reserve(data.length);
+    this.bytes.set(data, at);
+  }
+
+  value(value: CborValue): void {
+    if (value === null) this.raw(Uint8Array.of(0xf6));
+    else if (value === false) this.raw(Uint8Array.of(0xf4));
+    else if (value === true) this.raw(Uint8Array.of(0xf5));
+    else if (typeof value === "number") {
+      if (!Number.isSafeInteger(value)) throw new RangeError("dag-cbor: only safe integers");
+      if (value >= 0) this.head(0, value);
+      else this.head(1, -1 - value);
+    } else if (typeof value === "string") {
+      const bytes = text.encode(value);
+      this.head(3, bytes.length);
+      this.raw(bytes);
+    } else if (value instanceof Uint8Array) {
+      this.head(2, value.length);
+      this.raw(value);
+    } else if (value instanceof Link) {
+      this.head(6, 42);
+      this.head(2, LINK_PREFIX.length + 32);
+      this.raw(LINK_PREFIX);
+      this.raw(value.digest);
+    } else if (Array.isArray(value)) {
+      this.head(4, value.length);
+      for (const item of value) this.value(item);
+    } else {
+      const keys = Object.keys(value).sort(compareKeys);
+      this.head(5, keys.length);
+      for (const key of keys) {
+        this.value(key);
+        this.value(value[key]!);
+      }
+    }
+  }
+
+  take(): Uint8Array {
+    return this.bytes.subarray(0, this.length);
+  }
+}
+
+/** DAG-CBOR map order: shorter keys first, then bytewise (keys here are ASCII). */
+function compareKeys(a: string, b: string): number {
+  return a.length - b.length || (a < b ? -1 : a > b ? 1 : 0);
+}
+
+/** The one canonical encoding of a value. Throws RangeError on what the format does not hold (floats). */
+export function encodeCbor(value: CborValue): Uint8Array {
+  const writer = new Writer();
+  writer.value(value);
+  return writer.take();
+}
+
+/** `{b, h, s}` assembled around an already encoded header, whose bytes were sealed and signed as they are. */
+export function encodeEnvelope(parts: { body?: Uint8Array; header: Uint8Array; signature?: Uint8Array }): Uint8Array {
+  const writer = new Writer();
+  writer.head(5, 1 + (parts.body ? 1 : 0) + (parts.signature ? 1 : 0));
+  if (parts.body) {
+    writer.value("b");
+    writer.value(parts.body);
+  }
+  writer.value("h");
+  writer.raw(parts.header);
+  if (parts.signature) {
+    writer.value("s");
+    writer.value(parts.signature);
+  }
+  return writer.take();
+}
+
+class Reader {
+  readonly bytes: Buffer;
+  at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  private need(count: number): void {
+    if (this.at + count > this.bytes.length) throw new RangeError("dag-cbor: truncated");
+  }
+
+  private argument(info: number): number {
+    if (info < 24) return info;
+    if (info === 24) {
+      this.need(1);
+      return this.bytes[this.at++]!;
+    }
+    if (info === 25) {
+      this.need(2);
+      this.at += 2;
+      return this.bytes.readUInt16BE(this.at - 2);
+    }
+    if (info === 26) {
+      this.need(4);
+      this.at += 4;
+      return this.bytes.readUInt32BE(this.at - 4);
+    }
+    if (info === 27) {
+      this.need(8);
+      this.at += 8;
+      const value = Number(this.bytes.readBigUInt64BE(this.at - 8));
+      if (!Number.isSafeInteger(value)) throw new RangeError("dag-cbor: integer too large");
+      return value;
+    }
+    throw new RangeError("dag-cbor: indefinite length");
+  }
+
+  take(count: number): Buffer {
+    this.need(count);
+    this.at += count;
+    return this.bytes.subarray(this.at - count, this.at);
+  }
+
+  value(depth: number): CborValue {
+    if (depth > MAX_DEPTH) throw new RangeError("dag-cbor: too deep");
+    this.need(1);
+    const initial = this.bytes[this.at++]!;
+    const major = initial >> 5;
+    const info = initial & 31;
+    if (major === 7) {
+      if (info === 20) return false;
+      if (info === 21) return true;
+      if (info === 22) return null;
+      throw new RangeError("dag-cbor: unsupported simple value");
+    }
+    const argument = this.argument(info);
+    switch (major) {
+      case 0:
+        return argument;
+      case 1:
+        return -1 - argument;
+      case 2:
+        return this.take(argument);
+      case 3:
+        return strictText.decode(this.take(argument));
+      case 4: {
+        this.need(argument);
+        const items: CborValue[] = [];
+        for (let i = 0; i < argument; i++) items.push(this.value(depth + 1));
+        return items;
+      }
+      case 5: {
+        this.need(argument * 2);
+        const map: { [key: string]: CborValue } = Object.create(null);
+        for (let i = 0; i < argument; i++) {
+          const key = this.value(depth + 1);
+          if (typeof key !== "string") throw new RangeError("dag-cbor: map key is not text");
+          map[key] = this.value(depth + 1);
+        }
+        return map;
+      }
+      default: {
+        if (argument !== 42) throw new RangeError("dag-cbor: unsupported tag");
+        const link = this.value(depth + 1);
+        if (!(link instanceof Uint8Array) || link.length !== 37 || !LINK_PREFIX.every((byte, i) => link[i] === byte)) {
+          throw new RangeError("dag-cbor: unsupported link");
+        }
+        return new Link(link.subarray(5));
+      }
+    }
+  }
+}
+
+/** Decodes exactly one canonical value; anything else (trailing bytes, other encodings of it) is a RangeError. */
+export function decodeCbor(bytes: Uint8Array): CborValue {
+  const reader = new Reader(bytes);
+  const value = reader.value(0);
+  if (reader.at !== bytes.length) throw new RangeError("dag-cbor: trailing bytes");
+  if (Buffer.compare(encodeCbor(value), bytes) !== 0) throw new RangeError("dag-cbor: not canonical");
+  return value;
+}

@@ -1,0 +1,350 @@
+import type { Json, JsonObject } from "../protocol/json.ts";
+import type { AccountId, SpaceId } from "../base/ids.ts";
+import { accountIdOf } from "../crypto/account-id.ts";
+import type { ChangeTable, StoredChange } from "../store/change-table.ts";
+import { OBJECTS_COLL, ROW_ABSENT, ROW_LIVE, ROW_TOMBSTONE, type RowHead, type RowState, type RowTable } from "../store/row-table.ts";
+import type { BodyOpener } from "./body-opener.ts";
+import type { ChangeBody, RecordChange } from "./change-body.ts";
+import { type Change, decodeChange, isDerivedRoot } from "./change-codec.ts";
+import type { CommitBatch } from "./commit-batch.ts";
+import type { ChangeEnvelope, DatasetRules } from "./dataset-rules.ts";
+import { diffDocs } from "./doc-diff.ts";
+import { overlayLocal } from "./local-overlay.ts";
+import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
+import { compareOrder, type OrderKey } from "./order.ts";
+import type { RulesRegistry } from "./ports.ts";
+import { ABSENT, type Effect, foldRecord, type RecordState } from "./record-fold.ts";
+import { autoRecordId, versionOf } from "./version.ts";
+
+/** A record's part that did not take effect; indexes are into the change's body. */
+export interface Rejection {
+  recordIndex: number;
+  recordId?: string;
+  opIndex: number;
+  reason: string;
+}
+
+export interface FoldOutcome {
+  recordIds: string[];
+  rejections: Rejection[];
+  /** Whether anything took effect at all. */
+  effective: boolean;
+}
+
+/** A change that is in the log, with its opened body. */
+export interface FoldInput {
+  change: Pick<StoredChange, "no" | "id" | "lamport" | "counts" | "timeMs">;
+  author: Uint8Array;
+  object: ObjectEntry;
+  body: ChangeBody;
+  rules: DatasetRules;
+}
+
+/** A row whose history is long is folded from the last of these, not from its beginning. */
+const CHECKPOINT_EVERY_OPS = 256;
+export const OBJECTS_DATASET = "objects";
+
+interface ProjectionDeps {
+  spaceId: SpaceId;
+  changes: ChangeTable;
+  rows: RowTable;
+  objects: ObjectCache;
+  opener: BodyOpener;
+  registry: RulesRegistry;
+  datasetNo(name: string): number;
+  datasetName(no: number): string;
+  batch(): CommitBatch;
+}
+
+/**
+ * Rows as a function of the changes that count. A change that comes last in a record's order costs its own ops; one
+ * that sorts before something already folded marks the record, which is folded anew once at the end of the batch.
+ */
+export type Projection = ReturnType<typeof createProjection>;
+
+export function createProjection(deps: ProjectionDeps) {
+  const { changes, rows, objects, opener, registry } = deps;
+  /** Rows to fold anew before the batch ends, with the earliest place that changed. */
+  const dirtyRows = new Map<number, { at: OrderKey; object: ObjectEntry; dataset: string }>();
+  const authorTexts = new Map<string, AccountId>();
+
+  const authorText = (key: Uint8Array): AccountId => {
+    const name = Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString("latin1");
+    let text = authorTexts.get(name);
+    if (!text) {
+      text = accountIdOf(key);
+      if (authorTexts.size > 10_000) authorTexts.clear();
+      authorTexts.set(name, text);
+    }
+    return text;
+  };
+
+  const collOf = (object: ObjectEntry, dataset: string): number =>
+    dataset === OBJECTS_DATASET ? OBJECTS_COLL : rows.coll(object.no, deps.datasetNo(dataset));
+
+  const envelopeOf = (input: Pick<FoldInput, "change" | "author" | "object">): ChangeEnvelope => ({
+    version: versionOf(input.change.lamport, input.change.id),
+    changeId: input.change.id,
+    author: authorText(input.author),
+    timeMs: input.change.timeMs,
+    spaceId: deps.spaceId,
+    objectId: input.object.idText,
+    ...(input.object.author ? { objectAuthor: authorText(input.object.author) } : {}),
+  });
+
+  const markDirty = (row: number, at: OrderKey, object: ObjectEntry, dataset: string) => {
+    const known = dirtyRows.get(row);
+    if (!known || compareOrder(at, known.at) < 0) dirtyRows.set(row, { at, object, dataset });
+  };
+
+  /** Tells subscribers of a row; `wasLive` and the new text decide what kind of news it is. */
+  const tell = (object: ObjectEntry, dataset: string, coll: number, recordId: string, versionId: string, wasLive: boolean, doc: string | null, effects: Effect[], synced: boolean) => {
+    if (!wasLive && doc === null) return;
+    deps.batch().touched.push({ coll, object: object.idText, dataset, recordId, versionId, wasLive, doc, effects, synced });
+    if (wasLive !== (doc !== null)) rows.addLive(coll, doc !== null ? 1 : -1);
+  };
+
+  const stateOf = (head: RowHead): RecordState => {
+    if (head.state === ROW_ABSENT || head.doc === null) return ABSENT;
+    const text = head.hasLocal ? (rows.local(head.no)?.base ?? head.doc) : head.doc;
+    const doc = JSON.parse(text) as JsonObject;
+    return head.state === ROW_LIVE ? { kind: "live", doc } : { kind: "tombstone", doc };
+  };
+
+  /** Stores a folded state; answers the text that readers see, or null when the record is not live. */
+  const store = (no: number, state: RecordState, at: OrderKey, ops: number, hasLocal: boolean): string | null => {
+    if (state.kind === "absent") {
+      rows.update(no, null, ROW_ABSENT, at.lamport, at.change, ops);
+      return null;
+    }
+    const rowState: RowState = state.kind === "live" ? ROW_LIVE : ROW_TOMBSTONE;
+    const base = JSON.stringify(state.doc);
+    let shown = base;
+    if (hasLocal) {
+      const local = rows.local(no);
+      if (local && state.kind === "live") {
+        shown = overlayLocal(base, JSON.parse(local.fields) as Record<string, Json>);
+        rows.putLocal(no, base, local.fields);
+      } else rows.dropLocal(no);
+    }
+    rows.update(no, shown, rowState, at.lamport, at.change, ops);
+    return state.kind === "live" ? shown : null;
+  };
+
+  const checkpointWhenDue = (no: number, state: RecordState, at: OrderKey, opsBefore: number, ops: number) => {
+    if (state.kind === "absent" || Math.floor(ops / CHECKPOINT_EVERY_OPS) === Math.floor(opsBefore / CHECKPOINT_EVERY_OPS)) return;
+    rows.addCheckpoint(no, { ...at, ops, state: state.kind === "live" ? ROW_LIVE : ROW_TOMBSTONE, doc: JSON.stringify(state.doc) });
+  };
+
+  const finalId = (record: RecordChange, input: FoldInput, empties: { count: number }): string => {
+    if (input.rules.idRule === "object") return input.object.idText;
+    return record.id === "" ? autoRecordId(input.change.id, empties.count++) : record.id;
+  };
+
+  /** Whether the record's entry may name the id it names, whatever is stored. */
+  const idFault = (record: RecordChange, live: boolean, input: FoldInput): string | undefined => {
+    if (input.rules.idRule === "object" && record.id !== "" && record.id !== input.object.idText) return "the only record here is the object's own";
+    if (input.rules.idRule === "user" && record.id === "") return "the caller names the records of this dataset";
+    if (input.rules.idRule === "auto" && record.id !== "" && !live && !record.delete && record.upsert) return "the server names the records of this dataset";
+    return undefined;
+  };
+
+  /** Folds one change into the rows it names. The caller has put it into the log. */
+  const foldChange = (input: FoldInput): FoldOutcome => {
+    const { change, object, body, rules } = input;
+    const outcome: FoldOutcome = { recordIds: [], rejections: [], effective: false };
+    if (object.deleted) return outcome;
+    const envelope = envelopeOf(input);
+    const at: OrderKey = { lamport: change.lamport, change: change.id };
+    const coll = collOf(object, body.dataset);
+    const empties = { count: 0 };
+    for (let index = 0; index < body.records.length; index++) {
+      const record = body.records[index]!;
+      const id = finalId(record, input, empties);
+      outcome.recordIds.push(id);
+      const head = rows.get(coll, id);
+      const fault = idFault(record, head?.state === ROW_LIVE, input);
+      if (fault) {
+        outcome.rejections.push({ recordIndex: index, recordId: id, opIndex: -1, reason: fault });
+        continue;
+      }
+      if (head && compareOrder(head, at) > 0) {
+        rows.touch(head.no, change.lamport, change.no);
+        if (change.counts) markDirty(head.no, at, object, body.dataset);
+        continue;
+      }
+      if (!change.counts) {
+        rows.touch(head?.no ?? rows.insertAbsent(coll, id), change.lamport, change.no);
+        continue;
+      }
+      const result = foldRecord(head ? stateOf(head) : ABSENT, id, record, envelope, rules, body.traceIds);
+      for (const drop of result.drops) outcome.rejections.push({ recordIndex: index, recordId: id, ...drop });
+      const no = head?.no ?? rows.insertAbsent(coll, id);
+      rows.touch(no, change.lamport, change.no);
+      const ops = (head?.ops ?? 0) + Math.max(1, record.ops.length);
+      if (result.effects.length === 0) {
+        if (head) rows.moveOrder(no, change.lamport, change.id);
+        else rows.update(no, null, ROW_ABSENT, change.lamport, change.id, 0);
+        continue;
+      }
+      outcome.effective = true;
+      const shown = store(no, result.state, at, ops, head?.hasLocal ?? false);
+      checkpointWhenDue(no, result.state, at, head?.ops ?? 0, ops);
+      tell(object, body.dataset, coll, id, envelope.version, head?.state === ROW_LIVE, shown, result.effects, true);
+    }
+    if (change.counts && compareOrder({ lamport: object.modified.lamport, change: object.modified.change }, at) < 0) {
+      objects.setModified(object, { lamport: change.lamport, change: change.id, ms: change.timeMs });
+    }
+    return outcome;
+  };
+
+  /** One record from its changes, starting at the newest checkpoint before `from`. */
+  const refold = (no: number, from: OrderKey, object: ObjectEntry, dataset: string) => {
+    const row = rows.byNo(no)!;
+    rows.dropCheckpointsFrom(no, from.lamport, from.change);
+    const checkpoint = rows.checkpointBefore(no, from.lamport, from.change);
+    let state: RecordState = ABSENT;
+    if (checkpoint?.doc) {
+      const doc = JSON.parse(checkpoint.doc) as JsonObject;
+      state = checkpoint.state === ROW_LIVE ? { kind: "live", doc } : { kind: "tombstone", doc };
+    }
+    let ops = checkpoint?.ops ?? 0;
+    let last: OrderKey = checkpoint ?? { lamport: 0, change: new Uint8Array(0) };
+    for (const stored of changes.ofRow(no, checkpoint?.lamport ?? 0)) {
+      const at: OrderKey = { lamport: stored.lamport, change: stored.id };
+      if (compareOrder(at, last) <= 0) continue;
+      const input = inputOf(stored, object);
+      const envelope = envelopeOf(input);
+      const empties = { count: 0 };
+      const opsBefore = ops;
+      for (const record of input.body.records) {
+        const id = finalId(record, input, empties);
+        if (id !== row.id || idFault(record, state.kind === "live", input)) continue;
+        const result = foldRecord(state, id, record, envelope, input.rules, input.body.traceIds);
+        state = result.state;
+        if (result.effects.length > 0) ops += Math.max(1, record.ops.length);
+      }
+      last = at;
+      checkpointWhenDue(no, state, at, opsBefore, ops);
+    }
+    const before = row.state === ROW_LIVE ? row.doc : null;
+    const shown = store(no, state, last, ops, row.hasLocal);
+    if (dataset === OBJECTS_DATASET) objects.setModified(object, object.modified);
+    if (before === shown) return;
+    const effects: Effect[] =
+      shown === null ? [{ type: "$unset", path: [] }] : diffDocs(before === null ? {} : (JSON.parse(before) as JsonObject), JSON.parse(shown) as JsonObject);
+    tell(object, dataset, row.coll, row.id, versionOf(last.lamport, last.change), before !== null, shown, effects, true);
+  };
+
+  /** A stored change as the fold takes it. Its body opened before, else it would not be in the log. */
+  const inputOf = (stored: StoredChange, object: ObjectEntry): FoldInput => {
+    const change = decodeChange(stored.bytes);
+    if (isDerivedRoot(change)) throw new Error("a derived root has no body");
+    const opened = openBody(change, object);
+    const answer = registry.rulesFor(opened.dataset, opened.definition);
+    if (!("rules" in answer)) throw new Error(`the definition of dataset ${opened.dataset} is gone`);
+    return { change: stored, author: change.header.author, object, body: opened, rules: answer.rules };
+  };
+
+  const openBody = (change: Change, object: ObjectEntry): ChangeBody => {
+    const opened = opener.open(change, object.idText);
+    if (!("body" in opened)) throw new Error("a stored change no longer opens");
+    return opened.body;
+  };
+
+  return {
+    foldChange,
+    inputOf,
+
+    /** A verdict changed: the rows that the change touches are folded anew without or with it. */
+    refoldTouchedBy(stored: StoredChange, object: ObjectEntry): void {
+      const input = inputOf(stored, object);
+      const coll = collOf(object, input.body.dataset);
+      const empties = { count: 0 };
+      for (const record of input.body.records) {
+        const head = rows.get(coll, finalId(record, input, empties));
+        if (head) markDirty(head.no, { lamport: stored.lamport, change: stored.id }, object, input.body.dataset);
+      }
+      const newest = changes.newestOfObject(object.no);
+      objects.setModified(object, newest ? { lamport: newest.lamport, change: newest.id, ms: newest.timeMs } : { lamport: 0, change: new Uint8Array(0), ms: 0 });
+    },
+
+    /** Folds everything of an object from its changes. Device-local fields stay. Nothing is told. */
+    rebuildObject(object: ObjectEntry): void {
+      for (const key of rows.rowsOfObject(object.no, object.idText)) {
+        rows.dropCheckpointsFrom(key.no, 0, new Uint8Array(0));
+        rows.reset(key.no);
+        if (key.state === ROW_LIVE) rows.addLive(key.coll, -1);
+      }
+      objects.setModified(object, { lamport: 0, change: new Uint8Array(0), ms: 0 });
+      for (const stored of changes.ofObject(object.no)) {
+        if (stored.ds !== 0) foldChange(inputOf(stored, object));
+      }
+    },
+
+    /** Hides or shows the row of an object in the collection of all objects, as the deletion log says. */
+    hideObjectRow(object: ObjectEntry, envelope: { version: string; timeMs: number }): void {
+      const head = rows.get(OBJECTS_COLL, object.idText);
+      if (!head || head.state !== ROW_LIVE) return;
+      const created = ((JSON.parse(head.doc!) as JsonObject)["_ver"] as JsonObject)["id"]!;
+      const doc = JSON.stringify({ id: object.idText, _deletedAt: { $date: new Date(envelope.timeMs).toISOString() }, _ver: { id: created, "*": envelope.version } });
+      if (head.hasLocal) rows.dropLocal(head.no);
+      rows.update(head.no, doc, ROW_TOMBSTONE, head.lamport, head.change, head.ops);
+      tell(object, OBJECTS_DATASET, OBJECTS_COLL, object.idText, "", true, null, [{ type: "$unset", path: [] }], true);
+    },
+
+    /** Sets device-local fields of a live record; a null removes one. Answers false when there is no such record. */
+    setLocal(object: ObjectEntry, dataset: string, recordId: string, fields: Readonly<Record<string, Json | undefined>>, versionId: string): boolean {
+      const coll = collOf(object, dataset);
+      const head = rows.get(coll, recordId);
+      if (!head || head.state !== ROW_LIVE || head.doc === null) return false;
+      const known = head.hasLocal ? rows.local(head.no) : undefined;
+      const base = known?.base ?? head.doc;
+      const merged: Record<string, Json> = known ? (JSON.parse(known.fields) as Record<string, Json>) : {};
+      const effects: Effect[] = [];
+      for (const [path, value] of Object.entries(fields)) {
+        if (value === undefined) {
+          delete merged[path];
+          effects.push({ type: "$unset", path: path.split(".") });
+        } else {
+          merged[path] = value;
+          effects.push({ type: "$set", path: path.split("."), payload: value });
+        }
+      }
+      const shown = overlayLocal(base, merged);
+      if (Object.keys(merged).length > 0) rows.putLocal(head.no, base, JSON.stringify(merged));
+      else rows.dropLocal(head.no);
+      rows.setDoc(head.no, shown);
+      tell(object, dataset, coll, recordId, versionId, true, shown, effects, false);
+      return true;
+    },
+
+    /** Before COMMIT: folds marked rows anew, then writes the stamps of objects that were modified. */
+    finishBatch(): void {
+      for (const [no, { at, object, dataset }] of dirtyRows) refold(no, at, object, dataset);
+      dirtyRows.clear();
+      for (const object of objects.flush()) stampModified(object);
+    },
+
+    forgetBatch: () => dirtyRows.clear(),
+  };
+
+  /** `modifiedAt` of an object's row follows the newest change that counts, in whatever dataset. */
+  function stampModified(object: ObjectEntry): void {
+    const head = rows.get(OBJECTS_COLL, object.idText);
+    if (!head || head.state !== ROW_LIVE || head.doc === null || object.modified.lamport === 0) return;
+    const stamp = { $date: new Date(object.modified.ms).toISOString() };
+    const stamped = (text: string): string => {
+      const doc = JSON.parse(text) as JsonObject;
+      doc["modifiedAt"] = stamp;
+      return JSON.stringify(doc);
+    };
+    const shown = stamped(head.doc);
+    if (shown === head.doc) return;
+    const local = head.hasLocal ? rows.local(head.no) : undefined;
+    if (local) rows.putLocal(head.no, stamped(local.base), local.fields);
+    rows.setDoc(head.no, shown);
+    const version = versionOf(object.modified.lamport, object.modified.change);
+    tell(object, OBJECTS_DATASET, OBJECTS_COLL, object.idText, version, true, shown, [{ type: "$set", path: ["modifiedAt"], payload: stamp }], false);
+  }
+}

@@ -1,0 +1,212 @@
+import { isJsonObject, type Json, type JsonObject } from "../protocol/json.ts";
+import type { RecordChange, RecordOp } from "./change-body.ts";
+import type { ChangeEnvelope, DatasetRules } from "./dataset-rules.ts";
+import { pathFault } from "./field-path.ts";
+import { claimPath, type VersionTree, versionsIn } from "./version-tree.ts";
+
+/** A record as the fold sees it. A tombstone is sticky: nothing ever follows it. */
+export type RecordState = { kind: "absent" } | { kind: "live"; doc: JsonObject } | { kind: "tombstone"; doc: JsonObject };
+
+/** What subscribers are told: ops collapsed to what they set or removed. `path: []` is the root, with dotted keys. */
+export interface Effect {
+  type: "$set" | "$unset";
+  path: string[];
+  payload?: Json;
+}
+
+/** An op that was dropped; `opIndex` -1 stands for the whole record's change. */
+export interface Drop {
+  opIndex: number;
+  reason: string;
+}
+
+export interface FoldResult {
+  state: RecordState;
+  /** Empty when nothing took effect. */
+  effects: Effect[];
+  drops: Drop[];
+}
+
+const NO_EFFECTS: Effect[] = [];
+
+export const ABSENT: RecordState = { kind: "absent" };
+
+/**
+ * Applies one change's part on one record, in the order of changes. `state.doc` is taken over and mutated. `id` is the
+ * final record id. A pure function of its arguments: replaying a record's changes in order always gives the same bytes.
+ */
+export function foldRecord(
+  state: RecordState,
+  id: string,
+  change: RecordChange,
+  envelope: ChangeEnvelope,
+  rules: DatasetRules,
+  traceIds?: readonly string[],
+): FoldResult {
+  if (state.kind === "tombstone") {
+    return { state, effects: NO_EFFECTS, drops: change.delete ? [] : [{ opIndex: -1, reason: "the record is deleted" }] };
+  }
+  if (change.delete) return foldDelete(state, id, envelope, rules, traceIds);
+  const creating = state.kind === "absent";
+  if (creating) {
+    if (!change.upsert) return { state, effects: NO_EFFECTS, drops: [] };
+    const reason = rules.refuseCreate?.(id, change.ops, envelope);
+    if (reason) return { state, effects: NO_EFFECTS, drops: [{ opIndex: -1, reason }] };
+  }
+  const doc: JsonObject = creating ? { id, _ver: { id: envelope.version, "*": envelope.version } } : state.doc;
+  const effects: Effect[] = [];
+  const drops: Drop[] = [];
+  for (let index = 0; index < change.ops.length; index++) {
+    const op = change.ops[index]!;
+    const write = (segments: readonly string[], single: RecordOp) => {
+      const effectsBefore = effects.length;
+      const reason = rules.refuseOp?.(doc, segments, single, creating, envelope) ?? applyOp(doc, segments, single, effects);
+      if (reason) drops.push({ opIndex: index, reason });
+      else if (effects.length > effectsBefore) claimPath(doc["_ver"] as VersionTree, segments, envelope.version);
+    };
+    if (op.path !== "") {
+      const fault = pathFault(op.path);
+      if (fault) drops.push({ opIndex: index, reason: fault });
+      else write(op.path.split("."), op);
+      continue;
+    }
+    if ((op.type !== "$set" && op.type !== "$unset") || !isJsonObject(op.value)) {
+      drops.push({ opIndex: index, reason: "an empty path takes $set or $unset with an object of paths" });
+      continue;
+    }
+    for (const [path, value] of Object.entries(op.value)) {
+      if (path === "id") continue;
+      const fault = pathFault(path);
+      if (fault) drops.push({ opIndex: index, reason: `${path}: ${fault}` });
+      else write(path.split("."), { type: op.type, path, value });
+    }
+  }
+  if (!creating && effects.length === 0) return { state, effects, drops };
+  for (const [segments, value] of rules.stamps?.(doc, creating, envelope) ?? []) {
+    setAt(doc, segments, value);
+    claimPath(doc["_ver"] as VersionTree, segments, envelope.version);
+    effects.push({ type: "$set", path: [...segments], payload: value });
+  }
+  keepTraces(doc, envelope.version, traceIds);
+  return {
+    state: { kind: "live", doc },
+    effects: creating ? [{ type: "$set", path: [], payload: rootPayload(effects) }] : effects,
+    drops,
+  };
+}
+
+function foldDelete(
+  state: RecordState,
+  id: string,
+  envelope: ChangeEnvelope,
+  rules: DatasetRules,
+  traceIds?: readonly string[],
+): FoldResult {
+  const before: JsonObject = state.kind === "live" ? state.doc : { id };
+  const reason = rules.refuseDelete?.(before, envelope);
+  if (reason) return { state, effects: NO_EFFECTS, drops: [{ opIndex: -1, reason }] };
+  const created = (before["_ver"] as VersionTree | undefined)?.["id"] ?? envelope.version;
+  const doc: JsonObject = {
+    id,
+    _deletedAt: { $date: new Date(envelope.timeMs).toISOString() },
+    _ver: { id: created, "*": envelope.version },
+  };
+  if (before["_traces"]) doc["_traces"] = before["_traces"];
+  keepTraces(doc, envelope.version, traceIds);
+  return { state: { kind: "tombstone", doc }, effects: [{ type: "$unset", path: [] }], drops: [] };
+}
+
+/** A create reaches subscribers as one `$set` at the root whose keys are dotted paths. */
+function rootPayload(effects: readonly Effect[]): JsonObject {
+  const payload: JsonObject = {};
+  for (const effect of effects) {
+    if (effect.type === "$set") payload[effect.path.join(".")] = effect.payload ?? null;
+    else delete payload[effect.path.join(".")];
+  }
+  return payload;
+}
+
+/** Applies one op to one field, in place; answers why it cannot be. Nothing is touched when it answers. */
+function applyOp(doc: JsonObject, segments: readonly string[], op: RecordOp, effects: Effect[]): string | undefined {
+  const { value } = op;
+  if (op.type !== "$unset" && value === undefined) return `${op.type} needs a value`;
+  if (op.type === "$inc" && typeof value !== "number") return "$inc takes a number";
+  const parent = containerOf(doc, segments, op.type !== "$unset" && op.type !== "$pull");
+  if (parent === "blocked") return "the path leads through a value that is no object";
+  const key = segments[segments.length - 1]!;
+  const path = [...segments];
+  const current = parent && Object.hasOwn(parent, key) ? parent[key] : undefined;
+  const put = (next: Json): undefined => {
+    parent![key] = next;
+    effects.push({ type: "$set", path, payload: Array.isArray(next) ? [...next] : next });
+  };
+  switch (op.type) {
+    case "$set":
+      return put(value!);
+    case "$unset":
+      if (parent) delete parent[key];
+      effects.push({ type: "$unset", path });
+      return undefined;
+    case "$inc": {
+      if (current !== undefined && typeof current !== "number") return "$inc needs a number in the field";
+      const sum = (current ?? 0) + (value as number);
+      return Number.isFinite(sum) ? put(sum) : "the sum is not a finite number";
+    }
+    case "$addToSet": {
+      if (current !== undefined && !Array.isArray(current)) return "$addToSet needs an array in the field";
+      const items = current ?? [];
+      return put(items.some((item) => Bun.deepEquals(item, value, true)) ? items : [...items, value!]);
+    }
+    case "$pull": {
+      if (current === undefined) return undefined;
+      if (!Array.isArray(current)) return "$pull needs an array in the field";
+      return put(current.filter((item) => !Bun.deepEquals(item, value, true)));
+    }
+  }
+}
+
+/** The object that holds the last segment; made on the way when `create`, else undefined where nothing is there. */
+function containerOf(doc: JsonObject, segments: readonly string[], create: boolean): JsonObject | undefined | "blocked" {
+  let node = doc;
+  for (let i = 0; i < segments.length - 1; i++) {
+    const segment = segments[i]!;
+    const below = Object.hasOwn(node, segment) ? node[segment] : undefined;
+    if (isJsonObject(below)) node = below;
+    else if (below !== undefined) return "blocked";
+    else if (!create) return undefined;
+    else {
+      const made: JsonObject = {};
+      node[segment] = made;
+      node = made;
+    }
+  }
+  return node;
+}
+
+/** Sets a value at a path, replacing whatever stands in the way. For derived and local fields, which own their paths. */
+export function setAt(doc: JsonObject, segments: readonly string[], value: Json): void {
+  let node = doc;
+  for (let i = 0; i < segments.length - 1; i++) {
+    const segment = segments[i]!;
+    const below = Object.hasOwn(node, segment) ? node[segment] : undefined;
+    if (isJsonObject(below)) node = below;
+    else {
+      const made: JsonObject = {};
+      node[segment] = made;
+      node = made;
+    }
+  }
+  node[segments[segments.length - 1]!] = value;
+}
+
+/** `_traces`: the trace ids of each version that `_ver` still names. */
+function keepTraces(doc: JsonObject, version: string, traceIds: readonly string[] | undefined): void {
+  const known = doc["_traces"];
+  const traces: JsonObject = isJsonObject(known) ? known : {};
+  if (traceIds && traceIds.length > 0) traces[version] = [...traceIds];
+  else if (!isJsonObject(known)) return;
+  const named = versionsIn(doc["_ver"] as VersionTree);
+  for (const traced of Object.keys(traces)) if (!named.has(traced)) delete traces[traced];
+  if (Object.keys(traces).length > 0) doc["_traces"] = traces;
+  else delete doc["_traces"];
+}

@@ -1,0 +1,154 @@
+import type { Database } from "bun:sqlite";
+
+export interface StoredChange {
+  no: number;
+  id: Uint8Array;
+  obj: number;
+  lamport: number;
+  writer: number;
+  seq: number;
+  aclPos: number;
+  timeMs: number;
+  ds: number;
+  counts: boolean;
+  bytes: Uint8Array;
+}
+
+interface ChangeRow {
+  no: number;
+  id: Uint8Array;
+  obj: number;
+  lamport: number;
+  writer: number;
+  seq: number;
+  acl_pos: number;
+  time: number;
+  ds: number;
+  counts: number;
+  bytes: Uint8Array;
+}
+
+export interface WriterRow {
+  no: number;
+  author: Uint8Array;
+  id: Uint8Array;
+  /** Highest seq stored without a gap below it. */
+  seq: number;
+  last: Uint8Array | null;
+  /** Lamport of the change at `seq`. */
+  lamport: number;
+  aclPos: number;
+}
+
+const COLUMNS = "no, id, obj, lamport, writer, seq, acl_pos, time, ds, counts, bytes";
+
+const fromRow = (row: ChangeRow): StoredChange => ({
+  no: row.no,
+  id: row.id,
+  obj: row.obj,
+  lamport: row.lamport,
+  writer: row.writer,
+  seq: row.seq,
+  aclPos: row.acl_pos,
+  timeMs: row.time,
+  ds: row.ds,
+  counts: row.counts === 1,
+  bytes: row.bytes,
+});
+
+const orUndefined = (row: ChangeRow | null): StoredChange | undefined => (row ? fromRow(row) : undefined);
+
+/** The log of changes and the chains of their writers. Writes happen inside the commit queue's transaction. */
+export type ChangeTable = ReturnType<typeof createChangeTable>;
+
+export function createChangeTable(db: Database) {
+  const insert = db.query<null, [Uint8Array, number, number, number, number, number, number, number, number, Uint8Array]>(
+    "INSERT INTO changes(id, obj, lamport, writer, seq, acl_pos, time, ds, counts, bytes) VALUES(?,?,?,?,?,?,?,?,?,?)",
+  );
+  const byId = db.query<ChangeRow, [Uint8Array]>(`SELECT ${COLUMNS} FROM changes WHERE id = ?`);
+  const byNo = db.query<ChangeRow, [number]>(`SELECT ${COLUMNS} FROM changes WHERE no = ?`);
+  const ofRow = db.query<ChangeRow, [number, number]>(
+    `SELECT ${COLUMNS.split(", ").map((column) => `c.${column}`).join(", ")} FROM touches t JOIN changes c ON c.no = t.change
+     WHERE t.row = ? AND t.lamport >= ? AND c.counts = 1 ORDER BY t.lamport, c.id`,
+  );
+  const ofObject = db.query<ChangeRow, [number]>(`SELECT ${COLUMNS} FROM changes WHERE obj = ? ORDER BY lamport, id`);
+  const newestOfObject = db.query<ChangeRow, [number]>(
+    `SELECT ${COLUMNS} FROM changes WHERE obj = ? AND counts = 1 ORDER BY lamport DESC, id DESC LIMIT 1`,
+  );
+  const ofWriter = db.query<ChangeRow, [number, number, number]>(
+    `SELECT ${COLUMNS} FROM changes WHERE writer = ? AND seq >= ? ORDER BY seq, id LIMIT ?`,
+  );
+  const atSeq = db.query<ChangeRow, [number, number]>(`SELECT ${COLUMNS} FROM changes WHERE writer = ? AND seq = ?`);
+  const after = db.query<ChangeRow, [number, number]>(`SELECT ${COLUMNS} FROM changes WHERE no > ? ORDER BY no LIMIT ?`);
+  const setCounts = db.query<null, [number, number]>("UPDATE changes SET counts = ? WHERE no = ?");
+
+  const headsOf = db.query<{ no: number; id: Uint8Array; lamport: number; acl_pos: number }, [number]>(
+    "SELECT c.no, c.id, c.lamport, c.acl_pos FROM heads h JOIN changes c ON c.no = h.change WHERE h.obj = ? ORDER BY c.id",
+  );
+  const addHead = db.query<null, [number, number]>("INSERT OR IGNORE INTO heads(obj, change) VALUES(?, ?)");
+  const dropHead = db.query<null, [number, number]>("DELETE FROM heads WHERE obj = ? AND change = ?");
+
+  const writerBy = db.query<{ no: number; author: Uint8Array; id: Uint8Array; seq: number; last: Uint8Array | null; lamport: number; acl_pos: number }, [Uint8Array, Uint8Array]>(
+    "SELECT no, author, id, seq, last, lamport, acl_pos FROM writers WHERE author = ? AND id = ?",
+  );
+  const writerByNo = db.query<{ no: number; author: Uint8Array; id: Uint8Array; seq: number; last: Uint8Array | null; lamport: number; acl_pos: number }, [number]>(
+    "SELECT no, author, id, seq, last, lamport, acl_pos FROM writers WHERE no = ?",
+  );
+  const allWriters = db.query<{ no: number; author: Uint8Array; id: Uint8Array; seq: number; last: Uint8Array | null; lamport: number; acl_pos: number }, []>(
+    "SELECT no, author, id, seq, last, lamport, acl_pos FROM writers ORDER BY no",
+  );
+  const addWriter = db.query<null, [Uint8Array, Uint8Array]>("INSERT INTO writers(author, id) VALUES(?, ?)");
+  const setWriter = db.query<null, [number, Uint8Array | null, number, number, number]>(
+    "UPDATE writers SET seq = ?, last = ?, lamport = ?, acl_pos = ? WHERE no = ?",
+  );
+  const toWriter = (row: { no: number; author: Uint8Array; id: Uint8Array; seq: number; last: Uint8Array | null; lamport: number; acl_pos: number }): WriterRow => ({
+    no: row.no,
+    author: row.author,
+    id: row.id,
+    seq: row.seq,
+    last: row.last,
+    lamport: row.lamport,
+    aclPos: row.acl_pos,
+  });
+
+  return {
+    /** Answers the change's local number. */
+    insert(change: Omit<StoredChange, "no">): number {
+      return Number(
+        insert.run(change.id, change.obj, change.lamport, change.writer, change.seq, change.aclPos, change.timeMs, change.ds, change.counts ? 1 : 0, change.bytes)
+          .lastInsertRowid,
+      );
+    },
+    byId: (id: Uint8Array) => orUndefined(byId.get(id)),
+    byNo: (no: number) => orUndefined(byNo.get(no)),
+    /** Counted changes that touch a row, in the order of the fold, from a lamport on. */
+    ofRow: (row: number, fromLamport: number) => ofRow.all(row, fromLamport).map(fromRow),
+    ofObject: (obj: number) => ofObject.all(obj).map(fromRow),
+    newestOfObject: (obj: number) => orUndefined(newestOfObject.get(obj)),
+    /** A page of a writer's chain from a seq on; both changes where one seq was used twice. */
+    ofWriter: (writer: number, fromSeq: number, limit: number) => ofWriter.all(writer, fromSeq, limit).map(fromRow),
+    atSeq: (writer: number, seq: number) => atSeq.all(writer, seq).map(fromRow),
+    /** In the order of arrival. */
+    after: (no: number, limit: number) => after.all(no, limit).map(fromRow),
+    setCounts: (no: number, counts: boolean) => void setCounts.run(counts ? 1 : 0, no),
+
+    heads: (obj: number) => headsOf.all(obj).map((row) => ({ no: row.no, id: row.id, lamport: row.lamport, aclPos: row.acl_pos })),
+    addHead: (obj: number, change: number) => void addHead.run(obj, change),
+    dropHead: (obj: number, change: number) => void dropHead.run(obj, change),
+
+    writer(author: Uint8Array, id: Uint8Array): WriterRow | undefined {
+      const row = writerBy.get(author, id);
+      return row ? toWriter(row) : undefined;
+    },
+    writerByNo(no: number): WriterRow | undefined {
+      const row = writerByNo.get(no);
+      return row ? toWriter(row) : undefined;
+    },
+    writers: () => allWriters.all().map(toWriter),
+    addWriter: (author: Uint8Array, id: Uint8Array): WriterRow => {
+      const no = Number(addWriter.run(author, id).lastInsertRowid);
+      return { no, author, id, seq: 0, last: null, lamport: 0, aclPos: 0 };
+    },
+    saveWriter: (writer: WriterRow) => void setWriter.run(writer.seq, writer.last, writer.lamport, writer.aclPos, writer.no),
+  };
+}

@@ -1,0 +1,133 @@
+import type { Database } from "bun:sqlite";
+
+/** What a write may do in its transaction besides SQL: undo its in-memory effects, and act once it is durable. */
+export interface WriteScope {
+  /** Runs, newest first, if this write's savepoint is rolled back. */
+  onRollback(undo: () => void): void;
+}
+
+/** Thrown by a write to roll its savepoint back and still answer its caller: nothing was worth keeping. */
+export class RollBackWith<T> {
+  readonly result: T;
+  constructor(result: T) {
+    this.result = result;
+  }
+}
+
+export interface CommitQueueHooks {
+  /** In the transaction, after the last write and before COMMIT: whatever is written once per batch. */
+  beforeCommit(): void;
+  /** The batch is durable; its waiters are answered next, then `told` runs. */
+  told(): void;
+  /** COMMIT (or the batch's own SQL) failed: all in-memory state of the batch must be forgotten. */
+  onFailure(error: unknown): void;
+}
+
+interface Entry {
+  run: (scope: WriteScope) => unknown;
+  resolve: (value: unknown) => void;
+  reject: (error: unknown) => void;
+}
+
+/** A batch ends after this long even if more waits, so that reads get their turn. */
+const SLICE_MS = 8;
+
+/**
+ * Group commit: everything enqueued in one turn of the event loop runs in ONE transaction, each write under a savepoint
+ * of its own, and no promise settles before COMMIT has returned (fsync with durability `full`). A write that throws is
+ * rolled back alone. Local writes go before `background` ones (changes of others).
+ */
+export interface CommitQueue {
+  enqueue<T>(run: (scope: WriteScope) => T, priority?: "local" | "background"): Promise<T>;
+  /** Resolves when nothing is queued. */
+  idle(): Promise<void>;
+  /** Refuses later writes; what is queued still commits. */
+  close(): Promise<void>;
+}
+
+export function createCommitQueue(db: Database, hooks: CommitQueueHooks): CommitQueue {
+  const local: Entry[] = [];
+  const background: Entry[] = [];
+  let scheduled = false;
+  let closed = false;
+  let idleWaiters: (() => void)[] = [];
+  const begin = db.query("BEGIN IMMEDIATE");
+  const savepoint = db.query("SAVEPOINT write_scope");
+  const release = db.query("RELEASE write_scope");
+  const rollbackTo = db.query("ROLLBACK TO write_scope");
+  const commit = db.query("COMMIT");
+
+  const schedule = () => {
+    if (scheduled) return;
+    scheduled = true;
+    setImmediate(drain);
+  };
+
+  /** Runs one write under its savepoint; answers how to settle it once the batch is durable. */
+  const runOne = (entry: Entry): (() => void) => {
+    const undos: (() => void)[] = [];
+    savepoint.run();
+    try {
+      const result = entry.run({ onRollback: (undo) => undos.push(undo) });
+      release.run();
+      return () => entry.resolve(result);
+    } catch (error) {
+      rollbackTo.run();
+      release.run();
+      for (const undo of undos.reverse()) undo();
+      return error instanceof RollBackWith ? () => entry.resolve(error.result) : () => entry.reject(error);
+    }
+  };
+
+  const drain = () => {
+    scheduled = false;
+    const settled: (() => void)[] = [];
+    const taken: Entry[] = [];
+    try {
+      begin.run();
+      const until = performance.now() + SLICE_MS;
+      do {
+        const entry = local.shift() ?? background.shift();
+        if (!entry) break;
+        taken.push(entry);
+        settled.push(runOne(entry));
+      } while (performance.now() < until);
+      hooks.beforeCommit();
+      commit.run();
+    } catch (error) {
+      if (db.inTransaction) db.exec("ROLLBACK");
+      hooks.onFailure(error);
+      for (const entry of taken) entry.reject(error);
+      finish();
+      return;
+    }
+    for (const settle of settled) settle();
+    hooks.told();
+    finish();
+  };
+
+  const finish = () => {
+    if (local.length + background.length > 0) schedule();
+    else {
+      const waiters = idleWaiters;
+      idleWaiters = [];
+      for (const waiter of waiters) waiter();
+    }
+  };
+
+  const idle = () => (scheduled ? new Promise<void>((resolve) => idleWaiters.push(resolve)) : Promise.resolve());
+
+  return {
+    enqueue: <T>(run: (scope: WriteScope) => T, priority: "local" | "background" = "local") =>
+      new Promise<T>((resolve, reject) => {
+        if (closed) return reject(new Error("the commit queue is closed"));
+        (priority === "local" ? local : background).push({ run, resolve: resolve as (value: unknown) => void, reject });
+        schedule();
+      }),
+    idle,
+    close: async () => {
+      closed = true;
+      await idle();
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import { Database } from "bun:sqlite";
+
+/** One step of a schema's history. Steps are never edited once released; a new one is added. */
+export type Migration = (db: Database) => void;
+
+export interface OpenOptions {
+  /** Applied in order; their count is the schema version kept in `user_version`. */
+  migrations: readonly Migration[];
+  /** `full`: a commit is durable when it returns. `normal`: only for what can be rebuilt. */
+  durability: "full" | "normal";
+}
+
+/** The file was written by a newer program. Nothing was changed. */
+export class NewerSchemaError extends Error {
+  constructor(path: string, found: number, known: number) {
+    super(`${path} has schema version ${found}, this program knows ${known}: use the newer svc that wrote it`);
+  }
+}
+
+/**
+ * Opens (creating if absent) a database of ours: WAL, the asked durability, migrated to the newest schema.
+ * Throws NewerSchemaError for a file of a later program and SQLite's own error for a damaged one.
+ */
+export function openDatabase(path: string, options: OpenOptions): Database {
+  const db = new Database(path, { create: true, readwrite: true });
+  try {
+    db.exec(`
+      PRAGMA busy_timeout = 5000;
+      PRAGMA journal_mode = WAL;
+      PRAGMA synchronous = ${options.durability === "full" ? "FULL" : "NORMAL"};
+      PRAGMA fullfsync = ${options.durability === "full" ? 1 : 0};
+      PRAGMA checkpoint_fullfsync = ${options.durability === "full" ? 1 : 0};
+      PRAGMA foreign_keys = ON;
+      PRAGMA cache_size = -16384;
+      PRAGMA mmap_size = 0;
+      PRAGMA temp_store = MEMORY;
+      PRAGMA wal_autocheckpoint = 4000;
+      PRAGMA journal_size_limit = 67108864;
+      PRAGMA trusted_schema = OFF;
+    `);
+    migrate(db, path, options.migrations);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function migrate(db: Database, path: string, migrations: readonly Migration[]): void {
+  const found = (db.query("PRAGMA user_version").get() as { user_version: number }).user_version;
+  if (found > migrations.length) throw new NewerSchemaError(path, found, migrations.length);
+  for (let version = found; version < migrations.length; version++) {
+    db.transaction(() => {
+      migrations[version]!(db);
+      db.exec(`PRAGMA user_version = ${version + 1}`);
+    })();
+  }
+}
+
+/** A read-only connection to a database that another connection of ours keeps open. */
+export function openReader(path: string): Database {
+  const db = new Database(path, { readonly: true });
+  db.exec("PRAGMA busy_timeout = 5000; PRAGMA query_only = ON; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;");
+  return db;
+}

@@ -1,0 +1,82 @@
+import type { Database } from "bun:sqlite";
+
+export interface ObjectRow {
+  no: number;
+  id: Uint8Array;
+  derived: boolean;
+  author: Uint8Array | null;
+  createdMs: number;
+  deleted: boolean;
+  projection: number;
+  modLamport: number;
+  modChange: Uint8Array | null;
+  modMs: number;
+}
+
+interface RawObject {
+  no: number;
+  id: Uint8Array;
+  derived: number;
+  author: Uint8Array | null;
+  created_ms: number;
+  deleted: number;
+  projection: number;
+  mod_lamport: number;
+  mod_change: Uint8Array | null;
+  mod_ms: number;
+}
+
+const COLUMNS = "no, id, derived, author, created_ms, deleted, projection, mod_lamport, mod_change, mod_ms";
+
+const toObject = (row: RawObject): ObjectRow => ({
+  no: row.no,
+  id: row.id,
+  derived: row.derived === 1,
+  author: row.author,
+  createdMs: row.created_ms,
+  deleted: row.deleted === 1,
+  projection: row.projection,
+  modLamport: row.mod_lamport,
+  modChange: row.mod_change,
+  modMs: row.mod_ms,
+});
+
+/** The objects of a space and the heads of their graphs. */
+export function createObjectTable(db: Database) {
+  const byId = db.query<RawObject, [Uint8Array]>(`SELECT ${COLUMNS} FROM objects WHERE id = ?`);
+  const byNo = db.query<RawObject, [number]>(`SELECT ${COLUMNS} FROM objects WHERE no = ?`);
+  const all = db.query<RawObject, []>(`SELECT ${COLUMNS} FROM objects ORDER BY no`);
+  const root = db.query<{ root: Uint8Array }, [number]>("SELECT root FROM objects WHERE no = ?");
+  const stale = db.query<{ no: number }, [number]>("SELECT no FROM objects WHERE projection <> ? ORDER BY no");
+  const insert = db.query<null, [Uint8Array, number, Uint8Array, Uint8Array | null, number, number]>(
+    "INSERT INTO objects(id, derived, root, author, created_ms, projection) VALUES(?,?,?,?,?,?)",
+  );
+  const saveModified = db.query<null, [number, Uint8Array, number, number]>("UPDATE objects SET mod_lamport = ?, mod_change = ?, mod_ms = ? WHERE no = ?");
+  const setDeleted = db.query<null, [number, number]>("UPDATE objects SET deleted = ? WHERE no = ?");
+  const setProjection = db.query<null, [number, number]>("UPDATE objects SET projection = ? WHERE no = ?");
+  const clearHeads = db.query<null, [number]>("DELETE FROM heads WHERE obj = ?");
+  const addHead = db.query<null, [number, number]>("INSERT INTO heads(obj, change) VALUES(?, ?)");
+
+  return {
+    byId(id: Uint8Array): ObjectRow | undefined {
+      const row = byId.get(id);
+      return row ? toObject(row) : undefined;
+    },
+    byNo(no: number): ObjectRow | undefined {
+      const row = byNo.get(no);
+      return row ? toObject(row) : undefined;
+    },
+    all: (): ObjectRow[] => all.all().map(toObject),
+    root: (no: number): Uint8Array | undefined => root.get(no)?.root,
+    stale: (version: number): number[] => stale.all(version).map((row) => row.no),
+    insert: (id: Uint8Array, rootBytes: Uint8Array, author: Uint8Array | undefined, createdMs: number, projection: number): number =>
+      Number(insert.run(id, author ? 0 : 1, rootBytes, author ?? null, createdMs, projection).lastInsertRowid),
+    saveModified: (no: number, lamport: number, change: Uint8Array, ms: number) => void saveModified.run(lamport, change, ms, no),
+    setDeleted: (no: number, deleted: boolean) => void setDeleted.run(deleted ? 1 : 0, no),
+    setProjection: (no: number, version: number) => void setProjection.run(version, no),
+    saveHeads(no: number, changes: readonly number[]): void {
+      clearHeads.run(no);
+      for (const change of changes) addHead.run(no, change);
+    },
+  };
+}

@@ -1,0 +1,62 @@
+import type { Migration } from "./database.ts";
+
+/**
+ * One database per space. `changes`, `writers`, `acl_records` and `parked` are the truth; `objects`, `heads`, `rows`,
+ * `touches` and `checkpoints` are projections of it and can be rebuilt; `locals` exists on this device only.
+ */
+export const SPACE_MIGRATIONS: readonly Migration[] = [
+  (db) => {
+    db.exec(`
+      CREATE TABLE meta(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+
+      CREATE TABLE acl_records(pos INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, bytes BLOB NOT NULL);
+
+      -- A writer belongs to its author: the same 16 bytes under another author are another writer.
+      CREATE TABLE writers(
+        no INTEGER PRIMARY KEY, author BLOB NOT NULL, id BLOB NOT NULL,
+        seq INTEGER NOT NULL DEFAULT 0, last BLOB, lamport INTEGER NOT NULL DEFAULT 0, acl_pos INTEGER NOT NULL DEFAULT 0,
+        UNIQUE(author, id));
+
+      CREATE TABLE datasets(no INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+
+      -- derived: a root without author. deleted: 1 when the deletion log holds it. mod_*: newest counted change.
+      CREATE TABLE objects(
+        no INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, derived INTEGER NOT NULL, root BLOB NOT NULL,
+        author BLOB, created_ms INTEGER NOT NULL DEFAULT 0, deleted INTEGER NOT NULL DEFAULT 0,
+        projection INTEGER NOT NULL, mod_lamport INTEGER NOT NULL DEFAULT 0, mod_change BLOB, mod_ms INTEGER NOT NULL DEFAULT 0);
+
+      -- counts: whether the author had the right (verdict); never decides membership of the graph.
+      CREATE TABLE changes(
+        no INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, obj INTEGER NOT NULL, lamport INTEGER NOT NULL,
+        writer INTEGER NOT NULL, seq INTEGER NOT NULL, acl_pos INTEGER NOT NULL, time INTEGER NOT NULL,
+        ds INTEGER NOT NULL, counts INTEGER NOT NULL, bytes BLOB NOT NULL);
+      CREATE INDEX changes_by_object ON changes(obj, lamport);
+      CREATE INDEX changes_by_writer ON changes(writer, seq);
+
+      CREATE TABLE heads(obj INTEGER NOT NULL, change INTEGER NOT NULL, PRIMARY KEY(obj, change)) WITHOUT ROWID;
+
+      -- A collection is a dataset of an object; number 0 is the collection of all objects.
+      CREATE TABLE colls(no INTEGER PRIMARY KEY, obj INTEGER NOT NULL, ds INTEGER NOT NULL, live INTEGER NOT NULL DEFAULT 0, UNIQUE(obj, ds));
+
+      -- state: 0 absent (only touched), 1 live, 2 tombstone. (lamport, change): the last one folded. ops: how many were.
+      CREATE TABLE rows(
+        no INTEGER PRIMARY KEY, coll INTEGER NOT NULL, id TEXT NOT NULL, doc TEXT, state INTEGER NOT NULL,
+        lamport INTEGER NOT NULL, change BLOB NOT NULL, ops INTEGER NOT NULL, has_local INTEGER NOT NULL DEFAULT 0,
+        UNIQUE(coll, id));
+
+      CREATE TABLE touches(row INTEGER NOT NULL, lamport INTEGER NOT NULL, change INTEGER NOT NULL, PRIMARY KEY(row, lamport, change)) WITHOUT ROWID;
+
+      CREATE TABLE checkpoints(row INTEGER NOT NULL, lamport INTEGER NOT NULL, change BLOB NOT NULL, ops INTEGER NOT NULL, state INTEGER NOT NULL, doc TEXT, PRIMARY KEY(row, lamport, change)) WITHOUT ROWID;
+
+      -- Device-local fields of a row: base is the row without them.
+      CREATE TABLE locals(row INTEGER PRIMARY KEY, base TEXT NOT NULL, fields TEXT NOT NULL);
+
+      CREATE TABLE parked(
+        id BLOB PRIMARY KEY, bytes BLOB NOT NULL, wait_kind TEXT NOT NULL, wait_for BLOB NOT NULL, author BLOB NOT NULL,
+        received_ms INTEGER NOT NULL, rounds INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+      CREATE INDEX parked_by_wait ON parked(wait_kind, wait_for);
+
+      CREATE TABLE quarantine(id BLOB PRIMARY KEY, reason TEXT NOT NULL, bytes BLOB NOT NULL, received_ms INTEGER NOT NULL) WITHOUT ROWID;
+    `);
+  },
+];
