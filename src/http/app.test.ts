@@ -10,6 +10,7 @@ import { createApp } from "./app.ts";
 import { reply } from "./reply.ts";
 import { openRoute, type Route, route } from "./route.ts";
 import { ROUTES } from "./route-table.ts";
+import { createStreamRegistry } from "./stream-registry.ts";
 
 const engine = {
   accountId: "A1" as AccountId,
@@ -85,6 +86,7 @@ function shell(authorized = true) {
       clock: { nowMs: () => 0 },
       startedAt: new Date(0),
       mobile: false,
+      streams: createStreamRegistry(),
       stopping: new AbortController().signal,
       requestShutdown: () => {},
       disableIdleTimeout: () => {},

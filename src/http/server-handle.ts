@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import type { StreamRegistry } from "./stream-registry.ts";
 
 /** What routes may know of and do to the server they run in. */
 export interface ServerHandle {
@@ -6,7 +7,9 @@ export interface ServerHandle {
   readonly startedAt: Date;
   /** An app-embedded boot on a phone: no OpenAPI document. */
   readonly mobile: boolean;
-  /** Aborted when shutdown begins: streams say `closed{server_shutdown}` and end. */
+  /** The open event streams; `openStream` keeps it. */
+  readonly streams: StreamRegistry;
+  /** Aborted when shutdown begins. */
   readonly stopping: AbortSignal;
   /** Begins the shutdown (spec § 1, process rule 10) and returns at once. */
   requestShutdown(): void;

@@ -7,6 +7,9 @@ export const LIMITS = {
   filterDepth: 32,
   filterListEntries: 1000,
   regexChars: 1000,
+  /** Instructions of a compiled regex; what repeats would blow up beyond it is refused. */
+  regexProgramSize: 5000,
+  sortKeys: 32,
   chatTextBytes: 32 << 10,
   eventDataBytes: 64 << 10,
   patternsPerSpace: 100,
@@ -19,6 +22,12 @@ export const LIMITS = {
   mailboxCapacityMin: 16,
   driftBudgetPercentDefault: 30,
   forwarderCapacity: 16,
+  /** What one stream's mailbox may hold beside its count of frames; a single larger frame still passes. */
+  mailboxBytes: 16 << 20,
+  /** A stream whose reader takes nothing for so long is cut off. */
+  streamReadDeadlineMs: 60_000,
+  /** Event streams open at once; more are refused with server.unavailable. */
+  openStreams: 1024,
   sealedChangeBytes: 512 << 10,
   changeParents: 64,
 } as const;

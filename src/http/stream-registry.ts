@@ -1,0 +1,78 @@
+import { fail } from "../protocol/errors.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import type { CloseReason } from "../protocol/sse-frames.ts";
+
+/** An open stream, as its registry sees it. */
+export interface OpenStream {
+  /** Sends a keepalive when idle, cuts off a dead reader. `nowMs` is monotonic. */
+  tick(nowMs: number): void;
+  close(reason: CloseReason): void;
+}
+
+export interface StreamTimes {
+  readonly keepaliveMs: number;
+  readonly readDeadlineMs: number;
+}
+
+/** The open streams of a server: one timer for all, and the way to end them at shutdown. */
+export interface StreamRegistry extends Disposable {
+  readonly size: number;
+  readonly times: StreamTimes;
+  /** Throws server.unavailable when too many are open or the server stops. */
+  admit(): void;
+  add(stream: OpenStream): void;
+  remove(stream: OpenStream): void;
+  /** Ends every stream with `closed{reason}` and admits no more; resolves when all readers have taken it. */
+  closeAll(reason: CloseReason): Promise<void>;
+}
+
+const DEFAULT_TIMES: StreamTimes = { keepaliveMs: LIMITS.keepaliveMs, readDeadlineMs: LIMITS.streamReadDeadlineMs };
+
+export function createStreamRegistry(times: StreamTimes = DEFAULT_TIMES): StreamRegistry {
+  const streams = new Set<OpenStream>();
+  const tickMs = Math.max(5, Math.min(times.keepaliveMs, times.readDeadlineMs) / 10);
+  let timer: Timer | undefined;
+  let stopping = false;
+  let whenEmpty: (() => void) | undefined;
+
+  function stopTimer(): void {
+    clearInterval(timer);
+    timer = undefined;
+  }
+
+  return {
+    get size() {
+      return streams.size;
+    },
+    times,
+    admit() {
+      if (stopping) throw fail("server.unavailable");
+      if (streams.size >= LIMITS.openStreams) {
+        throw fail(
+          "server.unavailable",
+          undefined,
+          `${LIMITS.openStreams} streams are open, which is the limit; close some`,
+        );
+      }
+    },
+    add(stream) {
+      streams.add(stream);
+      timer ??= setInterval(() => {
+        const nowMs = performance.now();
+        for (const open of streams) open.tick(nowMs);
+      }, tickMs).unref();
+    },
+    remove(stream) {
+      streams.delete(stream);
+      if (streams.size > 0) return;
+      stopTimer();
+      whenEmpty?.();
+    },
+    async closeAll(reason) {
+      stopping = true;
+      for (const stream of [...streams]) stream.close(reason);
+      if (streams.size > 0) await new Promise<void>((resolve) => (whenEmpty = resolve));
+    },
+    [Symbol.dispose]: stopTimer,
+  };
+}

@@ -1,0 +1,20 @@
+/** Why a stream ended: the payload of its terminal `closed` frame (spec § 6). */
+export const CLOSE_REASONS = ["server_shutdown", "sdk_closed", "overflow", "drifted"] as const;
+export type CloseReason = (typeof CLOSE_REASONS)[number];
+
+const encoder = new TextEncoder();
+
+/** One event of a stream as it goes over the wire. Encode once, send the bytes to every subscriber. */
+export function encodeFrame(event: string, data: unknown): Uint8Array {
+  return encodeFrameText(event, JSON.stringify(data));
+}
+
+/** The same for a payload that is JSON text already; line breaks between its tokens are allowed. */
+export function encodeFrameText(event: string, json: string): Uint8Array {
+  const data = json.includes("\n") || json.includes("\r") ? json.replace(/\r\n|\r|\n/g, "\ndata: ") : json;
+  return encoder.encode(`event: ${event}\ndata: ${data}\n\n`);
+}
+
+export const READY_FRAME: Uint8Array = encodeFrame("ready", {});
+/** A comment: keeps the connection alive through idle times and shows a reader that has gone. */
+export const KEEPALIVE_FRAME: Uint8Array = encoder.encode(": keepalive\n\n");
