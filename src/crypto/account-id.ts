@@ -29,7 +29,7 @@ export function parseAccountId(text: string): Uint8Array | undefined {
 }
 
 /** CRC-16/XMODEM: polynomial 0x1021, initial value 0. */
-function crc16(bytes: Uint8Array): number {
+export function crc16(bytes: Uint8Array): number {
   let crc = 0;
   for (const byte of bytes) {
     crc ^= byte << 8;

@@ -1,0 +1,73 @@
+import type { AccountId, PeerId } from "../base/ids.ts";
+import { randomBytes } from "../base/random.ts";
+import { fail } from "../protocol/errors.ts";
+import { accountIdOf } from "./account-id.ts";
+import { checkAccountIndex, DEFAULT_ACCOUNT_INDEX, deriveAccountSeed } from "./account-keys.ts";
+import { entropyToMnemonic, generateEntropy, mnemonicToEntropy } from "./mnemonic.ts";
+import { peerIdOf } from "./peer-id.ts";
+import { publicKeyOfSeed, SEED_BYTES } from "./private-key.ts";
+
+/** All the secrets of an account on one device. */
+export interface Wallet {
+  /** 16 bytes: the twelve words. */
+  readonly entropy: Uint8Array;
+  /** Derivation index of the account. */
+  readonly index: number;
+  /** 32 bytes: seed of the account's signing key. A function of entropy and index, kept so that a boot need not derive it. */
+  readonly accountSeed: Uint8Array;
+  readonly accountId: AccountId;
+  /** 32 random bytes: seed of this device's key. Never derived, never copied to another machine. */
+  readonly deviceSeed: Uint8Array;
+  readonly peerId: PeerId;
+  /** `machineId()` of the machine the device key was made on. */
+  readonly machineId: string;
+}
+
+/**
+ * A wallet from a phrase, or from fresh entropy without one; `mnemonicOf` gives the words. The device key is new unless
+ * given. Throws `auth.bad_mnemonic` for a phrase that is not 12 valid words, `request.invalid_field` for an index
+ * outside 0 … 2^31 − 1.
+ */
+export async function createWallet(options: {
+  mnemonic?: string;
+  index?: number;
+  deviceSeed?: Uint8Array;
+  machineId: string;
+}): Promise<Wallet> {
+  const index = options.index ?? DEFAULT_ACCOUNT_INDEX;
+  checkAccountIndex(index);
+  const entropy = options.mnemonic === undefined ? generateEntropy() : await mnemonicToEntropy(options.mnemonic);
+  if (!entropy) throw fail("auth.bad_mnemonic");
+  const accountSeed = await deriveAccountSeed(entropy, index);
+  return assembleWallet({
+    entropy,
+    index,
+    accountSeed,
+    deviceSeed: options.deviceSeed ?? randomBytes(SEED_BYTES),
+    machineId: options.machineId,
+  });
+}
+
+/** The wallet with the ids that follow from its keys. */
+export function assembleWallet(secrets: Omit<Wallet, "accountId" | "peerId">): Wallet {
+  return {
+    ...secrets,
+    accountId: accountIdOf(publicKeyOfSeed(secrets.accountSeed)),
+    peerId: peerIdOf(publicKeyOfSeed(secrets.deviceSeed)),
+  };
+}
+
+/** The wallet's twelve words. */
+export function mnemonicOf(wallet: Wallet): Promise<string> {
+  return entropyToMnemonic(wallet.entropy);
+}
+
+/**
+ * The wallet as it may be used on this machine. One that was made on another gets a new device key (`rebound`): two
+ * machines with one peer id would speak for each other. The caller writes the wallet and tells the user.
+ */
+export function rebindWallet(wallet: Wallet, machineId: string): { wallet: Wallet; rebound: boolean } {
+  if (wallet.machineId === machineId) return { wallet, rebound: false };
+  const deviceSeed = randomBytes(SEED_BYTES);
+  return { wallet: assembleWallet({ ...wallet, deviceSeed, machineId }), rebound: true };
+}
