@@ -1,0 +1,181 @@
+/**
+ * `bun run build` makes dist/svc: server, CLI, page, docs assets and native libraries in one file.
+ * `bun run build --all` makes dist/svc-<target> for every target, each with its own native libraries alone.
+ */
+import { existsSync } from "node:fs";
+import { chmod, copyFile, mkdir, mkdtemp, rename, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { bundleUi, type UiFile } from "./src/http/ui-bundle.ts";
+
+export interface Target {
+  /** What `bun build --target` and the file name call it. */
+  name: "linux-x64" | "linux-arm64" | "darwin-arm64" | "darwin-x64" | "windows-x64";
+  /** Path of sqlite-vec's library inside node_modules. */
+  sqliteVec: string;
+}
+
+export const TARGETS: readonly Target[] = [
+  { name: "linux-x64", sqliteVec: "sqlite-vec-linux-x64/vec0.so" },
+  { name: "linux-arm64", sqliteVec: "sqlite-vec-linux-arm64/vec0.so" },
+  { name: "darwin-arm64", sqliteVec: "sqlite-vec-darwin-arm64/vec0.dylib" },
+  { name: "darwin-x64", sqliteVec: "sqlite-vec-darwin-x64/vec0.dylib" },
+  { name: "windows-x64", sqliteVec: "sqlite-vec-windows-x64/vec0.dll" },
+];
+
+export interface BuildOptions {
+  target: Target;
+  /** Path of the executable to make; replaced in one step. */
+  outfile: string;
+  /** The node_modules folder that holds the target's native packages. */
+  nativeModules: string;
+  /** Build with the running Bun instead of fetching the target's. */
+  native: boolean;
+  /** Entry module; the command line unless a test says otherwise. */
+  entry?: string;
+}
+
+const PROJECT = import.meta.dir;
+const ENTRY = join(PROJECT, "cli/main.ts");
+
+if (import.meta.main) {
+  try {
+    await main(process.argv.slice(2));
+  } catch (error) {
+    for (const line of describeFailure(error)) console.error(`build: ${line}`);
+    process.exit(1);
+  }
+}
+
+async function main(args: string[]): Promise<void> {
+  const unknown = args.find((arg) => arg !== "--all");
+  if (unknown !== undefined) throw new Error(`unknown argument ${unknown}; the only one is --all`);
+  const nativeModules = join(PROJECT, "node_modules");
+  await report({ target: hostTarget(), outfile: join(PROJECT, "dist/svc"), nativeModules, native: true });
+  if (args.includes("--all")) await buildAll(join(PROJECT, "dist"));
+}
+
+/** Builds every target into `outDir` as `svc-<target>[.exe]` and returns the paths by target name. */
+export async function buildAll(outDir: string): Promise<Map<Target["name"], string>> {
+  const staging = await mkdtemp(join(tmpdir(), "svc-native-"));
+  try {
+    const nativeModules = await installEveryPlatform(staging);
+    const outfiles = new Map<Target["name"], string>();
+    for (const target of TARGETS) {
+      const outfile = join(outDir, `svc-${target.name}${target.name.startsWith("windows") ? ".exe" : ""}`);
+      await report({ target, outfile, nativeModules, native: false });
+      outfiles.set(target.name, outfile);
+    }
+    return outfiles;
+  } finally {
+    await rm(staging, { recursive: true, force: true });
+  }
+}
+
+async function report(options: BuildOptions): Promise<void> {
+  const startedAt = performance.now();
+  await buildExecutable(options);
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+  const megabytes = ((await stat(options.outfile)).size / 1e6).toFixed(0);
+  console.log(`${options.outfile}  ${options.target.name}  ${megabytes} MB  ${seconds} s`);
+}
+
+/** Builds one executable. Throws, and leaves an existing `outfile` alone, if anything it should embed is missing. */
+export async function buildExecutable(options: BuildOptions): Promise<void> {
+  const { target, outfile, nativeModules, native, entry = ENTRY } = options;
+  const assets = await collectAssets(join(nativeModules, target.sqliteVec));
+  const outDir = dirname(outfile);
+  await mkdir(outDir, { recursive: true });
+  const staging = await mkdtemp(join(outDir, ".build-"));
+  try {
+    const staged = join(staging, target.name.startsWith("windows") ? "svc.exe" : "svc");
+    await Bun.build({
+      entrypoints: [entry, ...(await workerEntries())],
+      root: PROJECT,
+      target: "bun",
+      format: "esm",
+      minify: true,
+      bytecode: true,
+      sourcemap: "linked",
+      compile: {
+        outfile: staged,
+        autoloadDotenv: false,
+        autoloadBunfig: false,
+        ...(native ? {} : { target: `bun-${target.name}` }),
+      },
+      plugins: [embedPlugin(assets)],
+    });
+    await chmod(staged, 0o755);
+    await rename(staged, outfile);
+  } finally {
+    await rm(staging, { recursive: true, force: true });
+  }
+}
+
+/** Every `src/**\/*-worker.ts` is the entry of a Worker and has to be named to the bundler. */
+async function workerEntries(): Promise<string[]> {
+  const files = await Array.fromAsync(new Bun.Glob("src/**/*-worker.ts").scan({ cwd: PROJECT, absolute: true }));
+  return files.sort();
+}
+
+interface EmbeddedAssets {
+  /** Absolute path of the native library. */
+  sqliteVec: string;
+  page: UiFile[];
+}
+
+/** Everything is made before the bundler starts: a build started inside one of its plugins never ends. */
+async function collectAssets(sqliteVec: string): Promise<EmbeddedAssets> {
+  if (!existsSync(sqliteVec)) throw new Error(`${sqliteVec} is missing; run bun install`);
+  return { sqliteVec, page: await bundleUi(join(PROJECT, "ui")) };
+}
+
+/** Replaces the modules that look for files in the source tree by ones that carry the files. */
+function embedPlugin({ sqliteVec, page }: EmbeddedAssets): Bun.BunPlugin {
+  const replacements: [RegExp, string][] = [
+    [
+      /[\\/]src[\\/]store[\\/]sqlite-vec-library\.ts$/,
+      `import file from ${JSON.stringify(sqliteVec)} with { type: "file" };\nexport const sqliteVecLibrary = file;`,
+    ],
+    [
+      /[\\/]src[\\/]http[\\/]ui-files\.ts$/,
+      `const files = ${JSON.stringify(page)};\nexport const readUiFiles = async () => files;`,
+    ],
+  ];
+  return {
+    name: "svc-embed",
+    setup(build) {
+      for (const [filter, contents] of replacements) build.onLoad({ filter }, () => ({ contents, loader: "ts" }));
+    },
+  };
+}
+
+/** Installs the locked native packages of every platform below `dir` and returns its node_modules. */
+async function installEveryPlatform(dir: string): Promise<string> {
+  for (const name of ["package.json", "bun.lock"]) await copyFile(join(PROJECT, name), join(dir, name));
+  const install = Bun.spawn(
+    [process.execPath, "install", "--frozen-lockfile", "--production", "--ignore-scripts", "--os=*", "--cpu=*"],
+    { cwd: dir, stdout: "ignore", stderr: "pipe" },
+  );
+  const [stderr, exitCode] = await Promise.all([new Response(install.stderr).text(), install.exited]);
+  if (exitCode !== 0) throw new Error(`fetching the native packages of every platform failed:\n${stderr}`);
+  return join(dir, "node_modules");
+}
+
+/** The target this machine is. */
+export function hostTarget(): Target {
+  const os = process.platform === "win32" ? "windows" : process.platform;
+  const target = TARGETS.find(({ name }) => name === `${os}-${process.arch}`);
+  if (!target)
+    throw new Error(
+      `there is no build for ${os}-${process.arch}; there is one for ${TARGETS.map((t) => t.name).join(", ")}`,
+    );
+  return target;
+}
+
+function describeFailure(error: unknown): string[] {
+  if (error instanceof AggregateError) return error.errors.flatMap(describeFailure);
+  if (!(error instanceof Error)) return [String(error)];
+  const position = (error as Partial<BuildMessage>).position;
+  return [position ? `${position.file}:${position.line}: ${error.message}` : error.message];
+}

@@ -1,0 +1,18 @@
+/**
+ * Where sqlite-vec's native library lies. From source: in its platform's npm package. In the executable build.ts
+ * replaces this module by one that embeds the library of the target and nothing of the others.
+ */
+import { createRequire } from "node:module";
+
+/** A readable path (not necessarily a loadable one), or undefined where no library exists (musl, other platforms). */
+export const sqliteVecLibrary: string | undefined = fromPackage();
+
+function fromPackage(): string | undefined {
+  const os = process.platform === "win32" ? "windows" : process.platform;
+  const suffix = { win32: "dll", darwin: "dylib" }[process.platform as string] ?? "so";
+  try {
+    return createRequire(import.meta.url).resolve(`sqlite-vec-${os}-${process.arch}/vec0.${suffix}`);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,5 @@
+/** @jsxImportSource preact */
+import { render } from "preact";
+
+const root = document.getElementById("app");
+if (root) render(<p>svc</p>, root);
