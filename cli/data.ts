@@ -1,0 +1,107 @@
+import { command, type Route } from "./command.ts";
+import { UsageError } from "./exit.ts";
+import type { FlagSpecs } from "./flag-parser.ts";
+import { requireLimitWithSort, SUBSCRIBE_FLAGS } from "./shared-flags.ts";
+
+/** A dataset of one object, or the collection of a space's objects with their properties. */
+const SOURCE_FLAGS = {
+  dataset: { kind: "text", hint: "NAME", summary: "Dataset of the object", field: "dataset" },
+  properties: { kind: "switch", summary: "The collection of the space's objects instead of a dataset" },
+} as const satisfies FlagSpecs;
+
+const SOURCE_ARGS = {
+  objectId: {
+    summary: "Id of the object whose dataset it is; none with --properties",
+    optional: true,
+    field: "objectId",
+  },
+} as const;
+
+interface SourceInput {
+  args: { objectId: string | undefined };
+  flags: { dataset?: string; properties?: boolean; file?: string };
+}
+
+export const querySubscribe = command({
+  summary: "Watch records: first those that match, then every change to them",
+  route: "POST /v1/spaces/:spaceId/query/subscribe",
+  args: SOURCE_ARGS,
+  flags: { ...SOURCE_FLAGS, ...SUBSCRIBE_FLAGS },
+  file: true,
+  stream: true,
+  reroute: (input) =>
+    sourceRoute(input, "POST /v1/spaces/:spaceId/query/subscribe", "POST /v1/spaces/:spaceId/objects/query/subscribe"),
+  body: ({ flags }) => {
+    requireLimitWithSort(flags);
+    return {};
+  },
+});
+
+export const aggregate = command({
+  summary: "Run an aggregation pipeline",
+  route: "POST /v1/spaces/:spaceId/aggregate",
+  args: SOURCE_ARGS,
+  flags: {
+    ...SOURCE_FLAGS,
+    pipeline: { kind: "json", summary: "Array of stages", field: "pipeline" },
+    "group-limit": { kind: "integer", summary: "Bound on groups (default 50000, negative none)", field: "groupLimit" },
+    "accum-limit": {
+      kind: "integer",
+      summary: "Bound on a collected array (default 10000, negative none)",
+      field: "accumArrayLimit",
+    },
+    "memory-limit": {
+      kind: "integer",
+      hint: "bytes",
+      summary: "Bound on memory (default 256 MiB, negative none)",
+      field: "memoryLimitBytes",
+    },
+    explain: { kind: "switch", summary: "Show the plan instead of running it", field: "explain" },
+  },
+  file: true,
+  reroute: (input) =>
+    sourceRoute(input, "POST /v1/spaces/:spaceId/aggregate", "POST /v1/spaces/:spaceId/objects/aggregate"),
+  body: ({ flags }) => {
+    if (flags.pipeline === undefined && flags.file === undefined)
+      throw new UsageError("missing flag --pipeline: array of stages");
+    return {};
+  },
+});
+
+export const upsert = command({
+  summary: "Create or update records under the ids you give; running it again changes nothing",
+  route: "POST /v1/spaces/:spaceId/upsert",
+  args: { objectId: { summary: "Id of the object", field: "objectId" } },
+  flags: {
+    dataset: {
+      kind: "text",
+      hint: "NAME",
+      summary: "Dataset of the object, declared with idRule user",
+      field: "dataset",
+    },
+    records: { kind: "json", summary: "Array of {id, fields}", field: "records" },
+    "page-size": { kind: "integer", summary: "Records per change (default 500)", field: "pageSize" },
+    "trace-id": {
+      kind: "texts",
+      hint: "ID",
+      summary: "Trace to mark the change with; may be repeated",
+      field: "traceIds",
+    },
+  },
+  file: true,
+});
+
+function sourceRoute({ args, flags }: SourceInput, ofDataset: Route, ofObjects: Route): Route {
+  if (flags.properties) {
+    if (args.objectId !== undefined || flags.dataset !== undefined) {
+      throw new UsageError(
+        "--properties is about the space's objects: leave out <objectId> and --dataset, filter on id instead",
+      );
+    }
+    return ofObjects;
+  }
+  if (flags.file === undefined && (args.objectId === undefined || flags.dataset === undefined)) {
+    throw new UsageError("give <objectId> and --dataset NAME, or --properties for the space's objects");
+  }
+  return ofDataset;
+}
