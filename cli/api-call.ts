@@ -2,6 +2,7 @@ import { isJsonObject, type Json, type JsonObject } from "../src/protocol/json.t
 import type { ApiSpec, CommandContext, Input } from "./command.ts";
 import { EXIT, type ExitCode, UsageError } from "./exit.ts";
 import type { FlagSpecs } from "./flag-parser.ts";
+import { integerOf } from "./flag-values.ts";
 import { type ApiRequest, fillPath, readJson, send } from "./http-client.ts";
 import { prettyJson, writeOut } from "./output.ts";
 
@@ -46,9 +47,12 @@ async function bodyOf(spec: ApiSpec, input: Input, context: CommandContext): Pro
   const body: JsonObject = {};
   const file = input.flags["file"];
   if (spec.file && typeof file === "string") Object.assign(body, await objectInFile(file, context));
-  for (const [name, { field }] of args) setField(body, field, input.args[name]);
+  for (const [name, { field, integer }] of args) {
+    const word = input.args[name];
+    setField(body, field, integer && word !== undefined ? integerOf(`<${name}>`, word) : word);
+  }
   for (const [name, { field }] of flags) setField(body, field, input.flags[name]);
-  return Object.assign(body, spec.body?.(input));
+  return Object.assign(body, await spec.body?.(input, context));
 }
 
 async function objectInFile(path: string, context: CommandContext): Promise<JsonObject> {

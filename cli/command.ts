@@ -28,7 +28,7 @@ export interface ApiSpec<R extends Route = Route, A extends ArgSpecs = ArgSpecs,
   readonly summary: string;
   readonly route: R;
   /** Chooses another route by what was given; its ids are arguments that `args` lists. */
-  readonly reroute?: (input: Input<R, A, F>) => Route;
+  readonly reroute?: (input: Input<R, A, F & FileFlag>) => Route;
   /** Arguments beside those in the route. */
   readonly args?: A;
   readonly flags?: F;
@@ -38,16 +38,17 @@ export interface ApiSpec<R extends Route = Route, A extends ArgSpecs = ArgSpecs,
   readonly confirm?: true;
   /** The answer is a stream of events. */
   readonly stream?: true;
-  /** Members of the body that no single flag or argument says; laid over the rest. */
-  readonly body?: (input: Input<R, A, F>) => JsonObject;
+  /** Members of the body that no single flag or argument says; laid over the rest. Also where refusals belong. */
+  readonly body?: (input: Input<R, A, F & FileFlag>, context: CommandContext) => JsonObject | Promise<JsonObject>;
 }
 
 /** A command that does something else: a transfer, or work on this machine. */
 export interface LocalSpec<A extends ArgSpecs = ArgSpecs, F extends FlagSpecs = FlagSpecs> {
   readonly summary: string;
+  /** The call it makes, for help. */
+  readonly route?: Route;
   readonly args?: A;
   readonly flags?: F;
-  readonly confirm?: true;
   readonly run: (input: Input<never, A, F>, context: CommandContext) => Promise<ExitCode>;
 }
 
@@ -75,6 +76,8 @@ export interface Leaf {
   run(input: Input, context: CommandContext): Promise<ExitCode>;
 }
 
+type FileFlag = { file: { kind: "text"; summary: string } };
+
 const FILE_FLAG = {
   file: { kind: "text", hint: "FILE", summary: "JSON body (- is stdin); flags given beside it are laid over it" },
 } as const satisfies FlagSpecs;
@@ -82,6 +85,7 @@ const YES_FLAG = {
   yes: { kind: "switch", summary: "Really do it; without it the command refuses" },
 } as const satisfies FlagSpecs;
 
+/** What the names in routes stand for. */
 const ID_SUMMARIES: Readonly<Record<string, string>> = {
   spaceId: "Id of the space",
   objectId: "Id of the object",
@@ -136,7 +140,7 @@ export function localCommand<
   const A extends ArgSpecs = Record<never, never>,
   const F extends FlagSpecs = Record<never, never>,
 >(spec: LocalSpec<A, F>): CommandNode {
-  return node(spec, spec.args ?? {}, spec.flags ?? {}, undefined, (input, context) =>
+  return node(spec, spec.args ?? {}, spec.flags ?? {}, spec.route, (input, context) =>
     spec.run(input as unknown as Input<never, A, F>, context),
   );
 }

@@ -24,7 +24,10 @@ export type FlagSpecs = Readonly<Record<string, FlagSpec>>;
 export interface ArgSpec {
   readonly summary: string;
   readonly optional?: true;
+  /** Where the word goes in the request body, as a dotted path. */
   readonly field?: string;
+  /** The body wants a whole number there. */
+  readonly integer?: true;
 }
 export type ArgSpecs = Readonly<Record<string, ArgSpec>>;
 

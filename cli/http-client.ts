@@ -31,7 +31,7 @@ export async function send(target: Target, request: ApiRequest): Promise<Respons
   process.env["NO_PROXY"] = "*";
   const query = new URLSearchParams(request.query?.map(([key, value]) => [key, value])).toString();
   const url = `http://${target.addr}${request.path}${query && `?${query}`}`;
-  const headers: Record<string, string> = { accept: "application/json, text/event-stream" };
+  const headers: Record<string, string> = {};
   if (request.raw) headers["content-type"] = request.raw.mediaType;
   else if (request.json !== undefined) headers["content-type"] = "application/json";
   if (target.verbose) logRequest(request, url, headers);

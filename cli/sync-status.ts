@@ -1,0 +1,22 @@
+import { command, group } from "./command.ts";
+import { UsageError } from "./exit.ts";
+
+export const syncStatus = group("How far synchronisation is", {
+  space: command({ summary: "Show it for a space", route: "GET /v1/spaces/:spaceId/sync-status" }),
+  object: command({ summary: "Show it for an object", route: "GET /v1/spaces/:spaceId/sync-status/objects/:objectId" }),
+  subscribe: command({
+    summary: "Watch it for every space, or for one object",
+    route: "GET /v1/sync-status/subscribe",
+    args: {
+      spaceId: { summary: "Id of the object's space", optional: true },
+      objectId: { summary: "Id of the object", optional: true },
+    },
+    stream: true,
+    reroute: ({ args }) => {
+      if (args.spaceId === undefined) return "GET /v1/sync-status/subscribe";
+      if (args.objectId === undefined)
+        throw new UsageError("missing argument <objectId>: a stream is for all spaces or one object");
+      return "GET /v1/spaces/:spaceId/sync-status/objects/:objectId/subscribe";
+    },
+  }),
+});
