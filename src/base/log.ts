@@ -1,5 +1,7 @@
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
+export const LOG_FORMATS = ["colorized", "plaintext", "json"] as const;
+export type LogFormat = (typeof LOG_FORMATS)[number];
 
 /** What a line carries beside its message. Never secrets: ids, counts, durations (`…Ms`), an error under `err`. */
 export type LogFields = Readonly<Record<string, unknown>>;

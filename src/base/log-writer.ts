@@ -1,0 +1,100 @@
+import { closeSync, openSync, writeSync } from "node:fs";
+import type { Clock } from "./clock.ts";
+import type { Log, LogFields, LogFormat, LogLevel } from "./log.ts";
+import { LOG_LEVELS } from "./log.ts";
+import { formatLine } from "./log-format.ts";
+
+/** Takes finished lines. */
+export interface LogOutput {
+  readonly format: LogFormat;
+  write(text: string): void;
+}
+
+export interface LogOptions {
+  readonly level: LogLevel;
+  readonly outputs: readonly LogOutput[];
+  readonly clock: Clock;
+}
+
+/** The log of a process. Lines below `level` cost a comparison. */
+export function createLog(options: LogOptions): Log {
+  return new Writer(options, LOG_LEVELS.indexOf(options.level), {});
+}
+
+class Writer implements Log {
+  private readonly options: LogOptions;
+  private readonly threshold: number;
+  private readonly fields: LogFields;
+
+  constructor(options: LogOptions, threshold: number, fields: LogFields) {
+    this.options = options;
+    this.threshold = threshold;
+    this.fields = fields;
+  }
+
+  enabled(level: LogLevel): boolean {
+    return LOG_LEVELS.indexOf(level) >= this.threshold;
+  }
+
+  debug(message: string, fields?: LogFields): void {
+    if (this.threshold <= 0) this.write("debug", message, fields);
+  }
+
+  info(message: string, fields?: LogFields): void {
+    if (this.threshold <= 1) this.write("info", message, fields);
+  }
+
+  warn(message: string, fields?: LogFields): void {
+    if (this.threshold <= 2) this.write("warn", message, fields);
+  }
+
+  error(message: string, fields?: LogFields): void {
+    this.write("error", message, fields);
+  }
+
+  child(fields: LogFields): Log {
+    return new Writer(this.options, this.threshold, { ...this.fields, ...fields });
+  }
+
+  private write(level: LogLevel, message: string, fields: LogFields | undefined): void {
+    const { clock, outputs } = this.options;
+    const line = {
+      time: new Date(clock.nowMs()),
+      level,
+      message,
+      fields: fields ? { ...this.fields, ...fields } : this.fields,
+    };
+    for (const output of outputs) output.write(formatLine(line, output.format));
+  }
+}
+
+/** Standard error; colours only where they are wanted and NO_COLOR does not forbid them. */
+export function stderrOutput(
+  format: LogFormat | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): LogOutput {
+  const wanted = format ?? (process.stderr.isTTY ? "colorized" : "plaintext");
+  const colorless = wanted === "colorized" && (env["NO_COLOR"] ?? "") !== "";
+  return { format: colorless ? "plaintext" : wanted, write: (text) => writeFully(2, text) };
+}
+
+/** A file that lines are appended to; made 0600 if it is not there. Throws what opening it throws. */
+export function fileOutput(path: string, format: LogFormat | undefined): LogOutput & Disposable {
+  const fd = openSync(path, "a", 0o600);
+  return {
+    format: format === "json" ? "json" : "plaintext",
+    write: (text) => writeFully(fd, text),
+    [Symbol.dispose]: () => closeSync(fd),
+  };
+}
+
+/** Writes at once, so that the last words of a dying process are there. A log nobody can take is not worth dying for. */
+function writeFully(fd: number, text: string): void {
+  const bytes = Buffer.from(text);
+  try {
+    for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at);
+  } catch (error) {
+    // The reader has gone (EPIPE), does not keep up (EAGAIN), or the disk is full: there is no place left to say so.
+    if (!["EPIPE", "EAGAIN", "ENOSPC", "EIO"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+  }
+}
