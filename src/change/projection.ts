@@ -200,7 +200,8 @@ export function createProjection(deps: ProjectionDeps) {
 
   /** One record from its changes, starting at the newest checkpoint before `from`. */
   const refold = (no: number, from: OrderKey, object: ObjectEntry, dataset: string) => {
-    const row = rows.byNo(no)!;
+    const row = rows.byNo(no);
+    if (!row) return; // its insert was rolled back after it was marked
     rows.dropCheckpointsFrom(no, from.lamport, from.change);
     const checkpoint = rows.checkpointBefore(no, from.lamport, from.change);
     let state: RecordState = ABSENT;

@@ -1,0 +1,284 @@
+import type { Clock } from "../base/clock.ts";
+import type { SpaceId } from "../base/ids.ts";
+import { digestOfCid } from "../crypto/cid.ts";
+import type { Signer } from "../crypto/sign.ts";
+import type { Json, JsonObject } from "../protocol/json.ts";
+import type { StoredChange } from "../store/change-table.ts";
+import { createCommitQueue, RollBackWith, type WriteScope } from "../store/commit-queue.ts";
+import type { WaitKind } from "../store/parked-table.ts";
+import { OBJECTS_COLL, ROW_LIVE } from "../store/row-table.ts";
+import type { SpaceStore } from "../store/space-store.ts";
+import { createBodyOpener } from "./body-opener.ts";
+import type { ChangeBody } from "./change-body.ts";
+import { decodeChange, encodeDerivedRoot, isDerivedRoot } from "./change-codec.ts";
+import { createChangeLog } from "./change-log.ts";
+import { type CommitBatch, createBatch } from "./commit-batch.ts";
+import type { DatasetRules } from "./dataset-rules.ts";
+import { DELETION_RULES, DELETIONS_DATASET, DELETIONS_TYPE, deletedAtMs } from "./deletion-log.ts";
+import { createIngest, DEFAULT_PARK_QUOTA, type IngestVerdict, type ParkQuota } from "./ingest.ts";
+import { type Appended, createLocalWriter } from "./local-writer.ts";
+import { createObjectCache, type ObjectEntry } from "./object-cache.ts";
+import type { AclView, KeyRing, RulesRegistry } from "./ports.ts";
+import { createProjection, OBJECTS_DATASET } from "./projection.ts";
+import { versionOf } from "./version.ts";
+
+/** Raised when a handler or the fold gives other rows for the same changes: objects are then folded anew. */
+export const PROJECTION_VERSION = 1;
+const WRITER_KEY = "writer";
+
+export interface ChangeEngineDeps {
+  spaceId: SpaceId;
+  store: SpaceStore;
+  acl: AclView;
+  keys: KeyRing;
+  registry: RulesRegistry;
+  signer: Signer;
+  clock: Clock;
+  quota?: ParkQuota;
+  /** Told of a failure to commit, which also reached every waiter. */
+  onFailure?(error: unknown): void;
+}
+
+/** What a write may do. Everything in it becomes durable together or not at all. */
+export interface WriteTx {
+  scope: WriteScope;
+  createObject(): ObjectEntry;
+  ensureDerived(type: string, derivation: string): ObjectEntry;
+  object(id: string): ObjectEntry | undefined;
+  /** One change to an object. Nothing of it taking effect is no reason to fail; see `Appended.effective`. */
+  append(object: ObjectEntry, body: ChangeBody, rules: DatasetRules): Appended;
+  /** Rolls this write back and answers `result` all the same. */
+  rollBackWith(result: unknown): never;
+  setLocal(object: ObjectEntry, dataset: string, recordId: string, fields: Readonly<Record<string, Json | undefined>>): boolean;
+  record(object: ObjectEntry, dataset: string, id: string): JsonObject | undefined;
+  /** Is the record there at all, and how? */
+  recordState(object: ObjectEntry, dataset: string, id: string): "absent" | "live" | "tombstone";
+  /** Enters an object into the deletion log. Its row disappears with this commit. */
+  deleteObject(object: ObjectEntry): void;
+  /** A version text for what no change carries (device-local writes). */
+  localVersion(): string;
+}
+
+export type ChangeEngine = ReturnType<typeof createChangeEngine>;
+
+/** The engine of one space: one writer connection, one commit queue, one fold for local and remote changes alike. */
+export function createChangeEngine(deps: ChangeEngineDeps) {
+  const { store, acl, registry, clock } = deps;
+  const { changes, rows, parked } = store;
+  const objects = createObjectCache(store.db, changes, PROJECTION_VERSION);
+  const log = createChangeLog(changes, objects);
+  const opener = createBodyOpener(deps.spaceId, deps.keys);
+  let batch = createBatch();
+  const listeners = new Set<(batch: CommitBatch) => void>();
+  let localVersions = 0;
+
+  const projection = createProjection({
+    spaceId: deps.spaceId, changes, rows, objects, opener, registry,
+    datasetNo: store.datasetNo, datasetName: store.datasetName, batch: () => batch,
+  });
+  const writer = createLocalWriter({
+    spaceId: deps.spaceId, log, objects, projection, opener, acl, keys: deps.keys, signer: deps.signer, clock, datasetNo: store.datasetNo,
+    writerStore: { load: () => store.meta(WRITER_KEY), save: (id) => store.putMeta(WRITER_KEY, id) },
+  });
+  const ingest = createIngest({
+    spaceId: deps.spaceId, changes, parked, log, objects, projection, opener, acl, registry, writer, clock,
+    quota: deps.quota ?? DEFAULT_PARK_QUOTA, datasetNo: store.datasetNo, onRoot: (object) => settleDeletion(object),
+  });
+
+  const deletionRoot = encodeDerivedRoot({ space: digestOfCid(deps.spaceId)!, type: DELETIONS_TYPE, derivation: "" });
+  const deletionLog = () => objects.byId(deletionRoot.id);
+  const deletionOf = (object: ObjectEntry): JsonObject | undefined => {
+    const holder = deletionLog();
+    return holder ? record(holder, DELETIONS_DATASET, object.idText) : undefined;
+  };
+
+  /** Brings an object in step with its entry in the deletion log, present or not. */
+  const settleDeletion = (object: ObjectEntry): void => {
+    const entry = deletionOf(object);
+    if (object.deleted === (entry !== undefined)) return;
+    objects.setDeleted(object, entry !== undefined);
+    if (entry) projection.hideObjectRow(object, { version: (entry["_ver"] as JsonObject)["id"] as string, timeMs: deletedAtMs(entry) });
+    else projection.rebuildObject(object);
+  };
+
+  const settleTouchedDeletions = (): void => {
+    const holder = deletionLog();
+    if (!holder) return;
+    for (const touched of [...batch.touched]) {
+      if (touched.dataset !== DELETIONS_DATASET || touched.object !== holder.idText) continue;
+      const object = objectById(touched.recordId);
+      if (object) settleDeletion(object);
+    }
+  };
+
+  const queue = createCommitQueue(store.db, {
+    beforeCommit() {
+      projection.finishBatch();
+      settleTouchedDeletions();
+      projection.finishBatch();
+      log.flush();
+    },
+    told() {
+      const done = batch;
+      batch = createBatch();
+      objects.trim();
+      if (done.touched.length === 0 && done.objects.size === 0) return;
+      for (const listener of listeners) listener(done);
+    },
+    onFailure(error) {
+      batch = createBatch();
+      projection.forgetBatch();
+      log.clear();
+      objects.clear();
+      writer.forgetBatch();
+      deps.onFailure?.(error);
+    },
+  });
+
+  /** Keeps what subscribers would be told in step with the savepoint. */
+  const guarded = <T>(run: (scope: WriteScope) => T) => (scope: WriteScope): T => {
+    const told = batch.touched.length;
+    const current = batch;
+    scope.onRollback(() => {
+      current.touched.length = told;
+    });
+    return run(scope);
+  };
+
+  const collOf = (object: ObjectEntry, dataset: string): number | undefined => {
+    if (dataset === OBJECTS_DATASET) return OBJECTS_COLL;
+    const no = store.findDatasetNo(dataset);
+    return no === undefined ? undefined : rows.findColl(object.no, no);
+  };
+  const record = (object: ObjectEntry, dataset: string, id: string): JsonObject | undefined => {
+    const coll = collOf(object, dataset);
+    const head = coll === undefined ? undefined : rows.get(coll, id);
+    return head && head.state === ROW_LIVE && head.doc !== null ? (JSON.parse(head.doc) as JsonObject) : undefined;
+  };
+  const objectById = (id: string): ObjectEntry | undefined => {
+    const digest = digestOfCid(id);
+    return digest ? objects.byId(digest) : undefined;
+  };
+
+  const txOf = (scope: WriteScope): WriteTx => ({
+    scope,
+    createObject: () => writer.createObject(scope),
+    ensureDerived: (type, derivation) => writer.ensureDerived(type, derivation, scope),
+    object: objectById,
+    append(object, body, rules) {
+      const appended = writer.append(object, body, rules, scope);
+      batch.objects.add(object.idText);
+      batch.localChanges++;
+      return appended;
+    },
+    rollBackWith(result) {
+      throw new RollBackWith(result);
+    },
+    setLocal: (object, dataset, recordId, fields) => projection.setLocal(object, dataset, recordId, fields, localVersion()),
+    record,
+    recordState(object, dataset, id) {
+      const coll = collOf(object, dataset);
+      const head = coll === undefined ? undefined : rows.get(coll, id);
+      return !head || head.state === 0 ? "absent" : head.state === 1 ? "live" : "tombstone";
+    },
+    deleteObject(object) {
+      writer.append(writer.ensureDerived(DELETIONS_TYPE, "", scope), { dataset: DELETIONS_DATASET, records: [{ id: object.idText, upsert: true, ops: [] }] }, DELETION_RULES, scope);
+      batch.localChanges++;
+    },
+    localVersion,
+  });
+
+  /** Sorts after every version this device has seen and is never stored in a change. */
+  function localVersion(): string {
+    const stamp = Buffer.alloc(8);
+    stamp.writeBigUInt64BE(BigInt(++localVersions) + (BigInt(clock.nowMs()) << 20n));
+    return versionOf(Number.MAX_SAFE_INTEGER, stamp);
+  }
+
+  return {
+    spaceId: deps.spaceId,
+    store,
+    objects,
+    opener,
+    write: <T>(run: (tx: WriteTx) => T): Promise<T> => queue.enqueue(guarded((scope) => run(txOf(scope)))),
+
+    /** Takes in changes of other replicas, in any order; one verdict each. All are durable when it resolves. */
+    async ingest(many: readonly Uint8Array[]): Promise<IngestVerdict[]> {
+      return Promise.all(many.map((bytes) => queue.enqueue(guarded((scope) => {
+        const verdict = ingest.take(bytes, scope);
+        return verdict;
+      }), "background")));
+    },
+
+    /** Something that parked changes wait for has come. */
+    release: (kind: WaitKind, what: Uint8Array) => queue.enqueue(guarded((scope) => void ingest.release(kind, what, scope)), "background"),
+    retryParked: (kind: WaitKind) => queue.enqueue(guarded((scope) => ingest.retry(kind, scope)), "background"),
+
+    /** The ACL changed: every verdict is taken anew and the records concerned are folded again. Answers how many moved. */
+    recheckVerdicts: (): Promise<number> =>
+      queue.enqueue(guarded(() => {
+        let moved = 0;
+        const writers = new Map(changes.writers().map((known) => [known.no, known]));
+        for (const stored of allChanges()) {
+          const known = writers.get(stored.writer);
+          if (!known) continue; // a derived root
+          const counts = !ranBackwards(stored) && acl.counts({ author: known.author, writer: known.id, seq: stored.seq, id: stored.id, aclPos: stored.aclPos });
+          if (counts === stored.counts) continue;
+          changes.setCounts(stored.no, counts);
+          const object = objects.byNo(stored.obj);
+          if (object && !object.deleted && stored.ds !== 0) projection.refoldTouchedBy({ ...stored, counts }, object);
+          moved++;
+        }
+        return moved;
+      }), "background"),
+
+    /** Folds every object anew from its changes, a write each, so that other work goes on between. */
+    async rebuildProjection(only: "stale" | "all" = "all"): Promise<number> {
+      const numbers = only === "all" ? objects.all().map((object) => object.no) : objects.stale();
+      for (const no of numbers) {
+        await queue.enqueue(guarded(() => {
+          const object = objects.byNo(no);
+          if (object && !object.deleted) projection.rebuildObject(object);
+          objects.setProjection(no, PROJECTION_VERSION);
+        }), "background");
+      }
+      return numbers.length;
+    },
+
+    object: objectById,
+    record,
+    collOf,
+    /** Another device was found to use this one's writer: continue under a fresh one. */
+    mintWriter: () => queue.enqueue(() => writer.mintWriter()),
+    writerId: () => writer.writerId(),
+
+    /** Called after each commit, once its writers were answered. Answers how to stop. */
+    onCommit(listener: (batch: CommitBatch) => void): () => void {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    idle: () => queue.idle(),
+    async close(): Promise<void> {
+      await queue.close();
+      store.close();
+    },
+  };
+
+  function* allChanges(): Generator<StoredChange> {
+    for (let after = 0; ; ) {
+      const page = changes.after(after, 500);
+      yield* page;
+      if (page.length < 500) return;
+      after = page[page.length - 1]!.no;
+    }
+  }
+
+  /** Whether a change names an ACL position before that of a parent or of its writer's previous change. */
+  function ranBackwards(stored: StoredChange): boolean {
+    const change = decodeChange(stored.bytes);
+    if (isDerivedRoot(change)) return false;
+    const before = change.header.prev ? [...change.header.parents, change.header.prev] : change.header.parents;
+    return before.some((id) => (changes.byId(id)?.aclPos ?? 0) > stored.aclPos);
+  }
+}
+

@@ -1,0 +1,203 @@
+import type { Clock } from "../base/clock.ts";
+import { compareBytes, utf8ToBytes } from "../base/bytes.ts";
+import type { SpaceId } from "../base/ids.ts";
+import { digestOfCid } from "../crypto/cid.ts";
+import { sha256 } from "../crypto/hash.ts";
+import { admitPublicKey } from "../crypto/public-key.ts";
+import { verify } from "../crypto/sign.ts";
+import type { ChangeTable } from "../store/change-table.ts";
+import type { WriteScope } from "../store/commit-queue.ts";
+import type { ParkedTable, WaitKind } from "../store/parked-table.ts";
+import type { BodyOpener } from "./body-opener.ts";
+import { type Change, ChangeFault, decodeChange, isDerivedRoot, signedBytes } from "./change-codec.ts";
+import type { ChangeLog } from "./change-log.ts";
+import type { LocalWriter } from "./local-writer.ts";
+import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
+import type { AclView, RulesRegistry } from "./ports.ts";
+import type { Projection } from "./projection.ts";
+
+/** What became of one change that came in. Verdicts are per change: a bad one never holds up its neighbours. */
+export type IngestVerdict =
+  | { kind: "stored"; counts: boolean }
+  | { kind: "known" }
+  | { kind: "parked"; waitKind: WaitKind; waitFor: Uint8Array }
+  /** Never to be understood: kept aside, shown in debug, not asked for again. */
+  | { kind: "quarantined"; reason: string }
+  /** Not kept: a quota is used up. It may be offered again. */
+  | { kind: "refused"; reason: string };
+
+/** Bounds on what waits, so that nobody fills a disk with changes that will never fit. */
+export interface ParkQuota {
+  bytesPerSpace: number;
+  bytesPerAuthor: number;
+  quarantineBytes: number;
+}
+
+export const DEFAULT_PARK_QUOTA: ParkQuota = { bytesPerSpace: 256 << 20, bytesPerAuthor: 64 << 20, quarantineBytes: 16 << 20 };
+
+interface IngestDeps {
+  spaceId: SpaceId;
+  changes: ChangeTable;
+  parked: ParkedTable;
+  log: ChangeLog;
+  objects: ObjectCache;
+  projection: Projection;
+  opener: BodyOpener;
+  acl: AclView;
+  registry: RulesRegistry;
+  writer: LocalWriter;
+  clock: Clock;
+  quota: ParkQuota;
+  datasetNo(name: string): number;
+  /** A root came in: its object may be in the deletion log already. */
+  onRoot(object: ObjectEntry): void;
+}
+
+/** Takes in the bytes of other replicas. Runs inside the commit queue, through the same log and fold as local writes. */
+export type Ingest = ReturnType<typeof createIngest>;
+
+export function createIngest(deps: IngestDeps) {
+  const { changes, parked, log, objects, projection, opener, acl, registry } = deps;
+  const space = digestOfCid(deps.spaceId)!;
+
+  const quarantine = (id: Uint8Array, reason: string, bytes: Uint8Array): IngestVerdict => {
+    parked.drop(id);
+    if (parked.quarantineUsage().bytes + bytes.length <= deps.quota.quarantineBytes) parked.quarantine(id, reason, bytes, deps.clock.nowMs());
+    return { kind: "quarantined", reason };
+  };
+
+  const park = (id: Uint8Array, author: Uint8Array, bytes: Uint8Array, waitKind: WaitKind, waitFor: Uint8Array): IngestVerdict => {
+    if (!parked.get(id)) {
+      if (parked.usage().bytes + bytes.length > deps.quota.bytesPerSpace) return { kind: "refused", reason: "the space's quota of waiting changes is used up" };
+      if (parked.usageOf(author).bytes + bytes.length > deps.quota.bytesPerAuthor) return { kind: "refused", reason: "the author's quota of waiting changes is used up" };
+    }
+    parked.put({ id, bytes, waitKind, waitFor, author, receivedMs: deps.clock.nowMs() });
+    return { kind: "parked", waitKind, waitFor };
+  };
+
+  /** Judges one change and, if nothing is missing, puts it into the log and folds it. */
+  const admit = (bytes: Uint8Array, scope: WriteScope): { verdict: IngestVerdict; id: Uint8Array } => {
+    const id = sha256(bytes);
+    if (changes.byId(id)) return { id, verdict: { kind: "known" } };
+    const known = parked.quarantineReason(id);
+    if (known) return { id, verdict: { kind: "quarantined", reason: known } };
+    let change: ReturnType<typeof decodeChange>;
+    try {
+      change = decodeChange(bytes);
+    } catch (error) {
+      if (!(error instanceof ChangeFault)) throw error;
+      if (error.reason === "unsupported") return { id, verdict: park(id, new Uint8Array(32), bytes, "version", new Uint8Array(0)) };
+      return { id, verdict: quarantine(id, `${error.reason}: ${error.message}`, bytes.length > (1 << 20) ? bytes.subarray(0, 0) : bytes) };
+    }
+    if (compareBytes(change.header.space, space) !== 0) return { id, verdict: quarantine(id, "it belongs to another space", bytes) };
+    if (isDerivedRoot(change)) {
+      deps.writer.insertDerivedRoot(id, bytes, scope);
+      return { id, verdict: { kind: "stored", counts: true } };
+    }
+    return { id, verdict: admitSigned(change, bytes, scope) };
+  };
+
+  const admitSigned = (change: Change, bytes: Uint8Array, scope: WriteScope): IngestVerdict => {
+    const { header, id } = change;
+    if (!admitPublicKey(header.author)) return quarantine(id, "the author's key is not admissible", bytes);
+    if (!verify(header.author, "change", signedBytes(change), change.signature)) return quarantine(id, "the signature is not the author's", bytes);
+
+    const position = acl.at(header.acl);
+    if (!position) return park(id, header.author, bytes, "acl", header.acl);
+    let clock = position.clock;
+    let notBefore = 0;
+    let object: ObjectEntry | undefined;
+    for (const parentId of header.parents) {
+      const parent = changes.byId(parentId);
+      if (!parent) return parentFault(parentId, id, header.author, bytes);
+      object ??= objects.byNo(parent.obj);
+      if (!object || parent.obj !== object.no) return quarantine(id, "its parents belong to different objects", bytes);
+      clock = Math.max(clock, parent.lamport);
+      notBefore = Math.max(notBefore, parent.aclPos);
+    }
+    if (object && compareBytes(object.id, header.object!) !== 0) return quarantine(id, "its parents belong to another object", bytes);
+    if (header.prev) {
+      const prev = changes.byId(header.prev);
+      if (!prev) return parentFault(header.prev, id, header.author, bytes);
+      const prevWriter = changes.writerByNo(prev.writer);
+      if (!prevWriter || compareBytes(prevWriter.id, header.writer) !== 0 || compareBytes(prevWriter.author, header.author) !== 0 || prev.seq !== header.seq - 1) {
+        return quarantine(id, "its writer's chain is broken", bytes);
+      }
+      clock = Math.max(clock, prev.lamport);
+      notBefore = Math.max(notBefore, prev.aclPos);
+    }
+    if (header.lamport !== clock + 1) return quarantine(id, `its lamport is ${header.lamport}, not ${clock + 1}`, bytes);
+
+    const counts =
+      position.pos >= notBefore && acl.counts({ author: header.author, writer: header.writer, seq: header.seq, id, aclPos: position.pos });
+    if (header.kind === "root") {
+      const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
+      const created = objects.insert(id, bytes, header.author, header.time);
+      scope.onRollback(() => objects.forget(created));
+      log.append({ ...placeOf(change, position.pos, counts), bytes, ds: 0 }, created, writer, scope);
+      deps.onRoot(created);
+      parked.drop(id);
+      return { kind: "stored", counts };
+    }
+
+    const opened = opener.open(change, object!.idText);
+    if ("missingKey" in opened) return park(id, header.author, bytes, "key", opened.missingKey);
+    if ("broken" in opened) return quarantine(id, opened.broken, bytes);
+    const answer = registry.rulesFor(opened.body.dataset, opened.body.definition);
+    if ("missing" in answer) return park(id, header.author, bytes, "definition", utf8ToBytes(answer.missing));
+    if ("unknown" in answer) return park(id, header.author, bytes, "version", new Uint8Array(0));
+
+    const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
+    const no = log.append({ ...placeOf(change, position.pos, counts), bytes, ds: deps.datasetNo(opened.body.dataset) }, object!, writer, scope);
+    projection.foldChange({
+      change: { no, id, lamport: header.lamport, counts, timeMs: header.time }, author: header.author, object: object!, body: opened.body, rules: answer.rules,
+    });
+    parked.drop(id);
+    return { kind: "stored", counts };
+  };
+
+  const placeOf = (change: Change, aclPos: number, counts: boolean) => ({
+    id: change.id, lamport: change.header.lamport, parents: change.header.parents, seq: change.header.seq, aclPos, timeMs: change.header.time, counts,
+  });
+
+  /** A parent that will never come takes its children with it; one that may still come is waited for. */
+  const parentFault = (parentId: Uint8Array, id: Uint8Array, author: Uint8Array, bytes: Uint8Array): IngestVerdict => {
+    const reason = parked.quarantineReason(parentId);
+    return reason ? quarantine(id, `it follows a change that is refused (${reason})`, bytes) : park(id, author, bytes, "change", parentId);
+  };
+
+  /** Retries what waited for a change that has just been settled, and so on. Answers how many were settled. */
+  const release = (waitKind: WaitKind, what: Uint8Array, scope: WriteScope): number => {
+    const queue: { kind: WaitKind; what: Uint8Array }[] = [{ kind: waitKind, what }];
+    let settled = 0;
+    while (queue.length > 0) {
+      const next = queue.pop()!;
+      for (const waiting of parked.waitingFor(next.kind, next.what)) {
+        const { verdict, id } = admit(waiting.bytes, scope);
+        if (verdict.kind === "stored" || verdict.kind === "quarantined") {
+          settled++;
+          queue.push({ kind: "change", what: id });
+        }
+      }
+    }
+    return settled;
+  };
+
+  return {
+    /** One change, and everything that waited for it. */
+    take(bytes: Uint8Array, scope: WriteScope): IngestVerdict {
+      const { verdict, id } = admit(bytes, scope);
+      if (verdict.kind === "stored" || verdict.kind === "quarantined") release("change", id, scope);
+      return verdict;
+    },
+    /** Something that changes wait for has come: an ACL record, a key or a definition. */
+    release,
+    /** After new ACL records: every waiting key and ACL position is tried again. */
+    retry(kind: WaitKind, scope: WriteScope): void {
+      for (const waiting of parked.ofKind(kind)) {
+        const { verdict, id } = admit(waiting.bytes, scope);
+        if (verdict.kind === "stored" || verdict.kind === "quarantined") release("change", id, scope);
+      }
+    },
+  };
+}

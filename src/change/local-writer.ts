@@ -1,0 +1,156 @@
+import { randomBytes } from "../base/random.ts";
+import type { Clock } from "../base/clock.ts";
+import { digestOfCid } from "../crypto/cid.ts";
+import type { Signer } from "../crypto/sign.ts";
+import { fail } from "../protocol/errors.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { WriterRow } from "../store/change-table.ts";
+import type { WriteScope } from "../store/commit-queue.ts";
+import type { BodyOpener } from "./body-opener.ts";
+import type { ChangeBody } from "./change-body.ts";
+import { type ChangeHeader, encodeChange, encodeDerivedRoot, encodeHeader } from "./change-codec.ts";
+import type { ChangeLog } from "./change-log.ts";
+import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
+import type { AclView, KeyRing } from "./ports.ts";
+import type { FoldOutcome, Projection } from "./projection.ts";
+import type { DatasetRules } from "./dataset-rules.ts";
+
+const ROOT_DATASET = 0;
+const EMPTY = new Uint8Array(0);
+
+export interface WriterStore {
+  /** This device's writer id for the space, if one was minted. */
+  load(): Uint8Array | undefined;
+  save(id: Uint8Array): void;
+}
+
+interface LocalWriterDeps {
+  spaceId: SpaceId;
+  log: ChangeLog;
+  objects: ObjectCache;
+  projection: Projection;
+  opener: BodyOpener;
+  acl: AclView;
+  keys: KeyRing;
+  signer: Signer;
+  clock: Clock;
+  writerStore: WriterStore;
+  datasetNo(name: string): number;
+}
+
+export interface Appended extends FoldOutcome {
+  changeId: Uint8Array;
+  lamport: number;
+}
+
+/** Builds this device's own changes: one call, one change, folded at once. Runs inside the commit queue. */
+export type LocalWriter = ReturnType<typeof createLocalWriter>;
+
+export function createLocalWriter(deps: LocalWriterDeps) {
+  const { log, objects, projection, opener, acl, keys, signer, clock } = deps;
+  const space = digestOfCid(deps.spaceId)!;
+  let writerId: Uint8Array | undefined;
+
+  const ownWriter = (scope: WriteScope): WriterRow => {
+    writerId ??= deps.writerStore.load();
+    if (!writerId) {
+      const minted = randomBytes(16);
+      deps.writerStore.save(minted);
+      writerId = minted;
+      scope.onRollback(() => {
+        writerId = undefined;
+      });
+    }
+    return log.findWriter(signer.publicKey, writerId) ?? log.addWriter(signer.publicKey, writerId, scope);
+  };
+
+  /** The envelope fields that a root and a change share. */
+  const nextHeader = (writer: WriterRow, parents: readonly { id: Uint8Array; lamport: number }[]) => {
+    const head = acl.head();
+    const lamport = 1 + Math.max(writer.lamport, head.clock, ...parents.map((parent) => parent.lamport));
+    return {
+      space, parents: parents.map((parent) => parent.id), lamport, writer: writer.id, seq: writer.seq + 1, prev: writer.last,
+      author: signer.publicKey, time: clock.nowMs(), acl: head.id, aclPos: head.pos,
+    };
+  };
+
+  return {
+    /** The writer this device continues here, or undefined before its first change. */
+    writerId: () => writerId ?? deps.writerStore.load(),
+
+    /** From now on a fresh writer is used: this one was found used elsewhere (a copied or rolled-back device). */
+    mintWriter(): void {
+      writerId = randomBytes(16);
+      deps.writerStore.save(writerId);
+    },
+
+    /** Makes an object. Its first content change must follow in the same write. */
+    createObject(scope: WriteScope): ObjectEntry {
+      const writer = ownWriter(scope);
+      const { aclPos, ...fields } = nextHeader(writer, []);
+      const header: ChangeHeader = { kind: "root", object: null, keyId: EMPTY, ...fields };
+      const { bytes, id } = encodeChange(header, encodeHeader(header), EMPTY, signer);
+      const object = objects.insert(id, bytes, signer.publicKey, header.time);
+      scope.onRollback(() => objects.forget(object));
+      log.append(
+        { id, bytes, lamport: header.lamport, parents: [], seq: header.seq, aclPos, timeMs: header.time, ds: ROOT_DATASET, counts: true },
+        object, writer, scope,
+      );
+      return object;
+    },
+
+    /** The derived object of (type, derivation), known to this device from now on. */
+    ensureDerived(type: string, derivation: string, scope: WriteScope): ObjectEntry {
+      const { bytes, id } = encodeDerivedRoot({ space, type, derivation });
+      const known = objects.byId(id);
+      if (known) return known;
+      return insertDerivedRoot(id, bytes, scope);
+    },
+
+    insertDerivedRoot,
+
+    /** Signs, seals and folds one change to an object. */
+    append(object: ObjectEntry, body: ChangeBody, rules: DatasetRules, scope: WriteScope): Appended {
+      const epoch = keys.current();
+      if (!epoch) throw fail("space.not_accepted", { spaceId: deps.spaceId });
+      const writer = ownWriter(scope);
+      const parents = object.heads.length <= LIMITS.changeParents
+        ? object.heads
+        : [...object.heads].sort((a, b) => b.lamport - a.lamport).slice(0, LIMITS.changeParents).sort((a, b) => Buffer.compare(a.id, b.id));
+      const { aclPos, ...fields } = nextHeader(writer, parents);
+      const header: ChangeHeader = { kind: "change", object: object.id, keyId: epoch.id, ...fields };
+      const headerBytes = encodeHeader(header);
+      const sealed = opener.seal(body, object.idText, epoch, headerBytes);
+      if (sealed.length > LIMITS.sealedChangeBytes) {
+        throw fail("request.too_large", { limitBytes: LIMITS.sealedChangeBytes }, "The write does not fit into one change, split it into smaller ones");
+      }
+      const { bytes, id } = encodeChange(header, headerBytes, sealed, signer);
+      const counts = acl.counts({ author: header.author, writer: header.writer, seq: header.seq, id, aclPos });
+      const no = log.append(
+        { id, bytes, lamport: header.lamport, parents: header.parents, seq: header.seq, aclPos, timeMs: header.time, ds: deps.datasetNo(body.dataset), counts },
+        object, writer, scope,
+      );
+      const folded = projection.foldChange({
+        change: { no, id, lamport: header.lamport, counts, timeMs: header.time }, author: header.author, object, body, rules,
+      });
+      return { ...folded, changeId: id, lamport: header.lamport };
+    },
+
+    /** After a failed batch: what was minted in it may not be stored. */
+    forgetBatch(): void {
+      writerId = undefined;
+    },
+  };
+
+  function insertDerivedRoot(id: Uint8Array, bytes: Uint8Array, scope: WriteScope): ObjectEntry {
+    const object = objects.insert(id, bytes, undefined, 0);
+    scope.onRollback(() => objects.forget(object));
+    // A derived root belongs to no writer: number 0, seq 0, lamport 0. Every device stores it alike.
+    log.append(
+      { id, bytes, lamport: 0, parents: [], seq: 0, aclPos: 0, timeMs: 0, ds: ROOT_DATASET, counts: true },
+      object, { no: 0, author: EMPTY, id: EMPTY, seq: 0, last: null, lamport: 0, aclPos: 0 }, scope,
+    );
+    return object;
+  }
+}

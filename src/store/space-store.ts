@@ -1,0 +1,43 @@
+import type { Database } from "bun:sqlite";
+import { createChangeTable } from "./change-table.ts";
+import { openDatabase } from "./database.ts";
+import { createParkedTable } from "./parked-table.ts";
+import { createRowTable } from "./row-table.ts";
+import { SPACE_MIGRATIONS } from "./space-schema.ts";
+
+/** The database of one space. */
+export type SpaceStore = ReturnType<typeof openSpaceStore>;
+
+export function openSpaceStore(path: string) {
+  const db = openDatabase(path, { migrations: SPACE_MIGRATIONS, durability: "full" });
+  const getMeta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
+  const putMeta = db.query<null, [string, Uint8Array]>("INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value");
+  const datasetByName = db.query<{ no: number }, [string]>("SELECT no FROM datasets WHERE name = ?");
+  const datasetByNo = db.query<{ name: string }, [number]>("SELECT name FROM datasets WHERE no = ?");
+  const addDataset = db.query<null, [string]>("INSERT INTO datasets(name) VALUES(?)");
+  const aclAll = db.query<{ pos: number; id: Uint8Array; bytes: Uint8Array }, []>("SELECT pos, id, bytes FROM acl_records ORDER BY pos");
+  const aclAdd = db.query<null, [number, Uint8Array, Uint8Array]>("INSERT INTO acl_records(pos, id, bytes) VALUES(?, ?, ?)");
+  const aclCut = db.query<null, [number]>("DELETE FROM acl_records WHERE pos >= ?");
+
+  return {
+    db: db as Database,
+    path,
+    changes: createChangeTable(db),
+    rows: createRowTable(db),
+    parked: createParkedTable(db),
+    meta: (key: string): Uint8Array | undefined => getMeta.get(key)?.value,
+    putMeta: (key: string, value: Uint8Array) => void putMeta.run(key, value),
+    /** The local number of a dataset's name, minted on first use. */
+    datasetNo: (name: string): number => datasetByName.get(name)?.no ?? Number(addDataset.run(name).lastInsertRowid),
+    findDatasetNo: (name: string): number | undefined => datasetByName.get(name)?.no,
+    datasetName: (no: number): string => datasetByNo.get(no)?.name ?? "",
+    aclRecords: () => aclAll.all(),
+    addAclRecord: (pos: number, id: Uint8Array, bytes: Uint8Array) => void aclAdd.run(pos, id, bytes),
+    /** A fork was resolved: records from a position on are replaced. */
+    cutAclRecords: (pos: number) => void aclCut.run(pos),
+    close(): void {
+      db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+      db.close();
+    },
+  };
+}
