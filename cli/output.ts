@@ -1,10 +1,15 @@
 import { ApiError } from "./exit.ts";
 
+let stdoutWatched = false;
+
 /**
  * Writes data to stdout and resolves once it has been handed to the system, so that a consumer sees every frame as it
  * comes and a slow one holds the producer up. Resolves to false when nobody reads any more (`svc … | head -1`).
  */
 export function writeOut(data: string | Uint8Array): Promise<boolean> {
+  // The callback below tells of a failure; the event beside it would end the process if nobody listened.
+  if (!stdoutWatched) process.stdout.on("error", () => undefined);
+  stdoutWatched = true;
   return new Promise((resolve, reject) => {
     process.stdout.write(data, (error) => {
       if (!error) resolve(true);

@@ -36,7 +36,7 @@ async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<str
     let text = decoder.decode(chunk, { stream: true });
     if (text === "") continue;
     if (endedInCr && text[0] === "\n") text = text.slice(1);
-    endedInCr = text === "" ? endedInCr : text.endsWith("\r");
+    endedInCr = text.endsWith("\r");
     const lines = text.split(/\r\n|\r|\n/);
     const unfinished = lines.pop() as string;
     for (const line of lines) {
