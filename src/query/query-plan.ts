@@ -1,0 +1,85 @@
+/** Which way to the rows of a query is the shortest. The plan decides cost alone, never the result. */
+import type { Database } from "bun:sqlite";
+import { type Filter, isMatchAll } from "./filter-types.ts";
+import { indexedPaths, indexKeySql, indexName } from "./index-key.ts";
+import { type RowSource, selectFrom } from "./row-source.ts";
+import type { SortKey } from "./sort.ts";
+import { filterToSql, type KeyRanges, keyRangesOf, type Sql, type SqlFilter } from "./sql-superset.ts";
+
+export interface SortIndex {
+  readonly name: string;
+  /** The key expression of the first sort path. */
+  readonly key: string;
+}
+
+export type Access =
+  /** Rows by id; stops as soon as the window is full. */
+  | { readonly kind: "byId" }
+  /** Rows in the order of an index on the first sort path. */
+  | { readonly kind: "bySort"; readonly index: SortIndex }
+  /** The candidates one index gives, in no useful order. */
+  | { readonly kind: "byFilter"; readonly index: string; readonly ranges: readonly Sql[] }
+  /** Every row, in no useful order. */
+  | { readonly kind: "scan" };
+
+export interface QueryPlan {
+  readonly access: Access;
+  readonly sql: SqlFilter;
+}
+
+export interface PlanRequest {
+  readonly filter: Filter;
+  readonly sort: readonly SortKey[];
+  /** Whether only a bounded window is wanted, so that reading in order can stop early. */
+  readonly bounded: boolean;
+}
+
+/** Up to so many candidates are fetched and sorted rather than looked for in sorted order. */
+const FEW_CANDIDATES = 2_000;
+
+export function planQuery(db: Database, source: RowSource, { filter, sort, bounded }: PlanRequest): QueryPlan {
+  const sql = filterToSql(filter);
+  const indexed = source.coll === undefined ? new Set<string>() : indexedPaths(db, source.coll);
+  const sortIndex = sortIndexOf(source, sort, indexed);
+  const ordered: Access | undefined =
+    sort.length === 0 ? { kind: "byId" } : sortIndex && { kind: "bySort", index: sortIndex };
+  const narrow = isMatchAll(filter) ? undefined : narrowest(db, source, keyRangesOf(filter), indexed);
+  const inOrder = bounded ? ordered : undefined;
+  if (narrow && !(inOrder && narrow.candidates >= FEW_CANDIDATES)) return { access: narrow.access, sql };
+  return { access: inOrder ?? (sort.length === 0 ? { kind: "byId" } : { kind: "scan" }), sql };
+}
+
+function sortIndexOf(source: RowSource, sort: readonly SortKey[], indexed: ReadonlySet<string>): SortIndex | undefined {
+  const path = sort[0]?.path.text;
+  if (path === undefined || source.coll === undefined || !indexed.has(path)) return undefined;
+  const key = indexKeySql(path);
+  return key === undefined ? undefined : { name: indexName(source.coll, path), key };
+}
+
+/** The condition with the fewest candidates by its index, counted as far as deciding needs. */
+function narrowest(db: Database, source: RowSource, conditions: readonly KeyRanges[], indexed: ReadonlySet<string>) {
+  let best: { access: Access; candidates: number } | undefined;
+  const usable = conditions.filter(({ path }) => indexed.has(path));
+  for (const { path, ranges } of usable) {
+    const index = indexName(source.coll ?? 0, path);
+    const bound = best?.candidates ?? FEW_CANDIDATES;
+    const candidates = countUpTo(db, source, index, ranges, bound);
+    if (!best || candidates < best.candidates) best = { access: { kind: "byFilter", index, ranges }, candidates };
+  }
+  return best;
+}
+
+function countUpTo(db: Database, source: RowSource, index: string, ranges: readonly Sql[], bound: number): number {
+  let count = 0;
+  for (const range of ranges) {
+    if (count >= bound) break;
+    const inner = selectFrom(source, { columns: "1", index, conditions: [range] });
+    const counted = db.prepare<{ n: number }, (string | number)[]>(`SELECT count(*) AS n FROM (${inner.text} LIMIT ?)`);
+    try {
+      count += counted.get(...inner.params, bound - count)?.n ?? 0;
+    } finally {
+      counted.finalize();
+    }
+  }
+  return count;
+}

@@ -1,0 +1,271 @@
+/**
+ * A snapshot query over stored rows: SQL narrows, the exact matcher decides, a bounded heap keeps what the window
+ * needs. Stored texts are returned untouched. Works on a read-only connection, in a Worker as well.
+ */
+import type { Database } from "bun:sqlite";
+import type { JsonObject } from "../protocol/json.ts";
+import { compileFilter } from "./filter-match.ts";
+import { type Filter, isMatchAll } from "./filter-types.ts";
+import { OPAQUE } from "./index-key.ts";
+import { planQuery, type QueryPlan, type SortIndex } from "./query-plan.ts";
+import { type RowSource, selectFrom } from "./row-source.ts";
+import { compareEntries, type SortEntry, type SortKey, toSortEntry } from "./sort.ts";
+import type { Sql, SqlValue } from "./sql-superset.ts";
+import { createTopK, type TopK } from "./top-k.ts";
+
+export interface QueryRequest {
+  readonly filter: Filter;
+  readonly sort: readonly SortKey[];
+  /** Records wanted; absent, 0 or negative is all of them. */
+  readonly limit?: number | undefined;
+  /** Matches skipped; 0 and negative are none. */
+  readonly offset?: number | undefined;
+  readonly includeTotal?: boolean | undefined;
+  /** Asked every thousand rows: whatever it throws ends the query. */
+  readonly checkpoint?: (() => void) | undefined;
+}
+
+export interface QueryStats {
+  /** Rows read from SQLite. */
+  readonly candidates: number;
+  /** Rows among them that the matcher accepted; without includeTotal reading may stop early. */
+  readonly matches: number;
+  readonly ms: number;
+  readonly index?: string;
+}
+
+export interface QueryResult {
+  /** The JSON text of each record, as stored. */
+  readonly records: string[];
+  /** Only with includeTotal. */
+  readonly total?: number;
+  readonly hasNext?: boolean;
+  readonly stats: QueryStats;
+}
+
+interface Row {
+  readonly id: string;
+  readonly doc: string;
+}
+
+interface Found {
+  readonly doc: string;
+  readonly entry: SortEntry;
+}
+
+const CHECKPOINT_ROWS = 1_000;
+
+/** Runs a query. Without a sort records come by id ascending. */
+export function runQuery(db: Database, source: RowSource, request: QueryRequest): QueryResult {
+  const startedAt = performance.now();
+  const limit = request.limit !== undefined && request.limit > 0 ? request.limit : Number.POSITIVE_INFINITY;
+  const offset = Math.max(0, request.offset ?? 0);
+  const bounded = Number.isFinite(limit);
+  const plan = planQuery(db, source, { filter: request.filter, sort: request.sort, bounded });
+  const run = new QueryRun(db, source, request, plan);
+  const window = run.window(offset, limit);
+  const total = request.includeTotal ? (window.total ?? run.count()) : undefined;
+  const { access } = plan;
+  const index = access.kind === "bySort" ? access.index.name : access.kind === "byFilter" ? access.index : undefined;
+  return {
+    records: window.records,
+    ...(total === undefined ? {} : { total, hasNext: offset + window.records.length < total }),
+    stats: {
+      candidates: run.candidates,
+      matches: run.matches,
+      ms: performance.now() - startedAt,
+      ...(index === undefined ? {} : { index }),
+    },
+  };
+}
+
+/** `total` is there when finding the window saw every match. */
+interface Window {
+  readonly records: string[];
+  readonly total?: number;
+}
+
+class QueryRun {
+  candidates = 0;
+  matches = 0;
+  readonly #db: Database;
+  readonly #source: RowSource;
+  readonly #request: QueryRequest;
+  readonly #plan: QueryPlan;
+  readonly #match: (doc: JsonObject) => boolean;
+  readonly #compare: (a: SortEntry, b: SortEntry) => number;
+
+  constructor(db: Database, source: RowSource, request: QueryRequest, plan: QueryPlan) {
+    this.#db = db;
+    this.#source = source;
+    this.#request = request;
+    this.#plan = plan;
+    this.#match = compileFilter(request.filter);
+    this.#compare = compareEntries(request.sort);
+  }
+
+  window(offset: number, limit: number): Window {
+    const { access } = this.#plan;
+    if (access.kind === "byId") return this.#windowById(offset, limit);
+    if (access.kind === "bySort") return this.#windowBySort(access.index, offset, limit);
+    return this.#windowByHeap(offset, limit);
+  }
+
+  /** How many rows match in all: those SQL is sure of are counted there, the others by the matcher. */
+  count(): number {
+    const { may, sure, exact } = this.#plan.sql;
+    const [row] = this.#all<{ n: number }>(selectFrom(this.#source, { columns: "count(*) AS n", conditions: [sure] }));
+    let total = sure.text === "0" ? 0 : (row?.n ?? 0);
+    if (exact) return total;
+    const unsure: Sql = { text: `(${sure.text}) is not true`, params: sure.params };
+    const rest = selectFrom(this.#source, { columns: "id, doc", conditions: [may, unsure] });
+    for (const { doc } of this.#rows(rest)) if (this.#match(JSON.parse(doc))) total++;
+    return total;
+  }
+
+  /** No sort: the index on (coll, id) gives the order, so reading stops when the window is full. */
+  #windowById(offset: number, limit: number): Window {
+    const { may, exact } = this.#plan.sql;
+    const parts = { columns: "id, doc", conditions: [may], orderBy: "id" };
+    if (exact) {
+      const select = selectFrom(this.#source, { ...parts, limit: { limit, offset } });
+      const records: string[] = [];
+      for (const { doc } of this.#rows(select)) records.push(doc);
+      this.matches += records.length;
+      return offset === 0 && records.length < limit ? { records, total: records.length } : { records };
+    }
+    return this.#fill(this.#matching(selectFrom(this.#source, parts)), offset, limit);
+  }
+
+  /** Takes matches that come in order until the window is full. */
+  #fill(matches: Iterable<{ readonly doc: string }>, offset: number, limit: number): Window {
+    const records: string[] = [];
+    let seen = 0;
+    for (const { doc } of matches) {
+      if (seen++ < offset) continue;
+      if (records.length === limit) return { records };
+      records.push(doc);
+    }
+    return { records, total: seen };
+  }
+
+  /** Everything that may match goes through a heap that keeps offset + limit of it. */
+  #windowByHeap(offset: number, limit: number): Window {
+    const { access, sql } = this.#plan;
+    const selects =
+      access.kind === "byFilter"
+        ? access.ranges.map((range) =>
+            selectFrom(this.#source, { columns: "id, doc", index: access.index, conditions: [range, sql.may] }),
+          )
+        : [selectFrom(this.#source, { columns: "id, doc", conditions: [sql.may] })];
+    const best = this.#heap(offset + limit);
+    let total = 0;
+    for (const select of selects) {
+      for (const { doc, parsed } of this.#matching(select)) {
+        total++;
+        best.offer({ doc, entry: toSortEntry(this.#request.sort, parsed) });
+      }
+    }
+    const records = best
+      .drain()
+      .slice(offset)
+      .map(({ doc }) => doc);
+    return { records, total };
+  }
+
+  /**
+   * The index on the first sort path gives the order of all keys but the opaque ones. Those are matched and sorted
+   * beside it, and the two are merged.
+   */
+  #windowBySort(index: SortIndex, offset: number, limit: number): Window {
+    const wanted = offset + limit;
+    const opaque = this.#heap(wanted);
+    const { may } = this.#plan.sql;
+    const parts = { columns: "id, doc", index: index.name };
+    const isOpaque: Sql = { text: `${index.key} = ${OPAQUE}`, params: [] };
+    for (const { doc, parsed } of this.#matching(selectFrom(this.#source, { ...parts, conditions: [isOpaque, may] })))
+      opaque.offer({ doc, entry: toSortEntry(this.#request.sort, parsed) });
+    const [first] = this.#request.sort;
+    const direction = first?.descending ? " DESC" : "";
+    const single = this.#request.sort.length === 1;
+    const ordered = selectFrom(this.#source, {
+      ...parts,
+      conditions: [{ text: `${index.key} is not ${OPAQUE}`, params: [] }, may],
+      orderBy: `${index.key}${direction}${single ? ", id" : ""}`,
+    });
+    const inOrder = single ? this.#entries(ordered) : this.#tiesSorted(ordered, wanted);
+    const window = this.#fill(this.#merge(inOrder, opaque.drain()), offset, limit);
+    // A heap that was bounded has dropped matches, so the merge has not seen them all.
+    return Number.isFinite(wanted) ? { records: window.records } : window;
+  }
+
+  *#entries(select: Sql): Generator<Found> {
+    for (const { doc, parsed } of this.#matching(select)) yield { doc, entry: toSortEntry(this.#request.sort, parsed) };
+  }
+
+  /** Rows ordered by the first key alone: each run of equal first values is put into the full order. */
+  *#tiesSorted(select: Sql, wanted: number): Generator<Found> {
+    const [first] = this.#request.sort;
+    const compareFirst = compareEntries(first ? [first] : []);
+    let last: SortEntry | undefined;
+    let ties = this.#heap(wanted);
+    for (const found of this.#entries(select)) {
+      const head: SortEntry = { values: found.entry.values, id: "" };
+      if (last && compareFirst(head, last) !== 0) {
+        yield* ties.drain();
+        ties = this.#heap(wanted);
+      }
+      last = head;
+      ties.offer(found);
+    }
+    yield* ties.drain();
+  }
+
+  *#merge(inOrder: Iterable<Found>, others: readonly Found[]): Generator<Found> {
+    let next = 0;
+    for (const found of inOrder) {
+      for (; next < others.length; next++) {
+        const other = others[next] as Found;
+        if (this.#compare(other.entry, found.entry) > 0) break;
+        yield other;
+      }
+      yield found;
+    }
+    yield* others.slice(next);
+  }
+
+  #heap(size: number): TopK<Found> {
+    return createTopK<Found>(size, (a, b) => this.#compare(a.entry, b.entry));
+  }
+
+  *#matching(select: Sql): Generator<{ doc: string; parsed: JsonObject }> {
+    const all = isMatchAll(this.#request.filter);
+    for (const { doc } of this.#rows(select)) {
+      const parsed = JSON.parse(doc) as JsonObject;
+      if (!all && !this.#match(parsed)) continue;
+      this.matches++;
+      yield { doc, parsed };
+    }
+  }
+
+  *#rows(select: Sql): Generator<Row> {
+    const statement = this.#db.prepare<Row, SqlValue[]>(select.text);
+    try {
+      for (const row of statement.iterate(...select.params)) {
+        if (++this.candidates % CHECKPOINT_ROWS === 0) this.#request.checkpoint?.();
+        yield row;
+      }
+    } finally {
+      statement.finalize();
+    }
+  }
+
+  #all<T>(select: Sql): T[] {
+    const statement = this.#db.prepare<T, SqlValue[]>(select.text);
+    try {
+      return statement.all(...select.params);
+    } finally {
+      statement.finalize();
+    }
+  }
+}

@@ -1,0 +1,304 @@
+/**
+ * Filters as SQL. For every filter two conditions over a row are made: `may`, which holds for every document that the
+ * exact matcher accepts (a superset), and `sure`, which holds only for such documents (a subset). Where both are the
+ * same the SQL is exact. Values are bound; only checked paths and constants become text.
+ */
+import type { Json } from "../protocol/json.ts";
+import type { Condition, Filter, TypeName } from "./filter-types.ts";
+import { indexKeySql, OPAQUE } from "./index-key.ts";
+import { instantOf, toInstant } from "./instant.ts";
+
+export type SqlValue = string | number;
+
+export interface Sql {
+  readonly text: string;
+  readonly params: readonly SqlValue[];
+}
+
+export interface SqlFilter {
+  /** True of every row the matcher accepts. */
+  readonly may: Sql;
+  /** True only of rows the matcher accepts. */
+  readonly sure: Sql;
+  /** `may` and `sure` are the same: LIMIT and COUNT may be pushed down. */
+  readonly exact: boolean;
+  /** The paths whose index keys occur in `may`. */
+  readonly paths: readonly string[];
+}
+
+/** The parts of a key's range a condition can match, each one seekable in an index; they are disjoint. */
+export interface KeyRanges {
+  readonly path: string;
+  readonly ranges: readonly Sql[];
+}
+
+/** SQLite takes 32,766 parameters; a filter that would bind more than this is left to the matcher. */
+const MAX_PARAMS = 10_000;
+const MAX_TEXT_CHARS = 400_000;
+
+const TRUE: Sql = { text: "1", params: [] };
+const FALSE: Sql = { text: "0", params: [] };
+
+interface Bounds {
+  readonly may: Sql;
+  readonly sure: Sql;
+}
+
+const UNKNOWN: Bounds = { may: TRUE, sure: FALSE };
+const NEVER: Bounds = { may: FALSE, sure: FALSE };
+
+/** Compiles a filter over rows with the columns `id` and `doc`. */
+export function filterToSql(filter: Filter): SqlFilter {
+  const paths = new Set<string>();
+  const bounds = toBounds(filter, paths);
+  const fits = [bounds.may, bounds.sure].every(
+    ({ text, params }) => params.length <= MAX_PARAMS && text.length <= MAX_TEXT_CHARS,
+  );
+  if (!fits) return { ...UNKNOWN, exact: false, paths: [] };
+  return { ...bounds, exact: sameSql(bounds.may, bounds.sure), paths: [...paths] };
+}
+
+/** The index ranges of each condition that every match must satisfy: what one index can narrow the search to. */
+export function keyRangesOf(filter: Filter): KeyRanges[] {
+  if (filter.kind === "and") return filter.filters.flatMap(keyRangesOf);
+  if (filter.kind !== "field" || isIdPath(filter.path.text)) return [];
+  const key = indexKeySql(filter.path.text);
+  const test = key === undefined ? undefined : keyTestOf(filter.condition, key);
+  if (!test || test.may.text === "1") return [];
+  return [{ path: filter.path.text, ranges: test.ranges }];
+}
+
+export function conjoin(parts: readonly Sql[]): Sql {
+  return join(parts, " and ", TRUE, FALSE);
+}
+
+function disjoin(parts: readonly Sql[]): Sql {
+  return join(parts, " or ", FALSE, TRUE);
+}
+
+function join(parts: readonly Sql[], word: string, neutral: Sql, absorbing: Sql): Sql {
+  if (parts.some((part) => part.text === absorbing.text)) return absorbing;
+  const kept = parts.filter((part) => part.text !== neutral.text);
+  const [only] = kept;
+  if (only === undefined) return neutral;
+  if (kept.length === 1) return only;
+  return { text: `(${kept.map((part) => part.text).join(word)})`, params: kept.flatMap((part) => part.params) };
+}
+
+function negate(part: Sql): Sql {
+  if (part.text === "1") return FALSE;
+  if (part.text === "0") return TRUE;
+  // A NULL key makes a comparison NULL, which is no match: its negation is one.
+  return { text: `(${part.text}) is not true`, params: part.params };
+}
+
+function sameSql(a: Sql, b: Sql): boolean {
+  return (
+    a.text === b.text && a.params.length === b.params.length && a.params.every((value, i) => value === b.params[i])
+  );
+}
+
+function toBounds(filter: Filter, paths: Set<string>): Bounds {
+  switch (filter.kind) {
+    case "and": {
+      const parts = filter.filters.map((part) => toBounds(part, paths));
+      return { may: conjoin(parts.map((part) => part.may)), sure: conjoin(parts.map((part) => part.sure)) };
+    }
+    case "or": {
+      const parts = filter.filters.map((part) => toBounds(part, paths));
+      return { may: disjoin(parts.map((part) => part.may)), sure: disjoin(parts.map((part) => part.sure)) };
+    }
+    case "not": {
+      const { may, sure } = toBounds(filter.filter, paths);
+      return { may: negate(sure), sure: negate(may) };
+    }
+    case "field": {
+      const path = filter.path.text;
+      if (isIdPath(path)) return idBounds(filter.condition);
+      const key = indexKeySql(path);
+      const test = key === undefined ? undefined : keyTestOf(filter.condition, key);
+      if (!test) return UNKNOWN;
+      paths.add(path);
+      return test;
+    }
+  }
+}
+
+/** `id` is a column: always a string, the same as the document's. */
+function isIdPath(path: string): boolean {
+  return path === "id";
+}
+
+function idBounds(condition: Condition): Bounds {
+  switch (condition.op) {
+    case "eq":
+      return typeof condition.value === "string" ? idTest("=", condition.value) : NEVER;
+    case "in": {
+      const ids = condition.values.filter((value) => typeof value === "string");
+      if (!ids.every((id) => id.isWellFormed())) return UNKNOWN;
+      return ids.length === 0 ? NEVER : exactly({ text: `id in (${placeholders(ids)})`, params: ids });
+    }
+    case "gt":
+    case "gte":
+    case "lt":
+    case "lte":
+      return typeof condition.value === "string" ? idTest(COMPARE[condition.op], condition.value) : NEVER;
+    case "exists":
+      return exactly(TRUE);
+    default:
+      return UNKNOWN;
+  }
+}
+
+function idTest(operator: string, value: string): Bounds {
+  return value.isWellFormed() ? exactly({ text: `id ${operator} ?`, params: [value] }) : UNKNOWN;
+}
+
+function exactly(sql: Sql): Bounds {
+  return { may: sql, sure: sql };
+}
+
+const COMPARE = { gt: ">", gte: ">=", lt: "<", lte: "<=" } as const;
+
+interface KeyTest extends Bounds {
+  readonly ranges: readonly Sql[];
+}
+
+/** A condition as a test of the key; undefined where the key says nothing about it. Opaque keys always may match. */
+function keyTestOf(condition: Condition, key: string): KeyTest | undefined {
+  switch (condition.op) {
+    case "eq":
+      return listTest([condition.value], key);
+    case "in":
+      return listTest(condition.values, key);
+    case "gt":
+    case "gte":
+    case "lt":
+    case "lte":
+      return comparisonTest(condition.op, condition.value, key);
+    case "type":
+      return typeTest(condition.types, key);
+    case "regex":
+      return withOpaque(key, [CLASS_RANGES.string(key)], FALSE);
+    case "mod":
+      return withOpaque(key, [CLASS_RANGES.number(key)], FALSE);
+    case "size":
+    case "elemMatchDocument":
+    case "elemMatchValue":
+      return withOpaque(key, [], FALSE);
+    case "exists":
+      return undefined;
+  }
+}
+
+/** Seekable ranges of the type classes in the key's order. */
+const CLASS_RANGES = {
+  number: (key: string): Sql => ({ text: `${key} < ''`, params: [] }),
+  string: (key: string): Sql => ({ text: `(${key} >= '' and ${key} < x'')`, params: [] }),
+  bool: (key: string): Sql => ({ text: `(${key} >= x'10' and ${key} <= x'11')`, params: [] }),
+  date: (key: string): Sql => ({ text: `(${key} >= x'20' and ${key} < x'21')`, params: [] }),
+} as const;
+
+function withOpaque(key: string, ranges: readonly Sql[], sure: Sql): KeyTest {
+  const all = [...ranges, { text: `${key} = ${OPAQUE}`, params: [] }];
+  return { ranges: all, may: disjoin(all), sure };
+}
+
+function listTest(values: readonly Json[], key: string): KeyTest | undefined {
+  const keys: Sql[] = [];
+  let orNull = false;
+  for (const value of values) {
+    if (value === null) orNull = true;
+    else {
+      const operand = keyOperand(value);
+      if (operand === "unknown") return undefined;
+      if (operand !== "opaque") keys.push(operand);
+    }
+  }
+  const isNull: Sql[] = orNull ? [{ text: `${key} is null`, params: [] }] : [];
+  const sure = disjoin([...(keys.length > 0 ? [keyIn(key, keys)] : []), ...isNull]);
+  const ranges = [keyIn(key, [...keys, { text: OPAQUE, params: [] }]), ...isNull];
+  return { ranges, may: disjoin(ranges), sure };
+}
+
+function keyIn(key: string, operands: readonly Sql[]): Sql {
+  const [only] = operands;
+  const params = operands.flatMap((operand) => operand.params);
+  if (operands.length === 1 && only) return { text: `${key} = ${only.text}`, params };
+  return { text: `${key} in (${operands.map((operand) => operand.text).join(",")})`, params };
+}
+
+function comparisonTest(op: "gt" | "gte" | "lt" | "lte", value: Json, key: string): KeyTest | undefined {
+  const orEqual = op === "gte" || op === "lte";
+  if (value === null) {
+    const isNull: Sql = { text: `${key} is null`, params: [] };
+    return orEqual ? withOpaque(key, [isNull], isNull) : { ...NEVER, ranges: [] };
+  }
+  const operand = keyOperand(value);
+  if (operand === "unknown") return undefined;
+  if (operand === "opaque") return withOpaque(key, [], FALSE);
+  const compare = `${key} ${COMPARE[op]} ${operand.text}`;
+  const bound = op === "lt" || op === "lte" ? lowerBound(value) : upperBound(value);
+  const text = bound === "" ? compare : `(${compare} and ${key} ${bound})`;
+  const range: Sql = { text, params: operand.params };
+  return withOpaque(key, [range], range);
+}
+
+/** Where the operand's class begins in the key's order. */
+function lowerBound(value: Json): string {
+  if (typeof value === "number") return "";
+  if (typeof value === "string") return ">= ''";
+  return typeof value === "boolean" ? ">= x'10'" : ">= x'20'";
+}
+
+/** Where the operand's class ends. */
+function upperBound(value: Json): string {
+  if (typeof value === "number") return "< ''";
+  if (typeof value === "string") return "< x''";
+  return typeof value === "boolean" ? "<= x'11'" : "< x'21'";
+}
+
+/** A non-null value as its key; `opaque` if only opaque keys can match it, `unknown` if its key cannot be said. */
+function keyOperand(value: Json): Sql | "opaque" | "unknown" {
+  if (typeof value === "number") return { text: "?", params: [value] };
+  // A lone surrogate becomes U+FFFD when bound.
+  if (typeof value === "string") return value.isWellFormed() ? { text: "?", params: [value] } : "unknown";
+  if (typeof value === "boolean") return { text: value ? "x'11'" : "x'10'", params: [] };
+  const instant = instantOf(value);
+  if (instant === undefined) return "opaque";
+  return { text: "cast(' '||? as blob)", params: [toInstant(instant).$date] };
+}
+
+function typeTest(types: readonly TypeName[], key: string): KeyTest {
+  const ranges: Sql[] = [];
+  const sure: Sql[] = [];
+  for (const type of new Set(types)) {
+    if (type === "null") ranges.push({ text: `${key} is null`, params: [] });
+    else if (type === "string" || type === "bool" || type === "date" || type === "number") {
+      ranges.push(CLASS_RANGES[type](key));
+      sure.push(CLASS_RANGES[type](key));
+    } else if ((type === "int" || type === "double") && !types.includes("number"))
+      ranges.push(CLASS_RANGES.number(key));
+  }
+  return withOpaque(key, dedupe(ranges), disjoin(sure));
+}
+
+function dedupe(parts: readonly Sql[]): Sql[] {
+  const seen = new Set<string>();
+  return parts.filter(({ text }) => !seen.has(text) && seen.add(text));
+}
+
+function placeholders(values: readonly unknown[]): string {
+  return values.map(() => "?").join(",");
+}
+
+/** Paths of a filter and a sort that an index would serve, most useful first: conditions every match must meet, then the sort. */
+export function indexablePaths(
+  filter: Filter,
+  sort: readonly { readonly path: { readonly text: string } }[],
+): string[] {
+  const paths = new Set(keyRangesOf(filter).map(({ path }) => path));
+  const [first] = sort;
+  if (first && !isIdPath(first.path.text) && indexKeySql(first.path.text) !== undefined) paths.add(first.path.text);
+  return [...paths];
+}

@@ -1,0 +1,90 @@
+import { expect, test } from "bun:test";
+import { parseFilter } from "../../src/query/filter-parse.ts";
+import { rowsOf, selectFrom } from "../../src/query/row-source.ts";
+import { runQuery } from "../../src/query/run-query.ts";
+import { parseSort } from "../../src/query/sort.ts";
+import { filterToSql, type SqlValue } from "../../src/query/sql-superset.ts";
+import { createRandom, randomDocument, randomFilter } from "../support/random-json.ts";
+import { referenceMatch, referenceSort } from "../support/reference-matcher.ts";
+import { COLL, createRowsTable, indexPaths } from "../support/rows-table.ts";
+
+const SEEDS = [3, 404, Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_000)];
+const source = rowsOf(COLL);
+
+function randomDocuments(seed: number, count: number) {
+  const random = createRandom(seed);
+  // The ids stand in no order, so that insertion order is not the order of ids.
+  const docs = Array.from({ length: count }, (_, i) =>
+    randomDocument(random, `r${(i * 7919) % count}${i % 3 ? "" : "😀"}`),
+  );
+  return { random, docs };
+}
+
+for (const seed of SEEDS) {
+  test(`SQL bounds enclose the exact matches, seed ${seed}`, () => {
+    const { random, docs } = randomDocuments(seed, 400);
+    const db = createRowsTable(docs);
+    let narrowed = 0;
+    for (let round = 0; round < 1_500; round++) {
+      const raw = randomFilter(random);
+      const { may, sure, exact } = filterToSql(parseFilter(raw));
+      const ids = (condition: typeof may) => {
+        const select = selectFrom(source, { columns: "id", conditions: [condition] });
+        return new Set(
+          db
+            .prepare<{ id: string }, SqlValue[]>(select.text)
+            .all(...select.params)
+            .map(({ id }) => id),
+        );
+      };
+      const matches = new Set(docs.filter((doc) => referenceMatch(doc, raw)).map(({ id }) => id as string));
+      const [mayIds, sureIds] = [ids(may), ids(sure)];
+      const context = { seed, raw: JSON.stringify(raw) };
+      expect({ ...context, missed: [...matches].filter((id) => !mayIds.has(id)) }).toEqual({ ...context, missed: [] });
+      expect({ ...context, wrong: [...sureIds].filter((id) => !matches.has(id)) }).toEqual({ ...context, wrong: [] });
+      if (exact) expect({ ...context, size: mayIds.size }).toEqual({ ...context, size: matches.size });
+      if (mayIds.size < docs.length) narrowed++;
+    }
+    expect(narrowed).toBeGreaterThan(500);
+  });
+
+  for (const indexed of [[], ["a"], ["a", "b", "c", "a.b", "a.0"]])
+    test(`runQuery is filter, sort and slice, indexes on [${indexed}], seed ${seed}`, () => {
+      const { random, docs } = randomDocuments(seed + 1, 300);
+      const db = createRowsTable(docs);
+      indexPaths(db, indexed);
+      const used = new Set<string>();
+      for (let round = 0; round < 400; round++) {
+        const raw = random.below(6) ? randomFilter(random, 1) : {};
+        const paths = ["a", "a", "b", "a.b", "a.0", "id"];
+        const sort = Array.from({ length: random.below(3) }, () => (random.below(2) ? "-" : "") + random.pick(paths));
+        const [limit, offset] = [random.below(3) ? random.below(20) : 0, random.below(2) ? random.below(12) : 0];
+        const includeTotal = random.below(2) === 0;
+        const result = runQuery(db, source, {
+          filter: parseFilter(raw),
+          sort: parseSort(sort),
+          limit,
+          offset,
+          includeTotal,
+        });
+        if (result.stats.index) used.add(result.stats.index);
+        const matches = referenceSort(
+          docs.filter((doc) => referenceMatch(doc, raw)),
+          sort,
+        );
+        const expected = matches.slice(offset, limit > 0 ? offset + limit : undefined);
+        const context = { seed, raw: JSON.stringify(raw), sort, limit, offset };
+        const ids = (list: { id: string }[]) => list.map(({ id }) => id);
+        expect({ ...context, ids: ids(result.records.map((text) => JSON.parse(text))) }).toEqual({
+          ...context,
+          ids: ids(expected),
+        });
+        expect({ ...context, total: result.total, hasNext: result.hasNext }).toEqual({
+          ...context,
+          total: includeTotal ? matches.length : undefined,
+          hasNext: includeTotal ? offset + expected.length < matches.length : undefined,
+        });
+      }
+      expect(used.size).toBe(indexed.length);
+    });
+}

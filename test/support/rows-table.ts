@@ -1,0 +1,26 @@
+/** A table of rows as the store has it, for tests of the query room alone. */
+import { Database } from "bun:sqlite";
+import { createIndexSql } from "../../src/query/index-key.ts";
+
+export const COLL = 7;
+
+/** An in-memory database with the documents as live rows of collection 7, in the order given, beside rows that must not show. */
+export function createRowsTable(docs: readonly { id: string }[]): Database {
+  const db = new Database(":memory:");
+  db.exec(
+    "CREATE TABLE rows(no INTEGER PRIMARY KEY, coll INTEGER, id TEXT, doc TEXT, state INTEGER, UNIQUE(coll, id))",
+  );
+  const insert = db.prepare("INSERT INTO rows(coll, id, doc, state) VALUES (?, ?, ?, ?)");
+  db.transaction(() => {
+    for (const doc of docs) insert.run(COLL, doc.id, JSON.stringify(doc), 1);
+    for (let i = 0; i < 20; i++) {
+      insert.run(COLL, `dead${i}`, JSON.stringify({ id: `dead${i}`, a: i, b: "x" }), 0);
+      insert.run(COLL + 1, `other${i}`, JSON.stringify({ id: `other${i}`, a: i, b: "x" }), 1);
+    }
+  })();
+  return db;
+}
+
+export function indexPaths(db: Database, paths: readonly string[]): void {
+  for (const path of paths) db.exec(createIndexSql(COLL, path) ?? "");
+}
