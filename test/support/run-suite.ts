@@ -1,0 +1,72 @@
+/**
+ * The whole suite: builds dist/svc, runs every group of tests in processes of their own, and ends with the one line
+ * `N passed, N failed[, N skipped]`. Exit code 0 only if nothing failed.
+ */
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { countsLine, failedGroup, type GroupResult, runGroup, sumVerdicts } from "./test-group-run.ts";
+import { TEST_GROUPS, type TestGroup } from "./test-groups.ts";
+
+if (import.meta.main) {
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
+  process.exitCode = await runSuite(join(import.meta.dir, "../.."), TEST_GROUPS, process.argv.slice(2));
+}
+
+/** Runs `groups` (only those in `names`, if any are given) in the project at `root`; returns the exit code. */
+export async function runSuite(root: string, groups: readonly TestGroup[], names: readonly string[]): Promise<number> {
+  const unknown = names.find((name) => !groups.some((group) => group.name === name));
+  if (unknown !== undefined) {
+    console.error(`There is no group ${unknown}; there are ${groups.map((group) => group.name).join(", ")}.`);
+    return 1;
+  }
+  const chosen = groups.filter((group) => names.length === 0 || names.includes(group.name));
+  const buildFault = chosen.some((group) => group.needsExecutable) ? await build(root) : undefined;
+  const results: GroupResult[] = [];
+  for (const group of chosen) {
+    console.log(`\n== ${group.name}`);
+    const result =
+      group.needsExecutable && buildFault !== undefined
+        ? failedGroup(group, `not run: ${buildFault}`)
+        : await run(group, root);
+    console.log(`== ${group.name}: ${countsLine(result)} in ${result.seconds.toFixed(1)} s`);
+    results.push(result);
+  }
+  printSummary(results);
+  const total = sumVerdicts(results);
+  console.log(`\n${countsLine(total)}`);
+  return total.failed === 0 ? 0 : 1;
+}
+
+function run(group: TestGroup, root: string): Promise<GroupResult> {
+  return runGroup(group, {
+    root,
+    refuseSkips: process.env["CI"] === "true",
+    print: (text) => process.stdout.write(text),
+  });
+}
+
+/** Returns why there is no fresh dist/svc. An old one is deleted first: no test may run against it. */
+async function build(root: string): Promise<string | undefined> {
+  const startedAt = performance.now();
+  console.log("== build");
+  await rm(join(root, "dist/svc"), { force: true });
+  const child = Bun.spawn([process.execPath, "build.ts"], { cwd: root, stdout: "inherit", stderr: "inherit" });
+  const exitCode = await child.exited;
+  if (exitCode !== 0) return `dist/svc could not be built (exit code ${exitCode})`;
+  console.log(`== build: done in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
+  return undefined;
+}
+
+function printSummary(results: readonly GroupResult[]): void {
+  console.log("\n== summary");
+  for (const result of results) {
+    console.log(
+      `${result.group.padEnd(10)} ${countsLine(result).padEnd(44)} ${result.seconds.toFixed(1).padStart(7)} s`,
+    );
+  }
+  for (const { group, faults, failures, skips } of results) {
+    for (const { file, title, reason } of skips) console.log(`skipped [${group}] ${file}: ${title} (${reason})`);
+    for (const { file, title } of failures) console.log(`failed  [${group}] ${file}: ${title}`);
+    for (const fault of faults) console.log(`failed  [${group}] ${fault}`);
+  }
+}

@@ -1,0 +1,62 @@
+/** The parts of the suite, in the order they run. */
+export interface TestGroup {
+  name: string;
+  /** What its files match, relative to the project. */
+  patterns: readonly string[];
+  /** Whether its tests start dist/svc. */
+  needsExecutable: boolean;
+  /** Test files run side by side. Groups that time, kill or trace processes run one file after the other. */
+  workers: number;
+  /** Limit for a single test that sets none itself. */
+  testTimeoutMs: number;
+  /** Limit for one file where files run one by one, else for the group. Their sum stays under an hour. */
+  processTimeoutMs: number;
+}
+
+const minutes = (count: number): number => count * 60_000;
+
+export const UNIT_GROUP: TestGroup = {
+  name: "unit",
+  patterns: ["{src,cli,ui}/**/*.test.{ts,tsx}", "test/support/*.test.ts", "*.test.ts"],
+  needsExecutable: false,
+  workers: 2,
+  testTimeoutMs: 20_000,
+  processTimeoutMs: minutes(6),
+};
+
+export const TEST_GROUPS: readonly TestGroup[] = [
+  UNIT_GROUP,
+  { ...UNIT_GROUP, name: "vectors", patterns: ["test/vectors/**/*.test.ts"], processTimeoutMs: minutes(3) },
+  {
+    name: "property",
+    patterns: ["test/property/**/*.test.ts"],
+    needsExecutable: true,
+    workers: 2,
+    testTimeoutMs: minutes(2),
+    processTimeoutMs: minutes(10),
+  },
+  {
+    name: "scenario",
+    patterns: ["test/scenario/**/*.test.ts"],
+    needsExecutable: true,
+    workers: 2,
+    testTimeoutMs: minutes(1),
+    processTimeoutMs: minutes(12),
+  },
+  {
+    name: "fault",
+    patterns: ["test/fault/**/*.test.ts"],
+    needsExecutable: true,
+    workers: 1,
+    testTimeoutMs: minutes(2),
+    processTimeoutMs: minutes(6),
+  },
+  {
+    name: "crash",
+    patterns: ["test/crash/**/*.test.ts"],
+    needsExecutable: true,
+    workers: 1,
+    testTimeoutMs: minutes(10),
+    processTimeoutMs: minutes(12),
+  },
+];
