@@ -1,9 +1,9 @@
 import type { CommandContext, CommandNode, Leaf } from "./command.ts";
 import { commandRoot, WORD_ALIASES } from "./command-root.ts";
 import { CliError, EXIT, type ExitCode, UsageError } from "./exit.ts";
-import { asksForHelp, type FlagSpecs, isFlag, nameWords, parseTokens, spellings, splitInline } from "./flag-parser.ts";
+import { asksForHelp, isFlag, nameWords, parseTokens, spellings, splitInline } from "./flag-parser.ts";
 import { readFlagValues } from "./flag-values.ts";
-import { GLOBAL_FLAGS, type GlobalValues, targetOf } from "./global-flags.ts";
+import { flagsOf, GLOBAL_FLAGS, type GlobalValues, targetOf } from "./global-flags.ts";
 import { createInputReader } from "./input-reader.ts";
 import { describeError, say } from "./output.ts";
 
@@ -16,7 +16,7 @@ export async function runCommandLine(tokens: readonly string[]): Promise<ExitCod
   try {
     const found = await findCommand(tokens);
     const { leaf } = found.node;
-    if (asksForHelp(found.rest, leafFlags(leaf))) {
+    if (asksForHelp(found.rest, flagsOf(leaf))) {
       const { printHelp } = await import("./help.ts");
       await printHelp(found.node, found.words, process.stdout);
       return EXIT.ok;
@@ -94,7 +94,7 @@ async function refuseWord({ node, words, strayWord }: Found): Promise<ExitCode> 
 }
 
 async function runLeaf(leaf: Leaf, tokens: readonly string[], words: readonly string[]): Promise<ExitCode> {
-  const allFlags = leafFlags(leaf);
+  const allFlags = flagsOf(leaf);
   const { textsByFlag, words: argWords } = parseTokens(tokens, allFlags);
   const args = nameWords(argWords, leaf.args);
   const reader = createInputReader();
@@ -110,5 +110,3 @@ async function runLeaf(leaf: Leaf, tokens: readonly string[], words: readonly st
   };
   return leaf.run({ args, flags }, context);
 }
-
-const leafFlags = (leaf: Leaf | undefined): FlagSpecs => ({ ...leaf?.flags, ...GLOBAL_FLAGS });

@@ -18,6 +18,13 @@ export const GLOBAL_FLAGS = {
   verbose: { kind: "switch", summary: "Show the HTTP exchange on stderr, without its secrets" },
 } as const satisfies FlagSpecs;
 
+/** What a command accepts, its own flags first; it may describe a global one in its own words. */
+export const flagsOf = (leaf: { flags: FlagSpecs } | undefined): FlagSpecs => ({
+  ...leaf?.flags,
+  ...GLOBAL_FLAGS,
+  ...leaf?.flags,
+});
+
 export const DEFAULT_ADDR = "127.0.0.1:7001";
 const DEFAULT_TIMEOUT_MS = 30_000;
 

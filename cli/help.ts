@@ -1,8 +1,7 @@
 import { type ArgsDef, type CommandDef, renderUsage } from "citty";
 import type { CommandNode, Leaf } from "./command.ts";
 import { commandRoot, WORD_ALIASES } from "./command-root.ts";
-import type { FlagSpec } from "./flag-parser.ts";
-import { GLOBAL_FLAGS } from "./global-flags.ts";
+import { flagsOf } from "./global-flags.ts";
 import { wantsColor } from "./output.ts";
 
 /** Writes a command's help as citty renders it. `words` are the command as typed, `svc` first. */
@@ -37,7 +36,7 @@ function cittyArgs(leaf: Leaf | undefined): ArgsDef {
   for (const [name, { summary, optional }] of Object.entries(leaf?.args ?? {})) {
     args[name] = { type: "positional", description: summary, required: !optional };
   }
-  for (const [name, spec] of Object.entries({ ...GLOBAL_FLAGS, ...leaf?.flags } as Record<string, FlagSpec>)) {
+  for (const [name, spec] of Object.entries(flagsOf(leaf))) {
     const description = spec.summary + (spec.alias && spec.alias.length > 1 ? ` (also --${spec.alias})` : "");
     const alias = spec.alias?.length === 1 ? spec.alias : [];
     if (spec.kind === "switch") args[name] = { type: "boolean", description, alias };

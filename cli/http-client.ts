@@ -1,5 +1,6 @@
 import type { Json } from "../src/protocol/json.ts";
 import { ApiError, CliError, EXIT, UsageError } from "./exit.ts";
+import { DEFAULT_ADDR } from "./global-flags.ts";
 import { say } from "./output.ts";
 import { redact } from "./redaction.ts";
 
@@ -106,7 +107,7 @@ function transportError(target: Target, error: Error): Error {
   if ((error as NodeJS.ErrnoException).code === "ECONNRESET") {
     return new CliError(`${target.addr} broke off the connection`, EXIT.unreachable, { cause: error });
   }
-  const command = target.addr === "127.0.0.1:7001" ? "svc run" : `svc run --addr ${target.addr}`;
+  const command = target.addr === DEFAULT_ADDR ? "svc run" : `svc run --addr ${target.addr}`;
   return new CliError(`no server answers at ${target.addr}\nstart one with: ${command}`, EXIT.unreachable, {
     cause: error,
   });

@@ -33,7 +33,7 @@ export const init = localCommand({
       .map((name) => `--${name}`);
     const lines = labels.length > 0 ? await reader.secretLines(labels) : [];
     const secrets = new Map(labels.map((label, index) => [label, lines[index] as string]));
-    const module: string = "../src/engine/account-init.ts";
+    const module = ["../src/engine", "account-init.ts"].join("/");
     const { initAccount } = await import(module);
     const { mnemonic, ...result } = await initAccount({
       mnemonic: flags.mnemonic ?? secrets.get("--mnemonic-stdin"),

@@ -1,16 +1,19 @@
 #!/usr/bin/env bun
 // The executable's entry. Nothing heavy is imported here: `svc version` starts as fast as the runtime itself.
+// No await at the top level: the executable is built with bytecode, which cannot have it.
 
 /** Modes in which the executable is its own child process, `svc __name`; they are no commands and have no help. */
-const CHILD_MODES: Readonly<Record<string, () => Promise<void>>> = {};
+const CHILD_MODES: Readonly<Record<string, () => Promise<number>>> = {};
 
-const tokens = process.argv.slice(2);
-const childMode = CHILD_MODES[tokens[0] ?? ""];
-if (childMode) {
-  await childMode();
-} else {
+async function main(tokens: readonly string[]): Promise<number> {
+  const childMode = CHILD_MODES[tokens[0] ?? ""];
+  if (childMode) return childMode();
   const { runCommandLine } = await import("./dispatch.ts");
-  process.exitCode = await runCommandLine(tokens);
+  return runCommandLine(tokens);
 }
+
+void main(process.argv.slice(2)).then((exitCode) => {
+  process.exitCode = exitCode;
+});
 
 export {};

@@ -11,7 +11,7 @@ const REDRAW_MS = 100;
 export function startProgress(verb: string, totalBytes: number | undefined): Progress | undefined {
   if (!process.stderr.isTTY) return undefined;
   let bytes = 0;
-  let drawnAtMs = 0;
+  let drawnAtMs = Number.NEGATIVE_INFINITY;
   let ended = false;
   return {
     add(more) {
@@ -22,7 +22,7 @@ export function startProgress(verb: string, totalBytes: number | undefined): Pro
       process.stderr.write(`\r\u001b[K${verb} ${mebibytes(bytes)}${share}`);
     },
     end() {
-      if (!ended && drawnAtMs > 0) process.stderr.write("\r\u001b[K");
+      if (!ended && Number.isFinite(drawnAtMs)) process.stderr.write("\r\u001b[K");
       ended = true;
     },
   };

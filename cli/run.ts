@@ -2,8 +2,13 @@ import { localCommand } from "./command.ts";
 import { EXIT, type ExitCode } from "./exit.ts";
 
 export const run = localCommand({
-  summary: "Run the server in the foreground (--addr is the loopback address it binds)",
+  summary: "Run the server in the foreground",
   flags: {
+    addr: {
+      kind: "text",
+      hint: "host:port",
+      summary: "Loopback address to bind (default 127.0.0.1:7001; port 0 takes a free one)",
+    },
     config: {
       kind: "text",
       hint: "PATH",
@@ -15,11 +20,11 @@ export const run = localCommand({
     "passkey-stdin": { kind: "switch", summary: "Read the wallet's passkey from the first line of stdin" },
     "log-level": { kind: "text", hint: "debug|info|warn|error", summary: "Log level of this run" },
   },
-  run: async ({ flags }, { globals, reader }): Promise<ExitCode> => {
+  run: async ({ flags }, { reader }): Promise<ExitCode> => {
     const [passkey] = flags["passkey-stdin"] ? await reader.secretLines(["--passkey-stdin"]) : [];
-    const module: string = "../src/serve.ts";
+    const module = ["../src", "serve.ts"].join("/");
     const { createServer } = await import(module);
-    await createServer({ flags: { ...flags, addr: globals.addr }, passkey });
+    await createServer({ flags, passkey });
     return EXIT.ok;
   },
 });
