@@ -1,0 +1,87 @@
+/** The rooms of docs/architecture.md and who may import whom. `bun run check` runs this over the whole tree. */
+import { join, normalize } from "node:path";
+import { type ImportEdge, scanImports } from "./import-scan.ts";
+
+/** What each room may import besides itself. Everything else is a breach. */
+const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  protocol: ["base"],
+  crypto: ["base", "protocol"],
+  store: ["base", "protocol", "crypto"],
+  query: ["base", "protocol", "crypto", "store"],
+  change: ["base", "protocol", "crypto", "store", "query"],
+  space: ["base", "protocol", "crypto", "store", "query", "change"],
+  domain: ["base", "protocol", "crypto", "store", "query", "change", "space"],
+  sync: ["base", "protocol", "crypto", "store", "change", "space"],
+  engine: ["base", "protocol", "crypto", "store", "query", "change", "space", "domain", "sync"],
+  http: ["base", "protocol", "engine"],
+  serve: ["base", "protocol", "engine", "http"],
+  cli: ["base", "protocol"],
+  ui: ["protocol"],
+};
+
+/** `svc run` and `svc init` work without a server; the rest of the command line is an HTTP client. */
+const LOCAL_COMMANDS = /^cli\/(run|init)(-[a-z-]+)?\.ts$/;
+const LOCAL_COMMAND_ROOMS = ["base", "protocol", "crypto", "engine", "serve"];
+const PORT_FILE = /(^|\/|-)port\.ts$/;
+const TEST_FILE = /\.test\.tsx?$/;
+/** Independent second opinions: they prove nothing if they share code with what they judge. */
+const REFERENCE_FILE = /^test\/support\/reference-[a-z-]+\.ts$/;
+
+/** Sources by path from the project's root, with `/` between the segments. Returns one line a breach. */
+export function findBreaches(sourcesByPath: ReadonlyMap<string, string>): string[] {
+  const breaches: string[] = [];
+  for (const [path, source] of sourcesByPath) {
+    if (TEST_FILE.test(path) || (path.startsWith("test/") && !REFERENCE_FILE.test(path))) continue;
+    for (const edge of scanImports(path, source)) {
+      const fault = judge(path, edge);
+      if (fault !== undefined) breaches.push(`${path}: ${fault}`);
+    }
+  }
+  return breaches;
+}
+
+function judge(path: string, { specifier, typeOnly }: ImportEdge): string | undefined {
+  if (specifier === undefined) return "imports a computed path, which nobody can check; write the path as a literal";
+  if (!specifier.startsWith(".")) return undefined;
+  const target = normalize(join(path, "..", specifier)).replaceAll("\\", "/");
+  const [from, to] = [roomOf(path), roomOf(target)];
+  if (to === undefined) return isAsset(target) ? undefined : `imports ${target}, which belongs to no room`;
+  if (TEST_FILE.test(target)) return `imports the test ${target}`;
+  if (from === undefined) return REFERENCE_FILE.test(path) ? `a reference imports ${target}` : undefined;
+  if (from === to) return siblingFault(path, target);
+  const allowed = LOCAL_COMMANDS.test(path) ? LOCAL_COMMAND_ROOMS : (ROOMS[from] ?? []);
+  if (!allowed.includes(to)) return `${from} may not import ${to} (${target})`;
+  if (from === "ui" && !typeOnly) return `ui takes only types from ${to} (${target}); write import type`;
+  return undefined;
+}
+
+/** Features of the domain know each other only through a port. */
+function siblingFault(path: string, target: string): string | undefined {
+  if (roomOf(path) !== "domain" || featureOf(path) === featureOf(target) || PORT_FILE.test(target)) return undefined;
+  return `the feature ${featureOf(path)} may import ${featureOf(target)} only through its port (${target})`;
+}
+
+function featureOf(path: string): string {
+  return path.split("/")[2] ?? "";
+}
+
+/** Undefined for what no rule covers (build.ts, test/) and for what is no module of the tree. */
+function roomOf(path: string): string | undefined {
+  const [top, second = ""] = path.split("/");
+  if (top === "cli" || top === "ui") return top;
+  if (top !== "src") return undefined;
+  return second === "serve.ts" ? "serve" : second;
+}
+
+function isAsset(target: string): boolean {
+  return target === "package.json" || target.startsWith("node_modules/");
+}
+
+/** Reads every source of the project at `root`. */
+export async function readSources(root: string): Promise<Map<string, string>> {
+  const glob = new Bun.Glob("{src,cli,ui,test}/**/*.{ts,tsx}");
+  const paths = (await Array.fromAsync(glob.scan({ cwd: root }))).map((path) => path.replaceAll("\\", "/")).sort();
+  const entries = paths.map(async (path) => [path, await Bun.file(join(root, path)).text()] as const);
+  return new Map(await Promise.all(entries));
+}
