@@ -25,11 +25,12 @@ export function scanImports(path: string, source: string): ImportEdge[] {
     ...Array.from(code.matchAll(DYNAMIC), ({ groups }) => ({ specifier: groups?.["specifier"], typeOnly: false })),
     ...workerEdges(path, code),
   ];
+  // The JSX runtime is imported by the compiler, not by the source.
   const seen = new Set(edges.map((edge) => edge.specifier));
   const loader = path.endsWith(".tsx") ? "tsx" : "ts";
   const missed = new Bun.Transpiler({ loader })
     .scanImports(source.replace(/^#!.*/, ""))
-    .find((found) => !seen.has(found.path) && !/^p?react\/jsx-/.test(found.path) && found.kind !== "internal");
+    .find((found) => !seen.has(found.path) && !/^p?react(\/|$)/.test(found.path) && found.kind !== "internal");
   if (missed) throw new Error(`${path}: the import of ${missed.path} is written in a way the layers gate cannot read`);
   return edges;
 }
