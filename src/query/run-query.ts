@@ -113,12 +113,22 @@ class QueryRun {
 
   /** How many rows match in all: those SQL is sure of are counted there, the others by the matcher. */
   count(): number {
+    const { narrow, whole, sql } = this.#plan;
+    if (!narrow) return this.#countWithin(sql.may.text === "1" ? { index: whole } : {});
+    const counts = narrow.ranges.map((range) => this.#countWithin({ index: narrow.index, conditions: [range] }));
+    return counts.reduce((total, count) => total + count, 0);
+  }
+
+  #countWithin({ index, conditions = [] }: { index?: string | undefined; conditions?: readonly Sql[] }): number {
     const { may, sure, exact } = this.#plan.sql;
-    const [row] = this.#all<{ n: number }>(selectFrom(this.#source, { columns: "count(*) AS n", conditions: [sure] }));
-    let total = sure.text === "0" ? 0 : (row?.n ?? 0);
+    let total = 0;
+    if (sure.text !== "0") {
+      const select = selectFrom(this.#source, { columns: "count(*) AS n", index, conditions: [...conditions, sure] });
+      total += this.#all<{ n: number }>(select)[0]?.n ?? 0;
+    }
     if (exact) return total;
     const unsure: Sql = { text: `(${sure.text}) is not true`, params: sure.params };
-    const rest = selectFrom(this.#source, { columns: "id, doc", conditions: [may, unsure] });
+    const rest = selectFrom(this.#source, { columns: "id, doc", index, conditions: [...conditions, may, unsure] });
     for (const { doc } of this.#rows(rest)) if (this.#match(JSON.parse(doc))) total++;
     return total;
   }
@@ -143,8 +153,8 @@ class QueryRun {
     let seen = 0;
     for (const { doc } of matches) {
       if (seen++ < offset) continue;
-      if (records.length === limit) return { records };
       records.push(doc);
+      if (records.length === limit) return { records };
     }
     return { records, total: seen };
   }

@@ -3,7 +3,8 @@ import { fail } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { arrayIndexOf, type FieldPath, isSubdocument, ownValue, toFieldPath } from "./field-path.ts";
-import { compareStrings, compareValues } from "./value-order.ts";
+import { instantOf } from "./instant.ts";
+import { compareStrings, compareValues, TYPE_CLASS, typeClassOf } from "./value-order.ts";
 
 export interface SortKey {
   readonly path: FieldPath;
@@ -12,7 +13,16 @@ export interface SortKey {
 
 /** An empty array sorts before null. */
 const EMPTY_ARRAY = Symbol("empty array");
-type SortValue = Json | undefined | typeof EMPTY_ARRAY;
+
+/** A date whose instant is read once, not at every comparison. */
+class DateKey {
+  readonly ms: number;
+  constructor(ms: number) {
+    this.ms = ms;
+  }
+}
+
+type SortValue = Json | undefined | typeof EMPTY_ARRAY | DateKey;
 
 /** What a record sorts by: one value a key, then its id. Made once a record, compared often. */
 export interface SortEntry {
@@ -71,7 +81,14 @@ export function compareEntries(keys: readonly SortKey[]): (a: SortEntry, b: Sort
 
 function compareSortValues(a: SortValue, b: SortValue): number {
   if (a === EMPTY_ARRAY || b === EMPTY_ARRAY) return a === b ? 0 : a === EMPTY_ARRAY ? -1 : 1;
+  if (a instanceof DateKey) return b instanceof DateKey ? a.ms - b.ms : TYPE_CLASS.date - typeClassOf(b);
+  if (b instanceof DateKey) return typeClassOf(a) - TYPE_CLASS.date;
   return compareValues(a, b);
+}
+
+function toSortValue(value: Json | undefined): SortValue {
+  const ms = instantOf(value);
+  return ms === undefined ? value : new DateKey(ms);
 }
 
 /** The least value the path leads to when ascending, the greatest when descending. */
@@ -80,7 +97,7 @@ function sortValueOf(key: SortKey, doc: JsonObject): SortValue {
   const [first] = segments;
   if (first !== undefined && segments.length === 1) {
     const value = ownValue(doc, first);
-    if (!Array.isArray(value)) return value;
+    if (!Array.isArray(value)) return toSortValue(value);
   }
   const best = new Extreme(key.descending);
   collect(doc, segments, 0, best);
@@ -109,9 +126,9 @@ class Extreme {
  */
 function collect(value: Json | undefined, segments: readonly string[], at: number, best: Extreme): void {
   if (at === segments.length) {
-    if (!Array.isArray(value)) best.offer(value);
+    if (!Array.isArray(value)) best.offer(toSortValue(value));
     else if (value.length === 0) best.offer(EMPTY_ARRAY);
-    else for (const element of value) best.offer(element);
+    else for (const element of value) best.offer(toSortValue(element));
     return;
   }
   const segment = segments[at] as string;

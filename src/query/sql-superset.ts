@@ -3,6 +3,7 @@
  * exact matcher accepts (a superset), and `sure`, which holds only for such documents (a subset). Where both are the
  * same the SQL is exact. Values are bound; only checked paths and constants become text.
  */
+import type { RE2JS } from "re2js";
 import type { Json } from "../protocol/json.ts";
 import type { Condition, Filter, TypeName } from "./filter-types.ts";
 import { indexKeySql, OPAQUE } from "./index-key.ts";
@@ -179,14 +180,13 @@ function keyTestOf(condition: Condition, key: string): KeyTest | undefined {
     case "type":
       return typeTest(condition.types, key);
     case "regex":
-      return withOpaque(key, [CLASS_RANGES.string(key)], FALSE);
+      return prefixTest(condition.regex, key);
     case "mod":
-      return withOpaque(key, [CLASS_RANGES.number(key)], FALSE);
     case "size":
     case "elemMatchDocument":
     case "elemMatchValue":
-      return withOpaque(key, [], FALSE);
     case "exists":
+      // What the key says of these keeps out little: reading it would cost more than the rows it saves.
       return undefined;
   }
 }
@@ -219,6 +219,17 @@ function listTest(values: readonly Json[], key: string): KeyTest | undefined {
   const sure = disjoin([...(keys.length > 0 ? [keyIn(key, keys)] : []), ...isNull]);
   const ranges = [keyIn(key, [...keys, { text: OPAQUE, params: [] }]), ...isNull];
   return { ranges, may: disjoin(ranges), sure };
+}
+
+/** A regex that begins with a plain text (`^abc…`, no alternatives, no flags) matches only strings that do. */
+function prefixTest(regex: RE2JS, key: string): KeyTest | undefined {
+  const source = regex.pattern();
+  if (regex.flags() !== 0 || source.includes("|")) return undefined;
+  const [, literal = "", next] = /^\^([A-Za-z0-9 _:/@,-]+)(.?)/s.exec(source) ?? [];
+  const prefix = next === "*" || next === "?" || next === "{" ? literal.slice(0, -1) : literal;
+  if (prefix === "") return undefined;
+  const after = prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1);
+  return withOpaque(key, [{ text: `(${key} >= ? and ${key} < ?)`, params: [prefix, after] }], FALSE);
 }
 
 function keyIn(key: string, operands: readonly Sql[]): Sql {

@@ -25,7 +25,7 @@ for (const seed of SEEDS) {
     const { random, docs } = randomDocuments(seed, 400);
     const db = createRowsTable(docs);
     let narrowed = 0;
-    for (let round = 0; round < 1_500; round++) {
+    for (let round = 0; round < 500; round++) {
       const raw = randomFilter(random);
       const { may, sure, exact } = filterToSql(parseFilter(raw));
       const ids = (condition: typeof may) => {
@@ -45,7 +45,7 @@ for (const seed of SEEDS) {
       if (exact) expect({ ...context, size: mayIds.size }).toEqual({ ...context, size: matches.size });
       if (mayIds.size < docs.length) narrowed++;
     }
-    expect(narrowed).toBeGreaterThan(500);
+    expect(narrowed).toBeGreaterThan(150);
   });
 
   for (const indexed of [[], ["a"], ["a", "b", "c", "a.b", "a.0"]])
@@ -54,7 +54,7 @@ for (const seed of SEEDS) {
       const db = createRowsTable(docs);
       indexPaths(db, indexed);
       const used = new Set<string>();
-      for (let round = 0; round < 400; round++) {
+      for (let round = 0; round < 250; round++) {
         const raw = random.below(6) ? randomFilter(random, 1) : {};
         const paths = ["a", "a", "b", "a.b", "a.0", "id"];
         const sort = Array.from({ length: random.below(3) }, () => (random.below(2) ? "-" : "") + random.pick(paths));

@@ -122,7 +122,7 @@ function randomOperator(random: Random, depth: number): Any {
       return { $mod: [random.pick([1, 2, 3, -2]), random.pick([0, 1, -1])] };
     case 15:
       return {
-        $regex: random.pick(["a", "^a", "b$", "^$", "^.$", "[0-9]"]),
+        $regex: random.pick(["a", "^a", "^ab?", "^ab*", "^a|b", "^aa+", "b$", "^$", "^.$", "[0-9]"]),
         $options: random.pick(["", "i", "s", "m", "is"]),
       };
     case 16:

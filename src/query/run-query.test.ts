@@ -1,0 +1,144 @@
+import { Database } from "bun:sqlite";
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { COLL, createRowsTable, indexPaths } from "../../test/support/rows-table.ts";
+import type { Json } from "../protocol/json.ts";
+import { parseFilter } from "./filter-parse.ts";
+import { indexName } from "./index-key.ts";
+import { rowsOf } from "./row-source.ts";
+import { type QueryRequest, runQuery } from "./run-query.ts";
+import { parseSort } from "./sort.ts";
+import { indexablePaths } from "./sql-superset.ts";
+
+const COUNT = 9_000;
+const pad = (n: number) => `r${String(n).padStart(5, "0")}`;
+const docs = Array.from({ length: COUNT }, (_, i) => ({
+  id: pad(i),
+  status: ["todo", "doing", "done"][i % 3],
+  n: (i * 7919) % COUNT,
+  at: { $date: new Date(1.7e12 + i * 1000).toISOString() },
+  ...(i % 1000 === 0 ? { tags: ["x", i] } : { tags: "x" }),
+}));
+const db = createRowsTable(docs);
+indexPaths(db, ["status", "n", "at", "tags"]);
+const source = rowsOf(COLL);
+
+function query(filter: Json, sort: string[] = [], rest: Partial<QueryRequest> = {}) {
+  const result = runQuery(db, source, { filter: parseFilter(filter), sort: parseSort(sort), ...rest });
+  return { ...result, ids: result.records.map((text) => JSON.parse(text).id as string) };
+}
+
+test("[gaps 3] records are the stored texts, untouched", () => {
+  const text = '{"id":"x", "n":1.0,"s":"\\u0041"}';
+  const other = createRowsTable([]);
+  other.prepare("INSERT INTO rows(coll, id, doc, state) VALUES (?, 'x', ?, 1)").run(COLL, text);
+  const result = runQuery(other, source, { filter: parseFilter({ n: 1, s: "A" }), sort: [] });
+  expect(result.records).toEqual([text]);
+});
+
+test("[gaps 3] without a sort records come by id; total and hasNext only with includeTotal", () => {
+  const page = query({}, [], { limit: 3, offset: 2, includeTotal: true });
+  expect(page.ids).toEqual([pad(2), pad(3), pad(4)]);
+  expect([page.total, page.hasNext]).toEqual([COUNT, true]);
+  const plain = query({}, [], { limit: 3 });
+  expect("total" in plain || "hasNext" in plain).toBe(false);
+  expect(query({}, [], { offset: COUNT - 1, includeTotal: true })).toMatchObject({
+    ids: [pad(COUNT - 1)],
+    hasNext: false,
+  });
+});
+
+test("[gaps 3] limit and offset of 0 or less count as absent", () => {
+  for (const [limit, offset] of [
+    [0, 0],
+    [-5, -1],
+  ] as const)
+    expect(query({}, [], { limit, offset }).ids.length).toBe(COUNT);
+  expect(query({}, [], { limit: 5, offset: COUNT + 10, includeTotal: true })).toMatchObject({
+    ids: [],
+    total: COUNT,
+    hasNext: false,
+  });
+});
+
+test("[design 6] an index narrows what is read: equality, a range, dates", () => {
+  const equal = query({ n: 77 });
+  expect([equal.ids.length, equal.stats.index, equal.stats.candidates]).toEqual([1, indexName(COLL, "n"), 1]);
+  expect(query({ n: { $gte: 10, $lt: 20 } }).stats.candidates).toBeLessThan(30);
+  const after = { $date: docs[COUNT - 3]?.at.$date ?? "" };
+  const dates = query({ at: { $gt: after } });
+  expect([dates.ids, dates.stats.candidates]).toEqual([[pad(COUNT - 2), pad(COUNT - 1)], 2]);
+});
+
+test("[design 6] a sorted window reads an index in order and stops when it is full", () => {
+  const newest = query({ status: "done" }, ["-at"], { limit: 5, includeTotal: true });
+  expect(newest.ids).toEqual([pad(8999), pad(8996), pad(8993), pad(8990), pad(8987)]);
+  expect([newest.total, newest.stats.candidates]).toEqual([3000, 5]);
+  const ties = query({}, ["status", "-n"], { limit: 2 });
+  const doing = docs.filter(({ status }) => status === "doing").sort((a, b) => b.n - a.n);
+  expect(ties.ids).toEqual(doing.slice(0, 2).map(({ id }) => id));
+  expect(ties.stats.candidates).toBeLessThan(COUNT / 2);
+});
+
+test("[gaps 3] rows with arrays take their place among the ordered ones", () => {
+  expect(query({}, ["tags"], { limit: 10 }).ids.slice(0, 9)).toEqual(
+    [0, 1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000].map(pad),
+  );
+  expect(query({ tags: 3000 }).ids).toEqual([pad(3000)]);
+  expect(query({ tags: "x" }, [], { limit: 1, includeTotal: true }).total).toBe(COUNT);
+});
+
+test("[design 2] a checkpoint that throws ends the query", () => {
+  const checkpoint = () => {
+    throw new Error("stop");
+  };
+  expect(() => query({ n: { $mod: [2, 1] } }, [], { checkpoint })).toThrow("stop");
+  expect(query({ n: 77 }).ids.length).toBe(1);
+});
+
+test("indexablePaths names what every match must meet, then the first sort path", () => {
+  const filter = parseFilter({
+    a: 1,
+    "b.c": { $gt: 5 },
+    $or: [{ d: 1 }],
+    e: { $ne: 1 },
+    é: 1,
+    id: "x",
+    $and: [{ f: "x" }],
+  });
+  expect(indexablePaths(filter, parseSort(["-g", "h"]))).toEqual(["a", "b.c", "f", "g"]);
+  expect(indexablePaths(parseFilter({}), parseSort(["id"]))).toEqual([]);
+});
+
+const folder = mkdtempSync(join(tmpdir(), "svc-query-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+test("[design 2] a read-only connection inside a Worker gives the same", async () => {
+  const file = join(folder, "rows.db");
+  await Bun.write(file, db.serialize());
+  const code = `
+    import { Database } from "bun:sqlite";
+    import { parseFilter } from ${JSON.stringify(join(import.meta.dir, "filter-parse.ts"))};
+    import { parseSort } from ${JSON.stringify(join(import.meta.dir, "sort.ts"))};
+    import { rowsOf } from ${JSON.stringify(join(import.meta.dir, "row-source.ts"))};
+    import { runQuery } from ${JSON.stringify(join(import.meta.dir, "run-query.ts"))};
+    const db = new Database(${JSON.stringify(file)}, { readonly: true });
+    const request = { filter: parseFilter({ status: "done" }), sort: parseSort(["-n"]), limit: 20, includeTotal: true };
+    const { records, total, stats } = runQuery(db, rowsOf(${COLL}), request);
+    db.close();
+    postMessage({ records, total, index: stats.index });
+  `;
+  const entry = join(folder, "worker.ts");
+  await Bun.write(entry, code);
+  const worker = new Worker(entry);
+  const answer = await new Promise((resolve, reject) => {
+    worker.onmessage = (event) => resolve(event.data);
+    worker.onerror = (event) => reject(new Error(event.message));
+  });
+  worker.terminate();
+  const here = query({ status: "done" }, ["-n"], { limit: 20, includeTotal: true });
+  expect(answer).toEqual({ records: here.records, total: here.total, index: here.stats.index });
+  new Database(file, { readonly: true }).close();
+});
