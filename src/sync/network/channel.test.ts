@@ -1,0 +1,300 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { connect, headers } from "@nats-io/transport-node";
+import { describeWithNats, type NatsServer, startNats } from "../../../test/support/nats.ts";
+import { createReplica, openReplica, openStore, type Replica, until } from "../../../test/support/network-replica.ts";
+import { startTcpProxy } from "../../../test/support/tcp-proxy.ts";
+import { utf8ToBytes } from "../../base/bytes.ts";
+import { randomBytes } from "../../base/random.ts";
+import type { NetworkStore } from "./network-store.ts";
+import { deriveChannelKeys, logSubject } from "./subjects.ts";
+
+const items = (count: number, bytes = 300) => Array.from({ length: count }, () => randomBytes(bytes));
+const sameItems = (a: Replica, b: Replica) => [...a.items.keys()].sort().join() === [...b.items.keys()].sort().join();
+
+describeWithNats("channel over a real nats-server", () => {
+  let server: NatsServer;
+  let secret: Uint8Array;
+  const opened: AsyncDisposable[] = [];
+  const keep = <T extends AsyncDisposable>(resource: T): T => {
+    opened.push(resource);
+    return resource;
+  };
+  const join = (replica = createReplica(), url = server.url, store?: NetworkStore) => {
+    const network = store ?? keep(openStore(url, { streamPollMs: 200 }));
+    return { replica, network, channel: keep(openReplica(network, secret, replica)) };
+  };
+  const confirmed = (...replicas: Replica[]) =>
+    until("everything is confirmed", () => replicas.every((replica) => replica.unconfirmed() === 0));
+  /** How many messages the channel's log of items holds. */
+  const stored = async () => {
+    const reader = join();
+    await until("the reader is at the tail", () => reader.channel.state().atTail);
+    return reader.replica;
+  };
+
+  beforeAll(async () => {
+    server = await startNats();
+  });
+  beforeEach(async () => {
+    for (const resource of opened.splice(0).reverse()) await resource[Symbol.asyncDispose]();
+    secret = randomBytes(32);
+  });
+  afterAll(async () => {
+    for (const resource of opened.splice(0).reverse()) await resource[Symbol.asyncDispose]();
+    await server[Symbol.asyncDispose]();
+  });
+
+  test("what one device writes reaches another, and is confirmed by being read back", async () => {
+    const a = join();
+    const b = join();
+    a.replica.write(...items(3));
+    a.channel.wake();
+    await until("b has them", () => b.replica.items.size === 3);
+    await confirmed(a.replica, b.replica);
+    expect(sameItems(a.replica, b.replica)).toBe(true);
+    await until("a is live", () => a.channel.state().phase === "live");
+    expect(a.channel.state()).toMatchObject({ atTail: true, pending: 0, junk: 0, resets: 0 });
+  });
+
+  test("a device that joins late catches up with 10,000 items, each delivered once", async () => {
+    const a = join();
+    a.replica.write(...items(10_000));
+    a.channel.wake();
+    await confirmed(a.replica);
+    const b = join();
+    await until("b has them", () => b.replica.items.size === 10_000);
+    expect(sameItems(a.replica, b.replica)).toBe(true);
+    expect(Math.max(...b.replica.deliveries.values())).toBe(1);
+  });
+
+  test("a device resumes where its cursor stands", async () => {
+    const a = join();
+    a.replica.write(...items(10));
+    a.channel.wake();
+    await confirmed(a.replica);
+    const b = join();
+    await until("b has them", () => b.replica.items.size === 10);
+    await b.channel[Symbol.asyncDispose]();
+    a.replica.write(...items(5));
+    a.channel.wake();
+    await confirmed(a.replica);
+    const again = join(b.replica);
+    await until("b has the rest", () => b.replica.items.size === 15);
+    expect(Math.max(...b.replica.deliveries.values())).toBe(1);
+    expect(again.channel.state().resets).toBe(0);
+  });
+
+  test("an acknowledgement that was lost makes no second copy", async () => {
+    await using proxy = await startTcpProxy(server.port);
+    const a = join(createReplica(), `nats://127.0.0.1:${proxy.port}`);
+    await until("a is live", () => a.channel.state().phase === "live");
+    proxy.drop("down", true);
+    a.replica.write(...items(4));
+    a.channel.wake();
+    const reader = await stored();
+    await until("the store has them", () => reader.items.size === 4);
+    expect(a.replica.unconfirmed()).toBe(4);
+    proxy.drop("down", false);
+    proxy.sever();
+    await confirmed(a.replica);
+    expect(Math.max(...(await stored()).deliveries.values())).toBe(1);
+  });
+
+  test("an acknowledgement that does not come makes no second copy of what is sent with the next", async () => {
+    await using proxy = await startTcpProxy(server.port);
+    const a = join(createReplica(), `nats://127.0.0.1:${proxy.port}`);
+    await until("a is live", () => a.channel.state().phase === "live");
+    proxy.drop("down", true);
+    a.replica.write(...items(4));
+    a.channel.wake();
+    const reader = await stored();
+    await until("the store has them", () => reader.items.size === 4);
+    a.replica.write(...items(4));
+    a.channel.wake();
+    proxy.drop("down", false);
+    await confirmed(a.replica);
+    expect((await stored()).items.size).toBe(8);
+    expect(Math.max(...(await stored()).deliveries.values())).toBe(1);
+  }, 20_000);
+
+  test("several devices repairing one loss store nothing twice", async () => {
+    const a = join();
+    const others = [join(), join()];
+    // Each holds its own first, so that no two of them would bundle the same.
+    for (const { replica } of [a, ...others]) replica.write(...items(1));
+    a.replica.write(...items(2000));
+    for (const { channel } of [a, ...others]) channel.wake();
+    await until("all have all", () => [a, ...others].every(({ replica }) => replica.items.size === 2003));
+    await server.stop();
+    server.wipeStore();
+    await server.start();
+    const replicas = [a, ...others].map((member) => member.replica);
+    await until("all saw the loss", () => replicas.every((replica) => replica.resets === 1));
+    await confirmed(...replicas);
+    const reader = await stored();
+    expect(sameItems(reader, a.replica)).toBe(true);
+    expect(Math.max(...reader.deliveries.values())).toBe(1);
+  });
+
+  test("kill -9 of the server loses nothing that was confirmed", async () => {
+    const a = join();
+    const b = join();
+    for (let round = 0; round < 3; round++) {
+      a.replica.write(...items(200));
+      b.replica.write(...items(200));
+      a.channel.wake();
+      b.channel.wake();
+      await until("some are confirmed", () => a.replica.unconfirmed() < 200);
+      await server.kill();
+      await server.start();
+      await confirmed(a.replica, b.replica);
+    }
+    await until("both have all", () => a.replica.items.size === 1200 && b.replica.items.size === 1200);
+    expect(a.replica.resets + b.replica.resets).toBe(0);
+    const reader = await stored();
+    expect(sameItems(reader, a.replica)).toBe(true);
+    expect(Math.max(...reader.deliveries.values())).toBe(1);
+  });
+
+  test("a server restored from an old copy, grown past the cursors since, is noticed and repaired", async () => {
+    const a = join();
+    const b = join();
+    a.replica.write(...items(20));
+    a.channel.wake();
+    await until("b has them", () => b.replica.items.size === 20);
+    await server.stop();
+    server.saveStore("old");
+    await server.start();
+    for (let i = 0; i < 5; i++) {
+      a.replica.write(...items(1));
+      a.channel.wake();
+      await confirmed(a.replica);
+    }
+    await until("b has the new ones", () => b.replica.items.size === 25);
+    for (const { channel, network } of [a, b]) {
+      await channel[Symbol.asyncDispose]();
+      await network[Symbol.asyncDispose]();
+    }
+    await server.stop();
+    server.restoreStore("old");
+    await server.start();
+    // A third device writes past the sequence at which the others stand.
+    const c = join();
+    for (let i = 0; i < 20; i++) {
+      c.replica.write(...items(1));
+      c.channel.wake();
+      await confirmed(c.replica);
+    }
+    const a2 = join(a.replica);
+    const b2 = join(b.replica);
+    await until("all have all", () => [a, b, c].every(({ replica }) => replica.items.size === 45));
+    await confirmed(a.replica, b.replica, c.replica);
+    expect(a2.channel.state().resets).toBe(1);
+    expect(b2.channel.state().resets).toBe(1);
+    expect(Math.max(...(await stored()).deliveries.values())).toBe(1);
+  });
+
+  test("a stream made anew under a living connection is noticed", async () => {
+    const a = join();
+    a.replica.write(...items(10));
+    a.channel.wake();
+    await confirmed(a.replica);
+    const { stream } = deriveChannelKeys(secret);
+    const nc = await connect({ servers: server.url });
+    await nc.request(`$JS.API.STREAM.DELETE.${stream}`);
+    await nc.close();
+    expect((await a.network.init()).created).toEqual([stream]);
+    const c = join();
+    c.replica.write(...items(1));
+    c.channel.wake();
+    await until("a saw it", () => a.replica.resets === 1);
+    await until("a has what came since", () => a.replica.items.size === 11);
+    await confirmed(a.replica, c.replica);
+    expect(a.network.state().phase).toBe("online");
+    expect(sameItems(await stored(), a.replica)).toBe(true);
+  });
+
+  test("junk on a subject is skipped and counted", async () => {
+    const keys = deriveChannelKeys(secret);
+    const a = join();
+    a.replica.write(...items(1));
+    a.channel.wake();
+    await confirmed(a.replica);
+    const nc = await connect({ servers: server.url });
+    for (const kind of ["c", "a"] as const) {
+      await nc.request(logSubject(keys, kind), utf8ToBytes("not sealed by anybody"));
+      await nc.request(logSubject(keys, kind), new Uint8Array(0));
+    }
+    await nc.close();
+    a.replica.write(...items(1));
+    a.channel.wake();
+    await confirmed(a.replica);
+    const b = join();
+    await until("b has what is real", () => b.replica.items.size === 2 && b.channel.state().atTail);
+    expect(b.channel.state().junk).toBe(4);
+    expect(await b.channel.appendAcl(utf8ToBytes("record"))).toMatchObject({ outcome: "appended" });
+  });
+
+  test("a forged hint costs a question and changes nothing", async () => {
+    const keys = deriveChannelKeys(secret);
+    const a = join();
+    await until("a is live", () => a.channel.state().phase === "live");
+    const nc = await connect({ servers: server.url });
+    const forged = headers();
+    forged.set("Nats-Sequence", "999999");
+    nc.publish(`svc.hint.${logSubject(keys, "c").slice(4)}`, "", { headers: forged });
+    await nc.flush();
+    await nc.close();
+    a.replica.write(...items(1));
+    a.channel.wake();
+    await confirmed(a.replica);
+    await until("a is live again", () => a.channel.state().phase === "live");
+  });
+
+  test("a sink that fails is asked again with the same items, and the state says failing meanwhile", async () => {
+    const replica = createReplica();
+    const deliver = replica.port.deliverItems;
+    let failures = 2;
+    const seen: number[] = [];
+    replica.port.deliverItems = async (batch, cursor) => {
+      seen.push(batch.length);
+      if (failures-- > 0) throw new Error("disk full");
+      await deliver(batch, cursor);
+    };
+    const a = join();
+    a.replica.write(...items(5));
+    a.channel.wake();
+    await confirmed(a.replica);
+    const b = join(replica);
+    await until("it fails", () => b.channel.state().phase === "failing");
+    expect(b.channel.state().error?.code).toBe("internal");
+    await until("b has them", () => replica.items.size === 5);
+    expect(seen.slice(0, 3)).toEqual([5, 5, 5]);
+    await until("b is live", () => b.channel.state().phase === "live");
+  });
+
+  test("a round asks the leader, and fails when there is no network", async () => {
+    const a = join();
+    const b = join();
+    await until("b is connected", () => b.channel.state().phase === "live");
+    a.replica.write(...items(1));
+    a.channel.wake();
+    await confirmed(a.replica);
+    await b.channel.round();
+    expect(b.replica.items.size).toBe(1);
+    await server.stop();
+    await until("b is offline", () => b.channel.state().phase === "offline");
+    expect(b.channel.state().atTail).toBe(false);
+    await expect(b.channel.round()).rejects.toMatchObject({ code: "network.unavailable" });
+    await server.start();
+  });
+
+  test("a server that hangs is left for a new connection", async () => {
+    const a = join();
+    await until("a is live", () => a.channel.state().phase === "live");
+    server.pause();
+    await until("a gave up", () => a.channel.state().phase === "offline", 30_000);
+    server.resume();
+    await until("a is live again", () => a.channel.state().phase === "live", 30_000);
+  }, 60_000);
+});

@@ -1,0 +1,217 @@
+import type { Log } from "../../base/log.ts";
+import { sha256 } from "../../crypto/hash.ts";
+import type { SvcError } from "../../protocol/errors.ts";
+import { type AclAppendResult, appendAclRecord, openAclRecord } from "./acl-append.ts";
+import { openBundle } from "./bundle.ts";
+import type { StoredMessage } from "./direct-read.ts";
+import type { LogCursor } from "./log-cursor.ts";
+import { createLogFollower, type LogFollower, type LogState } from "./log-follower.ts";
+import { createLogPublisher, type PublisherSource, type PublisherState } from "./log-publisher.ts";
+import type { NatsLink } from "./nats-link.ts";
+import type { StreamWatch } from "./stream-watch.ts";
+import { type ChannelKeys, deriveChannelKeys, logSubject } from "./subjects.ts";
+
+/** An item as it came from the log. `digest` is the SHA-256 of its bytes: a change's id names the same hash. */
+export interface StoredItem {
+  readonly bytes: Uint8Array;
+  readonly digest: Uint8Array;
+}
+
+export interface StoredAclRecord {
+  readonly bytes: Uint8Array;
+  /** Its place in the stream: what an append names as its predecessor. */
+  readonly seq: number;
+}
+
+/**
+ * What a space lends to its channel. Deliveries come one at a time for each log, in the log's order, own items included;
+ * they are to be stored together with the cursor in one transaction, and count as confirmed by the network from then
+ * on. After a reset nothing is confirmed any more until it is delivered again under the cursor's new generation.
+ */
+export interface ChannelPort extends PublisherSource {
+  deliverItems(items: readonly StoredItem[], cursor: LogCursor): Promise<void>;
+  resetItems(cursor: LogCursor): Promise<void>;
+  deliverAcl(records: readonly StoredAclRecord[], cursor: LogCursor): Promise<void>;
+  resetAcl(cursor: LogCursor): Promise<void>;
+  /** `state()` may say something else now. */
+  changed(): void;
+}
+
+export interface ChannelState {
+  readonly phase: "offline" | "syncing" | "live" | "failing";
+  /** Both logs were read to the tail that their leader named, and nothing was announced since. */
+  readonly atTail: boolean;
+  /** When both were at their tail last, Unix milliseconds. */
+  readonly checkedAtMs?: number;
+  /** Messages known to be missing here. */
+  readonly pending: number;
+  readonly error?: SvcError;
+  readonly items: LogState;
+  readonly acl: LogState;
+  readonly publisher: PublisherState;
+  /** Messages skipped because they do not open: not from anybody who holds the secret. */
+  readonly junk: number;
+  /** How often the store turned out to be another one, or an older one, than had been read. */
+  readonly resets: number;
+  /** When the store's stream was made. */
+  readonly storeCreated?: string;
+}
+
+/** A space on the network: two logs, read to the end and followed, and what this device has to add to them. */
+export interface Channel extends AsyncDisposable {
+  readonly keys: ChannelKeys;
+  state(): ChannelState;
+  /** The port has something to publish. */
+  wake(): void;
+  /**
+   * One round: resolves when both logs' leaders, asked after this call, had nothing that was not delivered. Rejects with
+   * `network.unavailable`, `network.forbidden` or what the port threw.
+   */
+  round(): Promise<void>;
+  /** Appends behind the last record delivered. A conflict means that others came first and were delivered meanwhile. */
+  appendAcl(record: Uint8Array): Promise<AclAppendResult>;
+}
+
+export interface ChannelDeps {
+  readonly link: NatsLink;
+  readonly watch: StreamWatch;
+  readonly log: Log;
+  readonly nowMs: () => number;
+}
+
+export interface ChannelOptions {
+  /** 32 bytes, held by the space's members and invitees. */
+  readonly transportSecret: Uint8Array;
+  readonly itemsCursor?: LogCursor | undefined;
+  readonly aclCursor?: LogCursor | undefined;
+  readonly port: ChannelPort;
+}
+
+export function createChannel(deps: ChannelDeps, options: ChannelOptions): Channel {
+  const { link, watch, nowMs } = deps;
+  const { port } = options;
+  const keys = deriveChannelKeys(options.transportSecret);
+  const log = deps.log.child({ channel: keys.tag });
+  const closing = new AbortController();
+  let junk = 0;
+  let resets = 0;
+  let started = false;
+  const changed = () => {
+    if (started && !closing.signal.aborted) port.changed();
+  };
+
+  const aclFollower = createLogFollower({
+    link,
+    address: { stream: keys.stream, subject: logSubject(keys, "a") },
+    cursor: options.aclCursor,
+    log,
+    nowMs,
+    sink: {
+      deliver: (messages, cursor) => port.deliverAcl(openRecords(messages), cursor),
+      reset: (cursor) => {
+        resets++;
+        return port.resetAcl(cursor);
+      },
+      changed,
+    },
+  });
+  const itemsSubject = logSubject(keys, "c");
+  const itemsFollower = createLogFollower({
+    link,
+    address: { stream: keys.stream, subject: itemsSubject },
+    cursor: options.itemsCursor,
+    after: aclFollower,
+    log,
+    nowMs,
+    sink: {
+      deliver: (messages, cursor) => port.deliverItems(openItems(messages), cursor),
+      reset: async (cursor) => {
+        resets++;
+        await port.resetItems(cursor);
+        publisher.wake();
+      },
+      changed,
+    },
+  });
+  const publisher = createLogPublisher({ link, keys, follower: itemsFollower, source: port, log, changed });
+  const stopWatching = [aclFollower, itemsFollower].map((follower) => watch.watch(keys.stream, watched(follower)));
+  started = true;
+
+  const openItems = (messages: readonly StoredMessage[]): StoredItem[] => {
+    const items: StoredItem[] = [];
+    for (const message of messages) {
+      const bundle = openBundle(keys.sealKey, itemsSubject, message.data);
+      if (!bundle) junk++;
+      for (const bytes of bundle ?? []) items.push({ bytes, digest: sha256(bytes) });
+    }
+    return items;
+  };
+  const openRecords = (messages: readonly StoredMessage[]): StoredAclRecord[] => {
+    const records: StoredAclRecord[] = [];
+    for (const message of messages) {
+      const bytes = openAclRecord(keys, message.data);
+      if (bytes) records.push({ bytes, seq: message.seq });
+      else junk++;
+    }
+    return records;
+  };
+
+  return {
+    keys,
+    state: () => {
+      const items = itemsFollower.state();
+      const acl = aclFollower.state();
+      const created = watch.created(keys.stream);
+      const publishing = publisher.state();
+      const error = acl.error ?? items.error ?? publishing.error;
+      const checkedAtMs = earlier(acl.checkedAtMs, items.checkedAtMs);
+      return {
+        phase: phaseOf(items, acl, publishing),
+        atTail: items.atTail && acl.atTail,
+        pending: items.pending + acl.pending,
+        items,
+        acl,
+        publisher: publishing,
+        junk,
+        resets,
+        ...(checkedAtMs === undefined ? {} : { checkedAtMs }),
+        ...(error ? { error } : {}),
+        ...(created === undefined ? {} : { storeCreated: created }),
+      };
+    },
+    wake: () => publisher.wake(),
+    round: async () => {
+      await aclFollower.checkTail();
+      await itemsFollower.checkTail();
+    },
+    appendAcl: async (record) => {
+      if (!aclFollower.state().atTail) await aclFollower.checkTail();
+      const result = await appendAclRecord(link, keys, record, aclFollower.cursor().seq, closing.signal);
+      if (result.outcome === "appended") await aclFollower.reached(result.seq);
+      else await aclFollower.checkTail();
+      return result;
+    },
+    [Symbol.asyncDispose]: async () => {
+      closing.abort();
+      for (const stop of stopWatching) stop();
+      await publisher[Symbol.asyncDispose]();
+      await itemsFollower[Symbol.asyncDispose]();
+      await aclFollower[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const watched = (follower: LogFollower) => ({
+  checkedAtMs: () => follower.state().checkedAtMs,
+  stale: () => follower.kick(),
+  suspect: () => follower.reverify(),
+});
+
+function phaseOf(items: LogState, acl: LogState, publisher: PublisherState): ChannelState["phase"] {
+  if (items.phase === "offline" || acl.phase === "offline") return "offline";
+  if (items.phase === "failing" || acl.phase === "failing" || publisher.phase === "failing") return "failing";
+  return items.atTail && acl.atTail && publisher.phase === "idle" ? "live" : "syncing";
+}
+
+const earlier = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined || b === undefined ? undefined : Math.min(a, b);

@@ -1,0 +1,276 @@
+import type { Log } from "../../base/log.ts";
+import { fail, SvcError } from "../../protocol/errors.ts";
+import { readFromLeader, type StoredMessage } from "./direct-read.ts";
+import { type LogCursor, messageDigest, startCursor } from "./log-cursor.ts";
+import type { NatsEpoch, NatsLink } from "./nats-link.ts";
+import { networkFailure } from "./network-error.ts";
+import { pause } from "./pause.ts";
+import { hintSubject } from "./subjects.ts";
+
+/** One log: the messages of one subject of a stream. */
+export interface LogAddress {
+  readonly stream: string;
+  readonly subject: string;
+}
+
+export interface LogSink {
+  /**
+   * Takes messages in the log's order, junk among them, and the cursor behind them. To be stored in one transaction;
+   * the next page is read when the promise resolves. A rejection is retried with the same messages.
+   */
+  deliver(messages: readonly StoredMessage[], cursor: LogCursor): Promise<void>;
+  /**
+   * The log no longer holds the message the cursor stands on: the store was wiped, restored from an older copy, or is
+   * another one. A reading begins at its start, and nothing that was confirmed before is confirmed.
+   */
+  reset(cursor: LogCursor): Promise<void>;
+  /** The state changed. */
+  changed?(): void;
+}
+
+export interface LogState {
+  /** `verifying` until the cursor was found to stand on the log; `following` afterwards. */
+  readonly phase: "offline" | "verifying" | "following" | "failing";
+  /** The stream's leader said that nothing follows the cursor, and nothing was announced since. */
+  readonly atTail: boolean;
+  /** When it said so last, Unix milliseconds; kept while offline. */
+  readonly checkedAtMs?: number;
+  /** How many messages are known to be missing here. */
+  readonly pending: number;
+  readonly error?: SvcError;
+}
+
+export interface LogFollower extends AsyncDisposable {
+  state(): LogState;
+  cursor(): LogCursor;
+  /** Something may have been appended; `seq` if it is known what. */
+  kick(seq?: number): void;
+  /** Compares the cursor with the log again: the stream may not be what it was. */
+  reverify(): void;
+  /**
+   * Resolves when the leader, asked after this call, said that nothing is missing here and all was delivered. Rejects
+   * with what kept it from that: the loss of the connection, a refusal, a sink that failed.
+   */
+  checkTail(): Promise<void>;
+  /**
+   * Resolves when a message of this sequence, or a later one, was delivered, or the leader said that there is none (the
+   * cursor tells which). Rejects as `checkTail`.
+   */
+  reached(seq: number): Promise<void>;
+}
+
+export interface LogFollowerDeps {
+  readonly link: NatsLink;
+  readonly address: LogAddress;
+  readonly cursor: LogCursor | undefined;
+  readonly sink: LogSink;
+  readonly log: Log;
+  readonly nowMs: () => number;
+  /** A log to be read to its tail before this one is begun: what its messages are judged by. */
+  readonly after?: LogFollower;
+}
+
+const PAGE = { maxMessages: 500, maxBytes: 2 << 20 };
+const RETRY_FIRST_MS = 250;
+const RETRY_MAX_MS = 30_000;
+/** On a cluster the interest in hints spreads for a moment; what was appended meanwhile is fetched by asking again. */
+const SECOND_LOOK_MS = 2000;
+
+interface Waiter {
+  satisfied(): boolean;
+  resolve(): void;
+  reject(error: Error): void;
+}
+
+/**
+ * Follows a log without leaving anything on the server: pages are read by direct get, from the cursor on, whenever a
+ * hint, a poll or a caller says that there may be more. The leader is asked before anything is called complete, because
+ * direct gets are answered by replicas that may lag.
+ */
+export function createLogFollower(deps: LogFollowerDeps): LogFollower {
+  const { link, address, sink, nowMs } = deps;
+  const { stream, subject } = address;
+  const closing = new AbortController();
+  let cursor = deps.cursor ?? startCursor();
+  let state: LogState = { phase: "offline", atTail: false, pending: 0 };
+  let verified = false;
+  let announced = 0;
+  /** Counts questions put to the leader; a waiter wants one begun after it came. */
+  let checksBegun = 0;
+  let checksDone = 0;
+  let checkWanted = 1;
+  let wake: () => void = () => {};
+  const waiters = new Set<Waiter>();
+
+  const setState = (next: Partial<Omit<LogState, "error">> & { error?: SvcError | undefined }) => {
+    const { error, ...rest } = { ...state, ...next };
+    state = error === undefined ? rest : { ...rest, error };
+    sink.changed?.();
+  };
+  const settleWaiters = () => {
+    for (const waiter of waiters) {
+      if (!waiter.satisfied()) continue;
+      waiters.delete(waiter);
+      waiter.resolve();
+    }
+  };
+  const failWaiters = (error: Error) => {
+    for (const waiter of waiters) waiter.reject(error);
+    waiters.clear();
+  };
+
+  const deliver = async (messages: readonly StoredMessage[], pending: number) => {
+    const last = messages[messages.length - 1];
+    if (!last) return;
+    const next: LogCursor = { ...cursor, seq: last.seq, digest: messageDigest(last.data) };
+    await sink.deliver(messages, next);
+    cursor = next;
+    setState({ pending });
+    settleWaiters();
+  };
+
+  const restart = async () => {
+    const next = startCursor();
+    deps.log.warn("network: the store is not the one read before; reading this log again", { stream, seq: cursor.seq });
+    await sink.reset(next);
+    cursor = next;
+    announced = 0;
+  };
+
+  /** Finds the cursor's message in the log, or begins anew. What the replica sent along is delivered at once. */
+  const verify = async (epoch: NatsEpoch) => {
+    if (cursor.seq > 0) {
+      const page = await epoch.reader.page(stream, subject, cursor.seq, PAGE);
+      const anchor = page.messages[0];
+      if (isAnchor(anchor, cursor)) await deliver(page.messages.slice(1), page.pending);
+      // A replica may lag or be about to be overwritten; what the leader has is what counts.
+      else if (!isAnchor(await readFromLeader(epoch.jsm, stream, subject, cursor.seq), cursor)) await restart();
+    }
+    verified = true;
+    setState({ phase: "following", error: undefined });
+  };
+
+  const readPages = async (epoch: NatsEpoch) => {
+    for (;;) {
+      const page = await epoch.reader.page(stream, subject, cursor.seq + 1, PAGE);
+      await deliver(page.messages, page.pending);
+      if (page.messages.length === 0 || page.pending === 0 || closing.signal.aborted) return;
+    }
+  };
+
+  /** One pass: everything the replicas have, then, if asked, what the leader has beyond. */
+  const pass = async (epoch: NatsEpoch) => {
+    if (deps.after && !verified && !deps.after.state().atTail) await deps.after.checkTail();
+    if (!verified) await verify(epoch);
+    await readPages(epoch);
+    while ((checkWanted > checksDone || announced > cursor.seq) && !closing.signal.aborted && !epoch.signal.aborted) {
+      const check = ++checksBegun;
+      const announcedBefore = announced;
+      const next = await readFromLeader(epoch.jsm, stream, subject, cursor.seq + 1);
+      if (next) {
+        await deliver([next], 0);
+        await readPages(epoch);
+        continue;
+      }
+      checksDone = check;
+      if (announced === announcedBefore) announced = Math.min(announced, cursor.seq); // announced, yet not there: a forged hint
+      setState({ atTail: announced <= cursor.seq, checkedAtMs: nowMs(), pending: 0 });
+      settleWaiters();
+    }
+  };
+
+  const runEpoch = async (epoch: NatsEpoch) => {
+    verified = false;
+    checkWanted = checksBegun + 1;
+    setState({ phase: "verifying", atTail: false });
+    const hints = epoch.nc.subscribe(hintSubject(subject), {
+      callback: (error, message) => {
+        if (error) deps.log.warn("network: no hints for a log", { err: networkFailure(error) });
+        else kick(Number(message.headers?.get("Nats-Sequence")) || undefined);
+      },
+    });
+    const secondLook = epoch.nc.info?.cluster === undefined ? undefined : setTimeout(() => kick(), SECOND_LOOK_MS);
+    const onLost = () => wake();
+    epoch.signal.addEventListener("abort", onLost);
+    let retryMs = RETRY_FIRST_MS;
+    try {
+      while (!epoch.signal.aborted && !closing.signal.aborted) {
+        const woken = new Promise<void>((done) => {
+          wake = done;
+        });
+        try {
+          await pass(epoch);
+          retryMs = RETRY_FIRST_MS;
+          if (state.phase === "failing") setState({ phase: "following", error: undefined });
+          if (isIdle()) await woken;
+        } catch (error) {
+          if (epoch.signal.aborted || closing.signal.aborted) return;
+          const failure = error instanceof SvcError ? error : new SvcError("internal", { cause: error });
+          deps.log.warn("network: following a log failed", { err: error });
+          setState({ phase: "failing", atTail: false, error: failure });
+          failWaiters(failure);
+          await pause(retryMs, epoch.signal, closing.signal);
+          retryMs = Math.min(RETRY_MAX_MS, retryMs * 2);
+          checkWanted = checksBegun + 1;
+        }
+      }
+    } finally {
+      clearTimeout(secondLook);
+      epoch.signal.removeEventListener("abort", onLost);
+      hints.unsubscribe();
+    }
+  };
+  const isIdle = () => verified && checkWanted <= checksDone && announced <= cursor.seq;
+
+  const run = async () => {
+    while (!closing.signal.aborted) {
+      const epoch = await link.online(closing.signal).catch(() => undefined); // rejects when closing
+      if (!epoch) break;
+      await runEpoch(epoch);
+      setState({ phase: "offline", atTail: false });
+      failWaiters(fail("network.unavailable", undefined, "The connection to the network was lost; retry"));
+    }
+  };
+  const kick = (seq?: number) => {
+    if (seq === undefined) checkWanted = checksBegun + 1;
+    else if (seq > cursor.seq) announced = Math.max(announced, seq);
+    else return;
+    if (announced > cursor.seq && state.atTail) setState({ atTail: false });
+    wake();
+  };
+  const until = (satisfied: () => boolean): Promise<void> => {
+    if (satisfied()) return Promise.resolve();
+    if (!link.epoch()) return Promise.reject(fail("network.unavailable"));
+    return new Promise((resolve, reject) => void waiters.add({ satisfied, resolve, reject }));
+  };
+  const running = run();
+
+  return {
+    state: () => state,
+    cursor: () => cursor,
+    kick,
+    reverify: () => {
+      verified = false;
+      kick();
+    },
+    checkTail: () => {
+      const wanted = checksBegun + 1;
+      kick();
+      return until(() => checksDone >= wanted);
+    },
+    reached: (seq) => {
+      const wanted = checksBegun + 1;
+      kick(seq);
+      return until(() => cursor.seq >= seq || checksDone >= wanted);
+    },
+    [Symbol.asyncDispose]: async () => {
+      closing.abort();
+      wake();
+      await running;
+      failWaiters(fail("server.unavailable"));
+    },
+  };
+}
+
+const isAnchor = (message: StoredMessage | undefined, cursor: LogCursor): boolean =>
+  message !== undefined && message.seq === cursor.seq && messageDigest(message.data) === cursor.digest;

@@ -1,0 +1,185 @@
+import type { Log } from "../../base/log.ts";
+import { sha256 } from "../../crypto/hash.ts";
+import { fail, SvcError } from "../../protocol/errors.ts";
+import { BUNDLE_ITEMS_MAX, BUNDLE_TARGET_BYTES, MESSAGE_OVERHEAD_BYTES, sealBundle } from "./bundle.ts";
+import type { LogFollower } from "./log-follower.ts";
+import type { NatsEpoch, NatsLink } from "./nats-link.ts";
+import { isConflict, networkFailure } from "./network-error.ts";
+import { pause } from "./pause.ts";
+import { type ChannelKeys, logSubject, messageId } from "./subjects.ts";
+
+export interface OutgoingBatch {
+  /** Oldest first. What does not fit into one message is asked for again. */
+  readonly items: readonly Uint8Array[];
+  /**
+   * Append only if the log ends where the follower stands, so that nothing is stored twice although others may be
+   * storing the same: for what another device wrote, and for everything after a store was lost. A device's fresh
+   * changes need no such care and go without.
+   */
+  readonly exact: boolean;
+}
+
+export interface PublisherSource {
+  /**
+   * What this device should put on the network and has not read back from it, oldest first; empty when there is
+   * nothing. The queue is the caller's (durable) one: the publisher holds one batch at a time.
+   */
+  outgoing(limits: { readonly maxItems: number; readonly maxBytes: number }): Promise<OutgoingBatch>;
+}
+
+export interface PublisherState {
+  readonly phase: "idle" | "publishing" | "failing";
+  readonly error?: SvcError;
+}
+
+export interface LogPublisher extends AsyncDisposable {
+  state(): PublisherState;
+  /** There may be something to publish. */
+  wake(): void;
+}
+
+export interface LogPublisherDeps {
+  readonly link: NatsLink;
+  readonly keys: ChannelKeys;
+  readonly follower: LogFollower;
+  readonly source: PublisherSource;
+  readonly log: Log;
+  readonly changed?: () => void;
+}
+
+const RETRY_FIRST_MS = 250;
+const RETRY_MAX_MS = 30_000;
+/** The same items published and acknowledged this often without being read back: the store does not keep them. */
+const STUCK_ROUNDS = 3;
+
+/** A message that may or may not have been stored: sent again as it is, so that the server can tell it is the same. */
+interface Unsure {
+  readonly message: Uint8Array;
+  readonly id: string;
+  readonly digests: readonly Uint8Array[];
+  readonly exact: boolean;
+}
+
+/**
+ * Publishes what the source has, one bundle at a time, and only with the log read to its tail: so what a lost
+ * acknowledgement left stored is seen before it would be published twice. Nothing counts as stored because it was
+ * acknowledged; it counts when the follower delivers it.
+ */
+export function createLogPublisher(deps: LogPublisherDeps): LogPublisher {
+  const { link, keys, follower, source } = deps;
+  const subject = logSubject(keys, "c");
+  const closing = new AbortController();
+  let state: PublisherState = { phase: "idle" };
+  let woken = Promise.withResolvers<void>();
+  let unsure: Unsure | undefined;
+  let previousRound = "";
+  let sameRounds = 0;
+
+  const setState = (phase: PublisherState["phase"], error?: SvcError) => {
+    if (state.phase === phase && state.error === error) return;
+    state = error ? { phase, error } : { phase };
+    deps.changed?.();
+  };
+
+  const nextMessage = async (epoch: NatsEpoch): Promise<Unsure | undefined> => {
+    const maxMessage = (epoch.nc.info?.max_payload ?? 1 << 20) - MESSAGE_OVERHEAD_BYTES;
+    const maxBytes = Math.min(BUNDLE_TARGET_BYTES, maxMessage);
+    const batch = await source.outgoing({ maxItems: BUNDLE_ITEMS_MAX, maxBytes });
+    const items = fitting(batch.items, maxBytes);
+    if (items.length === 0) return undefined;
+    if (items[0]!.length > maxMessage) {
+      throw fail(
+        "network.unavailable",
+        undefined,
+        `The network takes messages of ${maxMessage} bytes, too few for a change; its operator must raise max_payload`,
+      );
+    }
+    const digests = items.map(sha256);
+    const id = messageId(keys, digests);
+    sameRounds = id === previousRound ? sameRounds + 1 : 0;
+    previousRound = id;
+    if (sameRounds >= STUCK_ROUNDS) {
+      throw fail("network.unavailable", undefined, "The network acknowledges changes but does not give them back");
+    }
+    return { message: sealBundle(keys.sealKey, subject, items), id, digests, exact: batch.exact };
+  };
+
+  /** One message. False when there was nothing to publish. */
+  const publishOne = async (epoch: NatsEpoch): Promise<boolean> => {
+    if (unsure) {
+      // Read to the tail: if it was stored after all, the source no longer lists its items. Only then send it again.
+      await follower.checkTail();
+      const still = await source.outgoing({ maxItems: BUNDLE_ITEMS_MAX, maxBytes: BUNDLE_TARGET_BYTES });
+      const waiting = new Set(still.items.map((item) => sha256(item).toHex()));
+      if (!unsure.digests.every((digest) => waiting.has(digest.toHex()))) unsure = undefined;
+    } else if (!follower.state().atTail) await follower.checkTail();
+    const message = unsure ?? (await nextMessage(epoch));
+    unsure = undefined;
+    if (!message) return false;
+    setState("publishing");
+    const expect = message.exact ? { expect: { lastSubjectSequence: follower.cursor().seq } } : {};
+    try {
+      const ack = await epoch.js.publish(subject, message.message, { msgID: message.id, ...expect });
+      await follower.reached(ack.seq);
+    } catch (error) {
+      if (isConflict(error)) {
+        sameRounds = 0; // not stored, so not being read back says nothing
+        await follower.checkTail();
+        return true;
+      }
+      unsure = message;
+      throw error;
+    }
+    return true;
+  };
+
+  const run = async () => {
+    let retryMs = RETRY_FIRST_MS;
+    while (!closing.signal.aborted) {
+      const epoch = await link.online(closing.signal).catch(() => undefined); // rejects when closing
+      if (!epoch) return;
+      const { promise } = woken;
+      try {
+        const published = await publishOne(epoch);
+        retryMs = RETRY_FIRST_MS;
+        if (published) continue;
+        setState("idle");
+        await promise;
+        woken = Promise.withResolvers();
+      } catch (error) {
+        if (closing.signal.aborted) return;
+        const failure = error instanceof SvcError ? error : networkFailure(error);
+        if (!epoch.signal.aborted) {
+          deps.log.warn("network: publishing failed", { err: failure });
+          setState("failing", failure);
+        } else retryMs = RETRY_FIRST_MS;
+        sameRounds = 0;
+        await pause(retryMs, closing.signal);
+        retryMs = Math.min(RETRY_MAX_MS, retryMs * 2);
+      }
+    }
+  };
+  const running = run();
+
+  return {
+    state: () => state,
+    wake: () => woken.resolve(),
+    [Symbol.asyncDispose]: async () => {
+      closing.abort();
+      woken.resolve();
+      await running;
+    },
+  };
+}
+
+/** The longest run of items from the first that fits, at least one. */
+function fitting(items: readonly Uint8Array[], maxBytes: number): readonly Uint8Array[] {
+  let bytes = 0;
+  let count = 0;
+  for (const item of items) {
+    bytes += 4 + item.length;
+    if (count > 0 && (bytes > maxBytes || count === BUNDLE_ITEMS_MAX)) break;
+    count++;
+  }
+  return items.slice(0, count);
+}

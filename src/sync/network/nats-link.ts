@@ -1,0 +1,241 @@
+import {
+  type JetStreamClient,
+  type JetStreamManager,
+  jetstream,
+  jetstreamManager,
+  type StreamInfo,
+} from "@nats-io/jetstream";
+import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/transport-node";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import { fail, type SvcError } from "../../protocol/errors.ts";
+import { createDirectReader, type DirectReader } from "./direct-read.ts";
+import { networkFailure } from "./network-error.ts";
+
+/**
+ * The connection to the network, made anew after every loss: an epoch is one TCP connection with what hangs on it.
+ * Nothing is carried over or buffered between epochs, so a publish never goes out late behind its caller's back.
+ */
+export interface NatsEpoch {
+  readonly number: number;
+  readonly nc: NatsConnection;
+  readonly js: JetStreamClient;
+  readonly jsm: JetStreamManager;
+  readonly reader: DirectReader;
+  /** The streams as they were when the epoch began. */
+  readonly streams: ReadonlyMap<string, StreamInfo>;
+  /** Aborted when the connection is gone. */
+  readonly signal: AbortSignal;
+}
+
+/** `refused`: the server was reached and said no, or its streams are missing or misshapen; the reason says which. */
+export type LinkPhase = "connecting" | "online" | "offline" | "refused" | "closed";
+
+export interface LinkState {
+  readonly phase: LinkPhase;
+  /** Why it is not online; display-safe. */
+  readonly reason?: string;
+  readonly code?: SvcError["code"];
+  /** Unix milliseconds since when the phase holds. */
+  readonly sinceMs: number;
+  readonly serverVersion?: string;
+  readonly clustered?: boolean;
+}
+
+export interface NatsLink extends AsyncDisposable {
+  epoch(): NatsEpoch | undefined;
+  state(): LinkState;
+  /** Called on every change of state, and with the present one at once. Returns how to stop. */
+  onState(listener: (state: LinkState) => void): () => void;
+  /** Called with every epoch as it begins, and with the present one at once. Returns how to stop. */
+  onEpoch(listener: (epoch: NatsEpoch) => void): () => void;
+  /** The next epoch, or the present one. Rejects when the signal aborts or the link closes. */
+  online(signal?: AbortSignal): Promise<NatsEpoch>;
+  /** Ends the present epoch and connects again: for a connection that is open but dead. */
+  renew(epoch: NatsEpoch, reason: string): void;
+  /** Tries to connect now instead of waiting out the pause. */
+  hurry(): void;
+  /** The server's last refusal of a publish or a subscription, for debug. */
+  lastViolation(): string | undefined;
+}
+
+export interface NatsLinkDeps {
+  readonly options: ConnectionOptions;
+  /** Who connects, as the operator has to know it: the network key. */
+  readonly identity: string;
+  /** Checks and, where allowed, makes the streams; throws what keeps the network from being used. */
+  readonly prepare: (jsm: JetStreamManager, clustered: boolean) => Promise<ReadonlyMap<string, StreamInfo>>;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly connect?: (options: ConnectionOptions) => Promise<NatsConnection>;
+}
+
+const CONNECT_TIMEOUT_MS = 5000;
+const PAUSE_FIRST_MS = 250;
+const PAUSE_MAX_MS = 30_000;
+/** Older clusters let several writers win one compare-and-append. */
+const VERSION_MIN = [2, 10, 27] as const;
+/** Batched direct get. */
+const VERSION_BATCH = [2, 11, 0] as const;
+
+export function createNatsLink(deps: NatsLinkDeps): NatsLink {
+  const { clock, log } = deps;
+  const closing = new AbortController();
+  const stateListeners = new Set<(state: LinkState) => void>();
+  const epochListeners = new Set<(epoch: NatsEpoch) => void>();
+  let state: LinkState = { phase: "connecting", sinceMs: clock.nowMs() };
+  let current: NatsEpoch | undefined;
+  let epochs = 0;
+  let violation: string | undefined;
+  let endPause: () => void = () => {};
+
+  const setState = (phase: LinkPhase, rest: Omit<LinkState, "phase" | "sinceMs"> = {}) => {
+    const same = state.phase === phase && state.reason === rest.reason;
+    state = { phase, ...rest, sinceMs: same ? state.sinceMs : clock.nowMs() };
+    if (!same) for (const listener of stateListeners) listener(state);
+  };
+
+  const openEpoch = async (): Promise<{ epoch: NatsEpoch; lost: Promise<unknown> }> => {
+    const nc = await (deps.connect ?? connect)({
+      ...deps.options,
+      reconnect: false,
+      timeout: CONNECT_TIMEOUT_MS,
+      pingInterval: 60_000,
+      noEcho: true,
+      noAsyncTraces: true,
+      ignoreClusterUpdates: true,
+    });
+    const lost = nc.closed();
+    try {
+      const version = nc.info?.version ?? "0.0.0";
+      if (!versionAtLeast(version, VERSION_MIN)) {
+        throw fail(
+          "network.forbidden",
+          undefined,
+          `The network runs nats-server ${version}; it needs ${VERSION_MIN.join(".")} or newer`,
+        );
+      }
+      void watchStatus(nc);
+      const clustered = nc.info?.cluster !== undefined;
+      const jsm = await jetstreamManager(nc, { checkAPI: false, timeout: CONNECT_TIMEOUT_MS });
+      const streams = await deps.prepare(jsm, clustered);
+      const ended = new AbortController();
+      const reader = createDirectReader(nc, versionAtLeast(version, VERSION_BATCH));
+      const js = jetstream(nc, { timeout: CONNECT_TIMEOUT_MS });
+      const epoch: NatsEpoch = { number: ++epochs, nc, js, jsm, reader, streams, signal: ended.signal };
+      void lost.then(() => {
+        if (current === epoch) current = undefined;
+        reader.close();
+        ended.abort(fail("network.unavailable", undefined, "The connection to the network was lost; retry"));
+      });
+      return { epoch, lost };
+    } catch (error) {
+      await nc.close().catch(() => {}); // the error that made us close is the one to tell
+      throw error;
+    }
+  };
+
+  const watchStatus = async (nc: NatsConnection) => {
+    for await (const status of nc.status()) {
+      if (status.type !== "error") continue;
+      const refused = networkFailure(status.error);
+      if (refused.code === "network.forbidden") violation = refused.message;
+      log.warn("network: the server reports an error", { err: status.error });
+    }
+  };
+
+  const run = async () => {
+    let pauseMs = PAUSE_FIRST_MS;
+    while (!closing.signal.aborted) {
+      try {
+        const { epoch, lost } = await openEpoch();
+        if (closing.signal.aborted) return void (await epoch.nc.close());
+        current = epoch;
+        pauseMs = PAUSE_FIRST_MS;
+        setState("online", {
+          serverVersion: epoch.nc.info?.version ?? "",
+          clustered: epoch.nc.info?.cluster !== undefined,
+        });
+        for (const listener of epochListeners) listener(epoch);
+        const stop = () => void epoch.nc.close();
+        closing.signal.addEventListener("abort", stop, { once: true });
+        const reason = await lost;
+        closing.signal.removeEventListener("abort", stop);
+        const cause = reason instanceof Error ? reason : undefined;
+        setState("offline", { reason: "The connection to the network was lost", code: "network.unavailable" });
+        if (cause) log.info("network: connection lost", { err: cause });
+      } catch (error) {
+        const failure = networkFailure(error, deps.identity);
+        if (state.reason !== failure.message) log.warn("network: cannot use it", { err: failure });
+        setState(failure.code === "network.forbidden" ? "refused" : "offline", {
+          reason: failure.message,
+          code: failure.code,
+        });
+      }
+      await new Promise<void>((done) => {
+        const timer = setTimeout(done, pauseMs * (0.75 + Math.random() / 2));
+        endPause = () => {
+          clearTimeout(timer);
+          done();
+        };
+        if (closing.signal.aborted) endPause();
+      });
+      pauseMs = Math.min(PAUSE_MAX_MS, pauseMs * 2);
+    }
+  };
+  const running = run();
+
+  return {
+    epoch: () => current,
+    state: () => state,
+    onState: (listener) => {
+      stateListeners.add(listener);
+      listener(state);
+      return () => void stateListeners.delete(listener);
+    },
+    onEpoch: (listener) => {
+      epochListeners.add(listener);
+      if (current) listener(current);
+      return () => void epochListeners.delete(listener);
+    },
+    online: (signal) => {
+      if (current) return Promise.resolve(current);
+      return new Promise<NatsEpoch>((resolve, reject) => {
+        const settle = (end: () => void) => {
+          epochListeners.delete(onEpoch);
+          signal?.removeEventListener("abort", onAbort);
+          closing.signal.removeEventListener("abort", onAbort);
+          end();
+        };
+        const onEpoch = (epoch: NatsEpoch) => settle(() => resolve(epoch));
+        const onAbort = () => settle(() => reject(fail("network.unavailable")));
+        epochListeners.add(onEpoch);
+        signal?.addEventListener("abort", onAbort);
+        closing.signal.addEventListener("abort", onAbort);
+        if (signal?.aborted || closing.signal.aborted) onAbort();
+      });
+    },
+    renew: (epoch, reason) => {
+      if (current !== epoch) return;
+      log.info("network: connecting anew", { reason });
+      void epoch.nc.close();
+    },
+    hurry: () => endPause(),
+    lastViolation: () => violation,
+    [Symbol.asyncDispose]: async () => {
+      closing.abort();
+      endPause();
+      await running;
+      setState("closed");
+    },
+  };
+}
+
+function versionAtLeast(version: string, minimum: readonly [number, number, number]): boolean {
+  const parts = version.split(/[.-]/).slice(0, 3).map(Number);
+  for (let i = 0; i < 3; i++) {
+    const part = parts[i] ?? 0;
+    if (part !== minimum[i]) return part > minimum[i]!;
+  }
+  return true;
+}

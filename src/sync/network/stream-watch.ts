@@ -1,0 +1,95 @@
+import type { Log } from "../../base/log.ts";
+import type { NatsEpoch, NatsLink } from "./nats-link.ts";
+import { streamInfo } from "./streams.ts";
+
+/**
+ * Asks each stream in use, rarely, whether it is still the one we know and has grown: one small question a stream, not
+ * a space. It finds what hints did not tell, a stream made anew under a living connection, and a dead connection.
+ */
+export interface StreamWatch extends Disposable {
+  /** Registers a log; returns how to stop. */
+  watch(stream: string, log: WatchedLog): () => void;
+  /** When the stream was made, as the store's leader last said. */
+  created(stream: string): string | undefined;
+  /** Asks at once. */
+  pollNow(): Promise<void>;
+}
+
+export interface WatchedLog {
+  /** When the leader last said that nothing is missing, Unix milliseconds. */
+  checkedAtMs(): number | undefined;
+  /** The stream grew and this log was not looked at for long. */
+  stale(): void;
+  /** The stream is not what it was. */
+  suspect(): void;
+}
+
+/** With every stream in use this is one question and answer in 7.5 seconds, at most. */
+export const STREAM_POLL_MS = 60_000;
+/** How long a log may rely on hints alone while its stream grows by others' messages. */
+const SWEEP_MS = 300_000;
+
+export function createStreamWatch(deps: {
+  readonly link: NatsLink;
+  readonly log: Log;
+  readonly nowMs: () => number;
+  readonly pollMs?: number;
+}): StreamWatch {
+  const { link, nowMs } = deps;
+  const logsByStream = new Map<string, Set<WatchedLog>>();
+  const known = new Map<string, { created: string; lastSeq: number }>();
+
+  const note = (stream: string, created: string, lastSeq: number) => {
+    const before = known.get(stream);
+    known.set(stream, { created, lastSeq });
+    if (!before) return;
+    const logs = logsByStream.get(stream) ?? [];
+    if (before.created !== created || lastSeq < before.lastSeq) {
+      deps.log.warn("network: a stream is not the one it was", { stream, created, lastSeq });
+      for (const log of logs) log.suspect();
+    } else if (lastSeq > before.lastSeq) {
+      for (const log of logs) if ((log.checkedAtMs() ?? 0) < nowMs() - SWEEP_MS) log.stale();
+    }
+  };
+  const pollStream = async (epoch: NatsEpoch, stream: string) => {
+    const info = await streamInfo(epoch.jsm, stream);
+    if (epoch.signal.aborted) return;
+    if (info) note(stream, info.created, info.state.last_seq);
+    else link.renew(epoch, `the stream ${stream} is gone`);
+  };
+  const poll = async () => {
+    const epoch = link.epoch();
+    if (!epoch) return;
+    try {
+      await Promise.all([...logsByStream.keys()].map((stream) => pollStream(epoch, stream)));
+    } catch (error) {
+      if (epoch.signal.aborted) return;
+      deps.log.warn("network: the streams do not answer", { err: error });
+      link.renew(epoch, "the streams do not answer");
+    }
+  };
+
+  // An epoch's own look at the streams is the first poll. Followers verify their cursors then by themselves.
+  const stopEpochs = link.onEpoch((epoch) => {
+    for (const [stream, info] of epoch.streams)
+      known.set(stream, { created: info.created, lastSeq: info.state.last_seq });
+  });
+  const timer = setInterval(() => void poll(), deps.pollMs ?? STREAM_POLL_MS);
+
+  return {
+    watch: (stream, log) => {
+      const logs = logsByStream.get(stream) ?? new Set();
+      logsByStream.set(stream, logs.add(log));
+      return () => {
+        logs.delete(log);
+        if (logs.size === 0 && logsByStream.get(stream) === logs) logsByStream.delete(stream);
+      };
+    },
+    created: (stream) => known.get(stream)?.created,
+    pollNow: poll,
+    [Symbol.dispose]: () => {
+      clearInterval(timer);
+      stopEpochs();
+    },
+  };
+}

@@ -1,0 +1,96 @@
+import { connect, createServer, type Socket } from "node:net";
+
+/**
+ * A loopback proxy that can misbehave on demand, and remembers what passed through it.
+ * Directions are seen from the client: `up` to the target, `down` back.
+ */
+export interface TcpProxy extends AsyncDisposable {
+  readonly port: number;
+  /** Bytes that passed, both directions, up to `captureBytes`. */
+  captured(): Buffer;
+  /** Whether bytes of a direction are dropped instead of passed on. */
+  drop(direction: "up" | "down", on: boolean): void;
+  /** Whether bytes of a direction are held back; they pass when it ends. */
+  stall(direction: "up" | "down", on: boolean): void;
+  /** Resets every connection. New ones are taken. */
+  sever(): void;
+  /** Refuses new connections and resets those there are, until called with false. */
+  block(on: boolean): void;
+  connections(): number;
+}
+
+export async function startTcpProxy(
+  targetPort: number,
+  options: { captureBytes?: number; host?: string } = {},
+): Promise<TcpProxy> {
+  const capture: Buffer[] = [];
+  let captureLeft = options.captureBytes ?? 0;
+  const sockets = new Set<Socket>();
+  const stalled = { up: new Set<Socket>(), down: new Set<Socket>() };
+  const dropping = { up: false, down: false };
+  const stalling = { up: false, down: false };
+  let blocked = false;
+
+  const pipe = (from: Socket, to: Socket, direction: "up" | "down") => {
+    from.on("data", (data: Buffer) => {
+      if (captureLeft > 0) {
+        capture.push(Buffer.from(data.subarray(0, captureLeft)));
+        captureLeft -= data.length;
+      }
+      if (dropping[direction]) return;
+      if (!to.write(data)) {
+        from.pause();
+        to.once("drain", () => {
+          if (!stalling[direction]) from.resume();
+        });
+      }
+    });
+    from.on("close", () => {
+      sockets.delete(from);
+      stalled[direction].delete(from);
+      to.destroy();
+    });
+    from.on("error", () => to.destroy()); // a reset on one side is a reset on the other
+    stalled[direction].add(from);
+    if (stalling[direction]) from.pause();
+  };
+  const server = createServer((client) => {
+    if (blocked) return void client.resetAndDestroy();
+    const target = connect(targetPort, options.host ?? "127.0.0.1");
+    client.setNoDelay(true);
+    target.setNoDelay(true);
+    sockets.add(client);
+    sockets.add(target);
+    pipe(client, target, "up");
+    pipe(target, client, "down");
+  });
+  await new Promise<void>((done, failed) => server.once("error", failed).listen(0, "127.0.0.1", done));
+  const address = server.address();
+  if (!address || typeof address === "string") throw new Error("no port");
+  const sever = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    port: address.port,
+    captured: () => Buffer.concat(capture),
+    drop: (direction, on) => {
+      dropping[direction] = on;
+    },
+    stall: (direction, on) => {
+      stalling[direction] = on;
+      for (const socket of stalled[direction]) on ? socket.pause() : socket.resume();
+    },
+    sever,
+    block: (on) => {
+      blocked = on;
+      if (on) sever();
+    },
+    connections: () => sockets.size / 2,
+    [Symbol.asyncDispose]: async () => {
+      blocked = true;
+      const closed = new Promise<void>((done) => server.close(() => done()));
+      sever();
+      await closed;
+    },
+  };
+}
