@@ -4,15 +4,15 @@
  */
 import { createRequire } from "node:module";
 
-/** A readable path (not necessarily a loadable one), or undefined where no library exists (musl, other platforms). */
-export const sqliteVecLibrary: string | undefined = fromPackage();
+/** A readable path (not necessarily a loadable one), or null where no library exists (musl, other platforms). */
+export const sqliteVecLibrary: string | null = fromPackage();
 
-function fromPackage(): string | undefined {
+function fromPackage(): string | null {
   const os = process.platform === "win32" ? "windows" : process.platform;
   const suffix = { win32: "dll", darwin: "dylib" }[process.platform as string] ?? "so";
   try {
     return createRequire(import.meta.url).resolve(`sqlite-vec-${os}-${process.arch}/vec0.${suffix}`);
   } catch {
-    return undefined;
+    return null;
   }
 }

@@ -27,9 +27,9 @@ export type SqliteVecResult = { loaded: true; version: string } | { loaded: fals
 export function loadSqliteVec(
   db: Database,
   privateDir: string,
-  library: string | undefined = sqliteVecLibrary,
+  library: string | null = sqliteVecLibrary,
 ): SqliteVecResult {
-  if (library === undefined) {
+  if (library === null) {
     return { loaded: false, reason: `sqlite-vec has no library for ${process.platform}-${process.arch}` };
   }
   try {
