@@ -1,0 +1,127 @@
+/** The body limit of 1 MiB, enforced while reading; half-sent and endless bodies; depth. */
+import { describe, expect } from "bun:test";
+import { envelopeOf, type SpaceInfo } from "../support/client.ts";
+import { openSocket } from "../support/raw-http.ts";
+import { rule, useServer } from "../support/rule.ts";
+
+const shared = useServer();
+const LIMIT_BYTES = 1024 * 1024;
+
+/** A valid create-space body of exactly this many bytes. */
+function bodyOfSize(bytes: number): string {
+  const start = '{"name":"sized","description":"';
+  return `${start}${"x".repeat(bytes - start.length - 2)}"}`;
+}
+const paddedBody = (bytes: number): string => `{"name":"padded"${" ".repeat(bytes - 17)}}`;
+const spaceCount = async (): Promise<number> => (await shared.client.get<SpaceInfo[]>("/v1/spaces?status=all")).length;
+
+describe("size", () => {
+  rule("[limits] a body of exactly 1 MiB is read", async () => {
+    const raw = paddedBody(LIMIT_BYTES);
+    expect(raw.length).toBe(LIMIT_BYTES);
+    const reply = await shared.client.request("POST", "/v1/spaces", { raw });
+    expect(reply.status).toBe(201);
+  });
+
+  rule("[limits] one byte more is 413 request.too_large and nothing is written", async () => {
+    const before = await spaceCount();
+    for (const raw of [paddedBody(LIMIT_BYTES + 1), bodyOfSize(LIMIT_BYTES + 1), bodyOfSize(8 * LIMIT_BYTES)]) {
+      const reply = await shared.client.request("POST", "/v1/spaces", { raw });
+      expect([reply.status, envelopeOf(reply, "POST").code]).toEqual([413, "request.too_large"]);
+    }
+    expect(await spaceCount()).toBe(before);
+  });
+
+  rule("[limits] a Content-Length beyond the limit is refused before the body arrives", async () => {
+    await using socket = await openSocket(shared.server.port);
+    socket.write(
+      `POST /v1/spaces HTTP/1.1\r\nHost: ${shared.server.address}\r\nContent-Type: application/json\r\n` +
+        `Content-Length: ${50 * LIMIT_BYTES}\r\n\r\n{"name":"`,
+    );
+    expect(await socket.readUntil("request.too_large", 5_000)).toStartWith("HTTP/1.1 413");
+  });
+
+  rule("[limits] a chunked body is refused while it is being read, before it ends", async () => {
+    await using socket = await openSocket(shared.server.port);
+    socket.write(
+      `POST /v1/spaces HTTP/1.1\r\nHost: ${shared.server.address}\r\nContent-Type: application/json\r\n` +
+        `Transfer-Encoding: chunked\r\n\r\n`,
+    );
+    const chunk = `10000\r\n${"x".repeat(0x10000)}\r\n`;
+    for (let sent = 0; sent < 3 * LIMIT_BYTES && !socket.received().includes("413"); sent += 0x10000) {
+      socket.write(chunk);
+      await Bun.sleep(1);
+    }
+    expect(await socket.readUntil("request.too_large", 5_000)).toStartWith("HTTP/1.1 413");
+  });
+
+  rule("[limits] every documented body obeys the limit, not one route alone", async () => {
+    const raw = bodyOfSize(LIMIT_BYTES + 1);
+    for (const [method, path] of [
+      ["PUT", "/v1/account/metadata"],
+      ["POST", "/v1/auth"],
+      ["POST", "/v1/spaces/query"],
+      ["POST", "/v1/spaces/x/modify"],
+      ["POST", "/v1/spaces/x/upsert"],
+      ["PATCH", "/v1/spaces/x/settings"],
+    ] as const) {
+      const reply = await shared.client.request(method, path, { raw });
+      expect([path, reply.status]).toEqual([path, 413]);
+    }
+  });
+});
+
+describe("bodies that do not end", () => {
+  rule("[limits] a half-sent body writes nothing, holds nobody up and leaves the server healthy", async () => {
+    const before = await spaceCount();
+    const head = `POST /v1/spaces HTTP/1.1\r\nHost: ${shared.server.address}\r\nContent-Type: application/json\r\nContent-Length: 40\r\n\r\n`;
+    for (const part of ["", "{", '{"name":"half"', '{"name":"half"}']) {
+      const socket = await openSocket(shared.server.port);
+      socket.write(head + part);
+      await Bun.sleep(20);
+      await shared.client.get("/v1/health");
+      socket.destroy();
+    }
+    await Bun.sleep(50);
+    expect(await spaceCount()).toBe(before);
+  });
+
+  rule("[limits] a body shorter than its Content-Length is never acted upon, even when it is valid JSON", async () => {
+    const before = await spaceCount();
+    const socket = await openSocket(shared.server.port);
+    socket.write(
+      `POST /v1/spaces HTTP/1.1\r\nHost: ${shared.server.address}\r\nContent-Type: application/json\r\nContent-Length: 30\r\n\r\n{"name":"half"}`,
+    );
+    socket.end();
+    await socket.closed(15_000).catch(() => "");
+    socket.destroy();
+    expect(await spaceCount()).toBe(before);
+  });
+});
+
+describe("depth", () => {
+  const nested = (depth: number, open: string, inner: string, close: string): string =>
+    open.repeat(depth) + inner + close.repeat(depth);
+  for (const depth of [1_000, 100_000]) {
+    rule(`[limits] JSON nested ${depth} levels deep is a 400, not a 5xx`, async () => {
+      for (const value of [nested(depth, "[", "1", "]"), nested(depth, '{"a":', "1", "}")]) {
+        const raw = `{"name":"deep","description":${value}}`;
+        const reply = await shared.client.request("POST", "/v1/spaces", { raw });
+        expect([reply.status, reply.text.slice(0, 40)]).toEqual([400, expect.stringContaining("request.")]);
+      }
+      await shared.client.get("/v1/health");
+    });
+  }
+
+  rule("[limits] a deep record value is refused without a 5xx and is not written", async () => {
+    const { createCollection, createSpace } = await import("../support/fixtures.ts");
+    const space = await createSpace(shared.client);
+    const items = await createCollection(shared.client, space.id);
+    const value = nested(5_000, "[", "1", "]");
+    const reply = await shared.client.request("POST", `${items.path}/modify`, {
+      raw: `{"objectId":"${items.objectId}","dataset":"${items.dataset}","records":[{"id":"deep","upsert":true,"ops":[{"type":"$set","path":"t","value":${value}}]}]}`,
+    });
+    expect([reply.status, reply.status >= 400 && reply.status < 500]).toEqual([reply.status, true]);
+    expect(await items.find("deep")).toBeUndefined();
+  });
+});

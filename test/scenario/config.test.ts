@@ -1,0 +1,142 @@
+/** Configuration: YAML, environment, flags, in increasing precedence; refusals that name what is wrong and where. */
+import { describe, expect } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { rule } from "../support/rule.ts";
+import { scratchDir } from "../support/scratch.ts";
+import { refusedStart, startServer } from "../support/server.ts";
+
+/** A port of 127.0.0.1 that was free a moment ago. */
+function freePort(): number {
+  const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } });
+  const { port } = probe;
+  probe.stop(true);
+  return port;
+}
+
+describe("precedence", () => {
+  rule("[config] listen.addr from YAML is used", async () => {
+    const port = freePort();
+    await using server = await startServer({
+      addr: null,
+      account: false,
+      config: `listen:\n  addr: 127.0.0.1:${port}\n`,
+    });
+    expect(server.port).toBe(port);
+  });
+
+  rule("[config] the environment wins over YAML", async () => {
+    const [inFile, inEnv] = [freePort(), freePort()];
+    await using server = await startServer({
+      addr: null,
+      account: false,
+      config: `listen:\n  addr: 127.0.0.1:${inFile}\n`,
+      env: { SVC_LISTEN_ADDR: `127.0.0.1:${inEnv}` },
+    });
+    expect(server.port).toBe(inEnv);
+  });
+
+  rule("[config] a flag wins over the environment", async () => {
+    const [inEnv, inFlag] = [freePort(), freePort()];
+    await using server = await startServer({
+      addr: `127.0.0.1:${inFlag}`,
+      account: false,
+      env: { SVC_LISTEN_ADDR: `127.0.0.1:${inEnv}` },
+    });
+    expect(server.port).toBe(inFlag);
+  });
+
+  rule("[config] <data-dir>/config.yaml is found by itself", async () => {
+    using root = scratchDir();
+    const port = freePort();
+    writeFileSync(join(root.path, "config.yaml"), `listen:\n  addr: 127.0.0.1:${port}\n`);
+    await using server = await startServer({ dataDir: root.path, addr: null, account: false });
+    expect(server.port).toBe(port);
+  });
+
+  rule("[config] an explicit config wins over a found one; they are not merged", async () => {
+    using root = scratchDir();
+    writeFileSync(join(root.path, "config.yaml"), "webUI:\n  enabled: false\n");
+    await using server = await startServer({ dataDir: root.path, account: false, config: "log:\n  format: json\n" });
+    expect((await server.client.request("GET", "/ui/")).status).toBe(200);
+  });
+
+  rule("[config] $XDG_CONFIG_HOME/svc/config.yaml is found before <data-dir>/config.yaml", async () => {
+    using xdg = scratchDir();
+    using root = scratchDir();
+    const [fromXdg, fromRoot] = [freePort(), freePort()];
+    mkdirSync(join(xdg.path, "svc"));
+    writeFileSync(join(xdg.path, "svc", "config.yaml"), `listen:\n  addr: 127.0.0.1:${fromXdg}\n`);
+    writeFileSync(join(root.path, "config.yaml"), `listen:\n  addr: 127.0.0.1:${fromRoot}\n`);
+    await using server = await startServer({
+      dataDir: root.path,
+      addr: null,
+      account: false,
+      env: { XDG_CONFIG_HOME: xdg.path },
+    });
+    expect(server.port).toBe(fromXdg);
+  });
+
+  rule("[config] webUI.enabled: false turns /ui off; SVC_WEB_UI_ENABLED says the same", async () => {
+    for (const options of [{ config: "webUI:\n  enabled: false\n" }, { env: { SVC_WEB_UI_ENABLED: "false" } }]) {
+      await using server = await startServer({ account: false, ...options });
+      await server.client.fails("GET", "/ui", undefined, 404, "request.not_found");
+      await server.client.fails("GET", "/ui/", undefined, 404, "request.not_found");
+    }
+  });
+});
+
+describe("refusals", () => {
+  const YAML: [string, string, string[]][] = [
+    ["an unknown key", "listen:\n  addr: 127.0.0.1:0\n  adress: x\n", ["listen.adress", "3"]],
+    ["an unknown top-level key", "log:\n  format: json\nlisten_addr: x\n", ["listen_addr", "3"]],
+    ["a bad choice", "log:\n  format: xml\n", ["log.format", "2"]],
+    ["a bad level", "log:\n  defaultLevel: loud\n", ["log.defaultLevel", "2"]],
+    ["a wrong type", 'webUI:\n  enabled: "maybe"\n', ["webUI.enabled", "2"]],
+    ["a bad duration", "files:\n  gcInterval: soon\n", ["files.gcInterval", "2"]],
+    ["a list where a string belongs", "listen:\n  addr: [1, 2]\n", ["listen.addr", "2"]],
+    ["a non-loopback address", "listen:\n  addr: 0.0.0.0:7001\n", ["listen.addr"]],
+  ];
+  for (const [what, config, named] of YAML) {
+    rule(`[config] ${what} refuses the start and names the key, the file and the line`, async () => {
+      const refused = await refusedStart({ addr: null, config });
+      expect(refused.code).not.toBe(0);
+      for (const part of ["svc-config.yaml", ...named]) expect(refused.stderr).toContain(part);
+    });
+  }
+
+  rule("[config] YAML that does not parse refuses the start and names the file", async () => {
+    const refused = await refusedStart({ config: "listen:\n  addr: [\n" });
+    expect(refused.code).not.toBe(0);
+    expect(refused.stderr).toContain("svc-config.yaml");
+  });
+
+  for (const [name, value] of [
+    ["SVC_LISTEN_ADDR", "nowhere"],
+    ["SVC_LOG_LEVEL", "loud"],
+    ["SVC_LOG_FORMAT", "xml"],
+    ["SVC_WEB_UI_ENABLED", "perhaps"],
+    ["SVC_FILES_GC_INTERVAL", "-"],
+    ["SVC_RUNTIME_MAX_MEMORY_MIB", "lots"],
+  ] as const) {
+    rule(`[config] a bad ${name} refuses the start and names its source`, async () => {
+      const refused = await refusedStart({ addr: null, env: { [name]: value } });
+      expect(refused.code).not.toBe(0);
+      expect(refused.stderr).toContain(name);
+    });
+  }
+
+  for (const args of [["--log-level", "loud"], ["--no-such-flag"], ["surplus-argument"]]) {
+    rule(`[config] the bad flag ${args.join(" ")} refuses the start with exit 1 and names it`, async () => {
+      const refused = await refusedStart({ args });
+      expect(refused.code).toBe(1);
+      expect(refused.stderr).toContain(args[0]!.replace(/^--/, ""));
+    });
+  }
+
+  rule("[config] --config that names a missing file refuses the start", async () => {
+    const refused = await refusedStart({ args: ["--config", "/nonexistent/svc.yaml"] });
+    expect(refused.code).not.toBe(0);
+    expect(refused.stderr).toContain("/nonexistent/svc.yaml");
+  });
+});

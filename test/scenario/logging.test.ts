@@ -1,0 +1,100 @@
+/** Process rule 13: one stream to stderr, levels, three formats, extra output paths. */
+import { describe, expect } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { until } from "../support/client.ts";
+import { rule } from "../support/rule.ts";
+import { scratchDir } from "../support/scratch.ts";
+import { startServer } from "../support/server.ts";
+
+const ESCAPE = "\u001b[";
+const lines = (text: string): string[] => text.split("\n").filter((line) => line.trim() !== "");
+
+describe("logging", () => {
+  rule("[process 13] stdout carries LISTENING (and CONTROL) alone; the log goes to stderr", async () => {
+    await using server = await startServer({ args: ["--log-level", "debug"] });
+    await server.client.get("/v1/account");
+    await until(() => server.stderr() !== "", "a log line");
+    await server.stop();
+    for (const line of lines(server.stdout())) expect(line).toMatch(/^(LISTENING|CONTROL) \S+$/);
+  });
+
+  rule("[process 13] format json: every line is one JSON object", async () => {
+    await using server = await startServer({ config: "log:\n  format: json\n  defaultLevel: debug\n" });
+    await server.client.get("/v1/account");
+    await server.stop();
+    const logged = lines(server.stderr());
+    expect(logged.length).toBeGreaterThan(0);
+    for (const line of logged) expect(JSON.parse(line)).toBeObject();
+  });
+
+  rule("[process 13] format plaintext carries no escape sequences, colorized does", async () => {
+    for (const [format, colored] of [
+      ["plaintext", false],
+      ["colorized", true],
+    ] as const) {
+      await using server = await startServer({
+        config: `log:\n  format: ${format}\n  defaultLevel: debug\n`,
+        env: colored ? { NO_COLOR: "" } : {},
+      });
+      await server.client.get("/v1/account");
+      await server.stop();
+      expect(server.stderr()).not.toBe("");
+      expect(server.stderr().includes(ESCAPE)).toBe(colored);
+    }
+  });
+
+  rule("[process 13] NO_COLOR is honoured", async () => {
+    await using server = await startServer({ config: "log:\n  format: colorized\n  defaultLevel: debug\n" });
+    await server.client.get("/v1/account");
+    await server.stop();
+    expect(server.stderr()).not.toBe("");
+    expect(server.stderr()).not.toContain(ESCAPE);
+  });
+
+  rule("[process 13] --log-level error silences info; debug says more than info", async () => {
+    const said: Record<string, number> = {};
+    for (const level of ["error", "info", "debug"]) {
+      await using server = await startServer({ args: ["--log-level", level] });
+      await server.client.get("/v1/account");
+      await server.stop();
+      said[level] = lines(server.stderr()).length;
+    }
+    expect(said["error"]).toBe(0);
+    expect(said["info"]).toBeGreaterThan(0);
+    expect(said["debug"]).toBeGreaterThan(said["info"]!);
+  });
+
+  rule("[process 13] SVC_LOG_LEVEL sets the level and --log-level wins over it", async () => {
+    await using loud = await startServer({ env: { SVC_LOG_LEVEL: "debug" } });
+    await loud.stop();
+    await using quiet = await startServer({ env: { SVC_LOG_LEVEL: "debug" }, args: ["--log-level", "error"] });
+    await quiet.stop();
+    expect(lines(loud.stderr()).length).toBeGreaterThan(0);
+    expect(lines(quiet.stderr())).toEqual([]);
+  });
+
+  rule("[process 13] log.addOutputPaths: the same lines are written to each listed file", async () => {
+    using dir = scratchDir();
+    const paths = [join(dir.path, "one.log"), join(dir.path, "two.log")];
+    await using server = await startServer({
+      config: `log:\n  format: json\n  defaultLevel: debug\n  addOutputPaths: ${JSON.stringify(paths)}\n`,
+    });
+    await server.client.get("/v1/account");
+    await server.stop();
+    for (const path of paths) expect(readFileSync(path, "utf8")).toBe(server.stderr());
+  });
+
+  rule("[http] every answer carries a request id of its own, and the log names it", async () => {
+    await using server = await startServer({ config: "log:\n  format: json\n  defaultLevel: debug\n" });
+    const ids = new Set<string>();
+    for (const path of ["/v1/health", "/v1/account", "/v1/nope", "/v1/spaces/unknown"]) {
+      const id = (await server.client.request("GET", path)).headers.get("x-request-id");
+      expect(id).toBeString();
+      ids.add(id!);
+    }
+    expect(ids.size).toBe(4);
+    await server.stop();
+    for (const id of ids) expect(server.stderr()).toContain(id);
+  });
+});

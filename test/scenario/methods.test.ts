@@ -1,0 +1,120 @@
+/** HEAD, OPTIONS and methods that a path does not have. */
+import { describe, expect } from "bun:test";
+import { envelopeOf } from "../support/client.ts";
+import { fillPath, loadDocument } from "../support/openapi.ts";
+import { rule, useServer } from "../support/rule.ts";
+import { runScenarios } from "../support/scenario.ts";
+
+const shared = useServer();
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+const listOf = (header: string | null): string[] =>
+  (header ?? "")
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
+
+describe("methods", () => {
+  rule("[errors] every method that a documented path lacks is 405 with Allow naming those it has", async () => {
+    const { operations } = await loadDocument(shared.client);
+    const methodsByPath = Map.groupBy(operations, (operation) => operation.path);
+    const wrong: string[] = [];
+    for (const [path, documented] of methodsByPath) {
+      const has = documented.map((operation) => operation.method);
+      for (const method of METHODS.filter((name) => !has.includes(name))) {
+        const url = fillPath(path, {}, "x");
+        if (
+          matchesAnother(
+            url,
+            method,
+            operations.map((operation) => [operation.method, operation.path]),
+          )
+        )
+          continue;
+        const reply = await shared.client.request(method, url);
+        const allow = listOf(reply.headers.get("allow"));
+        const missing = has.filter((name) => !allow.includes(name));
+        const surplus = allow.filter((name) => !has.includes(name) && name !== "HEAD" && name !== "OPTIONS");
+        if (reply.status !== 405 || missing.length > 0 || surplus.length > 0) {
+          wrong.push(`${method} ${path}: ${reply.status}, Allow: ${allow.join(", ")}`);
+        } else if (envelopeOf(reply, url).code !== "request.method_not_allowed")
+          wrong.push(`${method} ${path}: ${reply.text}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  runScenarios(
+    () => ({ client: shared.client, vars: {} }),
+    [
+      {
+        title: "[errors] HEAD of a GET route: its status, no body",
+        method: "HEAD",
+        path: "/v1/health",
+        status: 200,
+        after: (reply) => {
+          expect(reply.text).toBe("");
+          expect(reply.headers.get("content-type")).toStartWith("application/json");
+        },
+      },
+      {
+        title: "[errors] HEAD of what is not there: 404, no body",
+        method: "HEAD",
+        path: "/v1/spaces/unknown",
+        status: 404,
+        after: (reply) => expect(reply.text).toBe(""),
+      },
+      {
+        title: "[errors] HEAD of a route without GET is 405",
+        method: "HEAD",
+        path: "/v1/shutdown",
+        status: 405,
+      },
+      {
+        title: "[errors] OPTIONS without an Origin names the methods",
+        method: "OPTIONS",
+        path: "/v1/spaces",
+        status: 204,
+        after: (reply) => {
+          expect(listOf(reply.headers.get("allow"))).toEqual(
+            expect.arrayContaining(["GET", "POST", "HEAD", "OPTIONS"]),
+          );
+          expect(reply.text).toBe("");
+        },
+      },
+      {
+        title: "[errors] an unknown path is 404 whatever the method",
+        method: "DELETE",
+        path: "/v1/nope",
+        status: 404,
+        code: "request.not_found",
+      },
+      {
+        title: "[errors] an unknown method is refused without a 5xx",
+        method: "PROPFIND",
+        path: "/v1/spaces",
+        status: 405,
+        code: "request.method_not_allowed",
+      },
+    ],
+  );
+
+  rule("[errors] HEAD of an event stream opens no stream", async () => {
+    const reply = await shared.client.request("HEAD", "/v1/spaces/query/subscribe", { timeoutMs: 3_000 });
+    expect(reply.status).toBe(405);
+  });
+
+  rule("[paths] a trailing slash, doubled slashes and dots never reach another resource", async () => {
+    for (const path of ["/v1//spaces", "/v1/spaces//", "/v1/./../v1/nope", "/v1/spaces/%2F"]) {
+      const reply = await shared.client.request("GET", path);
+      expect([path, reply.status]).toEqual([path, 404]);
+    }
+  });
+});
+
+/** True when another documented path (with its placeholders open) would take this URL and method. */
+function matchesAnother(url: string, method: string, documented: (readonly [string, string])[]): boolean {
+  return documented.some(([otherMethod, path]) => {
+    const pattern = new RegExp(`^${path.replace(/\{[^}]+\}/g, "[^/]+")}$`);
+    return otherMethod === method && pattern.test(url);
+  });
+}

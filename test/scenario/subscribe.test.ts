@@ -1,0 +1,408 @@
+/** Windowed subscriptions: the envelope, the frames, refill, reasons of removal, overflow and drift. */
+import { describe, expect } from "bun:test";
+import type { JsonObject, Row } from "../support/client.ts";
+import { type Collection, createCollection, createObject, createSpace, setFields } from "../support/fixtures.ts";
+import { openSocket } from "../support/raw-http.ts";
+import { rule, useServer } from "../support/rule.ts";
+import { runScenarios } from "../support/scenario.ts";
+import type { ChangesEntry, SseStream } from "../support/sse-stream.ts";
+import { applyChanges, type Window } from "../support/window.ts";
+
+let spaceId: string;
+const shared = useServer({}, async ({ client }) => {
+  spaceId = (await createSpace(client)).id;
+});
+
+async function fresh(count = 0): Promise<Collection> {
+  const items = await createCollection(shared.client, spaceId);
+  if (count > 0)
+    await items.upsert(Array.from({ length: count }, (_, i) => ({ id: `r${i}`, fields: { n: i, s: "in" } })));
+  return items;
+}
+const subscribe = (items: Collection, body: JsonObject = {}): Promise<SseStream> =>
+  shared.client.stream("POST", `${items.path}/query/subscribe`, { ...items.target, driftBudgetPercent: 100, ...body });
+const ids = (entries: { id: string }[] | undefined): string[] => (entries ?? []).map((entry) => entry.id);
+
+/** Everything that arrives until `enough` holds. */
+async function gather(stream: SseStream, enough: (entries: ChangesEntry[]) => boolean): Promise<ChangesEntry[]> {
+  const entries: ChangesEntry[] = [];
+  while (!enough(entries)) entries.push(...(await stream.changes()));
+  return entries;
+}
+
+describe("envelope", () => {
+  rule("[sse] text/event-stream, ready with {}, then the snapshot, once", async () => {
+    const items = await fresh(3);
+    await using stream = await subscribe(items, { sort: ["n"] });
+    expect(stream.headers.get("content-type")).toStartWith("text/event-stream");
+    expect(stream.headers.get("cache-control") ?? "").toMatch(/no-(cache|store)/);
+    const snapshot = await stream.snapshot();
+    expect(ids(snapshot.records)).toEqual(["r0", "r1", "r2"]);
+    expect(Object.keys(snapshot)).toEqual(["records"]);
+    expect(snapshot.records).toEqual((await items.query({ sort: ["n"] })).records);
+    expect(await stream.isQuiet(150)).toBe(true);
+    expect(stream.rawText()).not.toMatch(/^id:/m);
+  });
+
+  rule("[sse] includeTotal adds total and hasNext to the snapshot", async () => {
+    const items = await fresh(5);
+    await using stream = await subscribe(items, { sort: ["n"], limit: 2, includeTotal: true });
+    expect(await stream.snapshot()).toMatchObject({ records: [{ id: "r0" }, { id: "r1" }], total: 5, hasNext: true });
+  });
+
+  rule(
+    "[sse] an idle stream is kept alive by comments, about every 25 s",
+    async () => {
+      const items = await fresh();
+      await using stream = await subscribe(items);
+      await stream.snapshot();
+      const deadline = Date.now() + 40_000;
+      while (!stream.rawText().includes(": keepalive") && Date.now() < deadline) await Bun.sleep(250);
+      expect(stream.rawText()).toContain(": keepalive");
+      await items.modify([setFields("after", { n: 1 })]);
+      expect(ids((await stream.changes())[0]!.added)).toEqual(["after"]);
+    },
+    60_000,
+  );
+
+  runScenarios(
+    () => ({ client: shared.client, vars: { S: `/v1/spaces/${spaceId}` } }),
+    [
+      {
+        title: "[sse] errors before the stream opens are the JSON envelope: an unknown object",
+        method: "POST",
+        path: "{S}/query/subscribe",
+        body: { objectId: "bafyunknown", dataset: "x" },
+        status: 404,
+        code: "object.not_found",
+      },
+      {
+        title: "[subscribe] limit needs a sort",
+        method: "POST",
+        path: "{S}/objects/query/subscribe",
+        body: { limit: 5 },
+        status: 400,
+        code: "request.missing_field",
+        details: { field: "sort" },
+      },
+      {
+        title: "[subscribe] mailboxCapacity below 16 is request.invalid_field",
+        method: "POST",
+        path: "{S}/objects/query/subscribe",
+        body: { mailboxCapacity: 15 },
+        status: 400,
+        code: "request.invalid_field",
+        details: { field: "mailboxCapacity" },
+      },
+      {
+        title: "[subscribe] an unknown key is request.unknown_field",
+        method: "POST",
+        path: "{S}/objects/query/subscribe",
+        body: { cursor: "x" },
+        status: 400,
+        code: "request.unknown_field",
+        mustContain: ["mailboxCapacity", "driftBudgetPercent"],
+      },
+      {
+        title: "[sse] a windowed stream is a POST",
+        method: "GET",
+        path: "{S}/objects/query/subscribe",
+        status: 405,
+        code: "request.method_not_allowed",
+      },
+    ],
+  );
+});
+
+describe("changes", () => {
+  rule("[subscribe] a create arrives as one root $set with the whole record", async () => {
+    const items = await fresh();
+    await using stream = await subscribe(items);
+    await stream.snapshot();
+    await items.modify([setFields("a", { n: 1, s: "x" })]);
+    const [entry] = await stream.changes();
+    expect(entry!.versionId).toBeString();
+    expect(entry!.versionId).not.toBe("");
+    expect(entry).not.toHaveProperty("updated");
+    expect(entry).not.toHaveProperty("removed");
+    const [added] = entry!.added!;
+    expect(added!.doc).toEqual((await items.find("a"))!);
+    expect(added!.ops).toHaveLength(1);
+    expect(added!.ops![0]).toMatchObject({ type: "$set", path: [], payload: { n: 1, s: "x" } });
+  });
+
+  rule("[subscribe] every op arrives as the resulting $set or $unset", async () => {
+    const items = await fresh();
+    await items.modify([setFields("a", { n: 1, t: ["x"], o: { k: 1 }, s: "gone" })]);
+    await using stream = await subscribe(items);
+    await stream.snapshot();
+    for (const [op, expected] of [
+      [
+        { type: "$inc", path: "n", value: 4 },
+        { type: "$set", path: ["n"], payload: 5 },
+      ],
+      [
+        { type: "$addToSet", path: "t", value: "y" },
+        { type: "$set", path: ["t"], payload: ["x", "y"] },
+      ],
+      [
+        { type: "$pull", path: "t", value: "x" },
+        { type: "$set", path: ["t"], payload: ["y"] },
+      ],
+      [
+        { type: "$set", path: "o.k", value: 2 },
+        { type: "$set", path: ["o", "k"], payload: 2 },
+      ],
+      [
+        { type: "$unset", path: "s" },
+        { type: "$unset", path: ["s"] },
+      ],
+    ] as const) {
+      await items.modify([{ id: "a", ops: [{ ...op }] }]);
+      const [entry] = await stream.changes();
+      expect(ids(entry!.updated)).toEqual(["a"]);
+      expect(entry!.updated![0]!.ops).toEqual([expect.objectContaining({ ...expected })]);
+      expect(entry!.updated![0]!.doc).toEqual((await items.find("a"))!);
+    }
+  });
+
+  rule("[subscribe] versionIds ascend bytewise in the order of the writes", async () => {
+    const items = await fresh();
+    await using stream = await subscribe(items);
+    await stream.snapshot();
+    const versions: string[] = [];
+    for (let i = 0; i < 12; i++) {
+      await items.modify([setFields("a", { n: i })]);
+      versions.push((await stream.changes())[0]!.versionId);
+    }
+    expect([...versions].sort()).toEqual(versions);
+    expect(new Set(versions).size).toBe(12);
+  });
+
+  rule("[subscribe] one write with several records is one entry", async () => {
+    const items = await fresh(2);
+    await using stream = await subscribe(items);
+    await stream.snapshot();
+    await items.modify([setFields("r0", { n: 10 }), setFields("r1", { n: 11 }), setFields("new", { n: 12 })]);
+    const entries = await stream.changes();
+    expect(entries).toHaveLength(1);
+    expect(ids(entries[0]!.updated).sort()).toEqual(["r0", "r1"]);
+    expect(ids(entries[0]!.added)).toEqual(["new"]);
+  });
+
+  rule("[subscribe] a write that changes nothing the window sees sends nothing", async () => {
+    const items = await fresh(2);
+    const other = await fresh(2);
+    await using stream = await subscribe(items, { filter: { n: { $lt: 2 } } });
+    await stream.snapshot();
+    await other.modify([setFields("r0", { n: 1 })]);
+    await items.modify([setFields("high", { n: 100 })]);
+    await items.modify([{ id: "absent", ops: [{ type: "$set", path: "n", value: 1 }] }]);
+    expect(await stream.isQuiet(200)).toBe(true);
+  });
+
+  rule(
+    "[subscribe] writes that were acknowledged before the subscription are in its snapshot, later ones in changes",
+    async () => {
+      const items = await fresh();
+      for (let round = 0; round < 10; round++) {
+        await items.modify([setFields(`before-${round}`, { n: round })]);
+        await using stream = await subscribe(items, { filter: { n: round } });
+        const [snapshot] = await Promise.all([
+          stream.snapshot(),
+          items.modify([setFields(`during-${round}`, { n: round })]),
+        ]);
+        const seen = new Set(ids(snapshot.records));
+        expect(seen.has(`before-${round}`)).toBe(true);
+        while (!seen.has(`during-${round}`)) {
+          for (const entry of await stream.changes()) for (const id of ids(entry.added)) seen.add(id);
+        }
+      }
+    },
+  );
+});
+
+describe("removal", () => {
+  rule("[subscribe] deleted, filtered-out and displaced are told apart", async () => {
+    const items = await fresh(6);
+    await using stream = await subscribe(items, { filter: { s: "in" }, sort: ["n"], limit: 3 });
+    expect(ids((await stream.snapshot()).records)).toEqual(["r0", "r1", "r2"]);
+
+    await items.deleteRecords(["r0"]);
+    let [entry] = await stream.changes();
+    expect(entry!.removed).toEqual([{ id: "r0", reason: "deleted" }]);
+    expect(ids(entry!.added)).toEqual(["r3"]); // refilled from the store
+
+    await items.modify([setFields("r1", { s: "out" })]);
+    [entry] = await stream.changes();
+    expect(entry!.removed).toEqual([{ id: "r1", reason: "filtered-out" }]);
+    expect(ids(entry!.added)).toEqual(["r4"]);
+
+    await items.modify([setFields("front", { n: -1, s: "in" })]);
+    [entry] = await stream.changes();
+    expect(ids(entry!.added)).toEqual(["front"]);
+    expect(entry!.removed).toEqual([{ id: "r4", reason: "displaced" }]);
+    expect(ids((await items.query({ filter: { s: "in" }, sort: ["n"], limit: 3 })).records)).toEqual([
+      "front",
+      "r2",
+      "r3",
+    ]);
+  });
+
+  rule("[subscribe] a record whose sort key moves past the limit is displaced", async () => {
+    const items = await fresh(5);
+    await using stream = await subscribe(items, { sort: ["n"], limit: 3 });
+    await stream.snapshot();
+    await items.modify([setFields("r0", { n: 50 })]);
+    const [entry] = await stream.changes();
+    expect(entry!.removed).toEqual([{ id: "r0", reason: "displaced" }]);
+    expect(ids(entry!.added)).toEqual(["r3"]);
+  });
+
+  rule("[subscribe] the window is [offset, offset + limit): a deletion before it shifts it", async () => {
+    const items = await fresh(8);
+    await using stream = await subscribe(items, { sort: ["n"], offset: 2, limit: 3 });
+    const window: Window = new Map((await stream.snapshot()).records.map((row) => [row.id, row]));
+    expect([...window.keys()]).toEqual(["r2", "r3", "r4"]);
+    await items.deleteRecords(["r0"]);
+    while (![..."345"].every((n) => window.has(`r${n}`))) applyChanges(window, await stream.changes());
+    expect([...window.keys()].sort()).toEqual(["r3", "r4", "r5"]);
+  });
+
+  rule("[subscribe] a record that comes to match is added", async () => {
+    const items = await fresh(3);
+    await using stream = await subscribe(items, { filter: { n: { $gte: 10 } } });
+    expect((await stream.snapshot()).records).toEqual([]);
+    await items.modify([setFields("r1", { n: 10 })]);
+    const [entry] = await stream.changes();
+    expect(ids(entry!.added)).toEqual(["r1"]);
+    expect(entry!.added![0]!.doc).toMatchObject({ id: "r1", n: 10, s: "in" });
+  });
+});
+
+describe("local scope", () => {
+  rule("[subscribe] local writes stream too, with a locally minted versionId", async () => {
+    const items = await createCollection(shared.client, spaceId, {
+      fields: [
+        { key: "n", kind: "number", mutableBy: "any" },
+        { key: "mark", kind: "string", scope: "local", mutableBy: "any" },
+      ],
+    });
+    await items.modify([setFields("a", { n: 1 })]);
+    await using stream = await subscribe(items);
+    await stream.snapshot();
+    await items.modify([{ id: "a", ops: [{ type: "$set", path: "mark", value: "here" }] }], { scope: "local" });
+    const [entry] = await stream.changes();
+    expect(entry!.updated![0]).toMatchObject({ id: "a", doc: { n: 1, mark: "here" } });
+    expect(entry!.versionId).not.toBe("");
+  });
+});
+
+describe("closing", () => {
+  rule("[subscribe] drifted: more than driftBudgetPercent of the held window left without replacement", async () => {
+    const items = await fresh(10);
+    await using stream = await shared.client.stream("POST", `${items.path}/query/subscribe`, {
+      ...items.target,
+      sort: ["n"],
+      limit: 10,
+      driftBudgetPercent: 30,
+    });
+    await stream.snapshot();
+    await items.deleteRecords(["r0", "r1", "r2", "r3", "r4"]);
+    expect((await stream.untilClosed()).reason).toBe("drifted");
+  });
+
+  rule("[subscribe] a loss within the drift budget, or one that is refilled, does not close the stream", async () => {
+    const items = await fresh(40);
+    await using stream = await shared.client.stream("POST", `${items.path}/query/subscribe`, {
+      ...items.target,
+      sort: ["n"],
+      limit: 10,
+    });
+    await stream.snapshot();
+    await items.deleteRecords(Array.from({ length: 10 }, (_, i) => `r${i}`)); // all of the window, all refilled
+    const entries = await gather(stream, (list) => list.flatMap((entry) => ids(entry.added)).length >= 10);
+    expect(entries.flatMap((entry) => ids(entry.added)).sort()).toEqual(
+      Array.from({ length: 10 }, (_, i) => `r${i + 10}`),
+    );
+    expect(await stream.isQuiet(150)).toBe(true);
+  });
+
+  rule("[subscribe] closed is terminal; a new stream's snapshot is the current state", async () => {
+    const items = await fresh(10);
+    const body = { ...items.target, sort: ["n"], limit: 10, driftBudgetPercent: 10 };
+    await using first = await shared.client.stream("POST", `${items.path}/query/subscribe`, body);
+    await first.snapshot();
+    await items.deleteRecords(["r0", "r1", "r2", "r3", "r4"]);
+    await first.untilClosed();
+    expect(await first.next(5_000)).toBeUndefined();
+    await using second = await shared.client.stream("POST", `${items.path}/query/subscribe`, body);
+    expect(ids((await second.snapshot()).records)).toEqual(["r5", "r6", "r7", "r8", "r9"]);
+  });
+
+  rule(
+    "[subscribe] a reader that lags ends with overflow or catches up coalesced; it is never silently wrong",
+    async () => {
+      const items = await fresh(50);
+      await using socket = await openSocket(shared.server.port);
+      const body = JSON.stringify({ ...items.target, driftBudgetPercent: 100, mailboxCapacity: 16 });
+      socket.write(
+        `POST ${items.path}/query/subscribe HTTP/1.1\r\nHost: ${shared.server.address}\r\n` +
+          `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      );
+      await socket.readUntil("event: snapshot");
+      socket.pause();
+      const filler = "x".repeat(4_000);
+      for (let round = 0; round < 60; round++) {
+        await items.modify(Array.from({ length: 50 }, (_, i) => setFields(`r${i}`, { n: round, s: filler })));
+      }
+      await items.modify([setFields("last", { n: 1 })]);
+      socket.resume();
+      const deadline = Date.now() + 15_000;
+      while (Date.now() < deadline && !/overflow|"id":"last"/.test(socket.received())) await Bun.sleep(50);
+      const text = socket.received();
+      expect(text).toMatch(/"reason":"overflow"|"id":"last"/);
+      await shared.client.get("/v1/health");
+    },
+  );
+});
+
+describe("model", () => {
+  rule("[subscribe] a window kept from frames equals a fresh query after random writes", async () => {
+    const { createRng, runSeed } = await import("../support/rng.ts");
+    const rng = createRng(runSeed("subscribe model"));
+    const items = await fresh(30);
+    const query = { filter: { n: { $lt: 60 } }, sort: ["-n", "s"], offset: 2, limit: 9 };
+    await using stream = await subscribe(items, query);
+    const window: Window = new Map((await stream.snapshot()).records.map((row) => [row.id, row]));
+    for (let round = 0; round < 25; round++) {
+      const writes = Array.from({ length: rng.int(1, 6) }, async () => {
+        const id = `r${rng.int(0, 45)}`;
+        if (rng.chance(0.15)) await items.deleteRecords([id]);
+        else if (rng.chance(0.3))
+          await items.modify([{ id, ops: [{ type: "$inc", path: "n", value: rng.int(-20, 20) }] }]);
+        else await items.modify([setFields(id, { n: rng.int(0, 90), s: rng.pick(["in", "out"]) })]);
+      });
+      await Promise.all(writes);
+      const wanted = new Map((await items.query(query)).records.map((row): [string, Row] => [row.id, row]));
+      const deadline = Date.now() + 5_000;
+      while (!Bun.deepEquals(sorted(window), sorted(wanted)) && Date.now() < deadline) {
+        if (await stream.isQuiet(300)) break;
+        applyChanges(window, await stream.changes());
+      }
+      expect(sorted(window)).toEqual(sorted(wanted));
+    }
+  });
+});
+
+const sorted = (window: Window): Row[] => [...window.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+
+rule("[subscribe] a stream of the objects collection sees what a write to an object does to its row", async () => {
+  await using stream = await shared.client.stream("POST", `/v1/spaces/${spaceId}/objects/query/subscribe`, {
+    filter: { "svc.name": "streamed" },
+    driftBudgetPercent: 100,
+  });
+  await stream.snapshot();
+  const made = await createObject(shared.client, spaceId, { initialProperties: { svc: { name: "streamed" } } });
+  expect(ids((await stream.changes())[0]!.added)).toEqual([made.id]);
+});

@@ -1,0 +1,209 @@
+/** The account's own datasets: the spaces and profile collections, and the account record. */
+import { describe, expect } from "bun:test";
+import { type JsonObject, type Page, type Row, type SpaceInfo, until } from "../support/client.ts";
+import { createSpace } from "../support/fixtures.ts";
+import { rule, useServer } from "../support/rule.ts";
+import { runScenarios } from "../support/scenario.ts";
+import { startServer } from "../support/server.ts";
+
+let alpha: SpaceInfo;
+const shared = useServer({}, async (server) => {
+  alpha = await createSpace(server.client, "alpha");
+  await createSpace(server.client, "beta");
+  await createSpace(server.client, "gamma");
+});
+const context = () => ({ client: shared.client, vars: { alpha: alpha.id } });
+const names = (page: Page): unknown[] => page.records.map((row) => row["name"]);
+
+describe("spaces collection", () => {
+  rule("[spaces/query] rows are raw: the named fields, _ver, and no key material", async () => {
+    const page = await shared.client.post<Page>("/v1/spaces/query", { filter: { id: alpha.id } });
+    expect(page.records).toHaveLength(1);
+    const row = page.records[0] as Row;
+    expect(row).toMatchObject({ id: alpha.id, name: "alpha", status: "active", ownRole: "owner" });
+    expect(row["createdAt"]).toEqual({ $date: expect.any(String) });
+    expect(row["_ver"]).toMatchObject({ id: expect.any(String) });
+    expect(JSON.stringify(row)).not.toMatch(/readKey|guestKey|secret|privateKey/i);
+    expect(page).not.toHaveProperty("total");
+    expect(page).not.toHaveProperty("hasNext");
+  });
+
+  rule("[spaces/query] filter, sort, limit, offset and totals", async () => {
+    const { client } = shared;
+    const filter = { name: { $in: ["alpha", "beta", "gamma"] } };
+    expect(names(await client.post<Page>("/v1/spaces/query", { filter, sort: ["-name"] }))).toEqual([
+      "gamma",
+      "beta",
+      "alpha",
+    ]);
+    const page = await client.post<Page>("/v1/spaces/query", {
+      filter,
+      sort: ["name"],
+      limit: 1,
+      offset: 1,
+      includeTotal: true,
+    });
+    expect(names(page)).toEqual(["beta"]);
+    expect(page).toMatchObject({ total: 3, hasNext: true });
+  });
+
+  runScenarios(context, [
+    {
+      title: "[spaces/query] an empty body is everything",
+      method: "POST",
+      path: "/v1/spaces/query",
+      status: 200,
+      mustContain: ["alpha", "beta", "gamma"],
+    },
+    {
+      title: "[spaces/query] dataset spaces is the default spelled out",
+      method: "POST",
+      path: "/v1/spaces/query",
+      body: { dataset: "spaces", filter: { name: "beta" } },
+      status: 200,
+      mustContain: ["beta"],
+      mustNotContain: ["alpha"],
+    },
+    ...["devices", "nonsense"].map((dataset) => ({
+      title: `[spaces/query] dataset ${dataset} is request.invalid_field`,
+      method: "POST",
+      path: "/v1/spaces/query",
+      body: { dataset },
+      status: 400,
+      code: "request.invalid_field",
+    })),
+    {
+      title: "[spaces/query] a given objectId is request.invalid_field",
+      method: "POST",
+      path: "/v1/spaces/query",
+      body: { objectId: "something" },
+      status: 400,
+      code: "request.invalid_field",
+      details: { field: "objectId" },
+    },
+    {
+      title: "[spaces/query] mailboxCapacity belongs to subscribe alone",
+      method: "POST",
+      path: "/v1/spaces/query",
+      body: { mailboxCapacity: 64 },
+      status: 400,
+      code: "request.unknown_field",
+      details: { fields: ["mailboxCapacity"] },
+    },
+    {
+      title: "[spaces/query] projection is accepted and not applied",
+      method: "POST",
+      path: "/v1/spaces/query",
+      body: { projection: { name: 1 }, filter: { id: "{alpha}" } },
+      status: 200,
+      mustContain: ['"status":"active"'],
+    },
+  ]);
+
+  rule("[spaces/query/subscribe] a created, renamed and deleted space arrives as changes", async () => {
+    await using stream = await shared.client.stream("POST", "/v1/spaces/query/subscribe", {
+      filter: { status: "active" },
+      driftBudgetPercent: 100,
+    });
+    const snapshot = await stream.snapshot();
+    expect(names(snapshot)).toEqual(expect.arrayContaining(["alpha", "beta", "gamma"]));
+    const made = await createSpace(shared.client, "delta");
+    const isAbout = async (kind: "added" | "updated" | "removed", holds: (entry: JsonObject) => boolean) => {
+      for (;;) {
+        for (const change of await stream.changes()) {
+          for (const entry of (change[kind] ?? []) as unknown as JsonObject[]) {
+            if (entry["id"] === made.id && holds(entry)) return;
+          }
+        }
+      }
+    };
+    await isAbout("added", (entry) => (entry["doc"] as Row)["status"] === "active");
+    await shared.client.patch(`/v1/spaces/${made.id}`, { name: "epsilon" });
+    await isAbout("updated", (entry) => (entry["doc"] as Row)["name"] === "epsilon");
+    await shared.client.del(`/v1/spaces/${made.id}`);
+    await isAbout("removed", (entry) => entry["reason"] === "filtered-out");
+  });
+});
+
+describe("account record and profile", () => {
+  rule("[account] id, peerId, techSpaceId; no metadata before the first profile write", async () => {
+    await using server = await startServer();
+    const { client } = server;
+    const before = await client.get<JsonObject>("/v1/account");
+    expect(Object.keys(before).sort()).toEqual(["id", "peerId", "techSpaceId"]);
+    await client.put("/v1/account/metadata", { name: "Ada", description: "counts" });
+    expect(await client.get<JsonObject>("/v1/account")).toEqual({
+      ...before,
+      metadata: { name: "Ada", description: "counts" },
+    });
+    await client.put("/v1/account/metadata", { description: "", iconCid: "bafyicon" });
+    expect((await client.get<JsonObject>("/v1/account"))["metadata"]).toEqual({ name: "Ada", iconCid: "bafyicon" });
+    const profile = await client.post<Page>("/v1/spaces/query", { dataset: "profile" });
+    expect(profile.records).toHaveLength(1);
+    expect(profile.records[0]).toMatchObject({ name: "Ada", iconCid: "bafyicon" });
+
+    await server.stop();
+    await using again = await startServer({ dataDir: server.dataDir });
+    expect((await again.client.get<JsonObject>("/v1/account"))["metadata"]).toEqual({
+      name: "Ada",
+      iconCid: "bafyicon",
+    });
+  });
+
+  runScenarios(context, [
+    {
+      title: "[account] a metadata PUT without any field is request.missing_field",
+      method: "PUT",
+      path: "/v1/account/metadata",
+      body: {},
+      status: 400,
+      code: "request.missing_field",
+    },
+    {
+      title: "[account] an unknown metadata field is request.unknown_field",
+      method: "PUT",
+      path: "/v1/account/metadata",
+      body: { name: "x", email: "y" },
+      status: 400,
+      code: "request.unknown_field",
+      details: { fields: ["email"] },
+    },
+    {
+      title: "[account] a metadata field that is no string is request.schema",
+      method: "PUT",
+      path: "/v1/account/metadata",
+      body: { name: 7 },
+      status: 400,
+      code: "request.schema",
+    },
+  ]);
+});
+
+describe("dataset listings", () => {
+  rule("[datasets] /v1/datasets lists spaces, profile and devices with JSON Schemas", async () => {
+    const { datasets } = await shared.client.get<{ datasets: { name: string; schema: JsonObject; typeId?: string }[] }>(
+      "/v1/datasets",
+    );
+    expect(datasets.map((entry) => entry.name).sort()).toEqual(["devices", "profile", "spaces"]);
+    for (const entry of datasets) {
+      expect(entry.schema).toMatchObject({ type: "object", properties: expect.any(Object) });
+      expect(entry).not.toHaveProperty("typeId");
+    }
+  });
+
+  rule("[devices] boot upserts this device's row: os, version and a name, under its peer id", async () => {
+    const { peerId } = await shared.client.get<{ peerId: string }>("/v1/account");
+    const snapshot = async (): Promise<JsonObject | undefined> => {
+      const reply = await shared.client.request("GET", "/v1/devices");
+      if (reply.status !== 200) return undefined;
+      return ((reply.json as JsonObject)["devices"] as JsonObject[]).find((row) => row["peerId"] === peerId);
+    };
+    await until(async () => (await snapshot()) !== undefined, "the device row");
+    expect(await snapshot()).toMatchObject({
+      peerId,
+      os: "linux",
+      version: expect.any(String),
+      name: expect.any(String),
+    });
+  });
+});

@@ -1,0 +1,379 @@
+/** Types, properties and dataset declarations: the basics a collection needs (the whole is the data plane's suite). */
+import { describe, expect } from "bun:test";
+import type { JsonObject, SpaceInfo, WriteResult } from "../support/client.ts";
+import {
+  ANY_FIELDS,
+  type CreatedType,
+  createCollection,
+  createObject,
+  createSpace,
+  createType,
+  uniqueName,
+} from "../support/fixtures.ts";
+import { rule, useServer } from "../support/rule.ts";
+import { runScenarios } from "../support/scenario.ts";
+
+let space: SpaceInfo;
+let type: CreatedType;
+const shared = useServer({}, async ({ client }) => {
+  space = await createSpace(client);
+  type = await createType(client, space.id, "books");
+});
+const context = () => ({
+  client: shared.client,
+  vars: { S: `/v1/spaces/${space.id}`, T: `/v1/spaces/${space.id}/types/${type.typeId}`, typeId: type.typeId },
+});
+
+interface PropertyDef {
+  id: string;
+  propId: string;
+  name: string;
+  kind: string;
+  scope: string;
+}
+const addProperty = (draft: JsonObject, typeId = type.typeId): Promise<PropertyDef> =>
+  shared.client.post<PropertyDef>(`/v1/spaces/${space.id}/types/${typeId}/properties`, draft, 201);
+
+describe("types", () => {
+  rule("[types] 201 TypeInfo with typeId, found by id and in the list after the built-ins", async () => {
+    const made = await shared.client.post<JsonObject>(
+      `/v1/spaces/${space.id}/types`,
+      { xKey: "film", name: "Film", description: "moving", iconCid: "bafyicon" },
+      201,
+    );
+    expect(made).toMatchObject({ xKey: "film", name: "Film", description: "moving", iconCid: "bafyicon" });
+    expect(made["typeId"]).toBe(made["id"]);
+    expect(await shared.client.get(`/v1/spaces/${space.id}/types/${made["id"] as string}`)).toMatchObject({
+      id: made["id"] as string,
+      xKey: "film",
+    });
+    const { types } = await shared.client.get<{ types: JsonObject[] }>(`/v1/spaces/${space.id}/types`);
+    const ids = types.map((entry) => entry["id"]);
+    expect(ids.slice(0, 3)).toEqual(["svc", "spaceIndex", "type"]);
+    for (const registered of ["chat", "editor", "page", "nav"]) {
+      expect(ids).toContain(registered);
+      expect(ids.indexOf(registered)).toBeLessThan(ids.indexOf(made["id"]));
+    }
+    for (const entry of types.filter((candidate) => candidate["builtIn"])) expect(entry["xKey"]).toBe(entry["id"]!);
+    expect(types.find((entry) => entry["id"] === made["id"])).not.toHaveProperty("builtIn", true);
+  });
+
+  runScenarios(context, [
+    {
+      title: "[type.xkey_required] a create without xKey",
+      method: "POST",
+      path: "{S}/types",
+      body: { name: "No key" },
+      status: 400,
+      code: "type.xkey_required",
+    },
+    {
+      title: "[type.xkey_conflict] an xKey already used: details name it and its holder",
+      method: "POST",
+      path: "{S}/types",
+      body: { xKey: "books" },
+      status: 409,
+      code: "type.xkey_conflict",
+      details: { xKey: "books", existingTypeId: "{typeId}" },
+    },
+    {
+      title: "[type.xkey_conflict] an xKey that is the id of a built-in",
+      method: "POST",
+      path: "{S}/types",
+      body: { xKey: "chat" },
+      status: 409,
+      code: "type.xkey_conflict",
+      details: { xKey: "chat", existingTypeId: "chat" },
+    },
+    {
+      title: "[types] an xKey outside its grammar is request.invalid_field",
+      method: "POST",
+      path: "{S}/types",
+      body: { xKey: "has spaces" },
+      status: 400,
+      code: "request.invalid_field",
+    },
+    {
+      title: "[types] properties is no key of a type create",
+      method: "POST",
+      path: "{S}/types",
+      body: { xKey: "x1", properties: [] },
+      status: 400,
+      code: "request.unknown_field",
+      details: { fields: ["properties"] },
+    },
+    {
+      title: "[type.not_found] an unknown type in the path is 404",
+      method: "GET",
+      path: "{S}/types/nope",
+      status: 404,
+      code: "type.not_found",
+    },
+    {
+      title: "[sdk.not_implemented] deleting a type is 501",
+      method: "DELETE",
+      path: "{T}",
+      status: 501,
+      code: "sdk.not_implemented",
+    },
+  ]);
+
+  rule("[types] xKeys belong to a space: another space may use the same", async () => {
+    const other = await createSpace(shared.client);
+    const made = await createType(shared.client, other.id, "books");
+    expect(made.typeId).not.toBe(type.typeId);
+  });
+});
+
+describe("properties", () => {
+  rule("[properties] 201 PropertyDef with propId; listed; an empty list means none yet", async () => {
+    const fresh = await createType(shared.client, space.id);
+    const path = `/v1/spaces/${space.id}/types/${fresh.typeId}/properties`;
+    expect(await shared.client.get(path)).toEqual({ properties: [] });
+    const made = await addProperty({ name: "Pages", kind: "number" }, fresh.typeId);
+    expect(made).toMatchObject({ name: "Pages", kind: "number", scope: "synced" });
+    expect(made.propId).toBe(made.id);
+    expect(made.id).toMatch(/^[1-9A-HJ-NP-Za-km-z]{1,11}$/);
+    const { properties } = await shared.client.get<{ properties: PropertyDef[] }>(path);
+    expect(properties.map((entry) => entry.id)).toEqual([made.id]);
+  });
+
+  rule("[properties] values are keyed by propId, set and removed with set/:typeId", async () => {
+    const prop = await addProperty({ name: "Rating", kind: "number" });
+    const object = await createObject(shared.client, space.id, { types: [type.typeId] });
+    const path = `/v1/spaces/${space.id}/properties/${object.id}`;
+    const result = await shared.client.post<WriteResult>(`${path}/set/${type.typeId}`, { patch: { [prop.id]: 5 } });
+    expect(result.versionId).toBe(result.changeId);
+    expect(result.recordIds).toEqual([object.id]);
+    expect(await shared.client.get(path)).toMatchObject({ record: { id: object.id, [type.typeId]: { [prop.id]: 5 } } });
+    await shared.client.post(`${path}/set/${type.typeId}`, { patch: { [prop.id]: null } });
+    const { record } = await shared.client.get<{ record: JsonObject }>(path);
+    expect((record[type.typeId] ?? {}) as JsonObject).not.toHaveProperty(prop.id);
+  });
+
+  rule("[properties] a local property is stored without a change: changeId is empty, modifiedAt stays", async () => {
+    const prop = await addProperty({ name: "Seen here", kind: "boolean", scope: "local" });
+    const object = await createObject(shared.client, space.id, { types: [type.typeId] });
+    const path = `/v1/spaces/${space.id}/properties/${object.id}`;
+    const before = await shared.client.get<{ record: JsonObject }>(path);
+    const result = await shared.client.post<WriteResult>(`${path}/set/${type.typeId}`, { patch: { [prop.id]: true } });
+    expect(result.changeId).toBe("");
+    const after = await shared.client.get<{ record: JsonObject }>(path);
+    expect(after.record[type.typeId]).toMatchObject({ [prop.id]: true });
+    expect(after.record["modifiedAt"]).toEqual(before.record["modifiedAt"]!);
+  });
+
+  rule("[property.*] a kind that does not fit, an unknown property and an unknown type in the path", async () => {
+    const prop = await addProperty({ name: "Count", kind: "number" });
+    const object = await createObject(shared.client, space.id, { types: [type.typeId] });
+    const path = `/v1/spaces/${space.id}/properties/${object.id}/set`;
+    const { client } = shared;
+    for (const value of ["five", true, [5], { a: 1 }]) {
+      const body = { patch: { [prop.id]: value } };
+      await client.fails("POST", `${path}/${type.typeId}`, body, 400, "property.kind_mismatch");
+    }
+    await client.fails("POST", `${path}/${type.typeId}`, { patch: { nope: 1 } }, 400, "property.not_found");
+    await client.fails("POST", `${path}/nope`, { patch: { a: 1 } }, 404, "type.not_found");
+    await client.fails("POST", `${path}/${type.typeId}`, {}, 400, "request.missing_field");
+    const unbound = await createType(client, space.id);
+    const foreign = await addProperty({ name: "Foreign", kind: "number" }, unbound.typeId);
+    await client.fails("POST", `${path}/${unbound.typeId}`, { patch: { [foreign.id]: 1 } }, 400, "dataset.validation");
+  });
+
+  rule("[properties] properties of mixed scopes in one patch are request.invalid_field", async () => {
+    const [synced, local] = [
+      await addProperty({ name: "S", kind: "number" }),
+      await addProperty({ name: "L", kind: "number", scope: "local" }),
+    ];
+    const object = await createObject(shared.client, space.id, { types: [type.typeId] });
+    const path = `/v1/spaces/${space.id}/properties/${object.id}/set/${type.typeId}`;
+    await shared.client.fails("POST", path, { patch: { [synced.id]: 1, [local.id]: 1 } }, 400, "request.invalid_field");
+  });
+
+  runScenarios(context, [
+    {
+      title: "[properties] an unknown kind is request.schema",
+      method: "POST",
+      path: "{T}/properties",
+      body: { name: "x", kind: "money" },
+      status: 400,
+      code: "request.schema",
+    },
+    {
+      title: "[properties] scope derived is request.schema",
+      method: "POST",
+      path: "{T}/properties",
+      body: { name: "x", kind: "string", scope: "derived" },
+      status: 400,
+      code: "request.schema",
+    },
+    {
+      title: "[properties] a name is required",
+      method: "POST",
+      path: "{T}/properties",
+      body: { kind: "string" },
+      status: 400,
+      code: "request.missing_field",
+      details: { field: "name" },
+    },
+    {
+      title: "[type.registered] a built-in type takes no properties",
+      method: "POST",
+      path: "{S}/types/chat/properties",
+      body: { name: "x", kind: "string" },
+      status: 400,
+      code: "type.registered",
+    },
+    {
+      title: "[type.not_found] properties of an unknown type",
+      method: "GET",
+      path: "{S}/types/nope/properties",
+      status: 404,
+      code: "type.not_found",
+    },
+  ]);
+});
+
+describe("dataset declarations", () => {
+  rule("[datasets] 201 {datasetDefId}; read back with defaults; listed with a schema and its type", async () => {
+    const fresh = await createType(shared.client, space.id);
+    const name = uniqueName("things");
+    const { datasetDefId } = await shared.client.post<{ datasetDefId: string }>(
+      `/v1/spaces/${space.id}/types/${fresh.typeId}/datasets`,
+      { name, displayName: "Things", idRule: "user", fields: [...ANY_FIELDS, { key: "once", kind: "string" }] },
+      201,
+    );
+    const { datasets } = await shared.client.get<{ datasets: JsonObject[] }>(
+      `/v1/spaces/${space.id}/types/${fresh.typeId}/datasets`,
+    );
+    expect(datasets).toHaveLength(1);
+    expect(datasets[0]).toMatchObject({
+      id: datasetDefId,
+      name,
+      displayName: "Things",
+      idRule: "user",
+      deleteBy: "anyone",
+    });
+    const fields = datasets[0]!["fields"] as JsonObject[];
+    expect(fields.find((field) => field["key"] === "once")).toMatchObject({
+      kind: "string",
+      scope: "synced",
+      mutableBy: "never",
+    });
+
+    const listing = await shared.client.get<{ datasets: { name: string; schema: JsonObject; typeId?: string }[] }>(
+      `/v1/spaces/${space.id}/datasets`,
+    );
+    const entry = listing.datasets.find((candidate) => candidate.name === name)!;
+    expect(entry.typeId).toBe(fresh.typeId);
+    expect(entry.schema).toMatchObject({
+      type: "object",
+      additionalProperties: false,
+      "x-id": "user",
+      properties: { n: { "x-scope": "synced", "x-mutable-by": "any" }, once: { "x-scope": "synced" } },
+    });
+    expect((entry.schema["properties"] as JsonObject)["once"]).not.toHaveProperty("x-mutable-by");
+  });
+
+  rule("[dataset.name_conflict] a name is unique in the space: other types and built-ins", async () => {
+    const items = await createCollection(shared.client, space.id);
+    const path = `/v1/spaces/${space.id}/types/${type.typeId}/datasets`;
+    for (const name of [items.dataset, "chat_messages", "editor_blocks"]) {
+      const error = await shared.client.fails("POST", path, { name, fields: [] }, 409, "dataset.name_conflict");
+      expect(error.details).toMatchObject({ name });
+    }
+  });
+
+  runScenarios(context, [
+    ...["prop", "schema", "Upper", "has space", "-dash", "x".repeat(65)].map((name) => ({
+      title: `[datasets] the name ${name.slice(0, 12)} is request.invalid_field`,
+      method: "POST",
+      path: "{T}/datasets",
+      body: { name, fields: [] },
+      status: 400,
+      code: "request.invalid_field",
+    })),
+    {
+      title: "[datasets] name is required",
+      method: "POST",
+      path: "{T}/datasets",
+      body: { fields: [] },
+      status: 400,
+      code: "request.missing_field",
+      details: { field: "name" },
+    },
+    {
+      title: "[dataset.decl_invalid] idPattern without idRule user",
+      method: "POST",
+      path: "{T}/datasets",
+      body: { name: "decl_a", idPattern: "[a-z]+", fields: [] },
+      status: 400,
+      code: "dataset.decl_invalid",
+    },
+    {
+      title: "[dataset.decl_invalid] deleteBy author without a creator stamp",
+      method: "POST",
+      path: "{T}/datasets",
+      body: { name: "decl_b", deleteBy: "author", fields: [] },
+      status: 400,
+      code: "dataset.decl_invalid",
+    },
+    {
+      title: "[dataset.decl_invalid] two fields with one stamp",
+      method: "POST",
+      path: "{T}/datasets",
+      body: {
+        name: "decl_c",
+        fields: [
+          { key: "a", kind: "datetime", stamp: "createTime" },
+          { key: "b", kind: "datetime", stamp: "createTime" },
+        ],
+      },
+      status: 400,
+      code: "dataset.decl_invalid",
+    },
+    {
+      title: "[dataset.decl_invalid] two fields with one key",
+      method: "POST",
+      path: "{T}/datasets",
+      body: {
+        name: "decl_d",
+        fields: [
+          { key: "a", kind: "string" },
+          { key: "a", kind: "number" },
+        ],
+      },
+      status: 400,
+      code: "dataset.decl_invalid",
+    },
+  ]);
+
+  rule("[datasets] stamps: creator and times are set by the server and refuse client writes", async () => {
+    const items = await createCollection(shared.client, space.id, {
+      idRule: "auto",
+      fields: [
+        { key: "text", kind: "string", mutableBy: "author" },
+        { key: "by", kind: "string", stamp: "creator" },
+        { key: "at", kind: "datetime", stamp: "createTime" },
+        { key: "changed", kind: "datetime", stamp: "modifyTime" },
+      ],
+      deleteBy: "author",
+    });
+    const { id: accountId } = await shared.client.get<{ id: string }>("/v1/account");
+    const made = await items.modify([{ id: "", upsert: true, ops: [{ type: "$set", value: { text: "hello" } }] }]);
+    const id = made.recordIds[0]!;
+    const row = await items.find(id);
+    expect(row).toMatchObject({ id, text: "hello", by: accountId, at: { $date: expect.any(String) } });
+    await Bun.sleep(5);
+    await items.modify([{ id, ops: [{ type: "$set", path: "text", value: "edited" }] }]);
+    const edited = await items.find(id);
+    expect(edited).toMatchObject({ text: "edited", by: accountId, at: row!["at"]! });
+    const instant = (entry: JsonObject): string => (entry["changed"] as JsonObject)["$date"] as string;
+    expect(instant(edited!) > instant(row!)).toBe(true);
+    const reply = await shared.client.request("POST", `${items.path}/modify`, {
+      body: { ...items.target, records: [{ id, ops: [{ type: "$set", path: "by", value: "someone" }] }] },
+    });
+    expect(reply.status).toBe(400);
+    expect(await items.find(id)).toMatchObject({ by: accountId });
+  });
+});

@@ -1,0 +1,316 @@
+/** `POST {S}/upsert`: pages, skipped detection, write-once, rejections; and delete-records. */
+import { describe, expect } from "bun:test";
+import type { JsonObject, UpsertRejection } from "../support/client.ts";
+import {
+  type Collection,
+  content,
+  createCollection,
+  createSpace,
+  creationVersion,
+  setFields,
+} from "../support/fixtures.ts";
+import { rule, useServer } from "../support/rule.ts";
+import { runScenarios } from "../support/scenario.ts";
+
+let items: Collection;
+const shared = useServer({}, async ({ client }) => {
+  const space = await createSpace(client);
+  items = await createCollection(client, space.id);
+});
+const fresh = (): Promise<Collection> =>
+  createCollection(shared.client, items.spaceId, {
+    fields: [
+      { key: "n", kind: "number", mutableBy: "any" },
+      { key: "s", kind: "string", mutableBy: "any" },
+      { key: "once", kind: "string" },
+    ],
+  });
+const rows = (count: number, fieldsOf: (index: number) => JsonObject) =>
+  Array.from({ length: count }, (_, i) => ({ id: `r${i}`, fields: fieldsOf(i) }));
+
+describe("upsert", () => {
+  rule("[upsert] creates, updates what differs, skips what is equal", async () => {
+    const set = await fresh();
+    const first = await set.upsert(rows(3, (i) => ({ n: i, s: "a" })));
+    expect(first).toMatchObject({ created: 3, updated: 0, skipped: 0 });
+    expect(first.pages).toHaveLength(1);
+    expect(first.pages[0]).toMatchObject({ recordIds: ["r0", "r1", "r2"] });
+    expect(first.pages[0]!.versionId).toBe(first.pages[0]!.changeId);
+    const second = await set.upsert([
+      { id: "r0", fields: { n: 0, s: "a" } },
+      { id: "r1", fields: { n: 100, s: "a" } },
+      { id: "r9", fields: { n: 9 } },
+    ]);
+    expect(second).toMatchObject({ created: 1, updated: 1, skipped: 1 });
+    expect(content(await set.find("r1"))).toEqual({ id: "r1", n: 100, s: "a" });
+  });
+
+  rule("[upsert] an identical rerun changes nothing: pages [] and every record skipped", async () => {
+    const set = await fresh();
+    const records = rows(20, (i) => ({ n: i, s: `${i}` }));
+    await set.upsert(records);
+    const before = (await set.query({ sort: ["id"] })).records;
+    const again = await set.upsert(records);
+    expect(again).toMatchObject({ pages: [], created: 0, updated: 0, skipped: 20 });
+    expect((await set.query({ sort: ["id"] })).records).toEqual(before);
+  });
+
+  rule("[upsert] fields absent from the payload are not removed", async () => {
+    const set = await fresh();
+    await set.upsert([{ id: "a", fields: { n: 1, s: "kept" } }]);
+    await set.upsert([{ id: "a", fields: { n: 2 } }]);
+    expect(content(await set.find("a"))).toEqual({ id: "a", n: 2, s: "kept" });
+  });
+
+  rule("[upsert] only the changed field gets a new version; the creation version stays", async () => {
+    const set = await fresh();
+    await set.upsert([{ id: "a", fields: { n: 1, s: "kept" } }]);
+    const before = (await set.find("a"))!;
+    await set.upsert([{ id: "a", fields: { n: 2, s: "kept" } }]);
+    const after = (await set.find("a"))!;
+    const versionAt = (row: JsonObject, path: string): unknown =>
+      (row["_ver"] as JsonObject)[path] ?? (row["_ver"] as JsonObject)["*"];
+    expect(versionAt(after, "s")).toBe(versionAt(before, "s"));
+    expect(versionAt(after, "n")).not.toBe(versionAt(before, "n"));
+    expect(creationVersion(after)).toBe(creationVersion(before));
+  });
+
+  rule("[upsert] pages of pageSize records, one change each; 500 by default", async () => {
+    const set = await fresh();
+    const paged = await set.upsert(
+      rows(25, (i) => ({ n: i })),
+      { pageSize: 10 },
+    );
+    expect(paged.pages.map((page) => page.recordIds.length)).toEqual([10, 10, 5]);
+    expect(new Set(paged.pages.map((page) => page.changeId)).size).toBe(3);
+    expect(paged.pages.flatMap((page) => page.recordIds)).toEqual(rows(25, () => ({})).map((row) => row.id));
+    const large = await fresh();
+    const bulk = await large.upsert(rows(1_201, (i) => ({ n: i })));
+    expect(bulk.pages.map((page) => page.recordIds.length)).toEqual([500, 500, 201]);
+    expect((await large.query({ includeTotal: true, limit: 1, sort: ["id"] })).total).toBe(1_201);
+  });
+
+  rule("[upsert] pages that change nothing emit no change", async () => {
+    const set = await fresh();
+    await set.upsert(rows(20, (i) => ({ n: i })));
+    const changed = await set.upsert(
+      rows(20, (i) => ({ n: i < 10 ? i : -i })),
+      { pageSize: 10 },
+    );
+    expect(changed).toMatchObject({ skipped: 10, updated: 10, created: 0 });
+    expect(changed.pages).toHaveLength(1);
+  });
+
+  const rejectionsOf = async (
+    set: Collection,
+    records: { id: string; fields: JsonObject }[],
+  ): Promise<UpsertRejection[]> => (await set.upsert(records)).rejections ?? [];
+
+  rule("[upsert.immutable_field] a differing write-once field is rejected, the stored value kept", async () => {
+    const set = await fresh();
+    await set.upsert([{ id: "a", fields: { once: "first", n: 1 } }]);
+    const rejections = await rejectionsOf(set, [
+      { id: "b", fields: { once: "x" } },
+      { id: "a", fields: { once: "second", n: 1 } },
+    ]);
+    expect(rejections).toHaveLength(1);
+    expect(rejections[0]).toMatchObject({
+      index: 1,
+      id: "a",
+      code: "upsert.immutable_field",
+      reason: expect.any(String),
+    });
+    expect(await set.find("a")).toMatchObject({ once: "first" });
+    expect(await rejectionsOf(set, [{ id: "a", fields: { once: "first" } }])).toEqual([]);
+  });
+
+  rule("[upsert.record_deleted] a tombstone is never revived", async () => {
+    const set = await fresh();
+    await set.upsert([{ id: "a", fields: { n: 1 } }]);
+    await set.deleteRecords(["a"]);
+    const result = await set.upsert([
+      { id: "a", fields: { n: 2 } },
+      { id: "b", fields: { n: 2 } },
+    ]);
+    expect(result).toMatchObject({ created: 1 });
+    expect(result.rejections).toMatchObject([{ index: 0, id: "a", code: "upsert.record_deleted" }]);
+    expect(await set.find("a")).toBeUndefined();
+  });
+
+  rule(
+    "[upsert.rejected] a missing required field, an undeclared field, a stamped field, an id outside the pattern",
+    async () => {
+      const set = await createCollection(shared.client, items.spaceId, {
+        idPattern: "[a-z]+",
+        idMaxLen: 5,
+        fields: [
+          { key: "need", kind: "string", required: true, mutableBy: "any" },
+          { key: "at", kind: "datetime", stamp: "createTime" },
+        ],
+      });
+      const result = await set.upsert([
+        { id: "good", fields: { need: "x" } },
+        { id: "lacks", fields: {} },
+        { id: "more", fields: { need: "x", other: 1 } },
+        { id: "stamp", fields: { need: "x", at: { $date: "2020-01-01T00:00:00.000Z" } } },
+        { id: "UPPER", fields: { need: "x" } },
+        { id: "toolong", fields: { need: "x" } },
+        { id: "goodx", fields: { need: "y" } },
+      ]);
+      expect(result).toMatchObject({ created: 2 });
+      expect(result.rejections!.map((entry) => [entry.index, entry.id, entry.code])).toEqual([
+        [1, "lacks", "upsert.rejected"],
+        [2, "more", "upsert.rejected"],
+        [3, "stamp", "upsert.rejected"],
+        [4, "UPPER", "upsert.rejected"],
+        [5, "toolong", "upsert.rejected"],
+      ]);
+      expect((await set.query({ sort: ["id"] })).records.map((row) => row.id)).toEqual(["good", "goodx"]);
+    },
+  );
+
+  rule("[upsert.rejected] the default pattern: [A-Za-z0-9._:-]+ over the whole id, at most 128 long", async () => {
+    const set = await fresh();
+    const ids = ["ok._:-9", "x".repeat(128), "x".repeat(129), "a/b", "a b", "é"];
+    const result = await set.upsert(ids.map((id) => ({ id, fields: { n: 1 } })));
+    expect(result.created).toBe(2);
+    expect(result.rejections!.map((entry) => entry.index)).toEqual([2, 3, 4, 5]);
+  });
+
+  rule("[upsert] one bad record never costs the others of its page", async () => {
+    const set = await fresh();
+    const records = rows(50, (i) => (i % 10 === 3 ? { bogus: 1 } : { n: i }));
+    const result = await set.upsert(records);
+    expect(result).toMatchObject({ created: 45 });
+    expect(result.rejections).toHaveLength(5);
+  });
+
+  rule("[upsert] an empty list is nothing", async () => {
+    expect(await (await fresh()).upsert([])).toMatchObject({ pages: [], created: 0, updated: 0, skipped: 0 });
+  });
+
+  rule("[upsert.requires_user_ids] a dataset not declared idRule user", async () => {
+    const auto = await createCollection(shared.client, items.spaceId, { idRule: "auto" });
+    const body = { ...auto.target, records: [{ id: "a", fields: { n: 1 } }] };
+    await shared.client.fails("POST", `${auto.path}/upsert`, body, 400, "upsert.requires_user_ids");
+  });
+
+  const body = (records: unknown, more: JsonObject = {}) => ({
+    method: "POST",
+    path: "{S}/upsert",
+    body: { objectId: "{objectId}", dataset: "{dataset}", records, ...more },
+  });
+  runScenarios(
+    () => ({ client: shared.client, vars: { S: items.path, objectId: items.objectId, dataset: items.dataset } }),
+    [
+      {
+        title: "[dataset.unknown] upsert to a dataset that nothing declares",
+        method: "POST",
+        path: "{S}/upsert",
+        body: { objectId: "{objectId}", dataset: "nonsense", records: [{ id: "a", fields: {} }] },
+        status: 400,
+        code: "dataset.unknown",
+      },
+      {
+        title: "[upsert] records are required",
+        method: "POST",
+        path: "{S}/upsert",
+        body: { objectId: "{objectId}", dataset: "{dataset}" },
+        status: 400,
+        code: "request.missing_field",
+        details: { field: "records" },
+      },
+      {
+        title: "[upsert] an unknown key is request.unknown_field",
+        ...body([], { scope: "local" }),
+        status: 400,
+        code: "request.unknown_field",
+        details: { fields: ["scope"] },
+      },
+      {
+        title: "[upsert] fields that are no object are request.schema",
+        ...body([{ id: "a", fields: [] }]),
+        status: 400,
+        code: "request.schema",
+        details: { path: "records[0].fields" },
+      },
+      {
+        title: "[upsert] a pageSize that is no integer is request.schema",
+        ...body([], { pageSize: "10" }),
+        status: 400,
+        code: "request.schema",
+      },
+      {
+        title: "[object.not_found] upsert to an unknown object",
+        method: "POST",
+        path: "{S}/upsert",
+        body: { objectId: "bafyunknown", dataset: "{dataset}", records: [{ id: "a", fields: { n: 1 } }] },
+        status: 404,
+        code: "object.not_found",
+      },
+    ],
+  );
+});
+
+describe("delete-records", () => {
+  rule(
+    "[delete-records] deleted records never appear in queries again; deleting again is a no-op without rejection",
+    async () => {
+      const set = await fresh();
+      await set.upsert(rows(5, (i) => ({ n: i })));
+      const result = await set.deleteRecords(["r1", "r3"]);
+      expect(result).toMatchObject({ recordIds: ["r1", "r3"] });
+      expect(result.changeId).toBe(result.versionId);
+      expect((await set.query({ sort: ["id"], includeTotal: true })).records.map((row) => row.id)).toEqual([
+        "r0",
+        "r2",
+        "r4",
+      ]);
+      expect((await set.query({ includeTotal: true })).total).toBe(3);
+      expect(await set.deleteRecords(["r1"])).not.toHaveProperty("rejections");
+    },
+  );
+
+  rule("[delete-records] an absent id gets a tombstone: it can never be created afterwards", async () => {
+    const set = await fresh();
+    await set.deleteRecords(["future"]);
+    const result = await set.modify([setFields("future", { n: 1 })]);
+    expect(result.rejections).toMatchObject([{ recordIndex: 0, opIndex: -1 }]);
+    expect(await set.find("future")).toBeUndefined();
+  });
+
+  runScenarios(
+    () => ({ client: shared.client, vars: { S: items.path, objectId: items.objectId, dataset: items.dataset } }),
+    [
+      ...(["objectId", "recordIds"] as const).map((field) => ({
+        title: `[delete-records] a missing ${field} is request.missing_field`,
+        method: "POST",
+        path: "{S}/delete-records",
+        body: Object.fromEntries(
+          Object.entries({ objectId: "{objectId}", dataset: "{dataset}", recordIds: ["a"] }).filter(
+            ([key]) => key !== field,
+          ),
+        ),
+        status: 400,
+        code: "request.missing_field",
+        details: { field },
+      })),
+      {
+        title: "[delete-records] recordIds that are no strings are request.schema",
+        method: "POST",
+        path: "{S}/delete-records",
+        body: { objectId: "{objectId}", dataset: "{dataset}", recordIds: [5] },
+        status: 400,
+        code: "request.schema",
+      },
+      {
+        title: "[object.not_found] delete-records of an unknown object",
+        method: "POST",
+        path: "{S}/delete-records",
+        body: { objectId: "bafyunknown", dataset: "{dataset}", recordIds: ["a"] },
+        status: 404,
+        code: "object.not_found",
+      },
+    ],
+  );
+});
