@@ -1,0 +1,17 @@
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Wallet } from "../crypto/wallet.ts";
+import type { Config } from "./config.ts";
+import type { Engine } from "./engine.ts";
+
+export interface BootOptions {
+  /** Directory of the account's data; locked for this process. */
+  readonly accountDir: string;
+  readonly wallet: Wallet;
+  readonly config: Config;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+/** Opens an account's engine. What it throws fails the boot; it must then have closed what it opened. */
+export type BootEngine = (options: BootOptions) => Promise<Engine>;

@@ -1,0 +1,14 @@
+import { chmodSync, mkdirSync, statSync } from "node:fs";
+import { StartRefusal } from "./start-refusal.ts";
+
+/** Makes the data root, for its owner alone (0700) whether it is new or was there. */
+export function prepareDataRoot(dataDir: string): void {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    if (process.platform !== "win32" && (statSync(dataDir).mode & 0o777) !== 0o700) chmodSync(dataDir, 0o700);
+  } catch (error) {
+    throw new StartRefusal(
+      `The data root ${dataDir} cannot be used: ${(error as Error).message}; --data-dir or SVC_DATA_DIR names another`,
+    );
+  }
+}
