@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
-import type { SpaceId } from "../base/ids.ts";
-import { digestOfCid } from "../crypto/cid.ts";
+import type { ObjectId, SpaceId } from "../base/ids.ts";
+import { cidFromDigest, digestOfCid } from "../crypto/cid.ts";
 import type { Signer } from "../crypto/sign.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import type { StoredChange } from "../store/change-table.ts";
@@ -246,6 +246,9 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     },
 
     object: objectById,
+    /** The id that the derived object of (type, derivation) has here, whether it is made yet or not. */
+    derivedId: (type: string, derivation: string): ObjectId =>
+      cidFromDigest(encodeDerivedRoot({ space: digestOfCid(deps.spaceId)!, type, derivation }).id) as ObjectId,
     record,
     collOf,
     /** Another device was found to use this one's writer: continue under a fresh one. */

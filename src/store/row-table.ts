@@ -76,6 +76,10 @@ export function createRowTable(db: Database) {
     `SELECT r.no, r.coll, r.id, r.state FROM colls c JOIN rows r ON r.coll = c.no WHERE c.obj = ? AND c.no <> ${OBJECTS_COLL}
      UNION ALL SELECT no, coll, id, state FROM rows WHERE coll = ${OBJECTS_COLL} AND id = ?`,
   );
+  const docs = db.query<{ doc: string }, [number]>("SELECT doc FROM rows WHERE coll = ? AND state = 1 ORDER BY id");
+  const lastPosition = db.query<{ pos: string }, [string]>(
+    "SELECT doc ->> '$.nav.pos' AS pos FROM rows WHERE coll = 0 AND state = 1 AND doc ->> '$.nav.parentId' = ? ORDER BY doc ->> '$.nav.pos' DESC LIMIT 1",
+  );
   const addCheckpoint = db.query<null, [number, number, Uint8Array, number, number, string | null]>(
     "INSERT OR REPLACE INTO checkpoints(row, lamport, change, ops, state, doc) VALUES(?,?,?,?,?,?)",
   );
@@ -117,6 +121,10 @@ export function createRowTable(db: Database) {
     reset: (no: number) => void update.run(null, ROW_ABSENT, 0, NOTHING, 0, no),
     setDoc: (no: number, doc: string) => void setDoc.run(doc, no),
     touch: (row: number, lamport: number, change: number) => void touch.run(row, lamport, change),
+    /** Position of the last object in a folder (`nav.parentId`), by the index on it. */
+    lastPosition: (parentId: string): string | undefined => lastPosition.get(parentId)?.pos ?? undefined,
+    /** The stored texts of a small collection, by id. */
+    docs: (coll: number): string[] => docs.all(coll).map((row) => row.doc),
     rowsOfObject: (obj: number, objectId: string): (RowKey & { state: number })[] => rowsOfObject.all(obj, objectId),
 
     addCheckpoint: (row: number, at: Checkpoint) => void addCheckpoint.run(row, at.lamport, at.change, at.ops, at.state, at.doc),

@@ -1,0 +1,140 @@
+import type { RecordOp } from "../../change/change-body.ts";
+import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
+import { OBJECTS_DATASET } from "../../change/projection.ts";
+import { keyBetween } from "../../base/position-key.ts";
+import { fail, SvcError } from "../../protocol/errors.ts";
+import type { Json, JsonObject } from "../../protocol/json.ts";
+import { toWriteResult, type WriteResult } from "../record/port.ts";
+import type { SchemaPort } from "../type/port.ts";
+import { OBJECT_RULES } from "./object-rules.ts";
+
+export interface CreateObjectRequest {
+  types?: string[];
+  initialProperties?: Record<string, JsonObject>;
+  nav?: { type?: number; parentId?: string; pos?: string };
+}
+
+export interface CreatedObject {
+  id: string;
+  objectId: string;
+  versionId: string;
+}
+
+interface ObjectServiceDeps {
+  engine: ChangeEngine;
+  schema: SchemaPort;
+  requireWriter(): void;
+}
+
+const NAV_ITEM = 1;
+
+/** Objects of a space: their rows, their types and their property values. */
+export type ObjectService = ReturnType<typeof createObjectService>;
+
+export function createObjectService(deps: ObjectServiceDeps) {
+  const { engine, schema } = deps;
+
+  /** The place after the last child of a folder. */
+  const nextPosition = (parentId: string): string => {
+    const last = engine.store.rows.lastPosition(parentId);
+    const next = keyBetween(last, undefined, Math.random);
+    return next ?? `${last}V`;
+  };
+
+  /** Property values by namespace, each checked against its type, as one map of dotted paths. */
+  const initialFields = (values: Record<string, JsonObject>, types: ReadonlySet<string>): JsonObject => {
+    const fields: JsonObject = {};
+    for (const [namespace, properties] of Object.entries(values)) {
+      const typeId = schema.typeId(namespace);
+      if (!typeId) throw bodyError("type.not_found", { typeId: namespace }, `initialProperties.${namespace} names no type`);
+      if (!types.has(typeId)) throw fail("object.type_required", { typeId: namespace }, `initialProperties.${namespace} needs the type in types`);
+      schema.checkValues(typeId, properties, 400);
+      for (const [property, value] of Object.entries(properties)) if (value !== null) fields[`${typeId}.${property}`] = value;
+    }
+    return fields;
+  };
+
+  return {
+    /** Creates an object in one durable step: root and first content together. */
+    create(request: CreateObjectRequest): Promise<CreatedObject> {
+      deps.requireWriter();
+      return engine.write((tx) => {
+        const types: string[] = [];
+        for (const name of request.types ?? []) {
+          const typeId = schema.typeId(name);
+          if (!typeId) throw bodyError("type.not_found", { typeId: name }, `types names ${JSON.stringify(name)}, which is no type of this space`);
+          if (!types.includes(typeId)) types.push(typeId);
+        }
+        if (!types.includes("nav")) types.push("nav");
+        const bound = new Set([...types, "svc"]);
+        const fields = initialFields(request.initialProperties ?? {}, bound);
+        const parentId = request.nav?.parentId ?? (fields["nav.parentId"] as string | undefined) ?? "";
+        const nav: JsonObject = {
+          "nav.type": request.nav?.type ?? fields["nav.type"] ?? NAV_ITEM,
+          "nav.parentId": parentId,
+          "nav.pos": request.nav?.pos ?? fields["nav.pos"] ?? nextPosition(parentId),
+        };
+        return writeNew(tx, { "svc.types": types, ...fields, ...nav });
+      });
+    },
+
+    /** Creates an object whose row holds the given dotted paths: for services that make objects of their own kind. */
+    writeNew,
+
+    row: (objectId: string): JsonObject | undefined => {
+      const object = engine.object(objectId);
+      return object && !object.deleted ? engine.record(object, OBJECTS_DATASET, objectId) : undefined;
+    },
+
+    /** `POST {S}/properties/:objectId/set/:typeId`: values of one type; a null removes. */
+    setProperties(objectId: string, typeName: string, patch: JsonObject): Promise<WriteResult> {
+      deps.requireWriter();
+      return engine.write((tx) => {
+        const object = tx.object(objectId);
+        const row = object && !object.deleted ? tx.record(object, OBJECTS_DATASET, objectId) : undefined;
+        if (!object || !row) throw fail("object.not_found", { objectId });
+        const typeId = schema.typeId(typeName);
+        if (!typeId) throw fail("type.not_found", { typeId: typeName });
+        const carried = (row["svc"] as JsonObject | undefined)?.["types"];
+        if (typeId !== "svc" && !(Array.isArray(carried) && carried.includes(typeId))) {
+          throw fail("dataset.validation", { dataset: OBJECTS_DATASET, reason: "the object does not carry the type" }, "The object does not carry this type; types are bound when it is created");
+        }
+        const scope = schema.checkValues(typeId, patch, 400);
+        if (Object.keys(patch).length === 0) return { versionId: "", changeId: "", recordIds: [objectId] };
+        if (scope !== "synced") {
+          const fields: Record<string, Json | undefined> = {};
+          for (const [property, value] of Object.entries(patch)) fields[`${typeId}.${property}`] = value ?? undefined;
+          tx.setLocal(object, OBJECTS_DATASET, objectId, fields);
+          return { versionId: tx.localVersion(), changeId: "", recordIds: [objectId] };
+        }
+        const ops = Object.entries(patch).map(([property, value]): RecordOp =>
+          value === null ? { type: "$unset", path: `${typeId}.${property}` } : { type: "$set", path: `${typeId}.${property}`, value });
+        return toWriteResult(tx.append(object, { dataset: OBJECTS_DATASET, records: [{ id: objectId, ops }] }, OBJECT_RULES));
+      });
+    },
+
+    /** Enters the object into the deletion log; its row is gone with the commit, its content is torn down behind it. */
+    delete(objectId: string): Promise<void> {
+      deps.requireWriter();
+      return engine.write((tx) => {
+        const object = tx.object(objectId);
+        if (!object || object.deleted) throw fail("sdk.not_found", { objectId }, "The object is unknown or deleted");
+        if (object.derived) throw fail("space.derived_undeletable", { objectId });
+        tx.deleteObject(object);
+      });
+    },
+  };
+
+  function writeNew(tx: WriteTx, fields: JsonObject): CreatedObject {
+    const object = tx.createObject();
+    const appended = tx.append(object, { dataset: OBJECTS_DATASET, records: [{ id: "", upsert: true, ops: [{ type: "$set", path: "", value: fields }] }] }, OBJECT_RULES);
+    const [drop] = appended.rejections;
+    if (drop) throw fail("dataset.validation", { dataset: OBJECTS_DATASET, reason: drop.reason }, `The object cannot be created: ${drop.reason}`);
+    return { id: object.idText, objectId: object.idText, versionId: toWriteResult(appended).versionId };
+  }
+}
+
+function bodyError(code: "type.not_found", details: Record<string, unknown>, message: string) {
+  return new SvcError(code, { details, message, status: 400 });
+}
+

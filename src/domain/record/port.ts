@@ -1,0 +1,23 @@
+import type { Appended, } from "../../change/local-writer.ts";
+import type { Rejection } from "../../change/projection.ts";
+import { cidFromDigest } from "../../crypto/cid.ts";
+
+/** Reply of every dataset write (spec § 2). Both ids are empty when nothing was written. */
+export interface WriteResult {
+  versionId: string;
+  changeId: string;
+  /** In input order; on a create element 0 is the id the server derived. */
+  recordIds: string[];
+  /** Present only when something was dropped. */
+  rejections?: Rejection[];
+}
+
+export function toWriteResult(appended: Appended): WriteResult {
+  const id = appended.effective ? cidFromDigest(appended.changeId) : "";
+  return {
+    versionId: id,
+    changeId: id,
+    recordIds: appended.recordIds,
+    ...(appended.rejections.length > 0 ? { rejections: appended.rejections } : {}),
+  };
+}

@@ -1,0 +1,169 @@
+import type { ChangeBody, RecordChange, RecordOp } from "../../change/change-body.ts";
+import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
+import { pathFault } from "../../change/field-path.ts";
+import type { ObjectEntry } from "../../change/object-cache.ts";
+import { OBJECTS_DATASET, type Rejection } from "../../change/projection.ts";
+import { fail } from "../../protocol/errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import type { SchemaPort, WritableDataset } from "../type/port.ts";
+import { toWriteResult, type WriteResult } from "./port.ts";
+
+export interface ModifyOp {
+  type: RecordOp["type"];
+  path?: string;
+  value?: Json;
+}
+
+export interface ModifyRecord {
+  id: string;
+  upsert?: boolean;
+  ops: ModifyOp[];
+}
+
+export interface ModifyRequest {
+  objectId: string;
+  dataset: string;
+  records: ModifyRecord[];
+  traceIds?: string[];
+  scope?: "synced" | "local";
+}
+
+interface RecordServiceDeps {
+  engine: ChangeEngine;
+  schema: SchemaPort;
+  /** Throws space.read_only unless this account may write. */
+  requireWriter(): void;
+}
+
+/** Writes to the records of datasets: everything of a request in one change, or nothing. */
+export type RecordService = ReturnType<typeof createRecordService>;
+
+export function createRecordService(deps: RecordServiceDeps) {
+  const { engine, schema } = deps;
+
+  const objectOf = (tx: WriteTx, objectId: string): ObjectEntry => {
+    const object = tx.object(objectId);
+    if (!object || object.deleted) throw fail("object.not_found", { objectId });
+    return object;
+  };
+
+  /** The dataset, checked to be declared by a type that the object carries. */
+  const datasetOf = (tx: WriteTx, object: ObjectEntry, name: string): WritableDataset => {
+    const dataset = schema.datasetForWrite(name);
+    if (!dataset) throw fail("dataset.unknown", { dataset: name }, `No dataset is named ${JSON.stringify(name)}; GET /v1/spaces/:spaceId/datasets lists them`);
+    if (dataset.internal) throw invalid(name, "this dataset is written through its own endpoints");
+    if (dataset.typeId && !carriesType(tx, object, dataset.typeId)) throw invalid(name, "the object does not carry the type that declares this dataset");
+    return dataset;
+  };
+
+  const carriesType = (tx: WriteTx, object: ObjectEntry, typeId: string): boolean => {
+    const types = (tx.record(object, OBJECTS_DATASET, object.idText)?.["svc"] as JsonObject | undefined)?.["types"];
+    return Array.isArray(types) && types.includes(typeId);
+  };
+
+  /** Appends a change; one that had no effect is not kept. */
+  const append = (tx: WriteTx, object: ObjectEntry, dataset: WritableDataset, records: RecordChange[], traceIds: string[] | undefined): WriteResult => {
+    const body: ChangeBody = {
+      dataset: dataset.rules.name,
+      ...(dataset.definition ? { definition: dataset.definition } : {}),
+      records,
+      ...(traceIds && traceIds.length > 0 ? { traceIds } : {}),
+    };
+    const appended = tx.append(object, body, dataset.rules);
+    const result = toWriteResult(appended);
+    return appended.effective ? result : tx.rollBackWith(result);
+  };
+
+  const modifyLocal = (tx: WriteTx, object: ObjectEntry, dataset: WritableDataset, request: ModifyRequest): WriteResult => {
+    const rejections: Rejection[] = [];
+    request.records.forEach((record, recordIndex) => {
+      const fields: Record<string, Json | undefined> = {};
+      record.ops.forEach((op, opIndex) => {
+        for (const [path, value] of localAssignments(op)) {
+          const reason = pathFault(path) ?? (dataset.isLocalField?.(path) ? undefined : "the field is not device-local") ?? (op.type === "$set" || op.type === "$unset" ? undefined : "device-local fields take $set and $unset");
+          if (reason) rejections.push({ recordIndex, recordId: record.id, opIndex, reason });
+          else fields[path] = value;
+        }
+      });
+      if (Object.keys(fields).length > 0 && !tx.setLocal(object, request.dataset, record.id, fields)) {
+        rejections.push({ recordIndex, recordId: record.id, opIndex: -1, reason: "there is no such record" });
+      }
+    });
+    const versionId = tx.localVersion();
+    return { versionId, changeId: "", recordIds: request.records.map((record) => record.id), ...(rejections.length > 0 ? { rejections } : {}) };
+  };
+
+  return {
+    /** `POST {S}/modify` (gaps § 5). The request's shape was checked; its meaning is checked here. */
+    modify(request: ModifyRequest): Promise<WriteResult> {
+      if (request.scope === "local") checkLocalShape(request);
+      else deps.requireWriter();
+      return engine.write((tx) => {
+        const object = objectOf(tx, request.objectId);
+        const dataset = datasetOf(tx, object, request.dataset);
+        if (request.scope === "local") return modifyLocal(tx, object, dataset, request);
+        const records = request.records.map((record, index) => toRecordChange(record, index, dataset));
+        return append(tx, object, dataset, records, request.traceIds);
+      });
+    },
+
+    /** `POST {S}/delete-records`: a tombstone each, also for ids that never were; again is no fault. */
+    deleteRecords(request: { objectId: string; dataset: string; recordIds: string[]; traceIds?: string[] }): Promise<WriteResult> {
+      deps.requireWriter();
+      return engine.write((tx) => {
+        const object = objectOf(tx, request.objectId);
+        const dataset = datasetOf(tx, object, request.dataset);
+        const empty = request.recordIds.findIndex((id) => id === "");
+        if (empty >= 0) throw invalid(request.dataset, "a record id is empty", { recordIndex: empty });
+        if (request.recordIds.length === 0) return tx.rollBackWith({ versionId: "", changeId: "", recordIds: [] } satisfies WriteResult);
+        return append(tx, object, dataset, request.recordIds.map((id) => ({ id, delete: true, ops: [] })), request.traceIds);
+      });
+    },
+
+    objectOf,
+    datasetOf,
+    append,
+  };
+}
+
+function invalid(dataset: string, reason: string, where: { recordIndex?: number; opIndex?: number; path?: string } = {}) {
+  return fail("dataset.validation", { dataset, reason, ...where }, `The dataset ${dataset} refuses the change: ${reason}`);
+}
+
+function checkLocalShape(request: ModifyRequest): void {
+  const refuse = (path: string, expected: string) => fail("request.schema", { path, expected }, `With scope local, ${path} must be ${expected}`);
+  if (request.traceIds) throw refuse("traceIds", "absent");
+  if (request.dataset === OBJECTS_DATASET) throw refuse("dataset", "another dataset than objects");
+  request.records.forEach((record, index) => {
+    if (record.id === "") throw refuse(`records[${index}].id`, "the id of a record");
+    if (record.upsert) throw refuse(`records[${index}].upsert`, "absent or false");
+  });
+}
+
+function localAssignments(op: ModifyOp): [string, Json | undefined][] {
+  if (op.path) return [[op.path, op.type === "$unset" ? undefined : (op.value ?? null)]];
+  return Object.entries(isJsonObject(op.value) ? op.value : {}).map(([path, value]) => [path, op.type === "$unset" ? undefined : value]);
+}
+
+/** Structural faults refuse the whole request (gaps § 5); what depends on records is judged by the fold. */
+function toRecordChange(record: ModifyRecord, recordIndex: number, dataset: WritableDataset): RecordChange {
+  const name = dataset.rules.name;
+  if (record.id === "" && !record.upsert) throw invalid(name, "a record without an id needs upsert: true", { recordIndex });
+  const ops = record.ops.map((op, opIndex): RecordOp => {
+    const path = op.path ?? "";
+    const where = { recordIndex, opIndex };
+    const check = (each: string) => {
+      const fault = pathFault(each);
+      if (fault) throw invalid(name, fault, { ...where, path: each });
+      const scope = dataset.rules.scopeOf?.(each.split(".")) ?? "synced";
+      if (scope !== "synced") throw invalid(name, scope === "local" ? "the field is device-local, write it with scope: local" : `the field is ${scope}`, { ...where, path: each });
+    };
+    if (path !== "") check(path);
+    else if ((op.type !== "$set" && op.type !== "$unset") || !isJsonObject(op.value)) throw invalid(name, "an empty path takes $set or $unset with an object of paths", where);
+    else for (const each of Object.keys(op.value)) if (each !== "id") check(each);
+    if (op.type !== "$unset" && op.value === undefined) throw invalid(name, `${op.type} needs a value`, where);
+    if (op.type === "$inc" && typeof op.value !== "number") throw invalid(name, "$inc takes a number", where);
+    return { type: op.type, path, ...(op.value === undefined ? {} : { value: op.value }) };
+  });
+  return { id: record.id, ...(record.upsert ? { upsert: true } : {}), ops };
+}

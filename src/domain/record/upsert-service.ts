@@ -1,0 +1,155 @@
+import type { RecordChange } from "../../change/change-body.ts";
+import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
+import type { ChangeEnvelope } from "../../change/dataset-rules.ts";
+import type { ObjectEntry } from "../../change/object-cache.ts";
+import { ABSENT, foldRecord } from "../../change/record-fold.ts";
+import type { AccountId } from "../../base/ids.ts";
+import type { Clock } from "../../base/clock.ts";
+import { fail, type UpsertRejectionCode } from "../../protocol/errors.ts";
+import type { JsonObject } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import type { WritableDataset } from "../type/port.ts";
+import { toWriteResult, type WriteResult } from "./port.ts";
+import type { RecordService } from "./record-service.ts";
+
+export interface UpsertRequest {
+  objectId: string;
+  dataset: string;
+  records: { id: string; fields: JsonObject }[];
+  pageSize?: number;
+  traceIds?: string[];
+}
+
+export interface UpsertRejection {
+  index: number;
+  id: string;
+  code: UpsertRejectionCode;
+  reason: string;
+}
+
+export interface UpsertResult {
+  pages: Pick<WriteResult, "versionId" | "changeId" | "recordIds">[];
+  created: number;
+  updated: number;
+  skipped: number;
+  rejections: UpsertRejection[];
+}
+
+interface UpsertDeps {
+  engine: ChangeEngine;
+  records: RecordService;
+  accountId: AccountId;
+  clock: Clock;
+  requireWriter(): void;
+}
+
+interface Page {
+  changes: RecordChange[];
+  created: number;
+  updated: number;
+  skipped: number;
+  rejections: UpsertRejection[];
+}
+
+/**
+ * `POST {S}/upsert` (gaps § 5): brings records to the given fields, one change a page. A rerun with the same input finds
+ * everything in place and writes nothing. The record id is the idempotency key.
+ */
+export function createUpsertService(deps: UpsertDeps) {
+  const { engine, records } = deps;
+  return {
+    async upsert(request: UpsertRequest): Promise<UpsertResult> {
+      deps.requireWriter();
+      const result: UpsertResult = { pages: [], created: 0, updated: 0, skipped: 0, rejections: [] };
+      const pageSize = request.pageSize ?? LIMITS.upsertPageDefault;
+      const starts: number[] = [];
+      for (let start = 0; start < Math.max(1, request.records.length); start += pageSize) starts.push(start);
+      // Enqueued together: pages of one request share commits, in order.
+      const pages = await Promise.all(
+        starts.map((start) =>
+          engine.write((tx): { page: Page; written: WriteResult | undefined } => {
+            const object = records.objectOf(tx, request.objectId);
+            const dataset = records.datasetOf(tx, object, request.dataset);
+            if (dataset.rules.idRule !== "user") throw fail("upsert.requires_user_ids", { dataset: request.dataset });
+            const page = planPage(tx, object, dataset, request.records, start, Math.min(start + pageSize, request.records.length));
+            if (page.changes.length === 0) return tx.rollBackWith({ page, written: undefined });
+            const appended = tx.append(
+              object,
+              {
+                dataset: dataset.rules.name,
+                ...(dataset.definition ? { definition: dataset.definition } : {}),
+                records: page.changes,
+                ...(request.traceIds && request.traceIds.length > 0 ? { traceIds: request.traceIds } : {}),
+              },
+              dataset.rules,
+            );
+            return { page, written: toWriteResult(appended) };
+          }),
+        ),
+      );
+      for (const { page, written } of pages) {
+        result.created += page.created;
+        result.updated += page.updated;
+        result.skipped += page.skipped;
+        result.rejections.push(...page.rejections);
+        if (written) result.pages.push({ versionId: written.versionId, changeId: written.changeId, recordIds: written.recordIds });
+      }
+      return result;
+    },
+  };
+
+  function planPage(tx: WriteTx, object: ObjectEntry, dataset: WritableDataset, all: UpsertRequest["records"], from: number, to: number): Page {
+    const page: Page = { changes: [], created: 0, updated: 0, skipped: 0, rejections: [] };
+    const envelope: ChangeEnvelope = {
+      version: "", changeId: new Uint8Array(32), author: deps.accountId, timeMs: deps.clock.nowMs(), spaceId: engine.spaceId, objectId: object.idText,
+    };
+    // A later record of the page with the same id sees what the earlier one will have written.
+    const planned = new Map<string, JsonObject>();
+    for (let index = from; index < to; index++) {
+      const { id, fields } = all[index]!;
+      const reject = (code: UpsertRejectionCode, reason: string) => void page.rejections.push({ index, id, code, reason });
+      const stored = planned.get(id) ?? tx.record(object, dataset.rules.name, id);
+      if (!stored) {
+        if (tx.recordState(object, dataset.rules.name, id) === "tombstone") {
+          reject("upsert.record_deleted", "the record is deleted");
+          continue;
+        }
+        const change: RecordChange = { id, upsert: true, ops: Object.keys(fields).length > 0 ? [{ type: "$set", path: "", value: fields }] : [] };
+        const outcome = id === "" ? undefined : foldRecord(ABSENT, id, change, envelope, dataset.rules);
+        if (!outcome || outcome.drops.length > 0) {
+          reject("upsert.rejected", outcome ? outcome.drops[0]!.reason : "the id is empty");
+          continue;
+        }
+        if (outcome.state.kind === "live") planned.set(id, outcome.state.doc);
+        page.changes.push(change);
+        page.created++;
+        continue;
+      }
+      const differing = Object.entries(fields).filter(([key, value]) => key !== "id" && !Bun.deepEquals(stored[key], value, true));
+      if (differing.length === 0) {
+        page.skipped++;
+        continue;
+      }
+      const change: RecordChange = { id, upsert: true, ops: [] };
+      for (const [key, value] of differing) {
+        const op = { type: "$set" as const, path: key, value };
+        const refusal = key.includes(".") ? "a field's name has no dots" : dataset.rules.refuseOp?.(stored, [key], op, false, envelope);
+        if (refusal) reject(upsertCode(refusal), `${key}: ${refusal}`);
+        else change.ops.push(op);
+      }
+      if (change.ops.length === 0) continue;
+      planned.set(id, { ...stored, ...Object.fromEntries(differing) });
+      page.changes.push(change);
+      page.updated++;
+    }
+    return page;
+  }
+}
+
+
+/** Reasons of the compiled rules, as codes: a write-once field, somebody else's record, or any other refusal. */
+function upsertCode(reason: string): UpsertRejectionCode {
+  if (reason.includes("write-once")) return "upsert.immutable_field";
+  if (reason.includes("author")) return "upsert.not_author";
+  return "upsert.rejected";
+}

@@ -1,0 +1,26 @@
+import { closeSync, fsyncSync, mkdirSync, openSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { SpaceId } from "../base/ids.ts";
+
+/** Where the databases of an account lie: `<account-dir>/sdk/`. */
+export function spacePaths(accountDir: string) {
+  const sdk = join(accountDir, "sdk");
+  mkdirSync(sdk, { recursive: true, mode: 0o700 });
+  return {
+    sdk,
+    account: join(sdk, "account.db"),
+    space: (spaceId: SpaceId) => join(sdk, `${spaceId}.db`),
+    /** Makes the names of new files durable; their contents already are. */
+    syncDirectory(): void {
+      const handle = openSync(sdk, "r");
+      try {
+        fsyncSync(handle);
+      } finally {
+        closeSync(handle);
+      }
+    },
+    removeSpace(spaceId: SpaceId): void {
+      for (const suffix of ["", "-wal", "-shm"]) rmSync(join(sdk, `${spaceId}.db${suffix}`), { force: true });
+    },
+  };
+}

@@ -1,0 +1,74 @@
+import type { Clock } from "../base/clock.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import { PROJECTION_VERSION } from "../change/change-engine.ts";
+import type { AccountStore } from "../store/account-store.ts";
+
+/** An open space with everything built upon it. */
+export interface SpaceHandle {
+  /** Whether something live holds it: a stream, a running job. Such a space is not closed to save handles. */
+  busy(): boolean;
+  close(): Promise<void>;
+}
+
+interface Slot<T> {
+  handle: Promise<T>;
+  usedMs: number;
+}
+
+const MAX_OPEN = 48;
+/** A space that was asked for this recently may still have a request in flight. */
+const QUIET_MS = 30_000;
+
+/** Opens spaces when they are asked for and closes those longest unused, so that file handles stay bounded. */
+export function createSpaceHandles<T extends SpaceHandle>(deps: {
+  open(spaceId: SpaceId): Promise<T>;
+  store: AccountStore;
+  clock: Clock;
+  log: Log;
+}) {
+  const slots = new Map<SpaceId, Slot<T>>();
+
+  const closeOne = async (spaceId: SpaceId, slot: Slot<T>): Promise<void> => {
+    slots.delete(spaceId);
+    const handle = await slot.handle;
+    await handle.close();
+    deps.store.markClean(spaceId, true, PROJECTION_VERSION);
+  };
+
+  const trim = async (): Promise<void> => {
+    const now = deps.clock.nowMs();
+    for (const [spaceId, slot] of slots) {
+      if (slots.size <= MAX_OPEN) return;
+      if (now - slot.usedMs < QUIET_MS || (await slot.handle).busy()) continue;
+      await closeOne(spaceId, slot);
+    }
+  };
+
+  return {
+    get(spaceId: SpaceId): Promise<T> {
+      const known = slots.get(spaceId);
+      if (known) {
+        // Re-inserted, so that iteration meets the longest unused first.
+        slots.delete(spaceId);
+        slots.set(spaceId, known);
+        known.usedMs = deps.clock.nowMs();
+        return known.handle;
+      }
+      deps.store.markClean(spaceId, false, PROJECTION_VERSION);
+      const slot: Slot<T> = { handle: deps.open(spaceId), usedMs: deps.clock.nowMs() };
+      slots.set(spaceId, slot);
+      slot.handle.then(trim, () => slots.delete(spaceId)).catch((error: unknown) => deps.log.error("closing a space failed", { err: error }));
+      return slot.handle;
+    },
+    isOpen: (spaceId: SpaceId): boolean => slots.has(spaceId),
+    async drop(spaceId: SpaceId): Promise<void> {
+      const slot = slots.get(spaceId);
+      if (slot) await closeOne(spaceId, slot);
+      deps.store.forgetSpace(spaceId);
+    },
+    async closeAll(): Promise<void> {
+      for (const [spaceId, slot] of [...slots]) await closeOne(spaceId, slot);
+    },
+  };
+}

@@ -1,0 +1,41 @@
+import type { DatasetRules } from "../change/dataset-rules.ts";
+import type { WriteTx } from "../change/change-engine.ts";
+import type { ObjectEntry } from "../change/object-cache.ts";
+import type { JsonObject } from "../protocol/json.ts";
+
+/** The derived object in every space that holds what its members share about it: name, description, icon. */
+export const SPACE_INDEX_TYPE = "spaceIndex";
+export const SPACE_INDEX_DATASET = "space_index";
+/** The one record of that dataset. */
+export const SPACE_INDEX_RECORD = "space";
+
+export interface SpaceMetadata {
+  name?: string;
+  description?: string;
+  iconCid?: string;
+}
+
+const FIELDS = new Set(["name", "description", "iconCid"]);
+
+export const SPACE_INDEX_RULES: DatasetRules = {
+  name: SPACE_INDEX_DATASET,
+  idRule: "user",
+  refuseCreate: (id) => (id === SPACE_INDEX_RECORD ? undefined : "the space's metadata is one record"),
+  refuseDelete: () => "the space's metadata is cleared field by field",
+  refuseOp: (_doc, segments, op) =>
+    segments.length === 1 && FIELDS.has(segments[0]!) && (op.type === "$unset" || (op.type === "$set" && typeof op.value === "string"))
+      ? undefined
+      : "a space has the texts name, description and iconCid",
+};
+
+/** The index object's entry; its root is the same on every device. */
+export function spaceIndexIn(tx: WriteTx): ObjectEntry {
+  return tx.ensureDerived(SPACE_INDEX_TYPE, "");
+}
+
+export function writeSpaceMetadata(tx: WriteTx, metadata: SpaceMetadata): void {
+  const index = spaceIndexIn(tx);
+  const fields: JsonObject = { ...metadata };
+  if (Object.keys(fields).length === 0) return;
+  tx.append(index, { dataset: SPACE_INDEX_DATASET, records: [{ id: SPACE_INDEX_RECORD, upsert: true, ops: [{ type: "$set", path: "", value: fields }] }] }, SPACE_INDEX_RULES);
+}

@@ -1,0 +1,30 @@
+import type { JsonObject } from "../protocol/json.ts";
+import type { SpaceInfo } from "../protocol/space.ts";
+import { SPACE_TYPE } from "./space-header.ts";
+import type { SpaceStatus } from "./tech-space.ts";
+
+/** What the row of a space says about it, as callers see it. Empty fields are omitted (gaps § 2). */
+export function spaceInfoOf(row: JsonObject): SpaceInfo {
+  const info: SpaceInfo = {
+    id: row["id"] as string,
+    createdAt: row["createdAt"] as SpaceInfo["createdAt"],
+    spaceType: (row["spaceType"] as string | undefined) ?? SPACE_TYPE,
+    ownRole: (row["ownRole"] as SpaceInfo["ownRole"] | undefined) ?? "none",
+    status: spaceStatusOf(row),
+  };
+  for (const field of ["name", "description", "iconCid", "author"] as const) {
+    const value = row[field];
+    if (typeof value === "string" && value !== "") info[field] = value;
+  }
+  if (info.status === "active" && typeof row["spaceIndexObjectId"] === "string") info.spaceIndexObjectId = row["spaceIndexObjectId"];
+  const settings = row["settings"] as SpaceInfo["settings"];
+  if (settings && Object.keys(settings).length > 0) info.settings = settings;
+  if (row["push"]) info.push = row["push"] as NonNullable<SpaceInfo["push"]>;
+  if (row["derived"] === true) info.derived = true;
+  return info;
+}
+
+/** A final end outweighs whatever another device wrote as status meanwhile. */
+export function spaceStatusOf(row: JsonObject): SpaceStatus {
+  return row["final"] === true ? "deleted" : ((row["status"] as SpaceStatus | undefined) ?? "active");
+}

@@ -1,0 +1,244 @@
+import { bytesToBase64, bytesToHex } from "../base/bytes.ts";
+import type { Clock } from "../base/clock.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import { PROJECTION_VERSION } from "../change/change-engine.ts";
+import { digestOfCid } from "../crypto/cid.ts";
+import { deriveKey } from "../crypto/derive.ts";
+import { sha256 } from "../crypto/hash.ts";
+import { fail } from "../protocol/errors.ts";
+import type { Json, JsonObject } from "../protocol/json.ts";
+import type { DerivedSpaceItem, SpaceInfo } from "../protocol/space.ts";
+import { type AccountStore } from "../store/account-store.ts";
+import type { Account } from "./account.ts";
+import type { Space, SpaceSeed } from "./space.ts";
+import { plantSpace, seedCreatedSpace, seedDerivedSpace } from "./space.ts";
+import { createSpaceHandles, type SpaceHandle } from "./space-handles.ts";
+import { SPACE_TYPE } from "./space-header.ts";
+import { SPACE_INDEX_DATASET, SPACE_INDEX_RECORD, SPACE_INDEX_TYPE, type SpaceMetadata, spaceIndexIn, writeSpaceMetadata } from "./space-index.ts";
+import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
+import type { spacePaths } from "./space-files.ts";
+import { SPACES_RULES } from "./tech-datasets.ts";
+import type { TechSpace } from "./tech-space.ts";
+
+/** Names of the spaces that every account may derive (gaps § 0). */
+export const DERIVED_SPACES = ["agent"] as const;
+
+interface SpaceServiceDeps<T extends SpaceHandle & { space: Space }> {
+  account: Account;
+  clock: Clock;
+  log: Log;
+  paths: ReturnType<typeof spacePaths>;
+  store: AccountStore;
+  tech: TechSpace;
+  open(spaceId: SpaceId): Promise<T>;
+  /** Named points at which tests stop the process. */
+  crashPoint(name: "space-create:intent" | "space-create:space" | "space-create:row"): void;
+}
+
+/** An intent to create a space: everything that finishing it needs. */
+interface CreateIntent {
+  header: string;
+  aclRoot: { id: string; bytes: string };
+  metadata: SpaceMetadata;
+  derived: boolean;
+}
+
+/** The account's spaces: their rows in the tech space and, when asked for, the spaces themselves. */
+export type SpaceService<T extends SpaceHandle & { space: Space }> = ReturnType<typeof createSpaceService<T>>;
+
+export function createSpaceService<T extends SpaceHandle & { space: Space }>(deps: SpaceServiceDeps<T>) {
+  const { account, tech, store, paths } = deps;
+  const handles = createSpaceHandles<T>({
+    store, clock: deps.clock, log: deps.log,
+    open: async (spaceId) => {
+      const opened = await deps.open(spaceId);
+      watchMetadata(opened.space);
+      return opened;
+    },
+  });
+
+  const rowOf = (spaceId: string): JsonObject => {
+    const row = digestOfCid(spaceId) ? tech.spaceRow(spaceId as SpaceId) : undefined;
+    if (!row) throw fail("space.not_found", { spaceId });
+    return row;
+  };
+
+  /** Row, planted database and metadata of a space, from an intent that may have been begun before. */
+  const carryOut = async (spaceId: SpaceId, intent: CreateIntent): Promise<void> => {
+    const seed: SpaceSeed = {
+      spaceId,
+      header: Buffer.from(intent.header, "base64"),
+      aclRoot: { id: Buffer.from(intent.aclRoot.id, "base64"), bytes: Buffer.from(intent.aclRoot.bytes, "base64") },
+    };
+    plantSpace(paths.space(spaceId), seed);
+    paths.syncDirectory();
+    const { space } = await handles.get(spaceId);
+    const index = await space.engine.write((tx) => {
+      const object = spaceIndexIn(tx);
+      if (!tx.record(object, SPACE_INDEX_DATASET, SPACE_INDEX_RECORD)) writeSpaceMetadata(tx, intent.metadata);
+      return object;
+    });
+    deps.crashPoint("space-create:space");
+    const row = tech.spaceRow(spaceId);
+    await tech.set(
+      SPACES_RULES,
+      spaceId,
+      row ? {} : { ...intent.metadata, spaceType: SPACE_TYPE, author: account.id, status: "active", ...(intent.derived ? { derived: true } : {}) },
+      { ownRole: space.role(), spaceIndexObjectId: index.idText, push: pushKeys(space) },
+    );
+    deps.crashPoint("space-create:row");
+    store.dropIntent(spaceId);
+  };
+
+  const begin = async (seed: SpaceSeed, metadata: SpaceMetadata, derived: boolean): Promise<SpaceInfo> => {
+    const intent: CreateIntent = {
+      header: bytesToBase64(seed.header),
+      aclRoot: { id: bytesToBase64(seed.aclRoot.id), bytes: bytesToBase64(seed.aclRoot.bytes) },
+      metadata,
+      derived,
+    };
+    store.putIntent(seed.spaceId, Buffer.from(JSON.stringify(intent)));
+    deps.crashPoint("space-create:intent");
+    await carryOut(seed.spaceId, intent);
+    return spaceInfoOf(rowOf(seed.spaceId));
+  };
+
+  /** The row in the tech space follows the metadata in the space, whoever changed it. */
+  function watchMetadata(space: Space): void {
+    const mirror = async () => {
+      const index = space.engine.object(indexId(space));
+      const metadata = index && space.engine.record(index, SPACE_INDEX_DATASET, SPACE_INDEX_RECORD);
+      const row = tech.spaceRow(space.id);
+      if (!metadata || !row) return;
+      const changed: JsonObject = {};
+      for (const field of ["name", "description", "iconCid"]) {
+        if ((metadata[field] ?? "") !== (row[field] ?? "")) changed[field] = metadata[field] ?? "";
+      }
+      if (Object.keys(changed).length > 0) await tech.set(SPACES_RULES, space.id, changed);
+    };
+    space.engine.onCommit((batch) => {
+      if (!batch.touched.some((touched) => touched.dataset === SPACE_INDEX_DATASET)) return;
+      mirror().catch((error: unknown) => deps.log.error("mirroring a space's metadata failed", { err: error, spaceId: space.id }));
+    });
+  }
+
+  const requireActive = (spaceId: string): SpaceId => {
+    const status = spaceStatusOf(rowOf(spaceId));
+    if (status === "deleted") throw fail("space.deleted", { spaceId });
+    if (status !== "active") throw fail("space.not_accepted", { spaceId, status });
+    return spaceId as SpaceId;
+  };
+
+  return {
+    requireActive,
+    /** An active space, opened if need be. Fails with the space resolution errors (gaps § 1). */
+    open: async (spaceId: string): Promise<T> => handles.get(requireActive(spaceId)),
+
+    create: (metadata: SpaceMetadata): Promise<SpaceInfo> => begin(seedCreatedSpace(account, deps.clock), metadata, false),
+
+    info: (spaceId: string): SpaceInfo => spaceInfoOf(rowOf(spaceId)),
+
+    /** Rows by status: active ones by default, `all`, or exactly one status. */
+    list(status: string | undefined): SpaceInfo[] {
+      const coll = tech.space.engine.collOf(tech.index, SPACES_RULES.name);
+      const infos: SpaceInfo[] = [];
+      if (coll === undefined) return infos;
+      for (const doc of tech.space.engine.store.rows.docs(coll)) {
+        const info = spaceInfoOf(JSON.parse(doc) as JsonObject);
+        if (status === "all" || info.status === (status ?? "active")) infos.push(info);
+      }
+      return infos;
+    },
+
+    /** Changes what the members share about a space. The row here follows at once, others when they sync. */
+    async patch(spaceId: string, metadata: SpaceMetadata): Promise<void> {
+      const { space } = await handles.get(requireActive(spaceId));
+      requireWriter(space);
+      await space.engine.write((tx) => writeSpaceMetadata(tx, metadata));
+    },
+
+    /** The account's own settings of a space; works on any known row. */
+    async patchSettings(spaceId: string, set: Record<string, string | number | boolean>, unset: readonly string[]): Promise<void> {
+      rowOf(spaceId);
+      const ops = [
+        ...Object.entries(set).map(([key, value]) => ({ type: "$set" as const, path: `settings.${key}`, value: value as Json })),
+        ...unset.map((key) => ({ type: "$unset" as const, path: `settings.${key}` })),
+      ];
+      await tech.write(SPACES_RULES, spaceId, ops);
+    },
+
+    /** Ends a space: for everybody if it is one's own, else for this account. Durable before anything is dropped. */
+    async delete(spaceId: string): Promise<void> {
+      if (DERIVED_SPACES.some((name) => seedDerivedSpace(account, name).spaceId === spaceId)) throw fail("space.derived_undeletable", { spaceId });
+      const row = rowOf(spaceId);
+      if (spaceStatusOf(row) === "deleted") return;
+      const own = row["author"] === account.id;
+      await tech.set(SPACES_RULES, spaceId, { status: "deleted", ...(own ? { final: true } : {}) });
+      await handles.drop(spaceId as SpaceId);
+      paths.removeSpace(spaceId as SpaceId);
+    },
+
+    derived(): DerivedSpaceItem[] {
+      return DERIVED_SPACES.map((name) => {
+        const { spaceId } = seedDerivedSpace(account, name);
+        const row = tech.spaceRow(spaceId);
+        const status = row && spaceStatusOf(row);
+        return { name, spaceId, created: status === "active", ...(status ? { status } : {}) };
+      });
+    },
+
+    /** The derived space of a name, made on first use. */
+    async ensureDerived(name: string): Promise<SpaceInfo> {
+      if (!DERIVED_SPACES.some((known) => known === name)) throw fail("space.derived_unknown", { name });
+      const seed = seedDerivedSpace(account, name);
+      const row = tech.spaceRow(seed.spaceId);
+      if (row && spaceStatusOf(row) === "deleted") throw fail("space.deleted", { spaceId: seed.spaceId });
+      if (row && row["spaceIndexObjectId"]) return spaceInfoOf(row);
+      return begin(seed, { name: name[0]!.toUpperCase() + name.slice(1) }, true);
+    },
+
+    /** Finishes what a crash interrupted, then visits the spaces that were not closed in order. Run once, at boot. */
+    async bootPass(stopped: () => boolean): Promise<void> {
+      for (const { spaceId, payload } of store.intents()) {
+        if (stopped()) return;
+        await carryOut(spaceId as SpaceId, JSON.parse(Buffer.from(payload).toString()) as CreateIntent);
+      }
+      for (const info of this.list("all")) {
+        if (stopped()) return;
+        const spaceId = info.id as SpaceId;
+        if (info.status === "deleted") {
+          await handles.drop(spaceId);
+          paths.removeSpace(spaceId);
+        } else if (info.status === "active" && !store.isClean(spaceId, PROJECTION_VERSION)) {
+          const { space } = await handles.get(spaceId);
+          await space.engine.rebuildProjection("stale");
+        }
+      }
+    },
+
+    close: () => handles.closeAll(),
+  };
+
+  function indexId(space: Space): string {
+    return space.engine.derivedId(SPACE_INDEX_TYPE, "");
+  }
+
+  function requireWriter(space: Space): void {
+    const role = space.role();
+    if (role !== "owner" && role !== "admin" && role !== "writer") throw fail("space.read_only", { spaceId: space.id, role });
+  }
+}
+
+/** The keys that the push service knows a space by (gaps § 2): a signing key for ever, a sealing key per read key. */
+function pushKeys(space: Space): Json {
+  const current = space.keys.current();
+  if (!current) return null;
+  const first = space.keys.byId(space.acl.state.epochs[0]!.epoch.keyId) ?? current.key;
+  const encKey = deriveKey(current.key, "push-encryption", space.id);
+  return {
+    spaceKey: bytesToBase64(deriveKey(first, "push-signing", space.id)),
+    encKey: bytesToBase64(encKey),
+    encKeyId: bytesToHex(sha256(encKey)),
+  };
+}
