@@ -96,7 +96,7 @@ function isRefusal(error: ValueError): boolean {
     case Kind.StringPattern:
       return true;
     case Kind.Literal:
-      return typeof error.value === typeof error.schema["const"];
+      return typeof error.value === typeof error.schema["const"] && error.schema["fault"] !== "request.schema";
     case Kind.Union:
       return (
         isLiteralUnion(error.schema) && typeof error.value === "string" && error.schema["fault"] !== "request.schema"

@@ -15,10 +15,15 @@ interface OneOfOptions {
 
 /** One of the given strings. */
 export function oneOf<const T extends readonly string[]>(values: T, options: OneOfOptions = {}): TUnion<Literals<T>> {
-  return Type.Union(
-    values.map((value) => Type.Literal(value)),
-    { ...options },
-  ) as TUnion<Literals<T>>;
+  // TypeBox makes a literal of a union of one, and would drop the options.
+  const schema =
+    values.length === 1
+      ? Type.Literal(values[0] as string, { ...options })
+      : Type.Union(
+          values.map((value) => Type.Literal(value)),
+          { ...options },
+        );
+  return schema as unknown as TUnion<Literals<T>>;
 }
 
 /** An instant in rows and in SpaceInfo: `{"$date": "2026-01-31T09:30:00.000Z"}` (gaps § 0). */

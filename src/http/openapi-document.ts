@@ -1,0 +1,160 @@
+import type { TObject, TSchema } from "@sinclair/typebox";
+import { PRODUCT_VERSION } from "../base/version.ts";
+import type { JsonObject } from "../protocol/json.ts";
+import { CLOSE_REASONS } from "../protocol/sse-frames.ts";
+import { errorResponses } from "./openapi-errors.ts";
+import { createSchemaWriter, type SchemaWriter } from "./openapi-schema.ts";
+import type { ResponseSpec, Route } from "./route.ts";
+
+const INTRODUCTION = [
+  "The local workspace service: spaces, objects, typed records, documents, chat, files, history, members, search and events of one account, over JSON and event streams.",
+  "Every request runs as the one account the server has open; there is no authentication on the socket, which only listens on loopback.",
+  "A body whose schema says `additionalProperties: false` is strict: unknown top-level keys answer `request.unknown_field`, and an absent body counts as `{}`.",
+  "Errors carry `{error: {code, message, details?}}`; `code` is what programs should look at. Every answer has an `X-Request-Id`, which the log names.",
+].join("\n\n");
+
+/** What path parameters mean wherever they stand. */
+const PARAMETERS: Readonly<Record<string, string>> = {
+  spaceId: "Id of the space",
+  objectId: "Id of the object",
+  typeId: "Id or key of the type",
+  propId: "Id of the property",
+  defId: "Id of the dataset definition",
+  fieldId: "Id of the field definition",
+  identity: "Account id",
+  recordId: "Id of the record",
+  fileId: "Id of the file",
+  peerId: "Peer id of the device",
+  blockId: "Id of the block",
+  msgId: "Id of the message",
+  emoji: "The emoji, URL-encoded",
+  bundleId: "Id of the bundle, URL-encoded",
+  version: "A change id",
+  dataset: "Name of the dataset",
+  name: "The name",
+  id: "The id",
+};
+
+/** The OpenAPI 3.1 description of the routes: what `GET /v1/openapi.json` serves. */
+export function buildOpenApi(routes: readonly Route[]): JsonObject {
+  const schemas = createSchemaWriter();
+  const paths: Record<string, JsonObject> = {};
+  for (const route of routes) {
+    if (route.hidden) continue;
+    const path = route.path.replace(/:([A-Za-z]+)/g, "{$1}");
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, schemas) };
+  }
+  const tags = [...new Set(routes.filter((route) => !route.hidden).map((route) => route.tag))];
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "svc",
+      version: PRODUCT_VERSION,
+      summary: "A local-first workspace server",
+      description: INTRODUCTION,
+      license: { name: "MIT", identifier: "MIT" },
+    },
+    servers: [{ url: "/", description: "This server" }],
+    security: [],
+    tags: tags.map((name) => ({ name })),
+    paths,
+    components: {
+      schemas: { ...schemas.components },
+      headers: {
+        RequestId: { description: "Id of this request, as in the log", required: true, schema: { type: "string" } },
+      },
+    },
+  };
+}
+
+function operation(route: Route, schemas: SchemaWriter): JsonObject {
+  const parameters = [...pathParameters(route), ...queryParameters(route, schemas)];
+  return {
+    operationId: operationId(route),
+    tags: [route.tag],
+    summary: route.summary,
+    ...(route.description ? { description: route.description } : {}),
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...requestBody(route, schemas),
+    responses: {
+      ...Object.fromEntries(Object.entries(route.responses).map(([status, spec]) => [status, response(spec, schemas)])),
+      ...errorResponses(route),
+    },
+  };
+}
+
+/** `POST /v1/spaces/:spaceId/query` → `postSpacesSpaceIdQuery`. */
+function operationId({ method, path }: Route): string {
+  const words = path.split(/[^A-Za-z0-9]+/).slice(2);
+  return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
+}
+
+function pathParameters(route: Route): JsonObject[] {
+  return [...route.path.matchAll(/:([A-Za-z]+)/g)].map((match) => {
+    const name = match[1] as string;
+    const description = (route.params as Record<string, string> | undefined)?.[name] ?? PARAMETERS[name];
+    return { name, in: "path", required: true, ...(description ? { description } : {}), schema: { type: "string" } };
+  });
+}
+
+function queryParameters({ query }: Route, schemas: SchemaWriter): JsonObject[] {
+  if (!query) return [];
+  const { properties, required = [] } = query as TObject;
+  return Object.entries(properties).map(([name, schema]: [string, TSchema]) => {
+    const { description, ...rest } = schemas.write(schema);
+    return {
+      name,
+      in: "query",
+      required: required.includes(name),
+      ...(description ? { description } : {}),
+      schema: rest,
+    };
+  });
+}
+
+function requestBody({ body, rawBody, example }: Route, schemas: SchemaWriter): JsonObject {
+  if (rawBody) {
+    return {
+      requestBody: { required: true, description: "The bytes", content: { "application/octet-stream": {}, "*/*": {} } },
+    };
+  }
+  if (!body) return {};
+  const content = { schema: schemas.write(body), ...(example === undefined ? {} : { example: toJson(example) }) };
+  // A strict body may be absent, which is `{}`, unless that could never be right.
+  const required = body["additionalProperties"] !== false || ((body as TObject).required ?? []).length > 0;
+  return { requestBody: { required, content: { "application/json": content } } };
+}
+
+function response(spec: ResponseSpec, schemas: SchemaWriter): JsonObject {
+  const headers = Object.fromEntries(
+    Object.entries(spec.headers ?? {}).map(([name, description]) => [
+      name,
+      { description, schema: { type: "string" } },
+    ]),
+  );
+  return {
+    description: spec.description,
+    headers: { "X-Request-Id": { $ref: "#/components/headers/RequestId" }, ...headers },
+    ...responseContent(spec, schemas),
+  };
+}
+
+function responseContent({ schema, frames, bytes, example }: ResponseSpec, schemas: SchemaWriter): JsonObject {
+  const exampleOf = example === undefined ? {} : { example: toJson(example) };
+  if (schema) return { content: { "application/json": { schema: schemas.write(schema), ...exampleOf } } };
+  if (bytes) return { content: { [bytes]: {} } };
+  if (!frames) return {};
+  const payloads: JsonObject = { ready: { type: "object", additionalProperties: false } };
+  for (const [event, payload] of Object.entries(frames)) payloads[event] = schemas.write(payload);
+  const reason = { type: "string", enum: [...CLOSE_REASONS] };
+  payloads["closed"] = { type: "object", properties: { reason }, required: ["reason"], additionalProperties: false };
+  const description =
+    "`event: ready`, then the events of `x-events` with their JSON payloads, comments while idle, a terminal `event: closed`";
+  return {
+    content: { "text/event-stream": { schema: { type: "string", description, "x-events": payloads }, ...exampleOf } },
+  };
+}
+
+function toJson(value: unknown): JsonObject {
+  return JSON.parse(JSON.stringify(value));
+}

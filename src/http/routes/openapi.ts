@@ -1,0 +1,23 @@
+import { Type } from "@sinclair/typebox";
+import { buildOpenApi } from "../openapi-document.ts";
+import { type JsonText, jsonText } from "../reply.ts";
+import { openRoute, type Route } from "../route.ts";
+
+/** The route that describes all routes, itself among them. Left out on the mobile build, where it is 404. */
+export function openApiRoute(others: readonly Route[]): Route {
+  let text: string | undefined;
+  const route: Route = openRoute({
+    method: "GET",
+    path: "/v1/openapi.json",
+    tag: "Meta",
+    summary: "This description",
+    description:
+      "OpenAPI 3.1, generated from the routes: the authoritative list of strict endpoints. 404 on the mobile build.",
+    responses: { 200: { description: "The document", schema: Type.Object({ openapi: Type.Literal("3.1.0") }) } },
+    handler: async (): Promise<JsonText> => {
+      text ??= JSON.stringify(buildOpenApi([...others, route]));
+      return jsonText(text);
+    },
+  });
+  return route;
+}
