@@ -90,11 +90,13 @@ test("[gaps 3] rows with arrays take their place among the ordered ones", () => 
   expect(query({ tags: "x" }, [], { limit: 1, includeTotal: true }).total).toBe(COUNT);
 });
 
-test("[design 2] a checkpoint that throws ends the query", () => {
-  const checkpoint = () => {
-    throw new Error("stop");
-  };
-  expect(() => query({ n: { $mod: [2, 1] } }, [], { checkpoint })).toThrow("stop");
+test("[gaps 1] a query that is told to stop ends with server.unavailable", () => {
+  let asked = 0;
+  const shouldStop = () => ++asked === 2;
+  expect(() => query({ n: { $mod: [2, 1] } }, [], { shouldStop })).toThrow(
+    expect.objectContaining({ code: "server.unavailable" }),
+  );
+  expect(asked).toBe(2);
   expect(query({ n: 77 }).ids.length).toBe(1);
 });
 

@@ -3,14 +3,14 @@
  * needs. Stored texts are returned untouched. Works on a read-only connection, in a Worker as well.
  */
 import type { Database } from "bun:sqlite";
-import type { JsonObject } from "../protocol/json.ts";
-import { compileFilter } from "./filter-match.ts";
-import { type Filter, isMatchAll } from "./filter-types.ts";
+import { countMatches } from "./count-matches.ts";
+import type { Filter } from "./filter-types.ts";
 import { OPAQUE } from "./index-key.ts";
 import { planQuery, type QueryPlan, type SortIndex } from "./query-plan.ts";
+import { RowReader } from "./row-reader.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
 import { compareEntries, type SortEntry, type SortKey, toSortEntry } from "./sort.ts";
-import type { Sql, SqlValue } from "./sql-superset.ts";
+import type { Sql } from "./sql-superset.ts";
 import { createTopK, type TopK } from "./top-k.ts";
 
 export interface QueryRequest {
@@ -21,8 +21,8 @@ export interface QueryRequest {
   /** Matches skipped; 0 and negative are none. */
   readonly offset?: number | undefined;
   readonly includeTotal?: boolean | undefined;
-  /** Asked every thousand rows: whatever it throws ends the query. */
-  readonly checkpoint?: (() => void) | undefined;
+  /** Asked every thousand rows; yes ends the query with server.unavailable. */
+  readonly shouldStop?: (() => boolean) | undefined;
 }
 
 export interface QueryStats {
@@ -43,17 +43,10 @@ export interface QueryResult {
   readonly stats: QueryStats;
 }
 
-interface Row {
-  readonly id: string;
-  readonly doc: string;
-}
-
 interface Found {
   readonly doc: string;
   readonly entry: SortEntry;
 }
-
-const CHECKPOINT_ROWS = 1_000;
 
 /** Runs a query. Without a sort records come by id ascending. */
 export function runQuery(db: Database, source: RowSource, request: QueryRequest): QueryResult {
@@ -62,17 +55,18 @@ export function runQuery(db: Database, source: RowSource, request: QueryRequest)
   const offset = Math.max(0, request.offset ?? 0);
   const bounded = Number.isFinite(limit);
   const plan = planQuery(db, source, { filter: request.filter, sort: request.sort, bounded });
-  const run = new QueryRun(db, source, request, plan);
-  const window = run.window(offset, limit);
-  const total = request.includeTotal ? (window.total ?? run.count()) : undefined;
+  const reader = new RowReader(db, request.filter, request.shouldStop);
+  const window = new WindowFinder(reader, source, request.sort, plan).find(offset, limit);
+  const { candidates, matches } = reader;
+  const total = request.includeTotal ? (window.total ?? countMatches(reader, source, plan)) : undefined;
   const { access } = plan;
   const index = access.kind === "bySort" ? access.index.name : access.kind === "byFilter" ? access.index : undefined;
   return {
     records: window.records,
     ...(total === undefined ? {} : { total, hasNext: offset + window.records.length < total }),
     stats: {
-      candidates: run.candidates,
-      matches: run.matches,
+      candidates,
+      matches,
       ms: performance.now() - startedAt,
       ...(index === undefined ? {} : { index }),
     },
@@ -85,52 +79,26 @@ interface Window {
   readonly total?: number;
 }
 
-class QueryRun {
-  candidates = 0;
-  matches = 0;
-  readonly #db: Database;
+class WindowFinder {
+  readonly #reader: RowReader;
   readonly #source: RowSource;
-  readonly #request: QueryRequest;
+  readonly #sort: readonly SortKey[];
   readonly #plan: QueryPlan;
-  readonly #match: (doc: JsonObject) => boolean;
   readonly #compare: (a: SortEntry, b: SortEntry) => number;
 
-  constructor(db: Database, source: RowSource, request: QueryRequest, plan: QueryPlan) {
-    this.#db = db;
+  constructor(reader: RowReader, source: RowSource, sort: readonly SortKey[], plan: QueryPlan) {
+    this.#reader = reader;
     this.#source = source;
-    this.#request = request;
+    this.#sort = sort;
     this.#plan = plan;
-    this.#match = compileFilter(request.filter);
-    this.#compare = compareEntries(request.sort);
+    this.#compare = compareEntries(sort);
   }
 
-  window(offset: number, limit: number): Window {
+  find(offset: number, limit: number): Window {
     const { access } = this.#plan;
     if (access.kind === "byId") return this.#windowById(offset, limit);
     if (access.kind === "bySort") return this.#windowBySort(access.index, offset, limit);
     return this.#windowByHeap(offset, limit);
-  }
-
-  /** How many rows match in all: those SQL is sure of are counted there, the others by the matcher. */
-  count(): number {
-    const { narrow, whole, sql } = this.#plan;
-    if (!narrow) return this.#countWithin(sql.may.text === "1" ? { index: whole } : {});
-    const counts = narrow.ranges.map((range) => this.#countWithin({ index: narrow.index, conditions: [range] }));
-    return counts.reduce((total, count) => total + count, 0);
-  }
-
-  #countWithin({ index, conditions = [] }: { index?: string | undefined; conditions?: readonly Sql[] }): number {
-    const { may, sure, exact } = this.#plan.sql;
-    let total = 0;
-    if (sure.text !== "0") {
-      const select = selectFrom(this.#source, { columns: "count(*) AS n", index, conditions: [...conditions, sure] });
-      total += this.#all<{ n: number }>(select)[0]?.n ?? 0;
-    }
-    if (exact) return total;
-    const unsure: Sql = { text: `(${sure.text}) is not true`, params: sure.params };
-    const rest = selectFrom(this.#source, { columns: "id, doc", index, conditions: [...conditions, may, unsure] });
-    for (const { doc } of this.#rows(rest)) if (this.#match(JSON.parse(doc))) total++;
-    return total;
   }
 
   /** No sort: the index on (coll, id) gives the order, so reading stops when the window is full. */
@@ -140,11 +108,11 @@ class QueryRun {
     if (exact) {
       const select = selectFrom(this.#source, { ...parts, limit: { limit, offset } });
       const records: string[] = [];
-      for (const { doc } of this.#rows(select)) records.push(doc);
-      this.matches += records.length;
+      for (const { doc } of this.#reader.rows(select)) records.push(doc);
+      this.#reader.matches += records.length;
       return offset === 0 && records.length < limit ? { records, total: records.length } : { records };
     }
-    return this.#fill(this.#matching(selectFrom(this.#source, parts)), offset, limit);
+    return this.#fill(this.#reader.matching(selectFrom(this.#source, parts)), offset, limit);
   }
 
   /** Takes matches that come in order until the window is full. */
@@ -171,9 +139,9 @@ class QueryRun {
     const best = this.#heap(offset + limit);
     let total = 0;
     for (const select of selects) {
-      for (const { doc, parsed } of this.#matching(select)) {
+      for (const { doc, parsed } of this.#reader.matching(select)) {
         total++;
-        best.offer({ doc, entry: toSortEntry(this.#request.sort, parsed) });
+        best.offer({ doc, entry: toSortEntry(this.#sort, parsed) });
       }
     }
     const records = best
@@ -193,11 +161,13 @@ class QueryRun {
     const { may } = this.#plan.sql;
     const parts = { columns: "id, doc", index: index.name };
     const isOpaque: Sql = { text: `${index.key} = ${OPAQUE}`, params: [] };
-    for (const { doc, parsed } of this.#matching(selectFrom(this.#source, { ...parts, conditions: [isOpaque, may] })))
-      opaque.offer({ doc, entry: toSortEntry(this.#request.sort, parsed) });
-    const [first] = this.#request.sort;
+    for (const { doc, parsed } of this.#reader.matching(
+      selectFrom(this.#source, { ...parts, conditions: [isOpaque, may] }),
+    ))
+      opaque.offer({ doc, entry: toSortEntry(this.#sort, parsed) });
+    const [first] = this.#sort;
     const direction = first?.descending ? " DESC" : "";
-    const single = this.#request.sort.length === 1;
+    const single = this.#sort.length === 1;
     const ordered = selectFrom(this.#source, {
       ...parts,
       conditions: [{ text: `${index.key} is not ${OPAQUE}`, params: [] }, may],
@@ -210,12 +180,12 @@ class QueryRun {
   }
 
   *#entries(select: Sql): Generator<Found> {
-    for (const { doc, parsed } of this.#matching(select)) yield { doc, entry: toSortEntry(this.#request.sort, parsed) };
+    for (const { doc, parsed } of this.#reader.matching(select)) yield { doc, entry: toSortEntry(this.#sort, parsed) };
   }
 
   /** Rows ordered by the first key alone: each run of equal first values is put into the full order. */
   *#tiesSorted(select: Sql, wanted: number): Generator<Found> {
-    const [first] = this.#request.sort;
+    const [first] = this.#sort;
     const compareFirst = compareEntries(first ? [first] : []);
     let last: SortEntry | undefined;
     let ties = this.#heap(wanted);
@@ -246,36 +216,5 @@ class QueryRun {
 
   #heap(size: number): TopK<Found> {
     return createTopK<Found>(size, (a, b) => this.#compare(a.entry, b.entry));
-  }
-
-  *#matching(select: Sql): Generator<{ doc: string; parsed: JsonObject }> {
-    const all = isMatchAll(this.#request.filter);
-    for (const { doc } of this.#rows(select)) {
-      const parsed = JSON.parse(doc) as JsonObject;
-      if (!all && !this.#match(parsed)) continue;
-      this.matches++;
-      yield { doc, parsed };
-    }
-  }
-
-  *#rows(select: Sql): Generator<Row> {
-    const statement = this.#db.prepare<Row, SqlValue[]>(select.text);
-    try {
-      for (const row of statement.iterate(...select.params)) {
-        if (++this.candidates % CHECKPOINT_ROWS === 0) this.#request.checkpoint?.();
-        yield row;
-      }
-    } finally {
-      statement.finalize();
-    }
-  }
-
-  #all<T>(select: Sql): T[] {
-    const statement = this.#db.prepare<T, SqlValue[]>(select.text);
-    try {
-      return statement.all(...select.params);
-    } finally {
-      statement.finalize();
-    }
   }
 }

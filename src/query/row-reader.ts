@@ -1,0 +1,74 @@
+/** Reads rows of a source one by one, keeps count of them, and stops when it is told to. */
+import type { Database } from "bun:sqlite";
+import { fail } from "../protocol/errors.ts";
+import type { JsonObject } from "../protocol/json.ts";
+import { compileFilter } from "./filter-match.ts";
+import { type Filter, isMatchAll } from "./filter-types.ts";
+import type { Sql, SqlValue } from "./sql-superset.ts";
+
+export interface Row {
+  readonly id: string;
+  readonly doc: string;
+}
+
+export interface MatchedRow {
+  readonly doc: string;
+  readonly parsed: JsonObject;
+}
+
+const ROWS_BETWEEN_CHECKS = 1_000;
+
+export class RowReader {
+  /** Rows read from SQLite. */
+  candidates = 0;
+  /** Rows among them that the matcher accepted. */
+  matches = 0;
+  readonly #db: Database;
+  readonly #match: ((doc: JsonObject) => boolean) | undefined;
+  readonly #shouldStop: (() => boolean) | undefined;
+
+  /** `shouldStop` is asked every thousand rows; when it says yes, reading ends with server.unavailable. */
+  constructor(db: Database, filter: Filter, shouldStop: (() => boolean) | undefined) {
+    this.#db = db;
+    this.#match = isMatchAll(filter) ? undefined : compileFilter(filter);
+    this.#shouldStop = shouldStop;
+  }
+
+  /** Rows of a SELECT of `id, doc`. */
+  *rows(select: Sql): Generator<Row> {
+    const statement = this.#db.prepare<Row, SqlValue[]>(select.text);
+    try {
+      for (const row of statement.iterate(...select.params)) {
+        if (++this.candidates % ROWS_BETWEEN_CHECKS === 0) this.check();
+        yield row;
+      }
+    } finally {
+      statement.finalize();
+    }
+  }
+
+  /** The rows of a SELECT of `id, doc` that the filter accepts. */
+  *matching(select: Sql): Generator<MatchedRow> {
+    for (const { doc } of this.rows(select)) {
+      const parsed = JSON.parse(doc) as JsonObject;
+      if (this.#match && !this.#match(parsed)) continue;
+      this.matches++;
+      yield { doc, parsed };
+    }
+  }
+
+  /** All rows of a small SELECT. */
+  all<T>(select: Sql): T[] {
+    const statement = this.#db.prepare<T, SqlValue[]>(select.text);
+    try {
+      return statement.all(...select.params);
+    } finally {
+      statement.finalize();
+    }
+  }
+
+  /** @throws SvcError server.unavailable when the reader was told to stop */
+  check(): void {
+    if (this.#shouldStop?.()) throw fail("server.unavailable", undefined, "The query was cancelled");
+  }
+}
