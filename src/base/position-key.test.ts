@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createRng, runSeed } from "../../../test/support/rng.ts";
+import { createRng, runSeed } from "../../test/support/rng.ts";
 import { compareKeys, keyBetween, keysBetween, MAX_KEY_CHARS, planKeys } from "./position-key.ts";
 
 const seed = runSeed("position keys");

@@ -26,7 +26,12 @@ export function createBodyOpener(spaceId: SpaceId, keys: KeyRing) {
   };
 
   return {
-    seal(body: ChangeBody, objectId: ObjectId, epoch: { id: Uint8Array; key: Uint8Array }, headerBytes: Uint8Array): Uint8Array {
+    seal(
+      body: ChangeBody,
+      objectId: ObjectId,
+      epoch: { id: Uint8Array; key: Uint8Array },
+      headerBytes: Uint8Array,
+    ): Uint8Array {
       return seal(objectKey(epoch.id, epoch.key, objectId), encodeBody(body), headerBytes);
     },
     open(change: Change, objectId: ObjectId): OpenedBody {

@@ -66,7 +66,8 @@ function isBody(value: unknown): value is ChangeBody & JsonObject {
   const { dataset, definition, records, traceIds } = value;
   if (typeof dataset !== "string" || !Array.isArray(records) || records.length > MAX_RECORDS) return false;
   if (definition !== undefined && typeof definition !== "string") return false;
-  if (traceIds !== undefined && !(Array.isArray(traceIds) && traceIds.every((trace) => typeof trace === "string"))) return false;
+  if (traceIds !== undefined && !(Array.isArray(traceIds) && traceIds.every((trace) => typeof trace === "string")))
+    return false;
   let ops = 0;
   for (const record of records) {
     if (!isJsonObject(record) || typeof record["id"] !== "string" || !Array.isArray(record["ops"])) return false;
@@ -75,7 +76,13 @@ function isBody(value: unknown): value is ChangeBody & JsonObject {
     ops += record["ops"].length;
     if (ops > MAX_OPS) return false;
     for (const op of record["ops"]) {
-      if (!isJsonObject(op) || typeof op["type"] !== "string" || !OP_TYPES.has(op["type"]) || typeof op["path"] !== "string") return false;
+      if (
+        !isJsonObject(op) ||
+        typeof op["type"] !== "string" ||
+        !OP_TYPES.has(op["type"]) ||
+        typeof op["path"] !== "string"
+      )
+        return false;
     }
   }
   return true;

@@ -114,7 +114,11 @@ export function encodeDerivedRoot(header: Omit<DerivedRootHeader, "kind">): { by
 type Map = { [key: string]: CborValue };
 
 const isMap = (value: CborValue | undefined): value is Map =>
-  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array) && !(value instanceof Link);
+  typeof value === "object" &&
+  value !== null &&
+  !Array.isArray(value) &&
+  !(value instanceof Uint8Array) &&
+  !(value instanceof Link);
 
 function digest(value: CborValue | undefined, field: string): Uint8Array {
   if (!(value instanceof Link)) throw new ChangeFault("malformed", `${field} is not a link`);
@@ -122,12 +126,14 @@ function digest(value: CborValue | undefined, field: string): Uint8Array {
 }
 
 function bytesOf(value: CborValue | undefined, field: string, lengths: readonly number[]): Uint8Array {
-  if (!(value instanceof Uint8Array) || !lengths.includes(value.length)) throw new ChangeFault("malformed", `${field} has another length`);
+  if (!(value instanceof Uint8Array) || !lengths.includes(value.length))
+    throw new ChangeFault("malformed", `${field} has another length`);
   return value;
 }
 
 function count(value: CborValue | undefined, field: string, least: number): number {
-  if (typeof value !== "number" || value < least) throw new ChangeFault("malformed", `${field} is not an integer from ${least}`);
+  if (typeof value !== "number" || value < least)
+    throw new ChangeFault("malformed", `${field} is not an integer from ${least}`);
   return value;
 }
 
@@ -139,9 +145,11 @@ function decodeHeader(map: Map): ChangeHeader {
   if (!Array.isArray(parents) || parents.length > LIMITS.changeParents) throw new ChangeFault("malformed", "parents");
   const parentDigests = parents.map((parent) => digest(parent, "parent"));
   for (let i = 1; i < parentDigests.length; i++) {
-    if (Buffer.compare(parentDigests[i - 1]!, parentDigests[i]!) >= 0) throw new ChangeFault("malformed", "parents are not sorted");
+    if (Buffer.compare(parentDigests[i - 1]!, parentDigests[i]!) >= 0)
+      throw new ChangeFault("malformed", "parents are not sorted");
   }
-  if ((kind === "root") !== (parentDigests.length === 0)) throw new ChangeFault("malformed", "only a root has no parents");
+  if ((kind === "root") !== (parentDigests.length === 0))
+    throw new ChangeFault("malformed", "only a root has no parents");
   if ((kind === "root") !== (map["object"] === null)) throw new ChangeFault("malformed", "only a root names no object");
   const seq = count(map["seq"], "seq", 1);
   if ((seq === 1) !== (map["prev"] === null)) throw new ChangeFault("malformed", "only seq 1 has no prev");
@@ -166,7 +174,8 @@ function decodeHeader(map: Map): ChangeHeader {
  * Throws ChangeFault.
  */
 export function decodeChange(bytes: Uint8Array): Change | DerivedRoot {
-  if (bytes.length > LIMITS.sealedChangeBytes + ENVELOPE_OVERHEAD_BYTES) throw new ChangeFault("too_large", "the change is too large");
+  if (bytes.length > LIMITS.sealedChangeBytes + ENVELOPE_OVERHEAD_BYTES)
+    throw new ChangeFault("too_large", "the change is too large");
   let envelope: CborValue;
   try {
     envelope = decodeCbor(bytes);
@@ -176,22 +185,34 @@ export function decodeChange(bytes: Uint8Array): Change | DerivedRoot {
   if (!isMap(envelope) || !isMap(envelope["h"])) throw new ChangeFault("malformed", "no header");
   const header = envelope["h"];
   if (header["v"] !== CHANGE_FORMAT) {
-    throw new ChangeFault(typeof header["v"] === "number" && header["v"] > CHANGE_FORMAT ? "unsupported" : "malformed", "unknown format");
+    throw new ChangeFault(
+      typeof header["v"] === "number" && header["v"] > CHANGE_FORMAT ? "unsupported" : "malformed",
+      "unknown format",
+    );
   }
   const id = sha256(bytes);
   if (header["kind"] === "derived") {
     const { space, type, derivation } = header;
-    if (Object.keys(envelope).length !== 1 || Object.keys(header).length !== 5 || typeof type !== "string" || typeof derivation !== "string") {
+    if (
+      Object.keys(envelope).length !== 1 ||
+      Object.keys(header).length !== 5 ||
+      typeof type !== "string" ||
+      typeof derivation !== "string"
+    ) {
       throw new ChangeFault("malformed", "a derived root has other fields");
     }
     return { id, header: { kind: "derived", space: digest(space, "space"), type, derivation } };
   }
   const decoded = decodeHeader(header);
   const sealed = envelope["b"];
-  if ((decoded.kind === "root") !== (sealed === undefined)) throw new ChangeFault("malformed", "only a root has no body");
-  if (Object.keys(envelope).length !== (sealed === undefined ? 2 : 3)) throw new ChangeFault("malformed", "the envelope has other fields");
-  if (sealed !== undefined && !(sealed instanceof Uint8Array)) throw new ChangeFault("malformed", "the body is not bytes");
-  if (sealed && sealed.length > LIMITS.sealedChangeBytes) throw new ChangeFault("too_large", "the sealed body is too large");
+  if ((decoded.kind === "root") !== (sealed === undefined))
+    throw new ChangeFault("malformed", "only a root has no body");
+  if (Object.keys(envelope).length !== (sealed === undefined ? 2 : 3))
+    throw new ChangeFault("malformed", "the envelope has other fields");
+  if (sealed !== undefined && !(sealed instanceof Uint8Array))
+    throw new ChangeFault("malformed", "the body is not bytes");
+  if (sealed && sealed.length > LIMITS.sealedChangeBytes)
+    throw new ChangeFault("too_large", "the sealed body is too large");
   return {
     id,
     header: decoded,
@@ -203,7 +224,10 @@ export function decodeChange(bytes: Uint8Array): Change | DerivedRoot {
 
 /** What the signature of a change covers. */
 export function signedBytes(change: Change): Uint8Array {
-  return encodeEnvelope({ ...(change.header.kind === "root" ? {} : { body: change.sealed }), header: change.headerBytes });
+  return encodeEnvelope({
+    ...(change.header.kind === "root" ? {} : { body: change.sealed }),
+    header: change.headerBytes,
+  });
 }
 
 export function isDerivedRoot(change: Change | DerivedRoot): change is DerivedRoot {

@@ -49,7 +49,12 @@ export interface WriteTx {
   append(object: ObjectEntry, body: ChangeBody, rules: DatasetRules): Appended;
   /** Rolls this write back and answers `result` all the same. */
   rollBackWith(result: unknown): never;
-  setLocal(object: ObjectEntry, dataset: string, recordId: string, fields: Readonly<Record<string, Json | undefined>>): boolean;
+  setLocal(
+    object: ObjectEntry,
+    dataset: string,
+    recordId: string,
+    fields: Readonly<Record<string, Json | undefined>>,
+  ): boolean;
   record(object: ObjectEntry, dataset: string, id: string): JsonObject | undefined;
   /** Is the record there at all, and how? */
   recordState(object: ObjectEntry, dataset: string, id: string): "absent" | "live" | "tombstone";
@@ -73,16 +78,44 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   let localVersions = 0;
 
   const projection = createProjection({
-    spaceId: deps.spaceId, changes, rows, objects, opener, registry,
-    datasetNo: store.datasetNo, datasetName: store.datasetName, batch: () => batch,
+    spaceId: deps.spaceId,
+    changes,
+    rows,
+    objects,
+    opener,
+    registry,
+    datasetNo: store.datasetNo,
+    datasetName: store.datasetName,
+    batch: () => batch,
   });
   const writer = createLocalWriter({
-    spaceId: deps.spaceId, log, objects, projection, opener, acl, keys: deps.keys, signer: deps.signer, clock, datasetNo: store.datasetNo,
+    spaceId: deps.spaceId,
+    log,
+    objects,
+    projection,
+    opener,
+    acl,
+    keys: deps.keys,
+    signer: deps.signer,
+    clock,
+    datasetNo: store.datasetNo,
     writerStore: { load: () => store.meta(WRITER_KEY), save: (id) => store.putMeta(WRITER_KEY, id) },
   });
   const ingest = createIngest({
-    spaceId: deps.spaceId, changes, parked, log, objects, projection, opener, acl, registry, writer, clock,
-    quota: deps.quota ?? DEFAULT_PARK_QUOTA, datasetNo: store.datasetNo, onRoot: (object) => settleDeletion(object),
+    spaceId: deps.spaceId,
+    changes,
+    parked,
+    log,
+    objects,
+    projection,
+    opener,
+    acl,
+    registry,
+    writer,
+    clock,
+    quota: deps.quota ?? DEFAULT_PARK_QUOTA,
+    datasetNo: store.datasetNo,
+    onRoot: (object) => settleDeletion(object),
   });
 
   const deletionRoot = encodeDerivedRoot({ space: digestOfCid(deps.spaceId)!, type: DELETIONS_TYPE, derivation: "" });
@@ -97,7 +130,11 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     const entry = deletionOf(object);
     if (object.deleted === (entry !== undefined)) return;
     objects.setDeleted(object, entry !== undefined);
-    if (entry) projection.hideObjectRow(object, { version: (entry["_ver"] as JsonObject)["id"] as string, timeMs: deletedAtMs(entry) });
+    if (entry)
+      projection.hideObjectRow(object, {
+        version: (entry["_ver"] as JsonObject)["id"] as string,
+        timeMs: deletedAtMs(entry),
+      });
     else projection.rebuildObject(object);
   };
 
@@ -136,14 +173,16 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   });
 
   /** Keeps what subscribers would be told in step with the savepoint. */
-  const guarded = <T>(run: (scope: WriteScope) => T) => (scope: WriteScope): T => {
-    const told = batch.touched.length;
-    const current = batch;
-    scope.onRollback(() => {
-      current.touched.length = told;
-    });
-    return run(scope);
-  };
+  const guarded =
+    <T>(run: (scope: WriteScope) => T) =>
+    (scope: WriteScope): T => {
+      const told = batch.touched.length;
+      const current = batch;
+      scope.onRollback(() => {
+        current.touched.length = told;
+      });
+      return run(scope);
+    };
 
   const collOf = (object: ObjectEntry, dataset: string): number | undefined => {
     if (dataset === OBJECTS_DATASET) return OBJECTS_COLL;
@@ -174,7 +213,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     rollBackWith(result) {
       throw new RollBackWith(result);
     },
-    setLocal: (object, dataset, recordId, fields) => projection.setLocal(object, dataset, recordId, fields, localVersion()),
+    setLocal: (object, dataset, recordId, fields) =>
+      projection.setLocal(object, dataset, recordId, fields, localVersion()),
     record,
     recordState(object, dataset, id) {
       const coll = collOf(object, dataset);
@@ -182,7 +222,12 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       return !head || head.state === 0 ? "absent" : head.state === 1 ? "live" : "tombstone";
     },
     deleteObject(object) {
-      writer.append(writer.ensureDerived(DELETIONS_TYPE, "", scope), { dataset: DELETIONS_DATASET, records: [{ id: object.idText, upsert: true, ops: [] }] }, DELETION_RULES, scope);
+      writer.append(
+        writer.ensureDerived(DELETIONS_TYPE, "", scope),
+        { dataset: DELETIONS_DATASET, records: [{ id: object.idText, upsert: true, ops: [] }] },
+        DELETION_RULES,
+        scope,
+      );
       batch.localChanges++;
     },
     localVersion,
@@ -204,43 +249,72 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
 
     /** Takes in changes of other replicas, in any order; one verdict each. All are durable when it resolves. */
     async ingest(many: readonly Uint8Array[]): Promise<IngestVerdict[]> {
-      return Promise.all(many.map((bytes) => queue.enqueue(guarded((scope) => {
-        const verdict = ingest.take(bytes, scope);
-        return verdict;
-      }), "background")));
+      return Promise.all(
+        many.map((bytes) =>
+          queue.enqueue(
+            guarded((scope) => {
+              const verdict = ingest.take(bytes, scope);
+              return verdict;
+            }),
+            "background",
+          ),
+        ),
+      );
     },
 
     /** Something that parked changes wait for has come. */
-    release: (kind: WaitKind, what: Uint8Array) => queue.enqueue(guarded((scope) => void ingest.release(kind, what, scope)), "background"),
-    retryParked: (kind: WaitKind) => queue.enqueue(guarded((scope) => ingest.retry(kind, scope)), "background"),
+    release: (kind: WaitKind, what: Uint8Array) =>
+      queue.enqueue(
+        guarded((scope) => void ingest.release(kind, what, scope)),
+        "background",
+      ),
+    retryParked: (kind: WaitKind) =>
+      queue.enqueue(
+        guarded((scope) => ingest.retry(kind, scope)),
+        "background",
+      ),
 
     /** The ACL changed: every verdict is taken anew and the records concerned are folded again. Answers how many moved. */
     recheckVerdicts: (): Promise<number> =>
-      queue.enqueue(guarded(() => {
-        let moved = 0;
-        const writers = new Map(changes.writers().map((known) => [known.no, known]));
-        for (const stored of allChanges()) {
-          const known = writers.get(stored.writer);
-          if (!known) continue; // a derived root
-          const counts = !ranBackwards(stored) && acl.counts({ author: known.author, writer: known.id, seq: stored.seq, id: stored.id, aclPos: stored.aclPos });
-          if (counts === stored.counts) continue;
-          changes.setCounts(stored.no, counts);
-          const object = objects.byNo(stored.obj);
-          if (object && !object.deleted && stored.ds !== 0) projection.refoldTouchedBy({ ...stored, counts }, object);
-          moved++;
-        }
-        return moved;
-      }), "background"),
+      queue.enqueue(
+        guarded(() => {
+          let moved = 0;
+          const writers = new Map(changes.writers().map((known) => [known.no, known]));
+          for (const stored of allChanges()) {
+            const known = writers.get(stored.writer);
+            if (!known) continue; // a derived root
+            const counts =
+              !ranBackwards(stored) &&
+              acl.counts({
+                author: known.author,
+                writer: known.id,
+                seq: stored.seq,
+                id: stored.id,
+                aclPos: stored.aclPos,
+              });
+            if (counts === stored.counts) continue;
+            changes.setCounts(stored.no, counts);
+            const object = objects.byNo(stored.obj);
+            if (object && !object.deleted && stored.ds !== 0) projection.refoldTouchedBy({ ...stored, counts }, object);
+            moved++;
+          }
+          return moved;
+        }),
+        "background",
+      ),
 
     /** Folds every object anew from its changes, a write each, so that other work goes on between. */
     async rebuildProjection(only: "stale" | "all" = "all"): Promise<number> {
       const numbers = only === "all" ? objects.all().map((object) => object.no) : objects.stale();
       for (const no of numbers) {
-        await queue.enqueue(guarded(() => {
-          const object = objects.byNo(no);
-          if (object && !object.deleted) projection.rebuildObject(object);
-          objects.setProjection(no, PROJECTION_VERSION);
-        }), "background");
+        await queue.enqueue(
+          guarded(() => {
+            const object = objects.byNo(no);
+            if (object && !object.deleted) projection.rebuildObject(object);
+            objects.setProjection(no, PROJECTION_VERSION);
+          }),
+          "background",
+        );
       }
       return numbers.length;
     },
@@ -284,4 +358,3 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     return before.some((id) => (changes.byId(id)?.aclPos ?? 0) > stored.aclPos);
   }
 }
-

@@ -48,8 +48,16 @@ export function createChangeLog(changes: ChangeTable, objects: ObjectCache) {
     /** Inserts a change, moves the object's heads past its parents and the writer's chain forward. Answers its number. */
     append(change: NewChange, object: ObjectEntry, writer: WriterRow, scope: WriteScope): number {
       const no = changes.insert({
-        id: change.id, obj: object.no, lamport: change.lamport, writer: writer.no, seq: change.seq,
-        aclPos: change.aclPos, timeMs: change.timeMs, ds: change.ds, counts: change.counts, bytes: change.bytes,
+        id: change.id,
+        obj: object.no,
+        lamport: change.lamport,
+        writer: writer.no,
+        seq: change.seq,
+        aclPos: change.aclPos,
+        timeMs: change.timeMs,
+        ds: change.ds,
+        counts: change.counts,
+        bytes: change.bytes,
       });
       const before = object.heads;
       const head: HeadRef = { no, id: change.id, lamport: change.lamport, aclPos: change.aclPos };

@@ -12,7 +12,15 @@ export class Link {
   }
 }
 
-export type CborValue = null | boolean | number | string | Uint8Array | Link | CborValue[] | { [key: string]: CborValue };
+export type CborValue =
+  | null
+  | boolean
+  | number
+  | string
+  | Uint8Array
+  | Link
+  | CborValue[]
+  | { [key: string]: CborValue };
 
 const MAX_DEPTH = 16;
 /** CIDv1, dag-cbor, sha2-256, 32 bytes; preceded by the 0x00 that tag 42 demands. */

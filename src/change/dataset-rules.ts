@@ -36,7 +36,13 @@ export interface DatasetRules {
   refuseCreate?(id: string, ops: readonly RecordOp[], envelope: ChangeEnvelope): string | undefined;
   refuseDelete?(doc: JsonObject, envelope: ChangeEnvelope): string | undefined;
   /** `segments` is the final path of one field, also of each key of a multi-field op. */
-  refuseOp?(doc: JsonObject, segments: readonly string[], op: RecordOp, creating: boolean, envelope: ChangeEnvelope): string | undefined;
+  refuseOp?(
+    doc: JsonObject,
+    segments: readonly string[],
+    op: RecordOp,
+    creating: boolean,
+    envelope: ChangeEnvelope,
+  ): string | undefined;
   /** Derived fields to set once the change's ops took effect on the record. */
   stamps?(doc: JsonObject, creating: boolean, envelope: ChangeEnvelope): readonly Stamp[];
   /** Where values of this path live. Absent: all synced. */

@@ -17,7 +17,12 @@ export const DELETION_RULES: DatasetRules = {
   refuseDelete: () => "a deletion is final",
   refuseOp: () => "a deletion carries no fields",
   stamps: (_doc, creating, envelope) =>
-    creating ? [[["by"], envelope.author], [["at"], { $date: new Date(envelope.timeMs).toISOString() }]] : [],
+    creating
+      ? [
+          [["by"], envelope.author],
+          [["at"], { $date: new Date(envelope.timeMs).toISOString() }],
+        ]
+      : [],
 };
 
 /** When an entry of the log was made, in Unix milliseconds. */

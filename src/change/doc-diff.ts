@@ -16,7 +16,8 @@ function walk(before: JsonObject, after: JsonObject, path: string[], effects: Ef
   for (const [key, value] of Object.entries(after)) {
     if (skipped(key, path)) continue;
     const old = Object.hasOwn(before, key) ? before[key] : undefined;
-    if (isJsonObject(old) && isJsonObject(value) && Object.keys(value).length > 0) walk(old, value, [...path, key], effects);
+    if (isJsonObject(old) && isJsonObject(value) && Object.keys(value).length > 0)
+      walk(old, value, [...path, key], effects);
     else if (!Bun.deepEquals(old, value, true)) effects.push({ type: "$set", path: [...path, key], payload: value });
   }
 }

@@ -1,5 +1,5 @@
-import type { Clock } from "../base/clock.ts";
 import { compareBytes, utf8ToBytes } from "../base/bytes.ts";
+import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import { sha256 } from "../crypto/hash.ts";
@@ -33,7 +33,11 @@ export interface ParkQuota {
   quarantineBytes: number;
 }
 
-export const DEFAULT_PARK_QUOTA: ParkQuota = { bytesPerSpace: 256 << 20, bytesPerAuthor: 64 << 20, quarantineBytes: 16 << 20 };
+export const DEFAULT_PARK_QUOTA: ParkQuota = {
+  bytesPerSpace: 256 << 20,
+  bytesPerAuthor: 64 << 20,
+  quarantineBytes: 16 << 20,
+};
 
 interface IngestDeps {
   spaceId: SpaceId;
@@ -62,14 +66,23 @@ export function createIngest(deps: IngestDeps) {
 
   const quarantine = (id: Uint8Array, reason: string, bytes: Uint8Array): IngestVerdict => {
     parked.drop(id);
-    if (parked.quarantineUsage().bytes + bytes.length <= deps.quota.quarantineBytes) parked.quarantine(id, reason, bytes, deps.clock.nowMs());
+    if (parked.quarantineUsage().bytes + bytes.length <= deps.quota.quarantineBytes)
+      parked.quarantine(id, reason, bytes, deps.clock.nowMs());
     return { kind: "quarantined", reason };
   };
 
-  const park = (id: Uint8Array, author: Uint8Array, bytes: Uint8Array, waitKind: WaitKind, waitFor: Uint8Array): IngestVerdict => {
+  const park = (
+    id: Uint8Array,
+    author: Uint8Array,
+    bytes: Uint8Array,
+    waitKind: WaitKind,
+    waitFor: Uint8Array,
+  ): IngestVerdict => {
     if (!parked.get(id)) {
-      if (parked.usage().bytes + bytes.length > deps.quota.bytesPerSpace) return { kind: "refused", reason: "the space's quota of waiting changes is used up" };
-      if (parked.usageOf(author).bytes + bytes.length > deps.quota.bytesPerAuthor) return { kind: "refused", reason: "the author's quota of waiting changes is used up" };
+      if (parked.usage().bytes + bytes.length > deps.quota.bytesPerSpace)
+        return { kind: "refused", reason: "the space's quota of waiting changes is used up" };
+      if (parked.usageOf(author).bytes + bytes.length > deps.quota.bytesPerAuthor)
+        return { kind: "refused", reason: "the author's quota of waiting changes is used up" };
     }
     parked.put({ id, bytes, waitKind, waitFor, author, receivedMs: deps.clock.nowMs() });
     return { kind: "parked", waitKind, waitFor };
@@ -86,10 +99,19 @@ export function createIngest(deps: IngestDeps) {
       change = decodeChange(bytes);
     } catch (error) {
       if (!(error instanceof ChangeFault)) throw error;
-      if (error.reason === "unsupported") return { id, verdict: park(id, new Uint8Array(32), bytes, "version", new Uint8Array(0)) };
-      return { id, verdict: quarantine(id, `${error.reason}: ${error.message}`, bytes.length > (1 << 20) ? bytes.subarray(0, 0) : bytes) };
+      if (error.reason === "unsupported")
+        return { id, verdict: park(id, new Uint8Array(32), bytes, "version", new Uint8Array(0)) };
+      return {
+        id,
+        verdict: quarantine(
+          id,
+          `${error.reason}: ${error.message}`,
+          bytes.length > 1 << 20 ? bytes.subarray(0, 0) : bytes,
+        ),
+      };
     }
-    if (compareBytes(change.header.space, space) !== 0) return { id, verdict: quarantine(id, "it belongs to another space", bytes) };
+    if (compareBytes(change.header.space, space) !== 0)
+      return { id, verdict: quarantine(id, "it belongs to another space", bytes) };
     if (isDerivedRoot(change)) {
       deps.writer.insertDerivedRoot(id, bytes, scope);
       return { id, verdict: { kind: "stored", counts: true } };
@@ -100,7 +122,8 @@ export function createIngest(deps: IngestDeps) {
   const admitSigned = (change: Change, bytes: Uint8Array, scope: WriteScope): IngestVerdict => {
     const { header, id } = change;
     if (!admitPublicKey(header.author)) return quarantine(id, "the author's key is not admissible", bytes);
-    if (!verify(header.author, "change", signedBytes(change), change.signature)) return quarantine(id, "the signature is not the author's", bytes);
+    if (!verify(header.author, "change", signedBytes(change), change.signature))
+      return quarantine(id, "the signature is not the author's", bytes);
 
     const position = acl.at(header.acl);
     if (!position) return park(id, header.author, bytes, "acl", header.acl);
@@ -115,21 +138,29 @@ export function createIngest(deps: IngestDeps) {
       clock = Math.max(clock, parent.lamport);
       notBefore = Math.max(notBefore, parent.aclPos);
     }
-    if (object && compareBytes(object.id, header.object!) !== 0) return quarantine(id, "its parents belong to another object", bytes);
+    if (object && compareBytes(object.id, header.object!) !== 0)
+      return quarantine(id, "its parents belong to another object", bytes);
     if (header.prev) {
       const prev = changes.byId(header.prev);
       if (!prev) return parentFault(header.prev, id, header.author, bytes);
       const prevWriter = changes.writerByNo(prev.writer);
-      if (!prevWriter || compareBytes(prevWriter.id, header.writer) !== 0 || compareBytes(prevWriter.author, header.author) !== 0 || prev.seq !== header.seq - 1) {
+      if (
+        !prevWriter ||
+        compareBytes(prevWriter.id, header.writer) !== 0 ||
+        compareBytes(prevWriter.author, header.author) !== 0 ||
+        prev.seq !== header.seq - 1
+      ) {
         return quarantine(id, "its writer's chain is broken", bytes);
       }
       clock = Math.max(clock, prev.lamport);
       notBefore = Math.max(notBefore, prev.aclPos);
     }
-    if (header.lamport !== clock + 1) return quarantine(id, `its lamport is ${header.lamport}, not ${clock + 1}`, bytes);
+    if (header.lamport !== clock + 1)
+      return quarantine(id, `its lamport is ${header.lamport}, not ${clock + 1}`, bytes);
 
     const counts =
-      position.pos >= notBefore && acl.counts({ author: header.author, writer: header.writer, seq: header.seq, id, aclPos: position.pos });
+      position.pos >= notBefore &&
+      acl.counts({ author: header.author, writer: header.writer, seq: header.seq, id, aclPos: position.pos });
     if (header.kind === "root") {
       const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
       const created = objects.insert(id, bytes, header.author, header.time);
@@ -148,22 +179,39 @@ export function createIngest(deps: IngestDeps) {
     if ("unknown" in answer) return park(id, header.author, bytes, "version", new Uint8Array(0));
 
     const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
-    const no = log.append({ ...placeOf(change, position.pos, counts), bytes, ds: deps.datasetNo(opened.body.dataset) }, object!, writer, scope);
+    const no = log.append(
+      { ...placeOf(change, position.pos, counts), bytes, ds: deps.datasetNo(opened.body.dataset) },
+      object!,
+      writer,
+      scope,
+    );
     projection.foldChange({
-      change: { no, id, lamport: header.lamport, counts, timeMs: header.time }, author: header.author, object: object!, body: opened.body, rules: answer.rules,
+      change: { no, id, lamport: header.lamport, counts, timeMs: header.time },
+      author: header.author,
+      object: object!,
+      body: opened.body,
+      rules: answer.rules,
     });
     parked.drop(id);
     return { kind: "stored", counts };
   };
 
   const placeOf = (change: Change, aclPos: number, counts: boolean) => ({
-    id: change.id, lamport: change.header.lamport, parents: change.header.parents, seq: change.header.seq, aclPos, timeMs: change.header.time, counts,
+    id: change.id,
+    lamport: change.header.lamport,
+    parents: change.header.parents,
+    seq: change.header.seq,
+    aclPos,
+    timeMs: change.header.time,
+    counts,
   });
 
   /** A parent that will never come takes its children with it; one that may still come is waited for. */
   const parentFault = (parentId: Uint8Array, id: Uint8Array, author: Uint8Array, bytes: Uint8Array): IngestVerdict => {
     const reason = parked.quarantineReason(parentId);
-    return reason ? quarantine(id, `it follows a change that is refused (${reason})`, bytes) : park(id, author, bytes, "change", parentId);
+    return reason
+      ? quarantine(id, `it follows a change that is refused (${reason})`, bytes)
+      : park(id, author, bytes, "change", parentId);
   };
 
   /** Retries what waited for a change that has just been settled, and so on. Answers how many were settled. */

@@ -1,20 +1,20 @@
-import { randomBytes } from "../base/random.ts";
 import type { Clock } from "../base/clock.ts";
+import type { SpaceId } from "../base/ids.ts";
+import { randomBytes } from "../base/random.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import type { Signer } from "../crypto/sign.ts";
 import { fail } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import type { SpaceId } from "../base/ids.ts";
 import type { WriterRow } from "../store/change-table.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { BodyOpener } from "./body-opener.ts";
 import type { ChangeBody } from "./change-body.ts";
 import { type ChangeHeader, encodeChange, encodeDerivedRoot, encodeHeader } from "./change-codec.ts";
 import type { ChangeLog } from "./change-log.ts";
+import type { DatasetRules } from "./dataset-rules.ts";
 import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
 import type { AclView, KeyRing } from "./ports.ts";
 import type { FoldOutcome, Projection } from "./projection.ts";
-import type { DatasetRules } from "./dataset-rules.ts";
 
 const ROOT_DATASET = 0;
 const EMPTY = new Uint8Array(0);
@@ -70,8 +70,16 @@ export function createLocalWriter(deps: LocalWriterDeps) {
     const head = acl.head();
     const lamport = 1 + Math.max(writer.lamport, head.clock, ...parents.map((parent) => parent.lamport));
     return {
-      space, parents: parents.map((parent) => parent.id), lamport, writer: writer.id, seq: writer.seq + 1, prev: writer.last,
-      author: signer.publicKey, time: clock.nowMs(), acl: head.id, aclPos: head.pos,
+      space,
+      parents: parents.map((parent) => parent.id),
+      lamport,
+      writer: writer.id,
+      seq: writer.seq + 1,
+      prev: writer.last,
+      author: signer.publicKey,
+      time: clock.nowMs(),
+      acl: head.id,
+      aclPos: head.pos,
     };
   };
 
@@ -94,8 +102,20 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       const object = objects.insert(id, bytes, signer.publicKey, header.time);
       scope.onRollback(() => objects.forget(object));
       log.append(
-        { id, bytes, lamport: header.lamport, parents: [], seq: header.seq, aclPos, timeMs: header.time, ds: ROOT_DATASET, counts: true },
-        object, writer, scope,
+        {
+          id,
+          bytes,
+          lamport: header.lamport,
+          parents: [],
+          seq: header.seq,
+          aclPos,
+          timeMs: header.time,
+          ds: ROOT_DATASET,
+          counts: true,
+        },
+        object,
+        writer,
+        scope,
       );
       return object;
     },
@@ -115,24 +135,48 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       const epoch = keys.current();
       if (!epoch) throw fail("space.not_accepted", { spaceId: deps.spaceId });
       const writer = ownWriter(scope);
-      const parents = object.heads.length <= LIMITS.changeParents
-        ? object.heads
-        : [...object.heads].sort((a, b) => b.lamport - a.lamport).slice(0, LIMITS.changeParents).sort((a, b) => Buffer.compare(a.id, b.id));
+      const parents =
+        object.heads.length <= LIMITS.changeParents
+          ? object.heads
+          : [...object.heads]
+              .sort((a, b) => b.lamport - a.lamport)
+              .slice(0, LIMITS.changeParents)
+              .sort((a, b) => Buffer.compare(a.id, b.id));
       const { aclPos, ...fields } = nextHeader(writer, parents);
       const header: ChangeHeader = { kind: "change", object: object.id, keyId: epoch.id, ...fields };
       const headerBytes = encodeHeader(header);
       const sealed = opener.seal(body, object.idText, epoch, headerBytes);
       if (sealed.length > LIMITS.sealedChangeBytes) {
-        throw fail("request.too_large", { limitBytes: LIMITS.sealedChangeBytes }, "The write does not fit into one change, split it into smaller ones");
+        throw fail(
+          "request.too_large",
+          { limitBytes: LIMITS.sealedChangeBytes },
+          "The write does not fit into one change, split it into smaller ones",
+        );
       }
       const { bytes, id } = encodeChange(header, headerBytes, sealed, signer);
       const counts = acl.counts({ author: header.author, writer: header.writer, seq: header.seq, id, aclPos });
       const no = log.append(
-        { id, bytes, lamport: header.lamport, parents: header.parents, seq: header.seq, aclPos, timeMs: header.time, ds: deps.datasetNo(body.dataset), counts },
-        object, writer, scope,
+        {
+          id,
+          bytes,
+          lamport: header.lamport,
+          parents: header.parents,
+          seq: header.seq,
+          aclPos,
+          timeMs: header.time,
+          ds: deps.datasetNo(body.dataset),
+          counts,
+        },
+        object,
+        writer,
+        scope,
       );
       const folded = projection.foldChange({
-        change: { no, id, lamport: header.lamport, counts, timeMs: header.time }, author: header.author, object, body, rules,
+        change: { no, id, lamport: header.lamport, counts, timeMs: header.time },
+        author: header.author,
+        object,
+        body,
+        rules,
       });
       return { ...folded, changeId: id, lamport: header.lamport };
     },
@@ -149,7 +193,9 @@ export function createLocalWriter(deps: LocalWriterDeps) {
     // A derived root belongs to no writer: number 0, seq 0, lamport 0. Every device stores it alike.
     log.append(
       { id, bytes, lamport: 0, parents: [], seq: 0, aclPos: 0, timeMs: 0, ds: ROOT_DATASET, counts: true },
-      object, { no: 0, author: EMPTY, id: EMPTY, seq: 0, last: null, lamport: 0, aclPos: 0 }, scope,
+      object,
+      { no: 0, author: EMPTY, id: EMPTY, seq: 0, last: null, lamport: 0, aclPos: 0 },
+      scope,
     );
     return object;
   }

@@ -74,8 +74,16 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
     insert(id: Uint8Array, root: Uint8Array, author: Uint8Array | undefined, createdMs: number): ObjectEntry {
       const no = table.insert(id, root, author, createdMs, projectionVersion);
       return remember({
-        no, id, derived: author === undefined, author: author ?? null, createdMs, deleted: false,
-        projection: projectionVersion, modLamport: 0, modChange: null, modMs: 0,
+        no,
+        id,
+        derived: author === undefined,
+        author: author ?? null,
+        createdMs,
+        deleted: false,
+        projection: projectionVersion,
+        modLamport: 0,
+        modChange: null,
+        modMs: 0,
       });
     },
     forget(entry: ObjectEntry): void {
@@ -106,7 +114,11 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
     flush(): ObjectEntry[] {
       const stamped: ObjectEntry[] = [];
       for (const entry of dirty) {
-        if (entry.headsDirty) table.saveHeads(entry.no, entry.heads.map((head) => head.no));
+        if (entry.headsDirty)
+          table.saveHeads(
+            entry.no,
+            entry.heads.map((head) => head.no),
+          );
         if (entry.modifiedDirty) {
           table.saveModified(entry.no, entry.modified.lamport, entry.modified.change, entry.modified.ms);
           stamped.push(entry);

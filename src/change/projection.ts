@@ -1,8 +1,16 @@
-import type { Json, JsonObject } from "../protocol/json.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import { accountIdOf } from "../crypto/account-id.ts";
+import type { Json, JsonObject } from "../protocol/json.ts";
 import type { ChangeTable, StoredChange } from "../store/change-table.ts";
-import { OBJECTS_COLL, ROW_ABSENT, ROW_LIVE, ROW_TOMBSTONE, type RowHead, type RowState, type RowTable } from "../store/row-table.ts";
+import {
+  OBJECTS_COLL,
+  ROW_ABSENT,
+  ROW_LIVE,
+  ROW_TOMBSTONE,
+  type RowHead,
+  type RowState,
+  type RowTable,
+} from "../store/row-table.ts";
 import type { BodyOpener } from "./body-opener.ts";
 import type { ChangeBody, RecordChange } from "./change-body.ts";
 import { type Change, decodeChange, isDerivedRoot } from "./change-codec.ts";
@@ -98,9 +106,21 @@ export function createProjection(deps: ProjectionDeps) {
   };
 
   /** Tells subscribers of a row; `wasLive` and the new text decide what kind of news it is. */
-  const tell = (object: ObjectEntry, dataset: string, coll: number, recordId: string, versionId: string, wasLive: boolean, doc: string | null, effects: Effect[], synced: boolean) => {
+  const tell = (
+    object: ObjectEntry,
+    dataset: string,
+    coll: number,
+    recordId: string,
+    versionId: string,
+    wasLive: boolean,
+    doc: string | null,
+    effects: Effect[],
+    synced: boolean,
+  ) => {
     if (!wasLive && doc === null) return;
-    deps.batch().touched.push({ coll, object: object.idText, dataset, recordId, versionId, wasLive, doc, effects, synced });
+    deps
+      .batch()
+      .touched.push({ coll, object: object.idText, dataset, recordId, versionId, wasLive, doc, effects, synced });
     if (wasLive !== (doc !== null)) rows.addLive(coll, doc !== null ? 1 : -1);
   };
 
@@ -132,8 +152,17 @@ export function createProjection(deps: ProjectionDeps) {
   };
 
   const checkpointWhenDue = (no: number, state: RecordState, at: OrderKey, opsBefore: number, ops: number) => {
-    if (state.kind === "absent" || Math.floor(ops / CHECKPOINT_EVERY_OPS) === Math.floor(opsBefore / CHECKPOINT_EVERY_OPS)) return;
-    rows.addCheckpoint(no, { ...at, ops, state: state.kind === "live" ? ROW_LIVE : ROW_TOMBSTONE, doc: JSON.stringify(state.doc) });
+    if (
+      state.kind === "absent" ||
+      Math.floor(ops / CHECKPOINT_EVERY_OPS) === Math.floor(opsBefore / CHECKPOINT_EVERY_OPS)
+    )
+      return;
+    rows.addCheckpoint(no, {
+      ...at,
+      ops,
+      state: state.kind === "live" ? ROW_LIVE : ROW_TOMBSTONE,
+      doc: JSON.stringify(state.doc),
+    });
   };
 
   const finalId = (record: RecordChange, input: FoldInput, empties: { count: number }): string => {
@@ -143,9 +172,11 @@ export function createProjection(deps: ProjectionDeps) {
 
   /** Whether the record's entry may name the id it names, whatever is stored. */
   const idFault = (record: RecordChange, live: boolean, input: FoldInput): string | undefined => {
-    if (input.rules.idRule === "object" && record.id !== "" && record.id !== input.object.idText) return "the only record here is the object's own";
+    if (input.rules.idRule === "object" && record.id !== "" && record.id !== input.object.idText)
+      return "the only record here is the object's own";
     if (input.rules.idRule === "user" && record.id === "") return "the caller names the records of this dataset";
-    if (input.rules.idRule === "auto" && record.id !== "" && !live && !record.delete && record.upsert) return "the server names the records of this dataset";
+    if (input.rules.idRule === "auto" && record.id !== "" && !live && !record.delete && record.upsert)
+      return "the server names the records of this dataset";
     return undefined;
   };
 
@@ -233,8 +264,20 @@ export function createProjection(deps: ProjectionDeps) {
     if (dataset === OBJECTS_DATASET) objects.setModified(object, object.modified);
     if (before === shown) return;
     const effects: Effect[] =
-      shown === null ? [{ type: "$unset", path: [] }] : diffDocs(before === null ? {} : (JSON.parse(before) as JsonObject), JSON.parse(shown) as JsonObject);
-    tell(object, dataset, row.coll, row.id, versionOf(last.lamport, last.change), before !== null, shown, effects, true);
+      shown === null
+        ? [{ type: "$unset", path: [] }]
+        : diffDocs(before === null ? {} : (JSON.parse(before) as JsonObject), JSON.parse(shown) as JsonObject);
+    tell(
+      object,
+      dataset,
+      row.coll,
+      row.id,
+      versionOf(last.lamport, last.change),
+      before !== null,
+      shown,
+      effects,
+      true,
+    );
   };
 
   /** A stored change as the fold takes it. Its body opened before, else it would not be in the log. */
@@ -267,7 +310,12 @@ export function createProjection(deps: ProjectionDeps) {
         if (head) markDirty(head.no, { lamport: stored.lamport, change: stored.id }, object, input.body.dataset);
       }
       const newest = changes.newestOfObject(object.no);
-      objects.setModified(object, newest ? { lamport: newest.lamport, change: newest.id, ms: newest.timeMs } : { lamport: 0, change: new Uint8Array(0), ms: 0 });
+      objects.setModified(
+        object,
+        newest
+          ? { lamport: newest.lamport, change: newest.id, ms: newest.timeMs }
+          : { lamport: 0, change: new Uint8Array(0), ms: 0 },
+      );
     },
 
     /** Folds everything of an object from its changes. Device-local fields stay. Nothing is told. */
@@ -288,14 +336,24 @@ export function createProjection(deps: ProjectionDeps) {
       const head = rows.get(OBJECTS_COLL, object.idText);
       if (!head || head.state !== ROW_LIVE) return;
       const created = ((JSON.parse(head.doc!) as JsonObject)["_ver"] as JsonObject)["id"]!;
-      const doc = JSON.stringify({ id: object.idText, _deletedAt: { $date: new Date(envelope.timeMs).toISOString() }, _ver: { id: created, "*": envelope.version } });
+      const doc = JSON.stringify({
+        id: object.idText,
+        _deletedAt: { $date: new Date(envelope.timeMs).toISOString() },
+        _ver: { id: created, "*": envelope.version },
+      });
       if (head.hasLocal) rows.dropLocal(head.no);
       rows.update(head.no, doc, ROW_TOMBSTONE, head.lamport, head.change, head.ops);
       tell(object, OBJECTS_DATASET, OBJECTS_COLL, object.idText, "", true, null, [{ type: "$unset", path: [] }], true);
     },
 
     /** Sets device-local fields of a live record; a null removes one. Answers false when there is no such record. */
-    setLocal(object: ObjectEntry, dataset: string, recordId: string, fields: Readonly<Record<string, Json | undefined>>, versionId: string): boolean {
+    setLocal(
+      object: ObjectEntry,
+      dataset: string,
+      recordId: string,
+      fields: Readonly<Record<string, Json | undefined>>,
+      versionId: string,
+    ): boolean {
       const coll = collOf(object, dataset);
       const head = rows.get(coll, recordId);
       if (!head || head.state !== ROW_LIVE || head.doc === null) return false;
@@ -346,6 +404,16 @@ export function createProjection(deps: ProjectionDeps) {
     if (local) rows.putLocal(head.no, stamped(local.base), local.fields);
     rows.setDoc(head.no, shown);
     const version = versionOf(object.modified.lamport, object.modified.change);
-    tell(object, OBJECTS_DATASET, OBJECTS_COLL, object.idText, version, true, shown, [{ type: "$set", path: ["modifiedAt"], payload: stamp }], false);
+    tell(
+      object,
+      OBJECTS_DATASET,
+      OBJECTS_COLL,
+      object.idText,
+      version,
+      true,
+      shown,
+      [{ type: "$set", path: ["modifiedAt"], payload: stamp }],
+      false,
+    );
   }
 }

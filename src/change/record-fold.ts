@@ -5,7 +5,10 @@ import { pathFault } from "./field-path.ts";
 import { claimPath, type VersionTree, versionsIn } from "./version-tree.ts";
 
 /** A record as the fold sees it. A tombstone is sticky: nothing ever follows it. */
-export type RecordState = { kind: "absent" } | { kind: "live"; doc: JsonObject } | { kind: "tombstone"; doc: JsonObject };
+export type RecordState =
+  | { kind: "absent" }
+  | { kind: "live"; doc: JsonObject }
+  | { kind: "tombstone"; doc: JsonObject };
 
 /** What subscribers are told: ops collapsed to what they set or removed. `path: []` is the root, with dotted keys. */
 export interface Effect {
@@ -44,7 +47,11 @@ export function foldRecord(
   traceIds?: readonly string[],
 ): FoldResult {
   if (state.kind === "tombstone") {
-    return { state, effects: NO_EFFECTS, drops: change.delete ? [] : [{ opIndex: -1, reason: "the record is deleted" }] };
+    return {
+      state,
+      effects: NO_EFFECTS,
+      drops: change.delete ? [] : [{ opIndex: -1, reason: "the record is deleted" }],
+    };
   }
   if (change.delete) return foldDelete(state, id, envelope, rules, traceIds);
   const creating = state.kind === "absent";
@@ -60,7 +67,8 @@ export function foldRecord(
     const op = change.ops[index]!;
     const write = (segments: readonly string[], single: RecordOp) => {
       const effectsBefore = effects.length;
-      const reason = rules.refuseOp?.(doc, segments, single, creating, envelope) ?? applyOp(doc, segments, single, effects);
+      const reason =
+        rules.refuseOp?.(doc, segments, single, creating, envelope) ?? applyOp(doc, segments, single, effects);
       if (reason) drops.push({ opIndex: index, reason });
       else if (effects.length > effectsBefore) claimPath(doc["_ver"] as VersionTree, segments, envelope.version);
     };
@@ -166,7 +174,11 @@ function applyOp(doc: JsonObject, segments: readonly string[], op: RecordOp, eff
 }
 
 /** The object that holds the last segment; made on the way when `create`, else undefined where nothing is there. */
-function containerOf(doc: JsonObject, segments: readonly string[], create: boolean): JsonObject | undefined | "blocked" {
+function containerOf(
+  doc: JsonObject,
+  segments: readonly string[],
+  create: boolean,
+): JsonObject | undefined | "blocked" {
   let node = doc;
   for (let i = 0; i < segments.length - 1; i++) {
     const segment = segments[i]!;

@@ -1,4 +1,15 @@
+import type { RecordQueries } from "../domain/record/record-query.ts";
+import type { SpaceService } from "../space/space-service.ts";
+import type { TechSpace } from "../space/tech-space.ts";
 import type { EngineLifecycle } from "./lifecycle.ts";
+import type { SpaceServices } from "./space-services.ts";
 
 /** The booted engine of one account, as the routes see it. */
-export interface Engine extends EngineLifecycle {}
+export interface Engine extends EngineLifecycle {
+  readonly spaces: SpaceService<SpaceServices>;
+  readonly tech: TechSpace;
+  /** Reads over the tech space's collections. */
+  readonly techQueries: RecordQueries;
+  /** An active space with its services; fails with the space resolution errors (gaps § 1). */
+  space(spaceId: string): Promise<SpaceServices>;
+}

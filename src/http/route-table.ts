@@ -1,7 +1,19 @@
 import type { Route } from "./route.ts";
+import { accountRoutes } from "./routes/account.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { objectRoutes } from "./routes/objects.ts";
+import { recordRoutes } from "./routes/records.ts";
 import { shutdownRoutes } from "./routes/shutdown.ts";
+import { spaceRoutes } from "./routes/spaces.ts";
 
 /** Every route of the main API, in the order the documentation lists them. One line a resource. */
-export const ROUTES: readonly Route[] = [...healthRoutes, ...shutdownRoutes, ...authRoutes];
+export const ROUTES: readonly Route[] = [
+  ...healthRoutes,
+  ...shutdownRoutes,
+  ...authRoutes,
+  ...accountRoutes,
+  ...spaceRoutes,
+  ...objectRoutes,
+  ...recordRoutes,
+];

@@ -31,7 +31,11 @@ export const ERROR_RULES = {
   "request.too_large": rule(413, "The request body is too large", ["limitBytes"]),
   "request.unsupported_media_type": rule(415, "Send the body as application/json", ["got"]),
   "request.forbidden_host": rule(403, "The Host header does not name this server", ["host"]),
-  "request.forbidden_origin": rule(403, "Requests from this origin are refused; http.allowedOrigins lists those allowed", ["origin"]),
+  "request.forbidden_origin": rule(
+    403,
+    "Requests from this origin are refused; http.allowedOrigins lists those allowed",
+    ["origin"],
+  ),
   "auth.required": rule(401, "No account is open; POST /v1/auth creates, restores or selects one"),
   "auth.already_authorized": rule(409, "An account is already open; restart the server to use another one"),
   "auth.bad_mnemonic": rule(400, "The mnemonic is not a valid 12-word BIP-39 phrase"),
@@ -44,7 +48,10 @@ export const ERROR_RULES = {
   "space.not_found": rule(404, "Unknown space", ["spaceId"]),
   "space.exists": rule(409, "The space exists already", ["spaceId"]),
   "space.not_joined": rule(409, "This needs membership of the space", ["spaceId"]),
-  "space.not_accepted": rule(409, "The space is not materialized here: its join or invite is not accepted yet", ["spaceId", "status"]),
+  "space.not_accepted": rule(409, "The space is not materialized here: its join or invite is not accepted yet", [
+    "spaceId",
+    "status",
+  ]),
   "space.deleted": rule(409, "The space is deleted", ["spaceId"]),
   "space.derived_unknown": rule(404, "No derived space has this name", ["name"]),
   "space.derived_undeletable": rule(409, "Derived spaces and objects are permanent", ["spaceId", "objectId"]),
@@ -58,11 +65,22 @@ export const ERROR_RULES = {
   "object.id_required": rule(400, "The object id is a serialized nil", ["field", "got"]),
   "object.type_required": rule(400, "The create does not bind this type", ["typeId"]),
   "bundle.not_found": rule(404, "Unknown bundle", ["bundleId"]),
-  "bundle.not_ready": rule(409, "The bundle registry has not converged or its root is not here yet; retry", ["bundleId"]),
-  "bundle.loser_not_ready": rule(409, "The losing root is not synced or was seen too recently; retry", ["bundleId", "rootId"]),
+  "bundle.not_ready": rule(409, "The bundle registry has not converged or its root is not here yet; retry", [
+    "bundleId",
+  ]),
+  "bundle.loser_not_ready": rule(409, "The losing root is not synced or was seen too recently; retry", [
+    "bundleId",
+    "rootId",
+  ]),
   "bundle.not_loser": rule(409, "This root is the winner or was never claimed", ["bundleId", "rootId"]),
   "dataset.unknown": rule(400, "No such dataset", ["dataset"]),
-  "dataset.validation": rule(400, "The dataset refuses the change", ["dataset", "reason", "recordIndex", "opIndex", "path"]),
+  "dataset.validation": rule(400, "The dataset refuses the change", [
+    "dataset",
+    "reason",
+    "recordIndex",
+    "opIndex",
+    "path",
+  ]),
   "dataset.name_conflict": rule(409, "The name is already used in this space", ["name"]),
   "dataset.decl_invalid": rule(400, "The dataset declaration is malformed", ["reason", "path"]),
   "dataset.immutable": rule(400, "This part of the definition never changes", ["path"]),
@@ -87,7 +105,10 @@ export const ERROR_RULES = {
   "chat.not_author": rule(403, "Only its author changes a message", ["messageId"]),
   "chat.not_found": rule(404, "Unknown message", ["messageId"]),
   "markdown.no_match": rule(400, "oldText is not in the document", ["editIndex"]),
-  "markdown.ambiguous_match": rule(400, "oldText occurs more than once; make it longer or set replaceAll", ["editIndex", "occurrences"]),
+  "markdown.ambiguous_match": rule(400, "oldText occurs more than once; make it longer or set replaceAll", [
+    "editIndex",
+    "occurrences",
+  ]),
   "markdown.overlapping_edits": rule(400, "Two edits touch the same text", ["editIndices"]),
   "history.version_not_found": rule(404, "This version is not in the object's history", ["version"]),
   "history.view_too_large": rule(413, "The view is too large; narrow it with dataset or recordId", ["limit"]),
@@ -106,7 +127,9 @@ export const ERROR_RULES = {
   "events.too_many_patterns": rule(409, "The space's budget of patterns is used up", ["spaceId", "limit"]),
   "events.topic_not_owned": rule(403, "The type maps into another account's own topics", ["type", "target"]),
   "process.not_found": rule(404, "No such process is live", ["processId"]),
-  "process.ambiguous": rule(409, "Several publishers run a process with this id; name one with identity", ["identities"]),
+  "process.ambiguous": rule(409, "Several publishers run a process with this id; name one with identity", [
+    "identities",
+  ]),
   "trigger.not_found": rule(404, "Unknown trigger", ["triggerId"]),
   "index.disabled": rule(409, "The search index is turned off"),
   "index.no_embedder": rule(400, "Vector search needs an embedder"),
@@ -117,7 +140,14 @@ export const ERROR_RULES = {
   "network.unavailable": rule(503, "The network cannot be reached; retry"),
   "network.forbidden": rule(403, "The network's credentials do not allow this"),
   "sdk.not_implemented": rule(501, "This is not offered"),
-  "sdk.not_found": rule(404, "The target is unknown or gone", ["objectId", "typeId", "propId", "defId", "fieldId", "blockId"]),
+  "sdk.not_found": rule(404, "The target is unknown or gone", [
+    "objectId",
+    "typeId",
+    "propId",
+    "defId",
+    "fieldId",
+    "blockId",
+  ]),
   "server.unavailable": rule(503, "The request was cancelled or the server is shutting down"),
   internal: rule(500, "Something failed inside the server; its log has the details", undefined, "error"),
 } as const satisfies Record<string, ErrorRule>;
@@ -140,7 +170,10 @@ export class SvcError extends Error {
   readonly status: number;
   readonly details: ErrorDetails | undefined;
 
-  constructor(code: ErrorCode, options: { message?: string; details?: ErrorDetails; status?: number; cause?: unknown } = {}) {
+  constructor(
+    code: ErrorCode,
+    options: { message?: string; details?: ErrorDetails; status?: number; cause?: unknown } = {},
+  ) {
     const { status, message } = ERROR_RULES[code];
     super(options.message ?? message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;

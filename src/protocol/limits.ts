@@ -11,6 +11,8 @@ export const LIMITS = {
   regexProgramSize: 5000,
   sortKeys: 32,
   chatTextBytes: 32 << 10,
+  /** Edits of one `PATCH markdown`. */
+  markdownEdits: 256,
   eventDataBytes: 64 << 10,
   patternsPerSpace: 100,
   historyPageDefault: 50,

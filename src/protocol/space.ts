@@ -11,9 +11,13 @@ export const SpaceInfo = strict({
   spaceIndexObjectId: Type.Optional(Type.String({ description: "On every active row" })),
   createdAt: Instant,
   spaceType: Type.String({ description: "`svc.space` or `svc.onetoone`" }),
-  author: Type.Optional(Type.String({ description: "Account id of the creator; in a one-to-one the other participant" })),
+  author: Type.Optional(
+    Type.String({ description: "Account id of the creator; in a one-to-one the other participant" }),
+  ),
   ownRole: oneOf(["owner", "admin", "writer", "reader", "guest", "none"]),
-  settings: Type.Optional(Type.Record(Type.String(), Scalar, { description: "This account's own settings of the space" })),
+  settings: Type.Optional(
+    Type.Record(Type.String(), Scalar, { description: "This account's own settings of the space" }),
+  ),
   push: Type.Optional(
     strict({
       spaceKey: Type.String({ description: "Base64 of the private signing key of the space's topics" }),
@@ -22,7 +26,16 @@ export const SpaceInfo = strict({
     }),
   ),
   derived: Type.Optional(Type.Literal(true)),
-  status: oneOf(["active", "joining", "one_to_one_pending", "one_to_one_declined", "invite_pending", "invite_declined", "guest_revoked", "deleted"]),
+  status: oneOf([
+    "active",
+    "joining",
+    "one_to_one_pending",
+    "one_to_one_declined",
+    "invite_pending",
+    "invite_declined",
+    "guest_revoked",
+    "deleted",
+  ]),
 });
 export type SpaceInfo = Static<typeof SpaceInfo>;
 

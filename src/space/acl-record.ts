@@ -43,7 +43,11 @@ const MAX_SEALED = 5000;
 
 type Map = { [key: string]: CborValue };
 const isMap = (value: CborValue | undefined): value is Map =>
-  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array) && !(value instanceof Link);
+  typeof value === "object" &&
+  value !== null &&
+  !Array.isArray(value) &&
+  !(value instanceof Uint8Array) &&
+  !(value instanceof Link);
 
 function epochMap(epoch: EpochOp): CborValue {
   return {
@@ -56,10 +60,19 @@ function epochMap(epoch: EpochOp): CborValue {
 const opMap = (op: AclOp): CborValue => ({ op: op.op, epoch: epochMap(op.epoch) });
 
 /** Signs and encodes a record of the space's ACL chain. */
-export function encodeAclRecord(record: Omit<AclRecord, "id" | "author">, signer: Signer): { bytes: Uint8Array; id: Uint8Array } {
+export function encodeAclRecord(
+  record: Omit<AclRecord, "id" | "author">,
+  signer: Signer,
+): { bytes: Uint8Array; id: Uint8Array } {
   const header = encodeCbor({
-    v: FORMAT, kind: "acl", space: new Link(record.space), prev: record.prev ? new Link(record.prev) : null,
-    author: signer.publicKey, time: record.time, clock: record.clock, ops: record.ops.map(opMap),
+    v: FORMAT,
+    kind: "acl",
+    space: new Link(record.space),
+    prev: record.prev ? new Link(record.prev) : null,
+    author: signer.publicKey,
+    time: record.time,
+    clock: record.clock,
+    ops: record.ops.map(opMap),
   });
   const bytes = encodeEnvelope({ header, signature: signer.sign("acl", encodeEnvelope({ header })) });
   return { bytes, id: sha256(bytes) };
@@ -68,10 +81,12 @@ export function encodeAclRecord(record: Omit<AclRecord, "id" | "author">, signer
 function readEpoch(value: CborValue | undefined): EpochOp | undefined {
   if (!isMap(value)) return undefined;
   const { keyId, sealed, previous } = value;
-  if (!(keyId instanceof Uint8Array) || keyId.length !== 16 || !Array.isArray(sealed) || sealed.length > MAX_SEALED) return undefined;
+  if (!(keyId instanceof Uint8Array) || keyId.length !== 16 || !Array.isArray(sealed) || sealed.length > MAX_SEALED)
+    return undefined;
   const keys: SealedKey[] = [];
   for (const entry of sealed) {
-    if (!isMap(entry) || !(entry["to"] instanceof Uint8Array) || !(entry["box"] instanceof Uint8Array)) return undefined;
+    if (!isMap(entry) || !(entry["to"] instanceof Uint8Array) || !(entry["box"] instanceof Uint8Array))
+      return undefined;
     keys.push({ to: entry["to"], box: entry["box"] });
   }
   if (previous !== undefined && !(previous instanceof Uint8Array)) return undefined;
@@ -95,13 +110,29 @@ export function decodeAclRecord(bytes: Uint8Array): AclRecord | undefined {
   }
   if (!isMap(envelope) || !isMap(envelope["h"]) || !(envelope["s"] instanceof Uint8Array)) return undefined;
   const { v, kind, space, prev, author, time, clock, ops } = envelope["h"];
-  if (v !== FORMAT || kind !== "acl" || !(space instanceof Link) || !(prev === null || prev instanceof Link)) return undefined;
-  if (!(author instanceof Uint8Array) || !admitPublicKey(author) || typeof time !== "number" || typeof clock !== "number" || clock < 0) return undefined;
+  if (v !== FORMAT || kind !== "acl" || !(space instanceof Link) || !(prev === null || prev instanceof Link))
+    return undefined;
+  if (
+    !(author instanceof Uint8Array) ||
+    !admitPublicKey(author) ||
+    typeof time !== "number" ||
+    typeof clock !== "number" ||
+    clock < 0
+  )
+    return undefined;
   if (!Array.isArray(ops) || ops.length === 0) return undefined;
   const read = ops.map(readOp);
   if (read.some((op) => op === undefined)) return undefined;
   const header = encodeCbor(envelope["h"]);
   if (!equalBytes(encodeEnvelope({ header, signature: envelope["s"] }), bytes)) return undefined;
   if (!verify(author, "acl", encodeEnvelope({ header }), envelope["s"])) return undefined;
-  return { id: sha256(bytes), space: space.digest, prev: prev?.digest ?? null, author, time, clock, ops: read as AclOp[] };
+  return {
+    id: sha256(bytes),
+    space: space.digest,
+    prev: prev?.digest ?? null,
+    author,
+    time,
+    clock,
+    ops: read as AclOp[],
+  };
 }

@@ -41,11 +41,13 @@ export function permissionAt(state: AclState, account: Uint8Array, pos: number):
  */
 export function applyAclRecord(state: AclState, record: AclRecord, header: SpaceHeader): string | undefined {
   const pos = state.clocks.length;
-  if (pos === 0 ? record.prev !== null : !state.head || !record.prev || !equalBytes(record.prev, state.head)) return "it does not follow the chain's head";
+  if (pos === 0 ? record.prev !== null : !state.head || !record.prev || !equalBytes(record.prev, state.head))
+    return "it does not follow the chain's head";
   if (pos > 0 && record.clock < state.clocks[pos - 1]!) return "its clock runs backwards";
   for (const op of record.ops) {
     if (pos !== 0 || record.ops.length !== 1) return "only the first record is a root";
-    if (header.kind !== "onetoone" && !equalBytes(record.author, header.author)) return "the root is not its space's author's";
+    if (header.kind !== "onetoone" && !equalBytes(record.author, header.author))
+      return "the root is not its space's author's";
     state.members.set(bytesToHex(record.author), { account: record.author, history: [{ pos, permission: "owner" }] });
     state.epochs.push({ pos, epoch: op.epoch });
   }

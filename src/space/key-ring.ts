@@ -41,7 +41,10 @@ export function createKeyRing(spaceId: SpaceId, header: SpaceHeader, acl: AclLog
       const known = keys.has(bytesToHex(epoch.keyId));
       if (!known) {
         const box = epoch.sealed.find((sealed) => equalBytes(sealed.to, account.signer.publicKey))?.box;
-        const key = header.kind === "derived" && i === 0 ? derivedReadKey(account, header.name) : box && openWith(account.seed, box, readKeyContext(spaceId));
+        const key =
+          header.kind === "derived" && i === 0
+            ? derivedReadKey(account, header.name)
+            : box && openWith(account.seed, box, readKeyContext(spaceId));
         keep(epoch.keyId, key);
       }
       const key = keys.get(bytesToHex(epoch.keyId));

@@ -58,7 +58,9 @@ export function createSpaceHandles<T extends SpaceHandle>(deps: {
       deps.store.markClean(spaceId, false, PROJECTION_VERSION);
       const slot: Slot<T> = { handle: deps.open(spaceId), usedMs: deps.clock.nowMs() };
       slots.set(spaceId, slot);
-      slot.handle.then(trim, () => slots.delete(spaceId)).catch((error: unknown) => deps.log.error("closing a space failed", { err: error }));
+      slot.handle
+        .then(trim, () => slots.delete(spaceId))
+        .catch((error: unknown) => deps.log.error("closing a space failed", { err: error }));
       return slot.handle;
     },
     isOpen: (spaceId: SpaceId): boolean => slots.has(spaceId),

@@ -1,6 +1,6 @@
-import { encodeCbor, encodeEnvelope, decodeCbor, type CborValue } from "../change/dag-cbor.ts";
-import type { SpaceId } from "../base/ids.ts";
 import { equalBytes } from "../base/bytes.ts";
+import type { SpaceId } from "../base/ids.ts";
+import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope } from "../change/dag-cbor.ts";
 import { cidFromDigest } from "../crypto/cid.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { admitPublicKey } from "../crypto/public-key.ts";
@@ -70,13 +70,15 @@ export function decodeSpaceHeader(bytes: Uint8Array): EncodedHeader | undefined 
     const pair = fields["pair"];
     if (!Array.isArray(pair) || pair.length !== 2) return undefined;
     const [a, b] = pair;
-    if (!(a instanceof Uint8Array) || !(b instanceof Uint8Array) || !admitPublicKey(a) || !admitPublicKey(b)) return undefined;
+    if (!(a instanceof Uint8Array) || !(b instanceof Uint8Array) || !admitPublicKey(a) || !admitPublicKey(b))
+      return undefined;
     const expected = encodeOneToOneHeader(a, b);
     return equalBytes(expected.bytes, bytes) ? expected : undefined;
   }
   const { author, time, seed, name } = fields;
   const signature = map["s"];
-  if (!(author instanceof Uint8Array) || !(signature instanceof Uint8Array) || !admitPublicKey(author)) return undefined;
+  if (!(author instanceof Uint8Array) || !(signature instanceof Uint8Array) || !admitPublicKey(author))
+    return undefined;
   let header: SpaceHeader;
   if (fields["kind"] === "created" && typeof time === "number" && seed instanceof Uint8Array && seed.length === 16) {
     header = { kind: "created", spaceType, author, time, seed };
@@ -85,5 +87,7 @@ export function decodeSpaceHeader(bytes: Uint8Array): EncodedHeader | undefined 
   } else return undefined;
   const headerBytes = encodeCbor(headerMap(header)).slice();
   if (!equalBytes(encodeEnvelope({ header: headerBytes, signature }), bytes)) return undefined;
-  return verify(author, "space", encodeEnvelope({ header: headerBytes }), signature) ? finish(header, bytes) : undefined;
+  return verify(author, "space", encodeEnvelope({ header: headerBytes }), signature)
+    ? finish(header, bytes)
+    : undefined;
 }

@@ -1,5 +1,5 @@
-import type { DatasetRules } from "../change/dataset-rules.ts";
 import type { WriteTx } from "../change/change-engine.ts";
+import type { DatasetRules } from "../change/dataset-rules.ts";
 import type { ObjectEntry } from "../change/object-cache.ts";
 import type { JsonObject } from "../protocol/json.ts";
 
@@ -23,7 +23,9 @@ export const SPACE_INDEX_RULES: DatasetRules = {
   refuseCreate: (id) => (id === SPACE_INDEX_RECORD ? undefined : "the space's metadata is one record"),
   refuseDelete: () => "the space's metadata is cleared field by field",
   refuseOp: (_doc, segments, op) =>
-    segments.length === 1 && FIELDS.has(segments[0]!) && (op.type === "$unset" || (op.type === "$set" && typeof op.value === "string"))
+    segments.length === 1 &&
+    FIELDS.has(segments[0]!) &&
+    (op.type === "$unset" || (op.type === "$set" && typeof op.value === "string"))
       ? undefined
       : "a space has the texts name, description and iconCid",
 };
@@ -37,5 +39,12 @@ export function writeSpaceMetadata(tx: WriteTx, metadata: SpaceMetadata): void {
   const index = spaceIndexIn(tx);
   const fields: JsonObject = { ...metadata };
   if (Object.keys(fields).length === 0) return;
-  tx.append(index, { dataset: SPACE_INDEX_DATASET, records: [{ id: SPACE_INDEX_RECORD, upsert: true, ops: [{ type: "$set", path: "", value: fields }] }] }, SPACE_INDEX_RULES);
+  tx.append(
+    index,
+    {
+      dataset: SPACE_INDEX_DATASET,
+      records: [{ id: SPACE_INDEX_RECORD, upsert: true, ops: [{ type: "$set", path: "", value: fields }] }],
+    },
+    SPACE_INDEX_RULES,
+  );
 }

@@ -16,7 +16,8 @@ export function spaceInfoOf(row: JsonObject): SpaceInfo {
     const value = row[field];
     if (typeof value === "string" && value !== "") info[field] = value;
   }
-  if (info.status === "active" && typeof row["spaceIndexObjectId"] === "string") info.spaceIndexObjectId = row["spaceIndexObjectId"];
+  if (info.status === "active" && typeof row["spaceIndexObjectId"] === "string")
+    info.spaceIndexObjectId = row["spaceIndexObjectId"];
   const settings = row["settings"] as SpaceInfo["settings"];
   if (settings && Object.keys(settings).length > 0) info.settings = settings;
   if (row["push"]) info.push = row["push"] as NonNullable<SpaceInfo["push"]>;

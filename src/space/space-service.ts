@@ -9,15 +9,22 @@ import { sha256 } from "../crypto/hash.ts";
 import { fail } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import type { DerivedSpaceItem, SpaceInfo } from "../protocol/space.ts";
-import { type AccountStore } from "../store/account-store.ts";
+import type { AccountStore } from "../store/account-store.ts";
 import type { Account } from "./account.ts";
 import type { Space, SpaceSeed } from "./space.ts";
 import { plantSpace, seedCreatedSpace, seedDerivedSpace } from "./space.ts";
+import type { spacePaths } from "./space-files.ts";
 import { createSpaceHandles, type SpaceHandle } from "./space-handles.ts";
 import { SPACE_TYPE } from "./space-header.ts";
-import { SPACE_INDEX_DATASET, SPACE_INDEX_RECORD, SPACE_INDEX_TYPE, type SpaceMetadata, spaceIndexIn, writeSpaceMetadata } from "./space-index.ts";
+import {
+  SPACE_INDEX_DATASET,
+  SPACE_INDEX_RECORD,
+  SPACE_INDEX_TYPE,
+  type SpaceMetadata,
+  spaceIndexIn,
+  writeSpaceMetadata,
+} from "./space-index.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
-import type { spacePaths } from "./space-files.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
@@ -50,7 +57,9 @@ export type SpaceService<T extends SpaceHandle & { space: Space }> = ReturnType<
 export function createSpaceService<T extends SpaceHandle & { space: Space }>(deps: SpaceServiceDeps<T>) {
   const { account, tech, store, paths } = deps;
   const handles = createSpaceHandles<T>({
-    store, clock: deps.clock, log: deps.log,
+    store,
+    clock: deps.clock,
+    log: deps.log,
     open: async (spaceId) => {
       const opened = await deps.open(spaceId);
       watchMetadata(opened.space);
@@ -84,7 +93,15 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     await tech.set(
       SPACES_RULES,
       spaceId,
-      row ? {} : { ...intent.metadata, spaceType: SPACE_TYPE, author: account.id, status: "active", ...(intent.derived ? { derived: true } : {}) },
+      row
+        ? {}
+        : {
+            ...intent.metadata,
+            spaceType: SPACE_TYPE,
+            author: account.id,
+            status: "active",
+            ...(intent.derived ? { derived: true } : {}),
+          },
       { ownRole: space.role(), spaceIndexObjectId: index.idText, push: pushKeys(space) },
     );
     deps.crashPoint("space-create:row");
@@ -119,7 +136,9 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     };
     space.engine.onCommit((batch) => {
       if (!batch.touched.some((touched) => touched.dataset === SPACE_INDEX_DATASET)) return;
-      mirror().catch((error: unknown) => deps.log.error("mirroring a space's metadata failed", { err: error, spaceId: space.id }));
+      mirror().catch((error: unknown) =>
+        deps.log.error("mirroring a space's metadata failed", { err: error, spaceId: space.id }),
+      );
     });
   }
 
@@ -135,7 +154,8 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     /** An active space, opened if need be. Fails with the space resolution errors (gaps § 1). */
     open: async (spaceId: string): Promise<T> => handles.get(requireActive(spaceId)),
 
-    create: (metadata: SpaceMetadata): Promise<SpaceInfo> => begin(seedCreatedSpace(account, deps.clock), metadata, false),
+    create: (metadata: SpaceMetadata): Promise<SpaceInfo> =>
+      begin(seedCreatedSpace(account, deps.clock), metadata, false),
 
     info: (spaceId: string): SpaceInfo => spaceInfoOf(rowOf(spaceId)),
 
@@ -159,10 +179,18 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     },
 
     /** The account's own settings of a space; works on any known row. */
-    async patchSettings(spaceId: string, set: Record<string, string | number | boolean>, unset: readonly string[]): Promise<void> {
+    async patchSettings(
+      spaceId: string,
+      set: Record<string, string | number | boolean>,
+      unset: readonly string[],
+    ): Promise<void> {
       rowOf(spaceId);
       const ops = [
-        ...Object.entries(set).map(([key, value]) => ({ type: "$set" as const, path: `settings.${key}`, value: value as Json })),
+        ...Object.entries(set).map(([key, value]) => ({
+          type: "$set" as const,
+          path: `settings.${key}`,
+          value: value as Json,
+        })),
         ...unset.map((key) => ({ type: "$unset" as const, path: `settings.${key}` })),
       ];
       await tech.write(SPACES_RULES, spaceId, ops);
@@ -170,7 +198,8 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
 
     /** Ends a space: for everybody if it is one's own, else for this account. Durable before anything is dropped. */
     async delete(spaceId: string): Promise<void> {
-      if (DERIVED_SPACES.some((name) => seedDerivedSpace(account, name).spaceId === spaceId)) throw fail("space.derived_undeletable", { spaceId });
+      if (DERIVED_SPACES.some((name) => seedDerivedSpace(account, name).spaceId === spaceId))
+        throw fail("space.derived_undeletable", { spaceId });
       const row = rowOf(spaceId);
       if (spaceStatusOf(row) === "deleted") return;
       const own = row["author"] === account.id;
@@ -226,7 +255,8 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
 
   function requireWriter(space: Space): void {
     const role = space.role();
-    if (role !== "owner" && role !== "admin" && role !== "writer") throw fail("space.read_only", { spaceId: space.id, role });
+    if (role !== "owner" && role !== "admin" && role !== "writer")
+      throw fail("space.read_only", { spaceId: space.id, role });
   }
 }
 

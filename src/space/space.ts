@@ -10,7 +10,13 @@ import type { Account } from "./account.ts";
 import { type AclLog, openAclLog } from "./acl-log.ts";
 import { encodeAclRecord, type Permission } from "./acl-record.ts";
 import { createKeyRing, derivedReadKey, readKeyContext, type SpaceKeyRing } from "./key-ring.ts";
-import { decodeSpaceHeader, type EncodedHeader, encodeSpaceHeader, SPACE_TYPE, type SpaceHeader } from "./space-header.ts";
+import {
+  decodeSpaceHeader,
+  type EncodedHeader,
+  encodeSpaceHeader,
+  SPACE_TYPE,
+  type SpaceHeader,
+} from "./space-header.ts";
 
 const HEADER_KEY = "header";
 
@@ -36,7 +42,10 @@ export interface SpaceSeed {
 /** A fresh space of this account: random seed, random first read key. */
 export function seedCreatedSpace(account: Account, clock: Clock): SpaceSeed {
   const time = clock.nowMs();
-  const encoded = encodeSpaceHeader({ kind: "created", spaceType: SPACE_TYPE, author: account.signer.publicKey, time, seed: randomBytes(16) }, account.signer);
+  const encoded = encodeSpaceHeader(
+    { kind: "created", spaceType: SPACE_TYPE, author: account.signer.publicKey, time, seed: randomBytes(16) },
+    account.signer,
+  );
   const readKey = randomBytes(32);
   const box = sealTo(account.signer.publicKey, readKey, readKeyContext(encoded.spaceId));
   return withRoot(encoded, account, time, { keyId: keyIdOf(readKey), sealed: [{ to: account.signer.publicKey, box }] });
@@ -44,12 +53,23 @@ export function seedCreatedSpace(account: Account, clock: Clock): SpaceSeed {
 
 /** A space that is a pure function of the account and a name, down to its bytes. */
 export function seedDerivedSpace(account: Account, name: string): SpaceSeed {
-  const encoded = encodeSpaceHeader({ kind: "derived", spaceType: SPACE_TYPE, author: account.signer.publicKey, name }, account.signer);
+  const encoded = encodeSpaceHeader(
+    { kind: "derived", spaceType: SPACE_TYPE, author: account.signer.publicKey, name },
+    account.signer,
+  );
   return withRoot(encoded, account, 0, { keyId: keyIdOf(derivedReadKey(account, name)), sealed: [] });
 }
 
-function withRoot(encoded: EncodedHeader, account: Account, time: number, epoch: { keyId: Uint8Array; sealed: { to: Uint8Array; box: Uint8Array }[] }): SpaceSeed {
-  const aclRoot = encodeAclRecord({ space: encoded.digest, prev: null, time, clock: 0, ops: [{ op: "root", epoch }] }, account.signer);
+function withRoot(
+  encoded: EncodedHeader,
+  account: Account,
+  time: number,
+  epoch: { keyId: Uint8Array; sealed: { to: Uint8Array; box: Uint8Array }[] },
+): SpaceSeed {
+  const aclRoot = encodeAclRecord(
+    { space: encoded.digest, prev: null, time, clock: 0, ops: [{ op: "root", epoch }] },
+    account.signer,
+  );
   return { spaceId: encoded.spaceId, header: encoded.bytes, aclRoot };
 }
 
@@ -96,7 +116,14 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
   let engine: ChangeEngine | undefined;
   const registry = deps.registry(() => engine!);
   engine = createChangeEngine({
-    spaceId, store, acl, keys, registry, signer: account.signer, clock, ...(deps.onFailure ? { onFailure: deps.onFailure } : {}),
+    spaceId,
+    store,
+    acl,
+    keys,
+    registry,
+    signer: account.signer,
+    clock,
+    ...(deps.onFailure ? { onFailure: deps.onFailure } : {}),
   });
   const opened = engine;
   return {

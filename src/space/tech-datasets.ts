@@ -1,6 +1,6 @@
-import { parsePeerId } from "../crypto/peer-id.ts";
-import { digestOfCid } from "../crypto/cid.ts";
 import type { DatasetRules, FieldScope } from "../change/dataset-rules.ts";
+import { digestOfCid } from "../crypto/cid.ts";
+import { parsePeerId } from "../crypto/peer-id.ts";
 import { isJsonObject, type Json } from "../protocol/json.ts";
 
 /** The tech space: derived, one per account, never listed. What all devices of the account share lies here. */
@@ -29,7 +29,8 @@ export const SPACES_RULES: DatasetRules = {
     if (field === "createdAt") return "the field is derived";
     // The tombstone of a space is set once and never taken back, so that concurrent statuses cannot disagree about it.
     if (field === "final" && (op.type !== "$set" || op.value !== true)) return "the end of a space is final";
-    if ((field === "spaceType" || field === "author" || field === "derived") && Object.hasOwn(doc, field)) return "the field is set once";
+    if ((field === "spaceType" || field === "author" || field === "derived") && Object.hasOwn(doc, field))
+      return "the field is set once";
     return undefined;
   },
   stamps(doc, creating, envelope) {
@@ -38,7 +39,8 @@ export const SPACES_RULES: DatasetRules = {
     if (doc["final"] === true && doc["status"] !== "deleted") stamps.push([["status"], "deleted"]);
     return stamps;
   },
-  scopeOf: (segments): FieldScope => (SPACE_LOCAL_FIELDS.has(segments[0]!) ? "local" : segments[0] === "createdAt" ? "derived" : "synced"),
+  scopeOf: (segments): FieldScope =>
+    SPACE_LOCAL_FIELDS.has(segments[0]!) ? "local" : segments[0] === "createdAt" ? "derived" : "synced",
 };
 
 const PROFILE_FIELDS = new Set(["name", "description", "iconCid"]);
@@ -50,7 +52,9 @@ export const PROFILE_RULES: DatasetRules = {
   refuseCreate: (id) => (id === PROFILE_RECORD ? undefined : "the profile is one record"),
   refuseDelete: () => "the profile is cleared field by field",
   refuseOp: (_doc, segments, op) =>
-    segments.length === 1 && PROFILE_FIELDS.has(segments[0]!) && (op.type === "$unset" || (op.type === "$set" && text(op.value)))
+    segments.length === 1 &&
+    PROFILE_FIELDS.has(segments[0]!) &&
+    (op.type === "$unset" || (op.type === "$set" && text(op.value)))
       ? undefined
       : "a profile has the texts name, description and iconCid",
 };
@@ -62,9 +66,11 @@ export const DEVICES_RULES: DatasetRules = {
   refuseCreate: (id) => (parsePeerId(id) ? undefined : "the record's id is no peer id"),
   refuseOp(_doc, segments, op) {
     const [field, slug] = segments;
-    if (field === "name" || field === "os" || field === "version") return op.type === "$set" && text(op.value) && segments.length === 1 ? undefined : "the field is a text";
+    if (field === "name" || field === "os" || field === "version")
+      return op.type === "$set" && text(op.value) && segments.length === 1 ? undefined : "the field is a text";
     if (field === "apps" && slug) return undefined;
-    if (field === "activeClaims" && segments.length === 2) return op.type === "$unset" || isJsonObject(op.value) ? undefined : "a claim is {seq, at}";
+    if (field === "activeClaims" && segments.length === 2)
+      return op.type === "$unset" || isJsonObject(op.value) ? undefined : "a claim is {seq, at}";
     return "a device has name, os, version, apps.<slug> and activeClaims.<slug>";
   },
 };

@@ -1,7 +1,7 @@
 import type { SpaceId } from "../base/ids.ts";
-import type { DatasetRules } from "../change/dataset-rules.ts";
 import type { RecordOp } from "../change/change-body.ts";
 import type { WriteTx } from "../change/change-engine.ts";
+import type { DatasetRules } from "../change/dataset-rules.ts";
 import type { ObjectEntry } from "../change/object-cache.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import type { Space } from "./space.ts";
@@ -33,7 +33,13 @@ export function createTechSpace(space: Space, index: ObjectEntry) {
   const write = (rules: DatasetRules, id: string, ops: RecordOp[], local?: Record<string, Json | undefined>) =>
     engine.write((tx) => writeIn(tx, rules, id, ops, local));
 
-  const writeIn = (tx: WriteTx, rules: DatasetRules, id: string, ops: RecordOp[], local?: Record<string, Json | undefined>) => {
+  const writeIn = (
+    tx: WriteTx,
+    rules: DatasetRules,
+    id: string,
+    ops: RecordOp[],
+    local?: Record<string, Json | undefined>,
+  ) => {
     if (ops.length > 0) tx.append(index, { dataset: rules.name, records: [{ id, upsert: true, ops }] }, rules);
     if (local) tx.setLocal(index, rules.name, id, local);
   };
@@ -48,6 +54,10 @@ export function createTechSpace(space: Space, index: ObjectEntry) {
     writeIn,
     record: (rules: DatasetRules, id: string): JsonObject | undefined => engine.record(index, rules.name, id),
     spaceRow: (spaceId: SpaceId): JsonObject | undefined => engine.record(index, SPACES_RULES.name, spaceId),
+    /** Absent fields keep their values; empty texts clear. */
+    setProfile: async (profile: Profile): Promise<void> => {
+      await write(PROFILE_RULES, PROFILE_RECORD, [{ type: "$set", path: "", value: { ...profile } }]);
+    },
     profile(): Profile | undefined {
       const row = engine.record(index, PROFILE_RULES.name, PROFILE_RECORD);
       if (!row) return undefined;

@@ -17,10 +17,16 @@ export type AccountStore = ReturnType<typeof openAccountStore>;
 
 export function openAccountStore(path: string) {
   const db = openDatabase(path, { migrations: MIGRATIONS, durability: "full" });
-  const putIntent = db.query<null, [string, Uint8Array]>("INSERT INTO intents(space_id, payload) VALUES(?, ?) ON CONFLICT(space_id) DO UPDATE SET payload = excluded.payload");
+  const putIntent = db.query<null, [string, Uint8Array]>(
+    "INSERT INTO intents(space_id, payload) VALUES(?, ?) ON CONFLICT(space_id) DO UPDATE SET payload = excluded.payload",
+  );
   const dropIntent = db.query<null, [string]>("DELETE FROM intents WHERE space_id = ?");
-  const intents = db.query<{ space_id: string; payload: Uint8Array }, []>("SELECT space_id, payload FROM intents ORDER BY space_id");
-  const localSpace = db.query<{ clean: number; projection: number }, [string]>("SELECT clean, projection FROM local_spaces WHERE space_id = ?");
+  const intents = db.query<{ space_id: string; payload: Uint8Array }, []>(
+    "SELECT space_id, payload FROM intents ORDER BY space_id",
+  );
+  const localSpace = db.query<{ clean: number; projection: number }, [string]>(
+    "SELECT clean, projection FROM local_spaces WHERE space_id = ?",
+  );
   const markSpace = db.query<null, [string, number, number]>(
     "INSERT INTO local_spaces(space_id, clean, projection) VALUES(?, ?, ?) ON CONFLICT(space_id) DO UPDATE SET clean = excluded.clean, projection = excluded.projection",
   );
@@ -33,7 +39,8 @@ export function openAccountStore(path: string) {
       const row = localSpace.get(spaceId);
       return row?.clean === 1 && row.projection === projection;
     },
-    markClean: (spaceId: string, clean: boolean, projection: number) => void markSpace.run(spaceId, clean ? 1 : 0, projection),
+    markClean: (spaceId: string, clean: boolean, projection: number) =>
+      void markSpace.run(spaceId, clean ? 1 : 0, projection),
     forgetSpace: (spaceId: string) => void forgetSpace.run(spaceId),
     close: () => db.close(),
   };

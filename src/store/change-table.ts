@@ -62,13 +62,16 @@ const orUndefined = (row: ChangeRow | null): StoredChange | undefined => (row ? 
 export type ChangeTable = ReturnType<typeof createChangeTable>;
 
 export function createChangeTable(db: Database) {
-  const insert = db.query<null, [Uint8Array, number, number, number, number, number, number, number, number, Uint8Array]>(
-    "INSERT INTO changes(id, obj, lamport, writer, seq, acl_pos, time, ds, counts, bytes) VALUES(?,?,?,?,?,?,?,?,?,?)",
-  );
+  const insert = db.query<
+    null,
+    [Uint8Array, number, number, number, number, number, number, number, number, Uint8Array]
+  >("INSERT INTO changes(id, obj, lamport, writer, seq, acl_pos, time, ds, counts, bytes) VALUES(?,?,?,?,?,?,?,?,?,?)");
   const byId = db.query<ChangeRow, [Uint8Array]>(`SELECT ${COLUMNS} FROM changes WHERE id = ?`);
   const byNo = db.query<ChangeRow, [number]>(`SELECT ${COLUMNS} FROM changes WHERE no = ?`);
   const ofRow = db.query<ChangeRow, [number, number]>(
-    `SELECT ${COLUMNS.split(", ").map((column) => `c.${column}`).join(", ")} FROM touches t JOIN changes c ON c.no = t.change
+    `SELECT ${COLUMNS.split(", ")
+      .map((column) => `c.${column}`)
+      .join(", ")} FROM touches t JOIN changes c ON c.no = t.change
      WHERE t.row = ? AND t.lamport >= ? AND c.counts = 1 ORDER BY t.lamport, c.id`,
   );
   const ofObject = db.query<ChangeRow, [number]>(`SELECT ${COLUMNS} FROM changes WHERE obj = ? ORDER BY lamport, id`);
@@ -79,7 +82,9 @@ export function createChangeTable(db: Database) {
     `SELECT ${COLUMNS} FROM changes WHERE writer = ? AND seq >= ? ORDER BY seq, id LIMIT ?`,
   );
   const atSeq = db.query<ChangeRow, [number, number]>(`SELECT ${COLUMNS} FROM changes WHERE writer = ? AND seq = ?`);
-  const after = db.query<ChangeRow, [number, number]>(`SELECT ${COLUMNS} FROM changes WHERE no > ? ORDER BY no LIMIT ?`);
+  const after = db.query<ChangeRow, [number, number]>(
+    `SELECT ${COLUMNS} FROM changes WHERE no > ? ORDER BY no LIMIT ?`,
+  );
   const setCounts = db.query<null, [number, number]>("UPDATE changes SET counts = ? WHERE no = ?");
 
   const headsOf = db.query<{ no: number; id: Uint8Array; lamport: number; acl_pos: number }, [number]>(
@@ -88,20 +93,55 @@ export function createChangeTable(db: Database) {
   const addHead = db.query<null, [number, number]>("INSERT OR IGNORE INTO heads(obj, change) VALUES(?, ?)");
   const dropHead = db.query<null, [number, number]>("DELETE FROM heads WHERE obj = ? AND change = ?");
 
-  const writerBy = db.query<{ no: number; author: Uint8Array; id: Uint8Array; seq: number; last: Uint8Array | null; lamport: number; acl_pos: number }, [Uint8Array, Uint8Array]>(
-    "SELECT no, author, id, seq, last, lamport, acl_pos FROM writers WHERE author = ? AND id = ?",
-  );
-  const writerByNo = db.query<{ no: number; author: Uint8Array; id: Uint8Array; seq: number; last: Uint8Array | null; lamport: number; acl_pos: number }, [number]>(
-    "SELECT no, author, id, seq, last, lamport, acl_pos FROM writers WHERE no = ?",
-  );
-  const allWriters = db.query<{ no: number; author: Uint8Array; id: Uint8Array; seq: number; last: Uint8Array | null; lamport: number; acl_pos: number }, []>(
-    "SELECT no, author, id, seq, last, lamport, acl_pos FROM writers ORDER BY no",
-  );
+  const writerBy = db.query<
+    {
+      no: number;
+      author: Uint8Array;
+      id: Uint8Array;
+      seq: number;
+      last: Uint8Array | null;
+      lamport: number;
+      acl_pos: number;
+    },
+    [Uint8Array, Uint8Array]
+  >("SELECT no, author, id, seq, last, lamport, acl_pos FROM writers WHERE author = ? AND id = ?");
+  const writerByNo = db.query<
+    {
+      no: number;
+      author: Uint8Array;
+      id: Uint8Array;
+      seq: number;
+      last: Uint8Array | null;
+      lamport: number;
+      acl_pos: number;
+    },
+    [number]
+  >("SELECT no, author, id, seq, last, lamport, acl_pos FROM writers WHERE no = ?");
+  const allWriters = db.query<
+    {
+      no: number;
+      author: Uint8Array;
+      id: Uint8Array;
+      seq: number;
+      last: Uint8Array | null;
+      lamport: number;
+      acl_pos: number;
+    },
+    []
+  >("SELECT no, author, id, seq, last, lamport, acl_pos FROM writers ORDER BY no");
   const addWriter = db.query<null, [Uint8Array, Uint8Array]>("INSERT INTO writers(author, id) VALUES(?, ?)");
   const setWriter = db.query<null, [number, Uint8Array | null, number, number, number]>(
     "UPDATE writers SET seq = ?, last = ?, lamport = ?, acl_pos = ? WHERE no = ?",
   );
-  const toWriter = (row: { no: number; author: Uint8Array; id: Uint8Array; seq: number; last: Uint8Array | null; lamport: number; acl_pos: number }): WriterRow => ({
+  const toWriter = (row: {
+    no: number;
+    author: Uint8Array;
+    id: Uint8Array;
+    seq: number;
+    last: Uint8Array | null;
+    lamport: number;
+    acl_pos: number;
+  }): WriterRow => ({
     no: row.no,
     author: row.author,
     id: row.id,
@@ -115,8 +155,18 @@ export function createChangeTable(db: Database) {
     /** Answers the change's local number. */
     insert(change: Omit<StoredChange, "no">): number {
       return Number(
-        insert.run(change.id, change.obj, change.lamport, change.writer, change.seq, change.aclPos, change.timeMs, change.ds, change.counts ? 1 : 0, change.bytes)
-          .lastInsertRowid,
+        insert.run(
+          change.id,
+          change.obj,
+          change.lamport,
+          change.writer,
+          change.seq,
+          change.aclPos,
+          change.timeMs,
+          change.ds,
+          change.counts ? 1 : 0,
+          change.bytes,
+        ).lastInsertRowid,
       );
     },
     byId: (id: Uint8Array) => orUndefined(byId.get(id)),
@@ -132,7 +182,8 @@ export function createChangeTable(db: Database) {
     after: (no: number, limit: number) => after.all(no, limit).map(fromRow),
     setCounts: (no: number, counts: boolean) => void setCounts.run(counts ? 1 : 0, no),
 
-    heads: (obj: number) => headsOf.all(obj).map((row) => ({ no: row.no, id: row.id, lamport: row.lamport, aclPos: row.acl_pos })),
+    heads: (obj: number) =>
+      headsOf.all(obj).map((row) => ({ no: row.no, id: row.id, lamport: row.lamport, aclPos: row.acl_pos })),
     addHead: (obj: number, change: number) => void addHead.run(obj, change),
     dropHead: (obj: number, change: number) => void dropHead.run(obj, change),
 
@@ -149,6 +200,7 @@ export function createChangeTable(db: Database) {
       const no = Number(addWriter.run(author, id).lastInsertRowid);
       return { no, author, id, seq: 0, last: null, lamport: 0, aclPos: 0 };
     },
-    saveWriter: (writer: WriterRow) => void setWriter.run(writer.seq, writer.last, writer.lamport, writer.aclPos, writer.no),
+    saveWriter: (writer: WriterRow) =>
+      void setWriter.run(writer.seq, writer.last, writer.lamport, writer.aclPos, writer.no),
   };
 }

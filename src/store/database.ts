@@ -60,6 +60,8 @@ function migrate(db: Database, path: string, migrations: readonly Migration[]): 
 /** A read-only connection to a database that another connection of ours keeps open. */
 export function openReader(path: string): Database {
   const db = new Database(path, { readonly: true });
-  db.exec("PRAGMA busy_timeout = 5000; PRAGMA query_only = ON; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;");
+  db.exec(
+    "PRAGMA busy_timeout = 5000; PRAGMA query_only = ON; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;",
+  );
   return db;
 }

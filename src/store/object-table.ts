@@ -51,7 +51,9 @@ export function createObjectTable(db: Database) {
   const insert = db.query<null, [Uint8Array, number, Uint8Array, Uint8Array | null, number, number]>(
     "INSERT INTO objects(id, derived, root, author, created_ms, projection) VALUES(?,?,?,?,?,?)",
   );
-  const saveModified = db.query<null, [number, Uint8Array, number, number]>("UPDATE objects SET mod_lamport = ?, mod_change = ?, mod_ms = ? WHERE no = ?");
+  const saveModified = db.query<null, [number, Uint8Array, number, number]>(
+    "UPDATE objects SET mod_lamport = ?, mod_change = ?, mod_ms = ? WHERE no = ?",
+  );
   const setDeleted = db.query<null, [number, number]>("UPDATE objects SET deleted = ? WHERE no = ?");
   const setProjection = db.query<null, [number, number]>("UPDATE objects SET projection = ? WHERE no = ?");
   const clearHeads = db.query<null, [number]>("DELETE FROM heads WHERE obj = ?");
@@ -69,9 +71,16 @@ export function createObjectTable(db: Database) {
     all: (): ObjectRow[] => all.all().map(toObject),
     root: (no: number): Uint8Array | undefined => root.get(no)?.root,
     stale: (version: number): number[] => stale.all(version).map((row) => row.no),
-    insert: (id: Uint8Array, rootBytes: Uint8Array, author: Uint8Array | undefined, createdMs: number, projection: number): number =>
+    insert: (
+      id: Uint8Array,
+      rootBytes: Uint8Array,
+      author: Uint8Array | undefined,
+      createdMs: number,
+      projection: number,
+    ): number =>
       Number(insert.run(id, author ? 0 : 1, rootBytes, author ?? null, createdMs, projection).lastInsertRowid),
-    saveModified: (no: number, lamport: number, change: Uint8Array, ms: number) => void saveModified.run(lamport, change, ms, no),
+    saveModified: (no: number, lamport: number, change: Uint8Array, ms: number) =>
+      void saveModified.run(lamport, change, ms, no),
     setDeleted: (no: number, deleted: boolean) => void setDeleted.run(deleted ? 1 : 0, no),
     setProjection: (no: number, version: number) => void setProjection.run(version, no),
     saveHeads(no: number, changes: readonly number[]): void {

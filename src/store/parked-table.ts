@@ -44,20 +44,37 @@ export function createParkedTable(db: Database) {
      ON CONFLICT(id) DO UPDATE SET wait_kind = excluded.wait_kind, wait_for = excluded.wait_for`,
   );
   const get = db.query<RawParked, [Uint8Array]>(`SELECT ${COLUMNS} FROM parked WHERE id = ?`);
-  const waitingFor = db.query<RawParked, [string, Uint8Array]>(`SELECT ${COLUMNS} FROM parked WHERE wait_kind = ? AND wait_for = ?`);
+  const waitingFor = db.query<RawParked, [string, Uint8Array]>(
+    `SELECT ${COLUMNS} FROM parked WHERE wait_kind = ? AND wait_for = ?`,
+  );
   const ofKind = db.query<RawParked, [string]>(`SELECT ${COLUMNS} FROM parked WHERE wait_kind = ?`);
   const drop = db.query<null, [Uint8Array]>("DELETE FROM parked WHERE id = ?");
-  const usage = db.query<{ count: number; bytes: number | null }, []>("SELECT count(*) AS count, sum(length(bytes)) AS bytes FROM parked");
-  const usageOf = db.query<{ count: number; bytes: number | null }, [Uint8Array]>("SELECT count(*) AS count, sum(length(bytes)) AS bytes FROM parked WHERE author = ?");
+  const usage = db.query<{ count: number; bytes: number | null }, []>(
+    "SELECT count(*) AS count, sum(length(bytes)) AS bytes FROM parked",
+  );
+  const usageOf = db.query<{ count: number; bytes: number | null }, [Uint8Array]>(
+    "SELECT count(*) AS count, sum(length(bytes)) AS bytes FROM parked WHERE author = ?",
+  );
   const ageAll = db.query<null, []>("UPDATE parked SET rounds = rounds + 1");
-  const wanted = db.query<{ wait_kind: string; wait_for: Uint8Array }, [number]>("SELECT DISTINCT wait_kind, wait_for FROM parked LIMIT ?");
-  const quarantine = db.query<null, [Uint8Array, string, Uint8Array, number]>("INSERT OR IGNORE INTO quarantine(id, reason, bytes, received_ms) VALUES(?,?,?,?)");
-  const quarantined = db.query<{ id: Uint8Array; reason: string }, [Uint8Array]>("SELECT id, reason FROM quarantine WHERE id = ?");
-  const quarantineList = db.query<{ id: Uint8Array; reason: string; received_ms: number }, [number]>("SELECT id, reason, received_ms FROM quarantine ORDER BY received_ms DESC LIMIT ?");
-  const quarantineUsage = db.query<{ count: number; bytes: number | null }, []>("SELECT count(*) AS count, sum(length(bytes)) AS bytes FROM quarantine");
+  const wanted = db.query<{ wait_kind: string; wait_for: Uint8Array }, [number]>(
+    "SELECT DISTINCT wait_kind, wait_for FROM parked LIMIT ?",
+  );
+  const quarantine = db.query<null, [Uint8Array, string, Uint8Array, number]>(
+    "INSERT OR IGNORE INTO quarantine(id, reason, bytes, received_ms) VALUES(?,?,?,?)",
+  );
+  const quarantined = db.query<{ id: Uint8Array; reason: string }, [Uint8Array]>(
+    "SELECT id, reason FROM quarantine WHERE id = ?",
+  );
+  const quarantineList = db.query<{ id: Uint8Array; reason: string; received_ms: number }, [number]>(
+    "SELECT id, reason, received_ms FROM quarantine ORDER BY received_ms DESC LIMIT ?",
+  );
+  const quarantineUsage = db.query<{ count: number; bytes: number | null }, []>(
+    "SELECT count(*) AS count, sum(length(bytes)) AS bytes FROM quarantine",
+  );
 
   return {
-    put: (change: Omit<ParkedChange, "rounds">) => void put.run(change.id, change.bytes, change.waitKind, change.waitFor, change.author, change.receivedMs),
+    put: (change: Omit<ParkedChange, "rounds">) =>
+      void put.run(change.id, change.bytes, change.waitKind, change.waitFor, change.author, change.receivedMs),
     get(id: Uint8Array): ParkedChange | undefined {
       const row = get.get(id);
       return row ? toParked(row) : undefined;
@@ -75,10 +92,13 @@ export function createParkedTable(db: Database) {
     },
     /** One sync round passed without what they wait for. */
     ageAll: () => void ageAll.run(),
-    wanted: (limit: number) => wanted.all(limit).map((row) => ({ kind: row.wait_kind as WaitKind, what: row.wait_for })),
-    quarantine: (id: Uint8Array, reason: string, bytes: Uint8Array, receivedMs: number) => void quarantine.run(id, reason, bytes, receivedMs),
+    wanted: (limit: number) =>
+      wanted.all(limit).map((row) => ({ kind: row.wait_kind as WaitKind, what: row.wait_for })),
+    quarantine: (id: Uint8Array, reason: string, bytes: Uint8Array, receivedMs: number) =>
+      void quarantine.run(id, reason, bytes, receivedMs),
     quarantineReason: (id: Uint8Array): string | undefined => quarantined.get(id)?.reason,
-    quarantineList: (limit: number) => quarantineList.all(limit).map((row) => ({ id: row.id, reason: row.reason, receivedMs: row.received_ms })),
+    quarantineList: (limit: number) =>
+      quarantineList.all(limit).map((row) => ({ id: row.id, reason: row.reason, receivedMs: row.received_ms })),
     quarantineUsage(): { count: number; bytes: number } {
       const row = quarantineUsage.get()!;
       return { count: row.count, bytes: row.bytes ?? 0 };

@@ -58,7 +58,9 @@ const toHead = (row: RawRow): RowHead => ({
 export type RowTable = ReturnType<typeof createRowTable>;
 
 export function createRowTable(db: Database) {
-  const get = db.query<RawRow, [number, string]>("SELECT no, doc, state, lamport, change, ops, has_local FROM rows WHERE coll = ? AND id = ?");
+  const get = db.query<RawRow, [number, string]>(
+    "SELECT no, doc, state, lamport, change, ops, has_local FROM rows WHERE coll = ? AND id = ?",
+  );
   const getByNo = db.query<RawRow & { coll: number; id: string }, [number]>(
     "SELECT no, coll, id, doc, state, lamport, change, ops, has_local FROM rows WHERE no = ?",
   );
@@ -68,10 +70,14 @@ export function createRowTable(db: Database) {
   const update = db.query<null, [string | null, number, number, Uint8Array, number, number]>(
     "UPDATE rows SET doc = ?, state = ?, lamport = ?, change = ?, ops = ? WHERE no = ?",
   );
-  const moveOrder = db.query<null, [number, Uint8Array, number]>("UPDATE rows SET lamport = ?, change = ? WHERE no = ?");
+  const moveOrder = db.query<null, [number, Uint8Array, number]>(
+    "UPDATE rows SET lamport = ?, change = ? WHERE no = ?",
+  );
   const setDoc = db.query<null, [string, number]>("UPDATE rows SET doc = ? WHERE no = ?");
   const setHasLocal = db.query<null, [number, number]>("UPDATE rows SET has_local = ? WHERE no = ?");
-  const touch = db.query<null, [number, number, number]>("INSERT OR IGNORE INTO touches(row, lamport, change) VALUES(?,?,?)");
+  const touch = db.query<null, [number, number, number]>(
+    "INSERT OR IGNORE INTO touches(row, lamport, change) VALUES(?,?,?)",
+  );
   const rowsOfObject = db.query<RowKey & { state: number }, [number, string]>(
     `SELECT r.no, r.coll, r.id, r.state FROM colls c JOIN rows r ON r.coll = c.no WHERE c.obj = ? AND c.no <> ${OBJECTS_COLL}
      UNION ALL SELECT no, coll, id, state FROM rows WHERE coll = ${OBJECTS_COLL} AND id = ?`,
@@ -83,14 +89,19 @@ export function createRowTable(db: Database) {
   const addCheckpoint = db.query<null, [number, number, Uint8Array, number, number, string | null]>(
     "INSERT OR REPLACE INTO checkpoints(row, lamport, change, ops, state, doc) VALUES(?,?,?,?,?,?)",
   );
-  const bestCheckpoint = db.query<{ lamport: number; change: Uint8Array; ops: number; state: number; doc: string | null }, [number, number, number, Uint8Array]>(
+  const bestCheckpoint = db.query<
+    { lamport: number; change: Uint8Array; ops: number; state: number; doc: string | null },
+    [number, number, number, Uint8Array]
+  >(
     `SELECT lamport, change, ops, state, doc FROM checkpoints WHERE row = ? AND (lamport < ? OR (lamport = ? AND change < ?))
      ORDER BY lamport DESC, change DESC LIMIT 1`,
   );
   const dropCheckpoints = db.query<null, [number, number, number, Uint8Array]>(
     "DELETE FROM checkpoints WHERE row = ? AND (lamport > ? OR (lamport = ? AND change >= ?))",
   );
-  const getLocal = db.query<{ base: string; fields: string }, [number]>("SELECT base, fields FROM locals WHERE row = ?");
+  const getLocal = db.query<{ base: string; fields: string }, [number]>(
+    "SELECT base, fields FROM locals WHERE row = ?",
+  );
   const putLocal = db.query<null, [number, string, string]>(
     "INSERT INTO locals(row, base, fields) VALUES(?,?,?) ON CONFLICT(row) DO UPDATE SET base = excluded.base, fields = excluded.fields",
   );
@@ -98,7 +109,9 @@ export function createRowTable(db: Database) {
 
   const collOf = db.query<{ no: number }, [number, number]>("SELECT no FROM colls WHERE obj = ? AND ds = ?");
   const addColl = db.query<null, [number, number]>("INSERT INTO colls(obj, ds) VALUES(?, ?)");
-  const collInfo = db.query<{ no: number; obj: number; ds: number; live: number }, [number]>("SELECT no, obj, ds, live FROM colls WHERE no = ?");
+  const collInfo = db.query<{ no: number; obj: number; ds: number; live: number }, [number]>(
+    "SELECT no, obj, ds, live FROM colls WHERE no = ?",
+  );
   const addLive = db.query<null, [number, number]>("UPDATE colls SET live = live + ? WHERE no = ?");
 
   return {
@@ -110,10 +123,18 @@ export function createRowTable(db: Database) {
       const row = getByNo.get(no);
       return row ? { ...toHead(row), coll: row.coll, id: row.id } : undefined;
     },
-    insert: (coll: number, id: string, doc: string | null, state: RowState, lamport: number, change: Uint8Array, ops: number): number =>
-      Number(insert.run(coll, id, doc, state, lamport, change, ops).lastInsertRowid),
+    insert: (
+      coll: number,
+      id: string,
+      doc: string | null,
+      state: RowState,
+      lamport: number,
+      change: Uint8Array,
+      ops: number,
+    ): number => Number(insert.run(coll, id, doc, state, lamport, change, ops).lastInsertRowid),
     /** A row that was only touched: nothing counted reached it yet. */
-    insertAbsent: (coll: number, id: string): number => Number(insert.run(coll, id, null, ROW_ABSENT, 0, NOTHING, 0).lastInsertRowid),
+    insertAbsent: (coll: number, id: string): number =>
+      Number(insert.run(coll, id, null, ROW_ABSENT, 0, NOTHING, 0).lastInsertRowid),
     update: (no: number, doc: string | null, state: RowState, lamport: number, change: Uint8Array, ops: number) =>
       void update.run(doc, state, lamport, change, ops, no),
     /** The row was judged by a change that left it as it is. */
@@ -127,14 +148,16 @@ export function createRowTable(db: Database) {
     docs: (coll: number): string[] => docs.all(coll).map((row) => row.doc),
     rowsOfObject: (obj: number, objectId: string): (RowKey & { state: number })[] => rowsOfObject.all(obj, objectId),
 
-    addCheckpoint: (row: number, at: Checkpoint) => void addCheckpoint.run(row, at.lamport, at.change, at.ops, at.state, at.doc),
+    addCheckpoint: (row: number, at: Checkpoint) =>
+      void addCheckpoint.run(row, at.lamport, at.change, at.ops, at.state, at.doc),
     /** The newest checkpoint strictly before a place in the order. */
     checkpointBefore(row: number, lamport: number, change: Uint8Array): Checkpoint | undefined {
       const found = bestCheckpoint.get(row, lamport, lamport, change);
       return found ? { ...found, state: found.state as RowState } : undefined;
     },
     /** Forgets checkpoints at or after a place in the order: something was or will be folded before them. */
-    dropCheckpointsFrom: (row: number, lamport: number, change: Uint8Array) => void dropCheckpoints.run(row, lamport, lamport, change),
+    dropCheckpointsFrom: (row: number, lamport: number, change: Uint8Array) =>
+      void dropCheckpoints.run(row, lamport, lamport, change),
 
     local: (row: number) => getLocal.get(row) ?? undefined,
     putLocal(row: number, base: string, fields: string): void {

@@ -11,12 +11,18 @@ export type SpaceStore = ReturnType<typeof openSpaceStore>;
 export function openSpaceStore(path: string) {
   const db = openDatabase(path, { migrations: SPACE_MIGRATIONS, durability: "full" });
   const getMeta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
-  const putMeta = db.query<null, [string, Uint8Array]>("INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value");
+  const putMeta = db.query<null, [string, Uint8Array]>(
+    "INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value",
+  );
   const datasetByName = db.query<{ no: number }, [string]>("SELECT no FROM datasets WHERE name = ?");
   const datasetByNo = db.query<{ name: string }, [number]>("SELECT name FROM datasets WHERE no = ?");
   const addDataset = db.query<null, [string]>("INSERT INTO datasets(name) VALUES(?)");
-  const aclAll = db.query<{ pos: number; id: Uint8Array; bytes: Uint8Array }, []>("SELECT pos, id, bytes FROM acl_records ORDER BY pos");
-  const aclAdd = db.query<null, [number, Uint8Array, Uint8Array]>("INSERT INTO acl_records(pos, id, bytes) VALUES(?, ?, ?)");
+  const aclAll = db.query<{ pos: number; id: Uint8Array; bytes: Uint8Array }, []>(
+    "SELECT pos, id, bytes FROM acl_records ORDER BY pos",
+  );
+  const aclAdd = db.query<null, [number, Uint8Array, Uint8Array]>(
+    "INSERT INTO acl_records(pos, id, bytes) VALUES(?, ?, ?)",
+  );
   const aclCut = db.query<null, [number]>("DELETE FROM acl_records WHERE pos >= ?");
 
   return {

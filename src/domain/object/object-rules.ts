@@ -19,7 +19,9 @@ export const OBJECT_RULES: DatasetRules = {
   name: OBJECTS_DATASET,
   idRule: "object",
   refuseCreate: (_id, _ops, envelope) =>
-    envelope.objectAuthor === undefined || envelope.objectAuthor === envelope.author ? undefined : "only its author creates an object's row",
+    envelope.objectAuthor === undefined || envelope.objectAuthor === envelope.author
+      ? undefined
+      : "only its author creates an object's row",
   refuseDelete: () => "objects are deleted as a whole",
   refuseOp(_doc, segments) {
     const scope = scopeOf(segments);
@@ -29,7 +31,12 @@ export const OBJECT_RULES: DatasetRules = {
   stamps(_doc, creating, envelope): readonly Stamp[] {
     if (!creating) return [];
     const at = { $date: new Date(envelope.timeMs).toISOString() };
-    return [[["author"], envelope.author], [["createdAt"], at], [["modifiedAt"], at], [["spaceId"], envelope.spaceId]];
+    return [
+      [["author"], envelope.author],
+      [["createdAt"], at],
+      [["modifiedAt"], at],
+      [["spaceId"], envelope.spaceId],
+    ];
   },
   scopeOf,
 };

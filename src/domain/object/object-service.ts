@@ -1,7 +1,7 @@
+import { keyBetween } from "../../base/position-key.ts";
 import type { RecordOp } from "../../change/change-body.ts";
 import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
 import { OBJECTS_DATASET } from "../../change/projection.ts";
-import { keyBetween } from "../../base/position-key.ts";
 import { fail, SvcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
@@ -46,10 +46,17 @@ export function createObjectService(deps: ObjectServiceDeps) {
     const fields: JsonObject = {};
     for (const [namespace, properties] of Object.entries(values)) {
       const typeId = schema.typeId(namespace);
-      if (!typeId) throw bodyError("type.not_found", { typeId: namespace }, `initialProperties.${namespace} names no type`);
-      if (!types.has(typeId)) throw fail("object.type_required", { typeId: namespace }, `initialProperties.${namespace} needs the type in types`);
+      if (!typeId)
+        throw bodyError("type.not_found", { typeId: namespace }, `initialProperties.${namespace} names no type`);
+      if (!types.has(typeId))
+        throw fail(
+          "object.type_required",
+          { typeId: namespace },
+          `initialProperties.${namespace} needs the type in types`,
+        );
       schema.checkValues(typeId, properties, 400);
-      for (const [property, value] of Object.entries(properties)) if (value !== null) fields[`${typeId}.${property}`] = value;
+      for (const [property, value] of Object.entries(properties))
+        if (value !== null) fields[`${typeId}.${property}`] = value;
     }
     return fields;
   };
@@ -62,7 +69,12 @@ export function createObjectService(deps: ObjectServiceDeps) {
         const types: string[] = [];
         for (const name of request.types ?? []) {
           const typeId = schema.typeId(name);
-          if (!typeId) throw bodyError("type.not_found", { typeId: name }, `types names ${JSON.stringify(name)}, which is no type of this space`);
+          if (!typeId)
+            throw bodyError(
+              "type.not_found",
+              { typeId: name },
+              `types names ${JSON.stringify(name)}, which is no type of this space`,
+            );
           if (!types.includes(typeId)) types.push(typeId);
         }
         if (!types.includes("nav")) types.push("nav");
@@ -97,7 +109,11 @@ export function createObjectService(deps: ObjectServiceDeps) {
         if (!typeId) throw fail("type.not_found", { typeId: typeName });
         const carried = (row["svc"] as JsonObject | undefined)?.["types"];
         if (typeId !== "svc" && !(Array.isArray(carried) && carried.includes(typeId))) {
-          throw fail("dataset.validation", { dataset: OBJECTS_DATASET, reason: "the object does not carry the type" }, "The object does not carry this type; types are bound when it is created");
+          throw fail(
+            "dataset.validation",
+            { dataset: OBJECTS_DATASET, reason: "the object does not carry the type" },
+            "The object does not carry this type; types are bound when it is created",
+          );
         }
         const scope = schema.checkValues(typeId, patch, 400);
         if (Object.keys(patch).length === 0) return { versionId: "", changeId: "", recordIds: [objectId] };
@@ -107,9 +123,15 @@ export function createObjectService(deps: ObjectServiceDeps) {
           tx.setLocal(object, OBJECTS_DATASET, objectId, fields);
           return { versionId: tx.localVersion(), changeId: "", recordIds: [objectId] };
         }
-        const ops = Object.entries(patch).map(([property, value]): RecordOp =>
-          value === null ? { type: "$unset", path: `${typeId}.${property}` } : { type: "$set", path: `${typeId}.${property}`, value });
-        return toWriteResult(tx.append(object, { dataset: OBJECTS_DATASET, records: [{ id: objectId, ops }] }, OBJECT_RULES));
+        const ops = Object.entries(patch).map(
+          ([property, value]): RecordOp =>
+            value === null
+              ? { type: "$unset", path: `${typeId}.${property}` }
+              : { type: "$set", path: `${typeId}.${property}`, value },
+        );
+        return toWriteResult(
+          tx.append(object, { dataset: OBJECTS_DATASET, records: [{ id: objectId, ops }] }, OBJECT_RULES),
+        );
       });
     },
 
@@ -127,9 +149,21 @@ export function createObjectService(deps: ObjectServiceDeps) {
 
   function writeNew(tx: WriteTx, fields: JsonObject): CreatedObject {
     const object = tx.createObject();
-    const appended = tx.append(object, { dataset: OBJECTS_DATASET, records: [{ id: "", upsert: true, ops: [{ type: "$set", path: "", value: fields }] }] }, OBJECT_RULES);
+    const appended = tx.append(
+      object,
+      {
+        dataset: OBJECTS_DATASET,
+        records: [{ id: "", upsert: true, ops: [{ type: "$set", path: "", value: fields }] }],
+      },
+      OBJECT_RULES,
+    );
     const [drop] = appended.rejections;
-    if (drop) throw fail("dataset.validation", { dataset: OBJECTS_DATASET, reason: drop.reason }, `The object cannot be created: ${drop.reason}`);
+    if (drop)
+      throw fail(
+        "dataset.validation",
+        { dataset: OBJECTS_DATASET, reason: drop.reason },
+        `The object cannot be created: ${drop.reason}`,
+      );
     return { id: object.idText, objectId: object.idText, versionId: toWriteResult(appended).versionId };
   }
 }
@@ -137,4 +171,3 @@ export function createObjectService(deps: ObjectServiceDeps) {
 function bodyError(code: "type.not_found", details: Record<string, unknown>, message: string) {
   return new SvcError(code, { details, message, status: 400 });
 }
-

@@ -1,4 +1,4 @@
-import type { Appended, } from "../../change/local-writer.ts";
+import type { Appended } from "../../change/local-writer.ts";
 import type { Rejection } from "../../change/projection.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
 

@@ -50,9 +50,15 @@ export function createRecordService(deps: RecordServiceDeps) {
   /** The dataset, checked to be declared by a type that the object carries. */
   const datasetOf = (tx: WriteTx, object: ObjectEntry, name: string): WritableDataset => {
     const dataset = schema.datasetForWrite(name);
-    if (!dataset) throw fail("dataset.unknown", { dataset: name }, `No dataset is named ${JSON.stringify(name)}; GET /v1/spaces/:spaceId/datasets lists them`);
+    if (!dataset)
+      throw fail(
+        "dataset.unknown",
+        { dataset: name },
+        `No dataset is named ${JSON.stringify(name)}; GET /v1/spaces/:spaceId/datasets lists them`,
+      );
     if (dataset.internal) throw invalid(name, "this dataset is written through its own endpoints");
-    if (dataset.typeId && !carriesType(tx, object, dataset.typeId)) throw invalid(name, "the object does not carry the type that declares this dataset");
+    if (dataset.typeId && !carriesType(tx, object, dataset.typeId))
+      throw invalid(name, "the object does not carry the type that declares this dataset");
     return dataset;
   };
 
@@ -62,7 +68,13 @@ export function createRecordService(deps: RecordServiceDeps) {
   };
 
   /** Appends a change; one that had no effect is not kept. */
-  const append = (tx: WriteTx, object: ObjectEntry, dataset: WritableDataset, records: RecordChange[], traceIds: string[] | undefined): WriteResult => {
+  const append = (
+    tx: WriteTx,
+    object: ObjectEntry,
+    dataset: WritableDataset,
+    records: RecordChange[],
+    traceIds: string[] | undefined,
+  ): WriteResult => {
     const body: ChangeBody = {
       dataset: dataset.rules.name,
       ...(dataset.definition ? { definition: dataset.definition } : {}),
@@ -74,13 +86,21 @@ export function createRecordService(deps: RecordServiceDeps) {
     return appended.effective ? result : tx.rollBackWith(result);
   };
 
-  const modifyLocal = (tx: WriteTx, object: ObjectEntry, dataset: WritableDataset, request: ModifyRequest): WriteResult => {
+  const modifyLocal = (
+    tx: WriteTx,
+    object: ObjectEntry,
+    dataset: WritableDataset,
+    request: ModifyRequest,
+  ): WriteResult => {
     const rejections: Rejection[] = [];
     request.records.forEach((record, recordIndex) => {
       const fields: Record<string, Json | undefined> = {};
       record.ops.forEach((op, opIndex) => {
         for (const [path, value] of localAssignments(op)) {
-          const reason = pathFault(path) ?? (dataset.isLocalField?.(path) ? undefined : "the field is not device-local") ?? (op.type === "$set" || op.type === "$unset" ? undefined : "device-local fields take $set and $unset");
+          const reason =
+            pathFault(path) ??
+            (dataset.isLocalField?.(path) ? undefined : "the field is not device-local") ??
+            (op.type === "$set" || op.type === "$unset" ? undefined : "device-local fields take $set and $unset");
           if (reason) rejections.push({ recordIndex, recordId: record.id, opIndex, reason });
           else fields[path] = value;
         }
@@ -90,7 +110,12 @@ export function createRecordService(deps: RecordServiceDeps) {
       }
     });
     const versionId = tx.localVersion();
-    return { versionId, changeId: "", recordIds: request.records.map((record) => record.id), ...(rejections.length > 0 ? { rejections } : {}) };
+    return {
+      versionId,
+      changeId: "",
+      recordIds: request.records.map((record) => record.id),
+      ...(rejections.length > 0 ? { rejections } : {}),
+    };
   };
 
   return {
@@ -108,15 +133,27 @@ export function createRecordService(deps: RecordServiceDeps) {
     },
 
     /** `POST {S}/delete-records`: a tombstone each, also for ids that never were; again is no fault. */
-    deleteRecords(request: { objectId: string; dataset: string; recordIds: string[]; traceIds?: string[] }): Promise<WriteResult> {
+    deleteRecords(request: {
+      objectId: string;
+      dataset: string;
+      recordIds: string[];
+      traceIds?: string[];
+    }): Promise<WriteResult> {
       deps.requireWriter();
       return engine.write((tx) => {
         const object = objectOf(tx, request.objectId);
         const dataset = datasetOf(tx, object, request.dataset);
         const empty = request.recordIds.findIndex((id) => id === "");
         if (empty >= 0) throw invalid(request.dataset, "a record id is empty", { recordIndex: empty });
-        if (request.recordIds.length === 0) return tx.rollBackWith({ versionId: "", changeId: "", recordIds: [] } satisfies WriteResult);
-        return append(tx, object, dataset, request.recordIds.map((id) => ({ id, delete: true, ops: [] })), request.traceIds);
+        if (request.recordIds.length === 0)
+          return tx.rollBackWith({ versionId: "", changeId: "", recordIds: [] } satisfies WriteResult);
+        return append(
+          tx,
+          object,
+          dataset,
+          request.recordIds.map((id) => ({ id, delete: true, ops: [] })),
+          request.traceIds,
+        );
       });
     },
 
@@ -126,12 +163,21 @@ export function createRecordService(deps: RecordServiceDeps) {
   };
 }
 
-function invalid(dataset: string, reason: string, where: { recordIndex?: number; opIndex?: number; path?: string } = {}) {
-  return fail("dataset.validation", { dataset, reason, ...where }, `The dataset ${dataset} refuses the change: ${reason}`);
+function invalid(
+  dataset: string,
+  reason: string,
+  where: { recordIndex?: number; opIndex?: number; path?: string } = {},
+) {
+  return fail(
+    "dataset.validation",
+    { dataset, reason, ...where },
+    `The dataset ${dataset} refuses the change: ${reason}`,
+  );
 }
 
 function checkLocalShape(request: ModifyRequest): void {
-  const refuse = (path: string, expected: string) => fail("request.schema", { path, expected }, `With scope local, ${path} must be ${expected}`);
+  const refuse = (path: string, expected: string) =>
+    fail("request.schema", { path, expected }, `With scope local, ${path} must be ${expected}`);
   if (request.traceIds) throw refuse("traceIds", "absent");
   if (request.dataset === OBJECTS_DATASET) throw refuse("dataset", "another dataset than objects");
   request.records.forEach((record, index) => {
@@ -142,13 +188,17 @@ function checkLocalShape(request: ModifyRequest): void {
 
 function localAssignments(op: ModifyOp): [string, Json | undefined][] {
   if (op.path) return [[op.path, op.type === "$unset" ? undefined : (op.value ?? null)]];
-  return Object.entries(isJsonObject(op.value) ? op.value : {}).map(([path, value]) => [path, op.type === "$unset" ? undefined : value]);
+  return Object.entries(isJsonObject(op.value) ? op.value : {}).map(([path, value]) => [
+    path,
+    op.type === "$unset" ? undefined : value,
+  ]);
 }
 
 /** Structural faults refuse the whole request (gaps § 5); what depends on records is judged by the fold. */
 function toRecordChange(record: ModifyRecord, recordIndex: number, dataset: WritableDataset): RecordChange {
   const name = dataset.rules.name;
-  if (record.id === "" && !record.upsert) throw invalid(name, "a record without an id needs upsert: true", { recordIndex });
+  if (record.id === "" && !record.upsert)
+    throw invalid(name, "a record without an id needs upsert: true", { recordIndex });
   const ops = record.ops.map((op, opIndex): RecordOp => {
     const path = op.path ?? "";
     const where = { recordIndex, opIndex };
@@ -156,10 +206,16 @@ function toRecordChange(record: ModifyRecord, recordIndex: number, dataset: Writ
       const fault = pathFault(each);
       if (fault) throw invalid(name, fault, { ...where, path: each });
       const scope = dataset.rules.scopeOf?.(each.split(".")) ?? "synced";
-      if (scope !== "synced") throw invalid(name, scope === "local" ? "the field is device-local, write it with scope: local" : `the field is ${scope}`, { ...where, path: each });
+      if (scope !== "synced")
+        throw invalid(
+          name,
+          scope === "local" ? "the field is device-local, write it with scope: local" : `the field is ${scope}`,
+          { ...where, path: each },
+        );
     };
     if (path !== "") check(path);
-    else if ((op.type !== "$set" && op.type !== "$unset") || !isJsonObject(op.value)) throw invalid(name, "an empty path takes $set or $unset with an object of paths", where);
+    else if ((op.type !== "$set" && op.type !== "$unset") || !isJsonObject(op.value))
+      throw invalid(name, "an empty path takes $set or $unset with an object of paths", where);
     else for (const each of Object.keys(op.value)) if (each !== "id") check(each);
     if (op.type !== "$unset" && op.value === undefined) throw invalid(name, `${op.type} needs a value`, where);
     if (op.type === "$inc" && typeof op.value !== "number") throw invalid(name, "$inc takes a number", where);

@@ -1,10 +1,10 @@
+import type { Clock } from "../../base/clock.ts";
+import type { AccountId } from "../../base/ids.ts";
 import type { RecordChange } from "../../change/change-body.ts";
 import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
 import type { ChangeEnvelope } from "../../change/dataset-rules.ts";
 import type { ObjectEntry } from "../../change/object-cache.ts";
 import { ABSENT, foldRecord } from "../../change/record-fold.ts";
-import type { AccountId } from "../../base/ids.ts";
-import type { Clock } from "../../base/clock.ts";
 import { fail, type UpsertRejectionCode } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
@@ -71,7 +71,14 @@ export function createUpsertService(deps: UpsertDeps) {
             const object = records.objectOf(tx, request.objectId);
             const dataset = records.datasetOf(tx, object, request.dataset);
             if (dataset.rules.idRule !== "user") throw fail("upsert.requires_user_ids", { dataset: request.dataset });
-            const page = planPage(tx, object, dataset, request.records, start, Math.min(start + pageSize, request.records.length));
+            const page = planPage(
+              tx,
+              object,
+              dataset,
+              request.records,
+              start,
+              Math.min(start + pageSize, request.records.length),
+            );
             if (page.changes.length === 0) return tx.rollBackWith({ page, written: undefined });
             const appended = tx.append(
               object,
@@ -92,29 +99,47 @@ export function createUpsertService(deps: UpsertDeps) {
         result.updated += page.updated;
         result.skipped += page.skipped;
         result.rejections.push(...page.rejections);
-        if (written) result.pages.push({ versionId: written.versionId, changeId: written.changeId, recordIds: written.recordIds });
+        if (written)
+          result.pages.push({ versionId: written.versionId, changeId: written.changeId, recordIds: written.recordIds });
       }
       return result;
     },
   };
 
-  function planPage(tx: WriteTx, object: ObjectEntry, dataset: WritableDataset, all: UpsertRequest["records"], from: number, to: number): Page {
+  function planPage(
+    tx: WriteTx,
+    object: ObjectEntry,
+    dataset: WritableDataset,
+    all: UpsertRequest["records"],
+    from: number,
+    to: number,
+  ): Page {
     const page: Page = { changes: [], created: 0, updated: 0, skipped: 0, rejections: [] };
     const envelope: ChangeEnvelope = {
-      version: "", changeId: new Uint8Array(32), author: deps.accountId, timeMs: deps.clock.nowMs(), spaceId: engine.spaceId, objectId: object.idText,
+      version: "",
+      changeId: new Uint8Array(32),
+      author: deps.accountId,
+      timeMs: deps.clock.nowMs(),
+      spaceId: engine.spaceId,
+      objectId: object.idText,
     };
     // A later record of the page with the same id sees what the earlier one will have written.
     const planned = new Map<string, JsonObject>();
     for (let index = from; index < to; index++) {
       const { id, fields } = all[index]!;
-      const reject = (code: UpsertRejectionCode, reason: string) => void page.rejections.push({ index, id, code, reason });
+      const reject = (code: UpsertRejectionCode, reason: string) =>
+        void page.rejections.push({ index, id, code, reason });
       const stored = planned.get(id) ?? tx.record(object, dataset.rules.name, id);
       if (!stored) {
         if (tx.recordState(object, dataset.rules.name, id) === "tombstone") {
           reject("upsert.record_deleted", "the record is deleted");
           continue;
         }
-        const change: RecordChange = { id, upsert: true, ops: Object.keys(fields).length > 0 ? [{ type: "$set", path: "", value: fields }] : [] };
+        const change: RecordChange = {
+          id,
+          upsert: true,
+          ops: Object.keys(fields).length > 0 ? [{ type: "$set", path: "", value: fields }] : [],
+        };
         const outcome = id === "" ? undefined : foldRecord(ABSENT, id, change, envelope, dataset.rules);
         if (!outcome || outcome.drops.length > 0) {
           reject("upsert.rejected", outcome ? outcome.drops[0]!.reason : "the id is empty");
@@ -125,7 +150,9 @@ export function createUpsertService(deps: UpsertDeps) {
         page.created++;
         continue;
       }
-      const differing = Object.entries(fields).filter(([key, value]) => key !== "id" && !Bun.deepEquals(stored[key], value, true));
+      const differing = Object.entries(fields).filter(
+        ([key, value]) => key !== "id" && !Bun.deepEquals(stored[key], value, true),
+      );
       if (differing.length === 0) {
         page.skipped++;
         continue;
@@ -133,7 +160,9 @@ export function createUpsertService(deps: UpsertDeps) {
       const change: RecordChange = { id, upsert: true, ops: [] };
       for (const [key, value] of differing) {
         const op = { type: "$set" as const, path: key, value };
-        const refusal = key.includes(".") ? "a field's name has no dots" : dataset.rules.refuseOp?.(stored, [key], op, false, envelope);
+        const refusal = key.includes(".")
+          ? "a field's name has no dots"
+          : dataset.rules.refuseOp?.(stored, [key], op, false, envelope);
         if (refusal) reject(upsertCode(refusal), `${key}: ${refusal}`);
         else change.ops.push(op);
       }
@@ -145,7 +174,6 @@ export function createUpsertService(deps: UpsertDeps) {
     return page;
   }
 }
-
 
 /** Reasons of the compiled rules, as codes: a write-once field, somebody else's record, or any other refusal. */
 function upsertCode(reason: string): UpsertRejectionCode {

@@ -1,0 +1,117 @@
+import { hostname } from "node:os";
+import type { SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import { PRODUCT_VERSION } from "../base/version.ts";
+import type { RulesRegistry } from "../change/ports.ts";
+import { createSigner } from "../crypto/sign.ts";
+import { createRecordQueries } from "../domain/record/record-query.ts";
+import type { SchemaPort, WritableDataset } from "../domain/type/port.ts";
+import { createSchema } from "../domain/type/schema.ts";
+import type { JsonObject } from "../protocol/json.ts";
+import type { Account } from "../space/account.ts";
+import { openSpace, plantSpace, type Space, seedDerivedSpace } from "../space/space.ts";
+import { spacePaths } from "../space/space-files.ts";
+import { createSpaceService } from "../space/space-service.ts";
+import { DEVICES_RULES, TECH_SPACE_NAME } from "../space/tech-datasets.ts";
+import { createTechSpace, type TechSpace, techIndex } from "../space/tech-space.ts";
+import { openAccountStore } from "../store/account-store.ts";
+import type { BootEngine } from "./boot-engine.ts";
+import { spaceDatasets, techDatasets } from "./built-in-datasets.ts";
+import { crashPoint } from "./crash-point.ts";
+import type { Engine } from "./engine.ts";
+import { createSpaceServices, type SpaceServices } from "./space-services.ts";
+
+/** Opens an account: its store, its tech space, then everything else on the boot pass behind the listener. */
+export const bootEngine: BootEngine = async ({ accountDir, wallet, log, clock }): Promise<Engine> => {
+  const account: Account = {
+    id: wallet.accountId,
+    peerId: wallet.peerId,
+    seed: wallet.accountSeed,
+    signer: createSigner(wallet.accountSeed),
+  };
+  const paths = spacePaths(accountDir);
+  const store = openAccountStore(paths.account);
+  const onFailure = (error: unknown) => log.error("a commit failed", { err: error });
+
+  const openWith = (
+    spaceId: SpaceId,
+    builtIns: ReadonlyMap<string, WritableDataset>,
+  ): { space: Space; schema: SchemaPort } => {
+    let schema: SchemaPort | undefined;
+    const space = openSpace(paths.space(spaceId), spaceId, {
+      account,
+      clock,
+      onFailure,
+      registry: (engine): RulesRegistry => {
+        schema = createSchema({ engine, builtIns });
+        return schema.registry;
+      },
+    });
+    return { space, schema: schema! };
+  };
+
+  try {
+    const techSeed = seedDerivedSpace(account, TECH_SPACE_NAME);
+    plantSpace(paths.space(techSeed.spaceId), techSeed);
+    paths.syncDirectory();
+    const { space: techOpened, schema: techSchema } = openWith(techSeed.spaceId, techDatasets());
+    const tech = createTechSpace(techOpened, await techIndex(techOpened));
+    await registerDevice(tech, account, log);
+
+    const builtIns = spaceDatasets();
+    const spaces = createSpaceService<SpaceServices>({
+      account,
+      clock,
+      log,
+      paths,
+      store,
+      tech,
+      crashPoint,
+      open: async (spaceId) => createSpaceServices({ ...openWith(spaceId, builtIns), account, clock, log }),
+    });
+    let bootstrapping = true;
+    let closing = false;
+    const pass = spaces
+      .bootPass(() => closing)
+      .catch((error: unknown) => log.error("the boot pass failed", { err: error }))
+      .finally(() => {
+        bootstrapping = false;
+      });
+
+    return {
+      accountId: account.id,
+      peerId: account.peerId,
+      spaces,
+      tech,
+      techQueries: createRecordQueries({ engine: techOpened.engine, schema: techSchema }),
+      space: (spaceId) => spaces.open(spaceId),
+      bootstrapping: () => bootstrapping,
+      async close() {
+        closing = true;
+        await pass;
+        await spaces.close();
+        await techOpened.close();
+        store.close();
+      },
+    };
+  } catch (error) {
+    store.close();
+    throw error;
+  }
+};
+
+/** This device's row: `os` and `version` as they are now, `name` from the hostname on the first boot only. */
+async function registerDevice(tech: TechSpace, account: Account, log: Log): Promise<void> {
+  const row = tech.record(DEVICES_RULES, account.peerId);
+  const fields: JsonObject = {};
+  if (!row) fields["name"] = hostname().slice(0, 64);
+  if (row?.["os"] !== deviceOs()) fields["os"] = deviceOs();
+  if (row?.["version"] !== PRODUCT_VERSION) fields["version"] = PRODUCT_VERSION;
+  if (Object.keys(fields).length === 0) return;
+  const written = await tech.set(DEVICES_RULES, account.peerId, fields);
+  log.debug("device registered", { peerId: account.peerId, written });
+}
+
+function deviceOs(): string {
+  return process.platform === "win32" ? "windows" : process.platform;
+}

@@ -1,0 +1,21 @@
+import { DELETION_RULES } from "../change/deletion-log.ts";
+import { OBJECT_RULES } from "../domain/object/object-rules.ts";
+import type { WritableDataset } from "../domain/type/port.ts";
+import { SPACE_INDEX_RULES } from "../space/space-index.ts";
+import { TECH_RULES } from "../space/tech-datasets.ts";
+
+/** Datasets that every shared space has, with the rules they fold under. */
+export function spaceDatasets(): ReadonlyMap<string, WritableDataset> {
+  const datasets: WritableDataset[] = [
+    { rules: OBJECT_RULES },
+    { rules: SPACE_INDEX_RULES, internal: true },
+    { rules: DELETION_RULES, internal: true },
+  ];
+  return new Map(datasets.map((dataset) => [dataset.rules.name, dataset]));
+}
+
+/** Datasets of the tech space; the server alone writes to them. */
+export function techDatasets(): ReadonlyMap<string, WritableDataset> {
+  const rules = [...TECH_RULES, DELETION_RULES];
+  return new Map(rules.map((each) => [each.name, { rules: each, internal: true }]));
+}

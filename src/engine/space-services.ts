@@ -1,0 +1,49 @@
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { createObjectService, type ObjectService } from "../domain/object/object-service.ts";
+import { createRecordQueries, type RecordQueries } from "../domain/record/record-query.ts";
+import { createRecordService, type RecordService } from "../domain/record/record-service.ts";
+import { createUpsertService } from "../domain/record/upsert-service.ts";
+import type { SchemaPort } from "../domain/type/port.ts";
+import { fail } from "../protocol/errors.ts";
+import type { Account } from "../space/account.ts";
+import type { Space } from "../space/space.ts";
+
+/** Everything that is built upon one open space. */
+export interface SpaceServices {
+  readonly space: Space;
+  readonly schema: SchemaPort;
+  readonly objects: ObjectService;
+  readonly records: RecordService;
+  readonly queries: RecordQueries;
+  readonly upserts: ReturnType<typeof createUpsertService>;
+  busy(): boolean;
+  close(): Promise<void>;
+}
+
+export function createSpaceServices(deps: {
+  space: Space;
+  schema: SchemaPort;
+  account: Account;
+  clock: Clock;
+  log: Log;
+}): SpaceServices {
+  const { space, schema, account, clock } = deps;
+  const { engine } = space;
+  const requireWriter = () => {
+    const role = space.role();
+    if (role !== "owner" && role !== "admin" && role !== "writer")
+      throw fail("space.read_only", { spaceId: space.id, role });
+  };
+  const records = createRecordService({ engine, schema, requireWriter });
+  return {
+    space,
+    schema,
+    objects: createObjectService({ engine, schema, requireWriter }),
+    records,
+    queries: createRecordQueries({ engine, schema }),
+    upserts: createUpsertService({ engine, records, accountId: account.id, clock, requireWriter }),
+    busy: () => false,
+    close: () => space.close(),
+  };
+}

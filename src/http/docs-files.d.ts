@@ -1,0 +1,9 @@
+/** Imported `with { type: "file" }`: the default export is the path to read the file from. */
+declare module "swagger-ui-dist/swagger-ui-bundle.js" {
+  const path: string;
+  export default path;
+}
+declare module "swagger-ui-dist/swagger-ui.css" {
+  const path: string;
+  export default path;
+}

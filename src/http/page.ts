@@ -1,0 +1,38 @@
+/** A file served to a browser beside the API. */
+export interface Page {
+  readonly body: string | Uint8Array;
+  /** Content-Type. */
+  readonly type: string;
+  /** Strong ETag, quotes included. */
+  readonly etag: string;
+  /** Cache-Control. */
+  readonly cacheControl: string;
+}
+
+/** Pages by URL path; loaded when the first of them is asked for. */
+export interface PageSet {
+  /** Whether a path may be one of the set's: nothing is loaded for others. */
+  owns(pathname: string): boolean;
+  find(pathname: string): Promise<Page | undefined>;
+  /** Content-Security-Policy of its documents. */
+  readonly policy: string;
+}
+
+/** Answers a request for a page: 200, or 304 when the browser has it; undefined where no set has the path. */
+export async function servePage(sets: readonly PageSet[], request: Request, pathname: string): Promise<Response | undefined> {
+  const set = sets.find((candidate) => candidate.owns(pathname));
+  const page = await set?.find(pathname);
+  if (!set || !page) return undefined;
+  const headers: Record<string, string> = {
+    "content-type": page.type,
+    "cache-control": page.cacheControl,
+    etag: page.etag,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    ...(page.type.startsWith("text/html") ? { "content-security-policy": set.policy } : {}),
+  };
+  const known = request.headers.get("if-none-match")?.split(/\s*,\s*/) ?? [];
+  if (known.includes(page.etag) || known.includes(`W/${page.etag}`)) return new Response(null, { status: 304, headers });
+  return new Response(page.body as BodyInit, { headers });
+}

@@ -1,0 +1,30 @@
+import { fail } from "../protocol/errors.ts";
+import type { CollectionQueryBody } from "../protocol/record.ts";
+import { type JsonText, jsonText } from "./reply.ts";
+
+interface QueryResult {
+  readonly records: readonly string[];
+  readonly total?: number;
+  readonly hasNext?: boolean;
+}
+
+/** A query's records as stored text, joined without parsing them. */
+export function queryReply(result: QueryResult): JsonText {
+  const total = result.total === undefined ? "" : `,"total":${result.total},"hasNext":${result.hasNext}`;
+  return jsonText(`{"records":[${result.records.join(",")}]${total}}`);
+}
+
+/** On a collection of its own neither an object nor a dataset is named (gaps § 3). */
+export function refuseTarget(
+  body: Pick<CollectionQueryBody, "objectId" | "dataset">,
+  fields: readonly ("objectId" | "dataset")[] = ["objectId", "dataset"],
+): void {
+  for (const field of fields) {
+    if (body[field])
+      throw fail(
+        "request.invalid_field",
+        { field, reason: "absent or empty on this collection" },
+        `${field} must be absent or empty here: the path names the collection`,
+      );
+  }
+}

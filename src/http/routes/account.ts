@@ -1,0 +1,51 @@
+import { Type } from "@sinclair/typebox";
+import { fail } from "../../protocol/errors.ts";
+import { strict } from "../../protocol/schema.ts";
+import { type Route, route } from "../route.ts";
+
+const Metadata = strict({
+  name: Type.Optional(Type.String()),
+  description: Type.Optional(Type.String()),
+  iconCid: Type.Optional(Type.String()),
+});
+
+const AccountRecord = strict({
+  id: Type.String({ description: "Account id, the same on every device" }),
+  peerId: Type.String({ description: "This install" }),
+  techSpaceId: Type.String(),
+  metadata: Type.Optional(Metadata),
+});
+
+export const accountRoutes: Route[] = [
+  route({
+    method: "GET",
+    path: "/v1/account",
+    tag: "Account",
+    summary: "Own id and profile",
+    responses: { 200: { description: "The account; metadata is absent until first written", schema: AccountRecord } },
+    handler: async ({ engine }) => {
+      const metadata = engine.tech.profile();
+      return {
+        id: engine.accountId,
+        peerId: engine.peerId,
+        techSpaceId: engine.tech.space.id,
+        ...(metadata ? { metadata } : {}),
+      };
+    },
+  }),
+  route({
+    method: "PUT",
+    path: "/v1/account/metadata",
+    tag: "Account",
+    summary: "Change one's profile",
+    description: "An absent field keeps its value, an empty string clears it. Contacts see it once they hold the key.",
+    body: Metadata,
+    example: { name: "Ada" },
+    responses: { 204: { description: "Changed" } },
+    handler: async ({ engine, body }) => {
+      if (Object.keys(body).length === 0)
+        throw fail("request.missing_field", { field: "name" }, "Give at least one of name, description and iconCid");
+      await engine.tech.setProfile(body);
+    },
+  }),
+];
