@@ -52,24 +52,24 @@ async function main(args: string[]): Promise<void> {
   if (unknown !== undefined) throw new Error(`unknown argument ${unknown}; the only one is --all`);
   const nativeModules = join(PROJECT, "node_modules");
   await report({ target: hostTarget(), outfile: join(PROJECT, "dist/svc"), nativeModules, native: true });
-  if (args.includes("--all")) await buildAll(join(PROJECT, "dist"));
+  if (args.includes("--all")) await buildEvery(join(PROJECT, "dist"));
 }
 
-/** Builds every target into `outDir` as `svc-<target>[.exe]` and returns the paths by target name. */
-export async function buildAll(outDir: string): Promise<Map<Target["name"], string>> {
+async function buildEvery(outDir: string): Promise<void> {
   const staging = await mkdtemp(join(tmpdir(), "svc-native-"));
   try {
     const nativeModules = await installEveryPlatform(staging);
-    const outfiles = new Map<Target["name"], string>();
     for (const target of TARGETS) {
-      const outfile = join(outDir, `svc-${target.name}${target.name.startsWith("windows") ? ".exe" : ""}`);
-      await report({ target, outfile, nativeModules, native: false });
-      outfiles.set(target.name, outfile);
+      await report({ target, outfile: crossOutfile(outDir, target), nativeModules, native: false });
     }
-    return outfiles;
   } finally {
     await rm(staging, { recursive: true, force: true });
   }
+}
+
+/** `svc-<target>`, with `.exe` where that matters. */
+export function crossOutfile(outDir: string, { name }: Target): string {
+  return join(outDir, `svc-${name}${name.startsWith("windows") ? ".exe" : ""}`);
 }
 
 async function report(options: BuildOptions): Promise<void> {
@@ -150,8 +150,8 @@ function embedPlugin({ sqliteVec, page }: EmbeddedAssets): Bun.BunPlugin {
   };
 }
 
-/** Installs the locked native packages of every platform below `dir` and returns its node_modules. */
-async function installEveryPlatform(dir: string): Promise<string> {
+/** Installs the locked native packages of every platform below `dir` (which it may fill) and returns its node_modules. */
+export async function installEveryPlatform(dir: string): Promise<string> {
   for (const name of ["package.json", "bun.lock"]) await copyFile(join(PROJECT, name), join(dir, name));
   const install = Bun.spawn(
     [process.execPath, "install", "--frozen-lockfile", "--production", "--ignore-scripts", "--os=*", "--cpu=*"],

@@ -1,0 +1,105 @@
+/** What the build puts into the executables, and that it refuses to make one with something missing. */
+import { afterAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { buildExecutable, crossOutfile, hostTarget, installEveryPlatform, TARGETS, type Target } from "../../build.ts";
+import { type ExecutableFormat, readExecutableFormat } from "../support/executable-format.ts";
+import { skipUnless } from "../support/skip.ts";
+
+const ROOT = join(import.meta.dir, "../..");
+const scratch = mkdtempSync(join(tmpdir(), "svc-build-"));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+const nativeModules = await installEveryPlatform(scratch).catch((error: Error) => {
+  console.error(error.message);
+  return undefined;
+});
+const crossTest = skipUnless(nativeModules !== undefined, "the package registry cannot be reached");
+
+const FORMATS: Record<Target["name"], ExecutableFormat> = {
+  "linux-x64": { container: "ELF", machine: "x64" },
+  "linux-arm64": { container: "ELF", machine: "arm64" },
+  "darwin-arm64": { container: "Mach-O", machine: "arm64" },
+  "darwin-x64": { container: "Mach-O", machine: "x64" },
+  "windows-x64": { container: "PE", machine: "x64" },
+};
+
+describe("[build] cross builds", () => {
+  for (const target of TARGETS) {
+    crossTest(
+      `${target.name} has its own format and its own native library alone`,
+      async () => {
+        const modules = nativeModules ?? "";
+        const outfile = crossOutfile(scratch, target);
+        await buildExecutable({ target, outfile, nativeModules: modules, native: false });
+        const executable = readFileSync(outfile);
+        rmSync(outfile);
+        expect(readExecutableFormat(executable)).toEqual(FORMATS[target.name]);
+        const embedded = TARGETS.filter((each) => executable.includes(readFileSync(join(modules, each.sqliteVec))));
+        expect(embedded.map((each) => each.name)).toEqual([target.name]);
+        expect(librarySuffixes(executable)).toEqual([target.sqliteVec.split(".").at(-1) ?? ""]);
+      },
+      120_000,
+    );
+  }
+});
+
+describe("[build] dist/svc", () => {
+  const executable = readFileSync(join(ROOT, "dist/svc"));
+
+  test("is this machine's and carries its sqlite-vec", () => {
+    const target = hostTarget();
+    expect(readExecutableFormat(executable)).toEqual(FORMATS[target.name]);
+    expect(executable.includes(readFileSync(join(ROOT, "node_modules", target.sqliteVec)))).toBe(true);
+  });
+
+  test("runs from an empty directory with nothing else there", async () => {
+    const dir = mkdtempSync(join(scratch, "alone-"));
+    writeFileSync(join(dir, "svc"), executable, { mode: 0o755 });
+    const child = Bun.spawn([join(dir, "svc"), "version"], { cwd: dir, env: { HOME: dir }, stdout: "pipe" });
+    expect(JSON.parse(await new Response(child.stdout).text())).toHaveProperty("version");
+    expect(await child.exited).toBe(0);
+    expect(readdirSync(dir)).toEqual(["svc"]);
+  });
+
+  test("ignores .env and bunfig.toml of the directory it is started in", async () => {
+    const dir = mkdtempSync(join(scratch, "dotenv-"));
+    writeFileSync(join(dir, ".env"), "SVC_LISTEN_ADDR=nonsense\n");
+    writeFileSync(join(dir, "bunfig.toml"), 'preload = ["./planted.ts"]\n');
+    writeFileSync(join(dir, "planted.ts"), 'throw new Error("planted");\n');
+    const child = Bun.spawn([join(ROOT, "dist/svc"), "version"], { cwd: dir, env: { HOME: dir }, stdout: "ignore" });
+    expect(await child.exited).toBe(0);
+  });
+});
+
+describe("[build] refusals", () => {
+  test("a missing native library fails the build and leaves the old executable", async () => {
+    const outfile = join(scratch, "old");
+    writeFileSync(outfile, "old");
+    const building = buildExecutable({ target: hostTarget(), outfile, nativeModules: scratch, native: true });
+    await expect(building).rejects.toThrow("is missing; run bun install");
+    expect(readFileSync(outfile, "utf8")).toBe("old");
+  });
+
+  test("a missing asset fails the build by name", async () => {
+    const entry = join(scratch, "entry.ts");
+    writeFileSync(entry, 'import asset from "./absent.css" with { type: "file" }; console.log(asset);');
+    const outfile = join(scratch, "never");
+    const options = { target: hostTarget(), outfile, nativeModules: join(ROOT, "node_modules"), native: true, entry };
+    const error = await buildExecutable(options).then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    expect(error).toBeInstanceOf(AggregateError);
+    expect(String((error as AggregateError).errors[0])).toContain("absent.css");
+    expect(existsSync(outfile)).toBe(false);
+    expect(readdirSync(scratch).filter((name) => name.startsWith(".build-"))).toEqual([]);
+  });
+});
+
+/** Suffixes of the embedded files that are called like sqlite-vec's library. */
+function librarySuffixes(executable: Buffer): string[] {
+  const names = executable.toString("latin1").matchAll(/\bvec0(?:-[a-z0-9]+)?\.(so|dylib|dll)\b/g);
+  return [...new Set(Array.from(names, ([, suffix = ""]) => suffix))];
+}
