@@ -9,6 +9,8 @@ export interface TouchedRecord {
   /** Version text of the change, minted locally for device-local writes; empty when an object was deleted. */
   versionId: string;
   wasLive: boolean;
+  /** The whole record as it was stored before, or null when it was not live. */
+  before: string | null;
   /** The whole record as stored, or null when it is no longer live. */
   doc: string | null;
   effects: Effect[];

@@ -105,22 +105,34 @@ export function createProjection(deps: ProjectionDeps) {
     if (!known || compareOrder(at, known.at) < 0) dirtyRows.set(row, { at, object, dataset });
   };
 
-  /** Tells subscribers of a row; `wasLive` and the new text decide what kind of news it is. */
+  /** Tells subscribers of a row; the texts of the live record before and after (null: none) say what kind of news it is. */
   const tell = (
     object: ObjectEntry,
     dataset: string,
     coll: number,
     recordId: string,
     versionId: string,
-    wasLive: boolean,
+    before: string | null,
     doc: string | null,
     effects: Effect[],
     synced: boolean,
   ) => {
+    const wasLive = before !== null;
     if (!wasLive && doc === null) return;
     deps
       .batch()
-      .touched.push({ coll, object: object.idText, dataset, recordId, versionId, wasLive, doc, effects, synced });
+      .touched.push({
+        coll,
+        object: object.idText,
+        dataset,
+        recordId,
+        versionId,
+        wasLive,
+        before,
+        doc,
+        effects,
+        synced,
+      });
     if (wasLive !== (doc !== null)) rows.addLive(coll, doc !== null ? 1 : -1);
   };
 
@@ -221,7 +233,17 @@ export function createProjection(deps: ProjectionDeps) {
       outcome.effective = true;
       const shown = store(no, result.state, at, ops, head?.hasLocal ?? false);
       checkpointWhenDue(no, result.state, at, head?.ops ?? 0, ops);
-      tell(object, body.dataset, coll, id, envelope.version, head?.state === ROW_LIVE, shown, result.effects, true);
+      tell(
+        object,
+        body.dataset,
+        coll,
+        id,
+        envelope.version,
+        head?.state === ROW_LIVE ? head.doc : null,
+        shown,
+        result.effects,
+        true,
+      );
     }
     if (change.counts && compareOrder({ lamport: object.modified.lamport, change: object.modified.change }, at) < 0) {
       objects.setModified(object, { lamport: change.lamport, change: change.id, ms: change.timeMs });
@@ -267,17 +289,7 @@ export function createProjection(deps: ProjectionDeps) {
       shown === null
         ? [{ type: "$unset", path: [] }]
         : diffDocs(before === null ? {} : (JSON.parse(before) as JsonObject), JSON.parse(shown) as JsonObject);
-    tell(
-      object,
-      dataset,
-      row.coll,
-      row.id,
-      versionOf(last.lamport, last.change),
-      before !== null,
-      shown,
-      effects,
-      true,
-    );
+    tell(object, dataset, row.coll, row.id, versionOf(last.lamport, last.change), before, shown, effects, true);
   };
 
   /** A stored change as the fold takes it. Its body opened before, else it would not be in the log. */
@@ -343,7 +355,17 @@ export function createProjection(deps: ProjectionDeps) {
       });
       if (head.hasLocal) rows.dropLocal(head.no);
       rows.update(head.no, doc, ROW_TOMBSTONE, head.lamport, head.change, head.ops);
-      tell(object, OBJECTS_DATASET, OBJECTS_COLL, object.idText, "", true, null, [{ type: "$unset", path: [] }], true);
+      tell(
+        object,
+        OBJECTS_DATASET,
+        OBJECTS_COLL,
+        object.idText,
+        "",
+        head.doc,
+        null,
+        [{ type: "$unset", path: [] }],
+        true,
+      );
     },
 
     /** Sets device-local fields of a live record; a null removes one. Answers false when there is no such record. */
@@ -374,7 +396,7 @@ export function createProjection(deps: ProjectionDeps) {
       if (Object.keys(merged).length > 0) rows.putLocal(head.no, base, JSON.stringify(merged));
       else rows.dropLocal(head.no);
       rows.setDoc(head.no, shown);
-      tell(object, dataset, coll, recordId, versionId, true, shown, effects, false);
+      tell(object, dataset, coll, recordId, versionId, head.doc, shown, effects, false);
       return true;
     },
 
@@ -410,7 +432,7 @@ export function createProjection(deps: ProjectionDeps) {
       OBJECTS_COLL,
       object.idText,
       version,
-      true,
+      head.doc,
       shown,
       [{ type: "$set", path: ["modifiedAt"], payload: stamp }],
       false,
