@@ -8,6 +8,7 @@ import { createRecordQueries } from "../domain/record/record-query.ts";
 import type { SchemaPort, WritableDataset } from "../domain/type/port.ts";
 import { createSchema } from "../domain/type/schema.ts";
 import type { JsonObject } from "../protocol/json.ts";
+import { createReaderPool } from "../query/reader-pool.ts";
 import type { Account } from "../space/account.ts";
 import { openSpace, plantSpace, type Space, seedDerivedSpace } from "../space/space.ts";
 import { spacePaths } from "../space/space-files.ts";
@@ -31,6 +32,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, log, clock })
   };
   const paths = spacePaths(accountDir);
   const store = openAccountStore(paths.account);
+  const readers = createReaderPool();
   const onFailure = (error: unknown) => log.error("a commit failed", { err: error });
 
   const openWith = (
@@ -67,7 +69,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, log, clock })
       store,
       tech,
       crashPoint,
-      open: async (spaceId) => createSpaceServices({ ...openWith(spaceId, builtIns), account, clock, log }),
+      open: async (spaceId) => createSpaceServices({ ...openWith(spaceId, builtIns), account, clock, log, readers }),
     });
     let bootstrapping = true;
     let closing = false;
@@ -83,11 +85,12 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, log, clock })
       peerId: account.peerId,
       spaces,
       tech,
-      techQueries: createRecordQueries({ engine: techOpened.engine, schema: techSchema }),
+      techQueries: createRecordQueries({ engine: techOpened.engine, schema: techSchema, readers }),
       space: (spaceId) => spaces.open(spaceId),
       bootstrapping: () => bootstrapping,
       async close() {
         closing = true;
+        readers.close();
         await pass;
         await spaces.close();
         await techOpened.close();

@@ -6,6 +6,7 @@ import { createRecordService, type RecordService } from "../domain/record/record
 import { createUpsertService } from "../domain/record/upsert-service.ts";
 import type { SchemaPort } from "../domain/type/port.ts";
 import { fail } from "../protocol/errors.ts";
+import type { ReaderPool } from "../query/reader-pool.ts";
 import type { Account } from "../space/account.ts";
 import type { Space } from "../space/space.ts";
 
@@ -25,6 +26,7 @@ export function createSpaceServices(deps: {
   space: Space;
   schema: SchemaPort;
   account: Account;
+  readers: ReaderPool;
   clock: Clock;
   log: Log;
 }): SpaceServices {
@@ -41,7 +43,7 @@ export function createSpaceServices(deps: {
     schema,
     objects: createObjectService({ engine, schema, requireWriter }),
     records,
-    queries: createRecordQueries({ engine, schema }),
+    queries: createRecordQueries({ engine, schema, readers: deps.readers }),
     upserts: createUpsertService({ engine, records, accountId: account.id, clock, requireWriter }),
     busy: () => false,
     close: () => space.close(),

@@ -174,6 +174,8 @@ export function createRowTable(db: Database) {
       return collOf.get(obj, ds)?.no ?? Number(addColl.run(obj, ds).lastInsertRowid);
     },
     collInfo: (no: number) => collInfo.get(no) ?? undefined,
+    /** How many live records a collection has. */
+    liveCount: (coll: number): number => collInfo.get(coll)?.live ?? 0,
     addLive: (coll: number, by: number) => void addLive.run(by, coll),
   };
 }

@@ -37,6 +37,7 @@ export const SPACE_MIGRATIONS: readonly Migration[] = [
 
       -- A collection is a dataset of an object; number 0 is the collection of all objects.
       CREATE TABLE colls(no INTEGER PRIMARY KEY, obj INTEGER NOT NULL, ds INTEGER NOT NULL, live INTEGER NOT NULL DEFAULT 0, UNIQUE(obj, ds));
+      INSERT INTO colls(no, obj, ds) VALUES(0, 0, 0);
 
       -- state: 0 absent (only touched), 1 live, 2 tombstone. (lamport, change): the last one folded. ops: how many were.
       CREATE TABLE rows(

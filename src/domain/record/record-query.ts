@@ -2,9 +2,12 @@ import type { ChangeEngine } from "../../change/change-engine.ts";
 import { OBJECTS_DATASET } from "../../change/projection.ts";
 import { fail } from "../../protocol/errors.ts";
 import { parseFilter } from "../../query/filter-parse.ts";
+import { isMatchAll } from "../../query/filter-types.ts";
+import type { ReaderPool } from "../../query/reader-pool.ts";
 import { rowsOf } from "../../query/row-source.ts";
 import { type QueryRequest, type QueryResult, runQuery } from "../../query/run-query.ts";
 import { parseSort } from "../../query/sort.ts";
+import { OBJECTS_COLL } from "../../store/row-table.ts";
 import type { SchemaPort } from "../type/port.ts";
 
 /** The part of a query body that says what is wanted, in the caller's terms. */
@@ -34,38 +37,88 @@ export function parseQuery(body: QueryBody, schema: Pick<SchemaPort, "declaredKi
   };
 }
 
+/** A collection of up to this many records is read on the spot. */
+const INLINE_ROWS = 2_000;
+/** How long a read over more may hold the server's loop before it is handed to a reader. */
+const INLINE_MS = 6;
+
 export type RecordQueries = ReturnType<typeof createRecordQueries>;
 
 /** Snapshot reads of the collections of a space. */
-export function createRecordQueries(deps: { engine: ChangeEngine; schema: Pick<SchemaPort, "declaredKind"> }) {
-  const { engine, schema } = deps;
+export function createRecordQueries(deps: {
+  engine: ChangeEngine;
+  schema: Pick<SchemaPort, "declaredKind">;
+  readers: ReaderPool;
+}) {
+  const { engine, schema, readers } = deps;
+  const { db, rows, path } = engine.store;
 
   /** A dataset of an object; unknown datasets are empty, unknown objects an error. */
   const sourceOf = (objectId: string, dataset: string): QuerySource => {
     const object = engine.object(objectId);
     if (!object || object.deleted) throw fail("object.not_found", { objectId });
-    if (dataset === OBJECTS_DATASET)
+    if (dataset === OBJECTS_DATASET) {
       throw fail(
         "request.invalid_field",
         { field: "dataset", reason: "objects are queried across the space" },
         "The objects collection is read with POST /v1/spaces/:spaceId/objects/query",
       );
+    }
     return { coll: engine.collOf(object, dataset), dataset };
+  };
+
+  /** Runs on the spot if it is quick, on a reader if it turns out not to be. */
+  const read = async (
+    coll: number,
+    body: QueryBody,
+    request: QueryRequest,
+    live: number,
+    signal?: AbortSignal,
+  ): Promise<QueryResult> => {
+    const source = rowsOf(coll);
+    if (live <= INLINE_ROWS) return runQuery(db, source, request);
+    const until = performance.now() + INLINE_MS;
+    let late = false;
+    try {
+      return runQuery(db, source, {
+        ...request,
+        shouldStop: () => {
+          late = performance.now() > until;
+          return late;
+        },
+      });
+    } catch (error) {
+      if (!late) throw error;
+    }
+    const { filter, sort, limit, offset } = body;
+    return readers.run(
+      path,
+      { kind: "query", source, filter, sort, limit, offset, includeTotal: request.includeTotal === true },
+      signal,
+    );
   };
 
   return {
     sourceOf,
-    objectsSource: (): QuerySource => ({ coll: 0, dataset: OBJECTS_DATASET }),
+    objectsSource: (): QuerySource => ({ coll: OBJECTS_COLL, dataset: OBJECTS_DATASET }),
     parse: (body: QueryBody, dataset: string): QueryRequest => parseQuery(body, schema, dataset),
-    run(source: QuerySource, request: QueryRequest): QueryResult {
-      if (source.coll === undefined) {
+
+    /** `POST …/query`: parses the body and answers its window. Ends with server.unavailable when `signal` aborts. */
+    async query(source: QuerySource, body: QueryBody, signal?: AbortSignal): Promise<QueryResult> {
+      const request = parseQuery(body, schema, source.dataset);
+      const live = source.coll === undefined ? 0 : rows.liveCount(source.coll);
+      if (source.coll === undefined || live === 0) {
         return {
           records: [],
           ...(request.includeTotal ? { total: 0, hasNext: false } : {}),
           stats: { candidates: 0, matches: 0, ms: 0 },
         };
       }
-      return runQuery(engine.store.db, rowsOf(source.coll), request);
+      if (!request.includeTotal || !isMatchAll(request.filter)) return read(source.coll, body, request, live, signal);
+      // Everything matches, and how much that is stands beside the collection.
+      const result = await read(source.coll, body, { ...request, includeTotal: false }, live, signal);
+      const offset = Math.max(0, body.offset ?? 0);
+      return { ...result, total: live, hasNext: offset + result.records.length < live };
     },
   };
 }

@@ -45,11 +45,10 @@ export const objectRoutes: Route[] = [
     example: { filter: { "svc.types": "page" }, sort: ["-modifiedAt"], limit: 20 },
     responses: { 200: { description: "The objects' rows", schema: QueryReply } },
     errors: ["filter.invalid", "filter.unknown_operator", "filter.too_complex"],
-    handler: async ({ engine, params, body }) => {
+    handler: async ({ engine, params, body, signal }) => {
       refuseTarget(body);
       const { queries } = await engine.space(params.spaceId);
-      const source = queries.objectsSource();
-      return queryReply(queries.run(source, queries.parse(body, source.dataset)));
+      return queryReply(await queries.query(queries.objectsSource(), body, signal));
     },
   }),
   route({

@@ -38,10 +38,9 @@ export const recordRoutes: Route[] = [
     },
     responses: { 200: { description: "The records; an unknown dataset has none", schema: QueryReply } },
     errors: ["object.not_found", "filter.invalid", "filter.unknown_operator", "filter.too_complex"],
-    handler: async ({ engine, params, body }) => {
+    handler: async ({ engine, params, body, signal }) => {
       const { queries } = await engine.space(params.spaceId);
-      const request = queries.parse(body, body.dataset);
-      return queryReply(queries.run(queries.sourceOf(body.objectId, body.dataset), request));
+      return queryReply(await queries.query(queries.sourceOf(body.objectId, body.dataset), body, signal));
     },
   }),
   route({

@@ -78,11 +78,11 @@ export const spaceRoutes: Route[] = [
     example: { filter: { status: "active" }, sort: ["name"] },
     responses: { 200: { description: "The rows", schema: QueryReply } },
     errors: ["filter.invalid", "filter.unknown_operator", "filter.too_complex"],
-    handler: async ({ engine, body }) => {
+    handler: async ({ engine, body, signal }) => {
       refuseTarget(body, ["objectId"]);
       const dataset = spacesCollection(body.dataset);
       const source = engine.techQueries.sourceOf(engine.tech.index.idText, dataset);
-      return queryReply(engine.techQueries.run(source, engine.techQueries.parse(body, dataset)));
+      return queryReply(await engine.techQueries.query(source, body, signal));
     },
   }),
   route({

@@ -1,0 +1,27 @@
+import { systemClock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { createLog, fileOutput, stderrOutput } from "../base/log-writer.ts";
+import type { Config } from "./config.ts";
+import { StartRefusal } from "./start-refusal.ts";
+
+/** Opens the log as configured: standard error and `log.addOutputPaths`. Throws StartRefusal for a path that cannot be opened. */
+export function openLog(
+  config: Config,
+  env: Readonly<Record<string, string | undefined>>,
+): { log: Log; close(): void } {
+  const format = config["log.format"];
+  const files = config["log.addOutputPaths"].map((path) => {
+    try {
+      return fileOutput(path, format);
+    } catch (error) {
+      throw new StartRefusal(`log.addOutputPaths names ${path}, which cannot be opened: ${(error as Error).message}`);
+    }
+  });
+  const outputs = [stderrOutput(format, env), ...files];
+  return {
+    log: createLog({ level: config["log.defaultLevel"], outputs, clock: systemClock }),
+    close: () => {
+      for (const file of files) file[Symbol.dispose]();
+    },
+  };
+}

@@ -1,0 +1,36 @@
+import type { RowSource } from "./row-source.ts";
+import type { QueryResult } from "./run-query.ts";
+
+/** A query as it travels to a reader: filter and sort as the caller gave them, parsed there again. */
+export interface QueryJob {
+  readonly kind: "query";
+  readonly source: RowSource;
+  readonly filter: unknown;
+  readonly sort: unknown;
+  readonly limit?: number | undefined;
+  readonly offset?: number | undefined;
+  readonly includeTotal: boolean;
+}
+
+export type ReaderJob = QueryJob;
+export type ReaderResult<J extends ReaderJob> = J extends QueryJob ? QueryResult : never;
+
+/** To the worker. `stop` is one shared Int32: anything but 0 asks the job to end. */
+export interface ReaderRequest {
+  readonly id: number;
+  readonly path: string;
+  readonly job: ReaderJob;
+  readonly stop: SharedArrayBuffer;
+}
+
+/** From the worker. */
+export type ReaderReply =
+  | { readonly id: number; readonly ok: true; readonly result: unknown }
+  | {
+      readonly id: number;
+      readonly ok: false;
+      readonly code: string;
+      readonly message: string;
+      readonly details: unknown;
+      readonly stack: string;
+    };
