@@ -1,11 +1,11 @@
 import type { CommandContext, CommandNode, Leaf } from "./command.ts";
 import { commandRoot, WORD_ALIASES } from "./command-root.ts";
-import { CliError, EXIT, type ExitCode, UsageError } from "./exit.ts";
+import { CliError, EXIT, type ExitCode, exitCodeOfStatus, UsageError } from "./exit.ts";
 import { asksForHelp, isFlag, nameWords, parseTokens, spellings, splitInline } from "./flag-parser.ts";
 import { readFlagValues } from "./flag-values.ts";
 import { flagsOf, GLOBAL_FLAGS, type GlobalValues, targetOf } from "./global-flags.ts";
 import { createInputReader } from "./input-reader.ts";
-import { describeError, say } from "./output.ts";
+import { describeError, isCoded, say } from "./output.ts";
 
 /**
  * Runs one command line and resolves to its exit code. citty describes the commands and renders their help; finding
@@ -24,11 +24,14 @@ export async function runCommandLine(tokens: readonly string[]): Promise<ExitCod
     if (!leaf || (found.node.subCommands && found.strayWord !== undefined)) return await refuseWord(found);
     return await runLeaf(leaf, found.rest, found.words);
   } catch (error) {
-    say(describeError(error as Error));
-    if (error instanceof CliError) return error.exitCode;
-    if (process.env["SVC_LOG_LEVEL"] === "debug") say((error as Error).stack ?? "");
-    return EXIT.user;
+    return explain(error as Error);
   }
+}
+
+function explain(error: Error): ExitCode {
+  say(describeError(error));
+  if (error instanceof CliError) return error.exitCode;
+  return isCoded(error) ? exitCodeOfStatus(error.status) : EXIT.user;
 }
 
 interface Found {

@@ -1,5 +1,3 @@
-import { ApiError } from "./exit.ts";
-
 let stdoutWatched = false;
 
 /**
@@ -27,10 +25,21 @@ export function say(text: string): void {
   process.stderr.write(`${printable(text)}\n`);
 }
 
+/** What the server's errors and those of the engine (`svc run`, `svc init`) have in common. */
+interface CodedError extends Error {
+  readonly code: string;
+  readonly status: number;
+  readonly details?: Record<string, unknown>;
+}
+
+export function isCoded(error: Error): error is CodedError {
+  return "code" in error && typeof error.code === "string" && "status" in error && typeof error.status === "number";
+}
+
 /** An error as a reader wants it: the code, what it means, then its facts, one a line. */
 export function describeError(error: Error): string {
-  if (!(error instanceof ApiError)) return `svc: ${error.message}`;
-  const facts = Object.entries(error.details).map(([key, value]) => {
+  if (!isCoded(error)) return `svc: ${error.message}`;
+  const facts = Object.entries(error.details ?? {}).map(([key, value]) => {
     return `\n  ${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`;
   });
   return `svc: ${error.code} (${error.status}): ${error.message}${facts.join("")}`;
