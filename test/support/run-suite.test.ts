@@ -113,6 +113,15 @@ describe("[suite] the counts are honest", () => {
     ]);
   });
 
+  test("a skipped group gives its reason to each of its tests", async () => {
+    const source = `import { test } from "bun:test"; import { skipGroupUnless } from "${import.meta.dir}/skip.ts";
+      skipGroupUnless(false, "no moon tonight")("wolves", () => { test("howl", () => {}); test("run", () => {}); });`;
+    const result = await runPlanted({ "src/planted.test.ts": source });
+    expect(result).toMatchObject({ failed: 0, skipped: 2 });
+    expect(result.skips.map((each) => each.reason)).toEqual(["no moon tonight", "no moon tonight"]);
+    expect(await runPlanted({ "src/planted.test.ts": source }, {}, true)).toMatchObject({ failed: 1, skipped: 0 });
+  });
+
   test("where skips are refused a missing component fails", async () => {
     const source = `import { skipUnless } from "${import.meta.dir}/skip.ts";
       skipUnless(false, "no moon tonight")("howls", () => {});`;

@@ -1,5 +1,5 @@
-/** A skipped test carries its reason at the end of its title: ` [skipped: <reason>]`. */
-const REASON = / \[skipped: (?<reason>[^\]]+)\]$/;
+/** A skipped test carries its reason in its title or its group's: ` [skipped: <reason>]`. */
+const REASON = / \[skipped: (?<reason>[^\]]+)\]/;
 
 export function titleWithReason(title: string, reason: string): string {
   return `${title} [skipped: ${reason.replace(/[[\]]/g, "")}]`;

@@ -1,8 +1,9 @@
 /** The one way to leave a test out: with a reason, which the suite prints. */
-import { test } from "bun:test";
+import { describe, test } from "bun:test";
 import { titleWithReason } from "./skip-reason.ts";
 
 type TestBody = () => void | Promise<void>;
+type DeclareGroup = (title: string, body: () => void) => void;
 type DeclareTest = (title: string, body: TestBody, timeoutMs?: number) => void;
 
 /**
@@ -19,8 +20,16 @@ const skipsRefused =
 export function skipUnless(condition: boolean, reason: string): DeclareTest {
   if (condition) return (title, body, timeoutMs) => test(title, body, timeoutMs);
   if (!skipsRefused) return (title, body) => test.skip(titleWithReason(title, reason), body);
-  return (title) =>
-    test(title, () => {
-      throw new Error(`Nothing is skipped in CI, and this test needs what is missing: ${reason}`);
-    });
+  return (title) => test(title, () => refuse(reason));
+}
+
+/** The same for a whole `describe`. */
+export function skipGroupUnless(condition: boolean, reason: string): DeclareGroup {
+  if (condition) return (title, body) => describe(title, body);
+  if (!skipsRefused) return (title, body) => describe.skip(titleWithReason(title, reason), body);
+  return (title) => describe(title, () => test("has what it needs", () => refuse(reason)));
+}
+
+function refuse(reason: string): never {
+  throw new Error(`Nothing is skipped in CI, and this test needs what is missing: ${reason}`);
 }
