@@ -44,15 +44,15 @@ async function bodyOf(spec: ApiSpec, input: Input, context: CommandContext): Pro
   const takesBody = spec.file || spec.body || [...flags, ...args].some(([, { field }]) => field !== undefined);
   if (!takesBody) return undefined;
 
-  const body: JsonObject = {};
   const file = input.flags["file"];
-  if (spec.file && typeof file === "string") Object.assign(body, await objectInFile(file, context));
+  // Spread, not assigned: a member called __proto__ stays a member, for the server to judge.
+  const body = spec.file && typeof file === "string" ? { ...(await objectInFile(file, context)) } : {};
   for (const [name, { field, integer }] of args) {
     const word = input.args[name];
     setField(body, field, integer && word !== undefined ? integerOf(`<${name}>`, word) : word);
   }
   for (const [name, { field }] of flags) setField(body, field, input.flags[name]);
-  return Object.assign(body, await spec.body?.(input, context));
+  return { ...body, ...(await spec.body?.(input, context)) };
 }
 
 async function objectInFile(path: string, context: CommandContext): Promise<JsonObject> {

@@ -1,11 +1,11 @@
 import { type CommandNode, group } from "./command.ts";
 
 /** First words that stand for another one. */
-export const WORD_ALIASES: Readonly<Record<string, string>> = {
-  contacts: "identities",
-  "1-1": "one-to-one",
-  direct: "one-to-one",
-};
+export const WORD_ALIASES: ReadonlyMap<string, string> = new Map([
+  ["contacts", "identities"],
+  ["1-1", "one-to-one"],
+  ["direct", "one-to-one"],
+]);
 
 /** Every command. Groups are loaded when their word is met, so that each call pays for its own alone. */
 export const commandRoot: CommandNode = group("Local-first workspace server and its client", {

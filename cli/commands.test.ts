@@ -526,7 +526,7 @@ test("the table above covers every command there is", async () => {
 });
 
 describe("every command has help of its own", async () => {
-  const aliased = Object.entries(WORD_ALIASES).map(([alias, word]) =>
+  const aliased = [...WORD_ALIASES].map(([alias, word]) =>
     word === "identities" ? `${alias} list` : `${alias} pending`,
   );
   test.each([...(await leavesOf(commandRoot)), ...aliased])("%s --help", async (line) => {

@@ -79,7 +79,7 @@ async function findCommand(tokens: readonly string[]): Promise<Found> {
 }
 
 async function subCommandOf(node: CommandNode, word: string): Promise<CommandNode | undefined> {
-  const key = node === commandRoot ? (WORD_ALIASES[word] ?? word) : word;
+  const key = node === commandRoot ? (WORD_ALIASES.get(word) ?? word) : word;
   const entry = Object.hasOwn(node.subCommands ?? {}, key) ? node.subCommands?.[key] : undefined;
   return typeof entry === "function" ? entry() : entry;
 }

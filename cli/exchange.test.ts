@@ -124,6 +124,8 @@ describe("mistakes in the command line end in 1 and reach no server", () => {
   test.each([
     ["", "svc: no command given"],
     ["nope", 'unknown command "nope"; svc has init, run'],
+    ["constructor", 'unknown command "constructor"'],
+    ["__proto__", 'unknown command "__proto__"'],
     ["space", "svc: no command given"],
     ["space nope", 'unknown command "nope"; svc space has get, update'],
     ["account nope", 'unknown command "nope"; svc account has set-metadata'],
@@ -342,6 +344,12 @@ describe("stdin", () => {
       stdin: "one two\npass\n",
     });
     expect(server.seen[0]?.body).toEqual({ mnemonic: "one two", passkey: "pass" });
+  });
+
+  test("hands a member called __proto__ on, for the server to judge", async () => {
+    const sent = '{"__proto__":{"a":1},"text":"x"}';
+    await spawnCli(["chat", "send", "S", "O", "--file", "-", "--addr", server.addr], { stdin: sent });
+    expect(JSON.stringify(server.seen[0]?.body)).toBe(sent);
   });
 
   test("carries a JSON body, with flags laid over it", async () => {

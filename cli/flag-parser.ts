@@ -4,7 +4,7 @@ import { UsageError } from "./exit.ts";
  * How a flag's text is read. `texts` may be repeated; `list` may be repeated and each value is split at commas; `json`
  * is `<json>`, `@FILE` or `-`; the rest may stand once.
  */
-export type FlagKind = "text" | "switch" | "integer" | "json" | "texts" | "list";
+type FlagKind = "text" | "switch" | "integer" | "json" | "texts" | "list";
 
 export interface FlagSpec {
   readonly kind: FlagKind;

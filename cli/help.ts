@@ -20,9 +20,8 @@ async function describe(node: CommandNode, name: string): Promise<CommandDef> {
   const subCommands: Record<string, CommandDef> = {};
   for (const [word, entry] of Object.entries(node.subCommands ?? {})) {
     const { meta } = typeof entry === "function" ? await entry() : entry;
-    const aliases =
-      node === commandRoot ? Object.keys(WORD_ALIASES).filter((alias) => WORD_ALIASES[alias] === word) : [];
-    subCommands[word] = { meta: { description: meta.description, ...(aliases.length > 0 && { alias: aliases }) } };
+    const alias = node === commandRoot ? aliasesOf(word) : [];
+    subCommands[word] = { meta: { description: meta.description, ...(alias.length > 0 && { alias }) } };
   }
   return {
     meta: { name, description: node.meta.description },
@@ -30,6 +29,8 @@ async function describe(node: CommandNode, name: string): Promise<CommandDef> {
     ...(node.subCommands && { subCommands }),
   };
 }
+
+const aliasesOf = (word: string): string[] => [...WORD_ALIASES].flatMap(([alias, of]) => (of === word ? alias : []));
 
 function cittyArgs(leaf: Leaf | undefined): ArgsDef {
   const args: ArgsDef = {};

@@ -3,10 +3,10 @@
 // No await at the top level: the executable is built with bytecode, which cannot have it.
 
 /** Modes in which the executable is its own child process, `svc __name`; they are no commands and have no help. */
-const CHILD_MODES: Readonly<Record<string, () => Promise<number>>> = {};
+const CHILD_MODES: ReadonlyMap<string, () => Promise<number>> = new Map();
 
 async function main(tokens: readonly string[]): Promise<number> {
-  const childMode = CHILD_MODES[tokens[0] ?? ""];
+  const childMode = CHILD_MODES.get(tokens[0] ?? "");
   if (childMode) return childMode();
   const { runCommandLine } = await import("./dispatch.ts");
   return runCommandLine(tokens);
