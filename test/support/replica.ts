@@ -1,0 +1,320 @@
+/**
+ * The engine behind `replica-port.ts`: one space, one object, the datasets `items` and `auto`. Ids are hex here, so that
+ * their texts sort as the ids do.
+ */
+import { join } from "node:path";
+import { bytesToHex } from "../../src/base/bytes.ts";
+import type { Clock } from "../../src/base/clock.ts";
+import type { ObjectId, PeerId } from "../../src/base/ids.ts";
+import { randomBytes } from "../../src/base/random.ts";
+import { createBodyOpener } from "../../src/change/body-opener.ts";
+import type { ChangeBody, RecordChange } from "../../src/change/change-body.ts";
+import {
+  type Change,
+  type ChangeHeader,
+  decodeChange,
+  encodeChange,
+  encodeHeader,
+  isDerivedRoot,
+} from "../../src/change/change-codec.ts";
+import type { DatasetRules } from "../../src/change/dataset-rules.ts";
+import type { IngestVerdict } from "../../src/change/ingest.ts";
+import { autoRecordId } from "../../src/change/version.ts";
+import { accountIdOf } from "../../src/crypto/account-id.ts";
+
+import { sha256 } from "../../src/crypto/hash.ts";
+import { keyIdOf } from "../../src/crypto/seal.ts";
+import { createSigner, type Signer } from "../../src/crypto/sign.ts";
+import type { Account } from "../../src/space/account.ts";
+import { openSpace, plantSpace, type Space, type SpaceSeed, seedCreatedSpace } from "../../src/space/space.ts";
+import type { StoredChange } from "../../src/store/change-table.ts";
+import type { DecodedChange } from "./reference-fold.ts";
+import type { ForgedPacket, Forgery, OpenWorld, Packet, Replica, Verdict, WriteRecord } from "./replica-port.ts";
+
+const ITEMS: DatasetRules = { name: "items", idRule: "user" };
+const AUTO: DatasetRules = { name: "auto", idRule: "auto" };
+const OBJECT_TYPE = "test.world";
+
+interface Open {
+  space: Space;
+  path: string;
+}
+
+function createAccount(): Account {
+  const seed = randomBytes(32);
+  const signer = createSigner(seed);
+  return { id: accountIdOf(signer.publicKey), peerId: "test" as PeerId, seed, signer };
+}
+
+function openAt(path: string, seed: SpaceSeed, account: Account, clock: Clock): Space {
+  return openSpace(path, seed.spaceId, {
+    account,
+    clock,
+    registry: () => ({
+      rulesFor: (dataset) =>
+        dataset === "items" ? { rules: ITEMS } : dataset === "auto" ? { rules: AUTO } : { unknown: true },
+    }),
+  });
+}
+
+/** Every change in the log, in the order in which it came: parents before what needs them. */
+function* allChanges(space: Space): Generator<StoredChange> {
+  for (let after = 0; ; ) {
+    const page = space.engine.store.changes.after(after, 200);
+    yield* page;
+    if (page.length < 200) return;
+    after = page[page.length - 1]!.no;
+  }
+}
+
+const objectIn = (space: Space) => space.engine.object(space.engine.derivedId(OBJECT_TYPE, ""));
+
+function toVerdict(bytes: Uint8Array, verdict: IngestVerdict): Verdict {
+  const id = bytesToHex(sha256(bytes));
+  switch (verdict.kind) {
+    case "stored":
+      return verdict.counts ? { id, outcome: "applied" } : { id, outcome: "discounted", reason: "no right to write" };
+    case "known":
+      return { id, outcome: "duplicate" };
+    case "parked":
+      return {
+        id,
+        outcome: "parked",
+        reason: `waits for a ${verdict.waitKind === "change" ? "parent" : verdict.waitKind}`,
+      };
+    case "quarantined":
+    case "refused":
+      return { id, outcome: "refused", reason: verdict.reason };
+  }
+}
+
+function createReplica(name: string, opened: Open, reopenSpace: () => Space): Replica {
+  const engine = () => opened.space.engine;
+  const append = (dataset: DatasetRules, records: RecordChange[]) =>
+    engine().write((tx) => {
+      const body: ChangeBody = { dataset: dataset.name, records };
+      return tx.append(tx.ensureDerived(OBJECT_TYPE, ""), body, dataset);
+    });
+  return {
+    name,
+    async write(records: WriteRecord[]) {
+      await append(
+        ITEMS,
+        records.map((record) => ({
+          ...record,
+          ops: record.ops.map((op) => ({ ...op, path: op.path ?? "" })),
+        })) as RecordChange[],
+      );
+    },
+    async deleteRecords(ids) {
+      await append(
+        ITEMS,
+        ids.map((id) => ({ id, delete: true, ops: [] })),
+      );
+    },
+    async packets() {
+      await engine().idle();
+      return [...allChanges(opened.space)].map(
+        (change): Packet => ({ id: bytesToHex(change.id), kind: "change", bytes: change.bytes }),
+      );
+    },
+    async ingest(packets) {
+      const verdicts = await engine().ingest(packets.map((packet) => packet.bytes));
+      return verdicts.map((verdict, index) => toVerdict(packets[index]!.bytes, verdict));
+    },
+    async rowTexts(dataset = "items") {
+      await engine().idle();
+      const object = objectIn(opened.space);
+      const coll = object && engine().collOf(object, dataset);
+      if (coll === undefined) return [];
+      return engine()
+        .store.db.query<{ doc: string }, [number]>("SELECT doc FROM rows WHERE coll = ? AND state > 0 ORDER BY id")
+        .all(coll)
+        .map((row) => row.doc);
+    },
+    rebuild: async () => void (await engine().rebuildProjection()),
+    async reopen() {
+      await opened.space.close();
+      opened.space = reopenSpace();
+    },
+    async decoded() {
+      const object = objectIn(opened.space);
+      const decoded: DecodedChange[] = [];
+      for (const stored of allChanges(opened.space)) {
+        const change = decodeChange(stored.bytes);
+        if (isDerivedRoot(change) || !object) continue;
+        const read = engine().opener.open(change, object.idText);
+        if (!("body" in read)) throw new Error("a stored change does not open");
+        if (read.body.dataset !== "items") continue;
+        decoded.push({
+          id: bytesToHex(stored.id),
+          lamport: stored.lamport,
+          author: accountIdOf(change.header.author),
+          time: stored.timeMs,
+          counts: stored.counts,
+          records: read.body.records as DecodedChange["records"],
+        });
+      }
+      return decoded;
+    },
+    parked: async () =>
+      engine()
+        .store.db.query<{ id: Uint8Array }, []>("SELECT id FROM parked")
+        .all()
+        .map((row) => bytesToHex(row.id)),
+    forks: async () =>
+      engine()
+        .store.db.query<{ n: number }, []>(
+          "SELECT count(*) AS n FROM (SELECT 1 FROM changes WHERE seq > 0 GROUP BY writer, seq HAVING count(*) > 1)",
+        )
+        .get()!.n,
+  };
+}
+
+export const openWorld: OpenWorld = async ({ dir, now }) => {
+  const clock: Clock = { nowMs: now };
+  const owner = createAccount();
+  const seed = seedCreatedSpace(owner, clock);
+  const open = new Map<Replica, Open>();
+
+  const create = async (name: string): Promise<Replica> => {
+    const path = join(dir, `${name}.db`);
+    plantSpace(path, seed);
+    const opened: Open = { path, space: openAt(path, seed, owner, clock) };
+    const replica = createReplica(name, opened, () => openAt(path, seed, owner, clock));
+    open.set(replica, opened);
+    return replica;
+  };
+
+  return {
+    createReplica: create,
+    forge: async (kind, base) => forge(kind, open.get(base)!.space, seed, owner, now),
+    async [Symbol.asyncDispose]() {
+      for (const { space } of open.values()) await space.close();
+    },
+  };
+};
+
+/** The parts of a change that a forger turns at will; whatever is not named is as an honest device would have it. */
+interface Draft {
+  header: Partial<ChangeHeader>;
+  body: ChangeBody;
+  signer: Signer;
+  readKey: Uint8Array;
+}
+
+function forge(kind: Forgery, space: Space, seed: SpaceSeed, owner: Account, now: () => number): ForgedPacket {
+  const object = objectIn(space)!;
+  const parents = object.heads;
+  const own = [...allChanges(space)].filter((change) => change.seq > 0);
+  const chained = own.map((change) => decodeChange(change.bytes) as Change);
+  const epoch = space.keys.current()!;
+  const head = space.acl.head();
+  const maxParent = Math.max(...parents.map((parent) => parent.lamport));
+
+  const draft: Draft = {
+    header: {},
+    body: {
+      dataset: "items",
+      records: [{ id: "forged", upsert: true, ops: [{ type: "$set", path: "s", value: "forged" }] }],
+    },
+    signer: owner.signer,
+    readKey: epoch.key,
+  };
+  const build = (): { bytes: Uint8Array; id: Uint8Array } => {
+    const fresh = randomBytes(16);
+    const header: ChangeHeader = {
+      kind: "change",
+      space: decodeChange(own[0]!.bytes).header.space,
+      object: object.id,
+      parents: parents.map((parent) => parent.id),
+      lamport: maxParent + 1,
+      writer: fresh,
+      seq: 1,
+      prev: null,
+      author: draft.signer.publicKey,
+      time: now(),
+      acl: head.id,
+      keyId: keyIdOf(draft.readKey),
+      ...draft.header,
+    };
+    const headerBytes = encodeHeader(header);
+    const keys = { current: () => undefined, byId: () => undefined };
+    const sealed = createBodyOpener(seed.spaceId, keys).seal(
+      draft.body,
+      object.idText as ObjectId,
+      { id: header.keyId, key: draft.readKey },
+      headerBytes,
+    );
+    return encodeChange(header, headerBytes, sealed, draft.signer);
+  };
+  const packet = ({ bytes, id }: { bytes: Uint8Array; id: Uint8Array }): Packet => ({
+    id: bytesToHex(id),
+    kind: "change",
+    bytes,
+  });
+  const withBytes = (bytes: Uint8Array): ForgedPacket => ({ packet: packet({ bytes, id: sha256(bytes) }) });
+
+  switch (kind) {
+    case "stranger":
+    case "acl-without-right":
+      draft.signer = createAccount().signer;
+      break;
+    case "foreign-key":
+      draft.readKey = randomBytes(32);
+      break;
+    case "wrong-lamport":
+      draft.header.lamport = maxParent + 2;
+      break;
+    case "low-lamport":
+      draft.header.lamport = maxParent;
+      break;
+    case "broken-chain": {
+      // Continues the writer at a number that its named predecessor does not have.
+      const last = chained[chained.length - 1]!;
+      Object.assign(draft.header, {
+        writer: last.header.writer,
+        seq: last.header.seq + 2,
+        prev: last.id,
+        lamport: Math.max(maxParent, last.header.lamport) + 1,
+      });
+      break;
+    }
+    case "same-seq": {
+      const last = chained[chained.length - 1]!;
+      Object.assign(draft.header, {
+        writer: last.header.writer,
+        seq: last.header.seq,
+        prev: last.header.prev,
+        lamport: Math.max(maxParent, last.header.lamport) + 1,
+      });
+      break;
+    }
+    case "forged-record-id":
+      draft.body = {
+        dataset: "auto",
+        records: [
+          { id: autoRecordId(randomBytes(32), 0), upsert: true, ops: [{ type: "$set", path: "s", value: "forged" }] },
+        ],
+      };
+      break;
+    case "unknown-parent": {
+      const missing = build();
+      draft.header = { parents: [missing.id], lamport: maxParent + 2 };
+      return { packet: packet(build()), missing: packet(missing) };
+    }
+    case "bad-signature": {
+      const { bytes } = build();
+      const turned = bytes.slice();
+      turned[turned.length - 1]! ^= 1;
+      return withBytes(turned);
+    }
+    case "bad-bytes":
+      // One byte after the end: the same value, another encoding.
+      return withBytes(Buffer.concat([build().bytes, Uint8Array.of(0)]));
+    case "other-space":
+      draft.header.space = randomBytes(32);
+      break;
+  }
+  return { packet: packet(build()) };
+}
