@@ -1,6 +1,16 @@
 import { describe } from "bun:test";
 import { type ChildProcess, spawn } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer, connect as dial } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -114,7 +124,9 @@ ${options.config ?? ""}
 
   const start = async () => {
     if (child) throw new Error(`${name} runs already`);
-    const started = spawn(binary, ["-c", configPath], { stdio: "ignore" });
+    const output = openSync(logPath, "a"); // a configuration that does not parse is told there
+    const started = spawn(binary, ["-c", configPath], { stdio: ["ignore", output, output] });
+    closeSync(output);
     child = started;
     children.add(started);
     await untilListening(

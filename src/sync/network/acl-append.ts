@@ -1,8 +1,8 @@
 import { equalBytes, utf8ToBytes } from "../../base/bytes.ts";
 import { open, seal } from "../../crypto/seal.ts";
 import { readFromLeader } from "./direct-read.ts";
-import type { NatsEpoch, NatsLink } from "./nats-link.ts";
-import { isConflict, networkFailure } from "./network-error.ts";
+import type { NatsLink } from "./nats-link.ts";
+import { isConflict, isForbidden, networkFailure } from "./network-error.ts";
 import { pause } from "./pause.ts";
 import { type ChannelKeys, logSubject } from "./subjects.ts";
 
@@ -25,11 +25,14 @@ export const openAclRecord = (keys: ChannelKeys, message: Uint8Array): Uint8Arra
 
 const ATTEMPTS = 4;
 const RETRY_MS = 250;
+/** How long a lost connection is waited for to learn what became of an append. */
+const RECONNECT_WAIT_MS = 15_000;
 
 /**
- * Appends a record behind the message `afterSeq` (the ACL follower's cursor; 0 for an empty log), or not at all. A lost
- * acknowledgement is cleared up by reading what the leader has behind `afterSeq`: if it is this record, it was
- * appended. Throws `network.unavailable` when that cannot be found out either; the follower then tells later.
+ * Appends a record behind the message `afterSeq` (the ACL follower's cursor; 0 for an empty log), or not at all. What
+ * became of an append whose acknowledgement is lost is told by what the leader has next behind `afterSeq`: this record,
+ * another one, or nothing, and then it is sent again. Throws `network.unavailable` when that cannot be found out: the
+ * follower then tells later.
  */
 export async function appendAclRecord(
   link: NatsLink,
@@ -40,36 +43,18 @@ export async function appendAclRecord(
 ): Promise<AclAppendResult> {
   const subject = logSubject(keys, "a");
   const message = sealAclRecord(keys, record);
+  if (!link.epoch()) throw networkFailure(undefined);
   for (let attempt = 1; ; attempt++) {
-    const epoch = link.epoch();
-    if (!epoch) throw networkFailure(undefined);
+    const epoch = await link.online(AbortSignal.any([signal, AbortSignal.timeout(RECONNECT_WAIT_MS)]));
     try {
+      const next = attempt === 1 ? undefined : await readFromLeader(epoch.jsm, keys.stream, subject, afterSeq + 1);
+      if (next)
+        return equalBytes(next.data, message) ? { outcome: "appended", seq: next.seq } : { outcome: "conflict" };
       const ack = await epoch.js.publish(subject, message, { expect: { lastSubjectSequence: afterSeq } });
       return { outcome: "appended", seq: ack.seq };
     } catch (error) {
-      const found = await findOutcome(link, epoch, subject, keys, message, afterSeq).catch((failure) => {
-        if (attempt === ATTEMPTS) throw failure;
-        return undefined;
-      });
-      if (found) return found;
-      // Nothing is behind `afterSeq`, so nothing was appended; a conflict nevertheless is a leader that is new.
-      if (attempt === ATTEMPTS) throw networkFailure(isConflict(error) ? undefined : error);
-      await pause(RETRY_MS * attempt, signal);
-      if (signal.aborted) throw networkFailure(error);
+      if (attempt === ATTEMPTS || isForbidden(error) || signal.aborted) throw networkFailure(error);
+      if (!isConflict(error)) await pause(RETRY_MS * attempt, signal);
     }
   }
-}
-
-async function findOutcome(
-  link: NatsLink,
-  epoch: NatsEpoch,
-  subject: string,
-  keys: ChannelKeys,
-  message: Uint8Array,
-  afterSeq: number,
-): Promise<AclAppendResult | undefined> {
-  const now = link.epoch() ?? epoch;
-  const next = await readFromLeader(now.jsm, keys.stream, subject, afterSeq + 1);
-  if (!next) return undefined;
-  return equalBytes(next.data, message) ? { outcome: "appended", seq: next.seq } : { outcome: "conflict" };
 }

@@ -52,8 +52,10 @@ describeWithNats("channel over a real nats-server", () => {
     await until("b has them", () => b.replica.items.size === 3);
     await confirmed(a.replica, b.replica);
     expect(sameItems(a.replica, b.replica)).toBe(true);
-    await until("a is live", () => a.channel.state().phase === "live");
-    expect(a.channel.state()).toMatchObject({ atTail: true, pending: 0, junk: 0, resets: 0 });
+    for (const { channel } of [a, b]) {
+      await until("live", () => channel.state().phase === "live");
+      expect(channel.state()).toMatchObject({ atTail: true, pending: 0, junk: 0, resets: 0 });
+    }
   });
 
   test("a device that joins late catches up with 10,000 items, each delivered once", async () => {

@@ -39,7 +39,7 @@ export interface ChannelPort extends PublisherSource {
 
 export interface ChannelState {
   readonly phase: "offline" | "syncing" | "live" | "failing";
-  /** Both logs were read to the tail that their leader named, and nothing was announced since. */
+  /** Both logs were read to the tail that their leader named, and through all that was announced since. */
   readonly atTail: boolean;
   /** When both were at their tail last, Unix milliseconds. */
   readonly checkedAtMs?: number;

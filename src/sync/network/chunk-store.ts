@@ -20,7 +20,7 @@ export interface ChunkStore {
   put(keys: ChannelKeys, chunk: Uint8Array): Promise<void>;
   /** The chunk whose SHA-256 this is, or undefined when the store does not have it. */
   get(keys: ChannelKeys, digest: Uint8Array): Promise<Uint8Array | undefined>;
-  /** Whether the store has it, without fetching it. */
+  /** Whether the store has something in its place, without fetching it: a hint, no proof that `get` succeeds. */
   has(keys: ChannelKeys, digest: Uint8Array): Promise<boolean>;
 }
 

@@ -31,7 +31,7 @@ export interface LogSink {
 export interface LogState {
   /** `verifying` until the cursor was found to stand on the log; `following` afterwards. */
   readonly phase: "offline" | "verifying" | "following" | "failing";
-  /** The stream's leader said that nothing follows the cursor, and nothing was announced since. */
+  /** The stream's leader said so on this connection, and all that was announced since was delivered. */
   readonly atTail: boolean;
   /** When it said so last, Unix milliseconds; kept while offline. */
   readonly checkedAtMs?: number;
@@ -75,6 +75,8 @@ const RETRY_FIRST_MS = 250;
 const RETRY_MAX_MS = 30_000;
 /** On a cluster the interest in hints spreads for a moment; what was appended meanwhile is fetched by asking again. */
 const SECOND_LOOK_MS = 2000;
+/** How often a log is asked for where the server lets nobody listen to hints. */
+const HINTLESS_POLL_MS = 5000;
 
 interface Waiter {
   satisfied(): boolean;
@@ -94,6 +96,8 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
   let cursor = deps.cursor ?? startCursor();
   let state: LogState = { phase: "offline", atTail: false, pending: 0 };
   let verified = false;
+  /** The leader confirmed the tail on this connection. */
+  let confirmed = false;
   let announced = 0;
   /** Counts questions put to the leader; a waiter wants one begun after it came. */
   let checksBegun = 0;
@@ -173,22 +177,31 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
         continue;
       }
       checksDone = check;
+      confirmed = true;
       if (announced === announcedBefore) announced = Math.min(announced, cursor.seq); // announced, yet not there: a forged hint
-      setState({ atTail: announced <= cursor.seq, checkedAtMs: nowMs(), pending: 0 });
+      setState({ checkedAtMs: nowMs(), pending: 0 });
       settleWaiters();
     }
+    const atTail = confirmed && announced <= cursor.seq;
+    if (atTail !== state.atTail) setState({ atTail });
   };
 
   const runEpoch = async (epoch: NatsEpoch) => {
     verified = false;
+    confirmed = false;
     checkWanted = checksBegun + 1;
     setState({ phase: "verifying", atTail: false });
     const hints = epoch.nc.subscribe(hintSubject(subject), {
       callback: (error, message) => {
-        if (error) deps.log.warn("network: no hints for a log", { err: networkFailure(error) });
+        if (error) onHintless(networkFailure(error));
         else kick(Number(message.headers?.get("Nats-Sequence")) || undefined);
       },
     });
+    let asking: ReturnType<typeof setInterval> | undefined;
+    const onHintless = (error: SvcError) => {
+      deps.log.warn("network: no hints for a log, so it is asked for", { err: error, everyMs: HINTLESS_POLL_MS });
+      asking ??= setInterval(() => kick(), HINTLESS_POLL_MS);
+    };
     const secondLook = epoch.nc.info?.cluster === undefined ? undefined : setTimeout(() => kick(), SECOND_LOOK_MS);
     const onLost = () => wake();
     epoch.signal.addEventListener("abort", onLost);
@@ -216,6 +229,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
       }
     } finally {
       clearTimeout(secondLook);
+      clearInterval(asking);
       epoch.signal.removeEventListener("abort", onLost);
       hints.unsubscribe();
     }
@@ -251,6 +265,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     kick,
     reverify: () => {
       verified = false;
+      confirmed = false;
       kick();
     },
     checkTail: () => {

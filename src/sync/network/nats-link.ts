@@ -71,6 +71,9 @@ export interface NatsLinkDeps {
 }
 
 const CONNECT_TIMEOUT_MS = 5000;
+/** Shorter than an election takes, so that the first answer after one is not missed by much. */
+const API_TIMEOUT_MS = 3000;
+const PUBLISH_TIMEOUT_MS = 5000;
 const PAUSE_FIRST_MS = 250;
 const PAUSE_MAX_MS = 30_000;
 /** Older clusters let several writers win one compare-and-append. */
@@ -117,11 +120,11 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
       }
       void watchStatus(nc);
       const clustered = nc.info?.cluster !== undefined;
-      const jsm = await jetstreamManager(nc, { checkAPI: false, timeout: CONNECT_TIMEOUT_MS });
+      const jsm = await jetstreamManager(nc, { checkAPI: false, timeout: API_TIMEOUT_MS });
       const streams = await deps.prepare(jsm, clustered);
       const ended = new AbortController();
       const reader = createDirectReader(nc, versionAtLeast(version, VERSION_BATCH));
-      const js = jetstream(nc, { timeout: CONNECT_TIMEOUT_MS });
+      const js = jetstream(nc, { timeout: PUBLISH_TIMEOUT_MS });
       const epoch: NatsEpoch = { number: ++epochs, nc, js, jsm, reader, streams, signal: ended.signal };
       void lost.then(() => {
         if (current === epoch) current = undefined;

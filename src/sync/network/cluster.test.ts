@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { connect } from "@nats-io/transport-node";
+import { describeWithNats, type NatsServer, startNatsCluster } from "../../../test/support/nats.ts";
+import { createReplica, openReplica, openStore, until } from "../../../test/support/network-replica.ts";
+import { utf8ToBytes } from "../../base/bytes.ts";
+import { randomBytes } from "../../base/random.ts";
+import { deriveChannelKeys } from "./subjects.ts";
+
+describeWithNats("slow: a cluster of three", () => {
+  let cluster: Awaited<ReturnType<typeof startNatsCluster>>;
+  beforeAll(async () => {
+    cluster = await startNatsCluster();
+  }, 60_000);
+  afterAll(() => cluster[Symbol.asyncDispose]());
+
+  const leaderOf = async (stream: string): Promise<NatsServer> => {
+    const nc = await connect({ servers: cluster.urls.split(","), ignoreClusterUpdates: true });
+    const info = (await nc.request(`$JS.API.STREAM.INFO.${stream}`)).json<{ cluster: { leader: string } }>();
+    await nc.close();
+    const leader = cluster.servers.find((server) => server.name === info.cluster.leader);
+    if (!leader) throw new Error("no leader");
+    return leader;
+  };
+
+  test("losing its leaders by kill -9 loses nothing, stores nothing twice, and resets nobody", async () => {
+    const secret = randomBytes(32);
+    const { stream } = deriveChannelKeys(secret);
+    const members = Array.from({ length: 2 }, () => {
+      const replica = createReplica();
+      const store = openStore(cluster.urls);
+      return { replica, store, channel: openReplica(store, secret, replica) };
+    });
+    await until("online", () => members.every(({ store }) => store.state().phase === "online"), 60_000);
+    let written = 0;
+    const records: string[] = [];
+    const write = async (who: number) => {
+      const { replica, channel } = members[who]!;
+      replica.write(...Array.from({ length: 20 }, () => randomBytes(300)));
+      written += 20;
+      channel.wake();
+      const name = `${who}/${written}`;
+      const result = await channel.appendAcl(utf8ToBytes(name)).catch(() => undefined); // no leader: asked again next time
+      if (result?.outcome === "appended") records.push(name);
+      await Bun.sleep(20);
+    };
+    for (let kill = 0; kill < 2; kill++) {
+      for (let i = 0; i < 10; i++) await Promise.all([write(0), write(1)]);
+      const leader = await leaderOf(stream);
+      await leader.kill();
+      const killedAt = performance.now();
+      await Promise.all([write(0), write(1)]);
+      await until("confirmed without it", () => members.every(({ replica }) => replica.unconfirmed() === 0), 60_000);
+      console.log(`a leader lost: confirmed again after ${Math.round(performance.now() - killedAt)} ms`);
+      await leader.start();
+      await until("online", () => members.every(({ store }) => store.state().phase === "online"), 60_000);
+    }
+    const reader = createReplica();
+    await using store = openStore(cluster.urls);
+    await using channel = openReplica(store, secret, reader);
+    await until(
+      "all have all",
+      () => [...members.map(({ replica }) => replica), reader].every(({ items }) => items.size === written),
+      60_000,
+    );
+    await until("the reader is at the tail", () => channel.state().atTail, 60_000);
+    expect(Math.max(...reader.deliveries.values())).toBe(1);
+    const chain = reader.acl.map((record) => Buffer.from(record).toString());
+    expect(new Set(chain).size).toBe(chain.length);
+    for (const record of records) expect(chain).toContain(record);
+    expect(members.map(({ replica }) => replica.resets)).toEqual([0, 0]);
+    for (const { channel, store } of members) {
+      await channel[Symbol.asyncDispose]();
+      await store[Symbol.asyncDispose]();
+    }
+  }, 240_000);
+});

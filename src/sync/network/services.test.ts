@@ -1,0 +1,181 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { connect } from "@nats-io/transport-node";
+import { describeWithNats, type NatsServer, startNats } from "../../../test/support/nats.ts";
+import { openStore, until } from "../../../test/support/network-replica.ts";
+import { bytesToUtf8, utf8ToBytes } from "../../base/bytes.ts";
+import { randomBytes } from "../../base/random.ts";
+import { sha256 } from "../../crypto/hash.ts";
+import { publicKeyOfSeed } from "../../crypto/private-key.ts";
+import { CHUNK_BYTES_MAX } from "./chunk-store.ts";
+import { createDirectReader } from "./direct-read.ts";
+import type { LogCursor } from "./log-cursor.ts";
+import type { NetworkStore } from "./network-store.ts";
+import { chunkSubject, deriveChannelKeys, eventSubject, INBOX_STREAM, inboxSubject } from "./subjects.ts";
+
+describeWithNats("inboxes, events, chunks and reads over a real nats-server", () => {
+  let server: NatsServer;
+  const opened: AsyncDisposable[] = [];
+  const keep = <T extends AsyncDisposable>(resource: T): T => {
+    opened.push(resource);
+    return resource;
+  };
+  const online = async (): Promise<NetworkStore> => {
+    const store = keep(openStore(server.url));
+    await until("online", () => store.state().phase === "online");
+    return store;
+  };
+
+  beforeAll(async () => {
+    server = await startNats();
+  });
+  afterEach(async () => {
+    for (const resource of opened.splice(0).reverse()) await resource[Symbol.asyncDispose]();
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  const openInbox = (store: NetworkStore, accountPublicKey: Uint8Array, cursor?: LogCursor) => {
+    const got: string[] = [];
+    const at: { cursor: LogCursor | undefined } = { cursor };
+    const inbox = keep(
+      store.openInbox({
+        accountPublicKey,
+        cursor,
+        port: {
+          deliver: async (messages, next) => {
+            got.push(...messages.map((message) => bytesToUtf8(message) ?? "?"));
+            at.cursor = next;
+          },
+          reset: async (next) => {
+            at.cursor = next;
+          },
+          changed: () => {},
+        },
+      }),
+    );
+    return { inbox, got, at };
+  };
+
+  test("an inbox takes from anyone, delivers in order, and resumes at its cursor", async () => {
+    const sender = await online();
+    const receiver = await online();
+    const account = publicKeyOfSeed(randomBytes(32));
+    await sender.sendToInbox(account, utf8ToBytes("while away"));
+    const first = openInbox(receiver, account);
+    await until("the first", () => first.got.length === 1);
+    await sender.sendToInbox(account, utf8ToBytes("second"));
+    await sender.sendToInbox(account, utf8ToBytes("second"));
+    await until("the second", () => first.got.length === 2);
+    await first.inbox[Symbol.asyncDispose]();
+    await sender.sendToInbox(account, utf8ToBytes("third"));
+    const again = openInbox(receiver, account, first.at.cursor);
+    await until("the third", () => again.got.length === 1);
+    expect([...first.got, ...again.got]).toEqual(["while away", "second", "third"]);
+    const other = openInbox(receiver, publicKeyOfSeed(randomBytes(32)));
+    await other.inbox.round();
+    expect(other.got).toEqual([]);
+  });
+
+  test("an inbox message over the stream's limit is refused", async () => {
+    const sender = await online();
+    const message = new Uint8Array((64 << 10) + 1);
+    await expect(sender.sendToInbox(publicKeyOfSeed(randomBytes(32)), message)).rejects.toMatchObject({
+      code: "network.unavailable",
+    });
+  });
+
+  test("events reach those whose patterns match, not their sender, and nobody without the secret", async () => {
+    const a = await online();
+    const b = await online();
+    const keys = deriveChannelKeys(randomBytes(32));
+    const got: string[] = [];
+    const listen = (store: NetworkStore, name: string, pattern: string, listening = keys) =>
+      store.events.subscribe(listening, pattern, (payload) => got.push(`${name}:${bytesToUtf8(payload)}`));
+    listen(b, "all", "ev/>");
+    listen(b, "one", "ev/process/*/p1");
+    listen(b, "other", "ev/chat/>");
+    listen(b, "stranger", "ev/>", deriveChannelKeys(randomBytes(32)));
+    listen(a, "self", "ev/>");
+    const doneWith = listen(b, "disposed", "ev/>");
+    doneWith[Symbol.dispose]();
+    await until("it arrives", () => {
+      a.events.publish(keys, "ev/process/progress/p1", utf8ToBytes("x"));
+      return got.length > 1;
+    });
+    expect(new Set(got)).toEqual(new Set(["all:x", "one:x"]));
+  });
+
+  test("forged events are dropped and counted; subscriptions survive a restart", async () => {
+    const a = await online();
+    const b = await online();
+    const keys = deriveChannelKeys(randomBytes(32));
+    const got: string[] = [];
+    b.events.subscribe(keys, "ev/>", (payload) => got.push(bytesToUtf8(payload) ?? "?"));
+    const nc = await connect({ servers: server.url });
+    await until("the forgery was dropped", () => {
+      nc.publish(eventSubject(keys, "ev/x"), utf8ToBytes("forged"));
+      return b.events.dropped() > 0;
+    });
+    await nc.close();
+    await server.kill();
+    await until("offline", () => a.state().phase === "offline" && b.state().phase === "offline");
+    expect(a.events.publish(keys, "ev/x", utf8ToBytes("lost"))).toBe(false);
+    await server.start();
+    await until("online", () => a.state().phase === "online" && b.state().phase === "online");
+    await until("it arrives", () => {
+      a.events.publish(keys, "ev/x", utf8ToBytes("after"));
+      return got.length > 0;
+    });
+    expect(got[0]).toBe("after");
+  });
+
+  test("a chunk is stored once, read back, and found by its digest alone", async () => {
+    const store = await online();
+    const keys = deriveChannelKeys(randomBytes(32));
+    const chunk = randomBytes(CHUNK_BYTES_MAX);
+    expect(await store.chunks.has(keys, sha256(chunk))).toBe(false);
+    expect(await store.chunks.get(keys, sha256(chunk))).toBeUndefined();
+    await store.chunks.put(keys, chunk);
+    await store.chunks.put(keys, chunk);
+    expect(await store.chunks.has(keys, sha256(chunk))).toBe(true);
+    expect(await (await online()).chunks.get(keys, sha256(chunk))).toEqual(chunk);
+    expect(await store.chunks.get(deriveChannelKeys(randomBytes(32)), sha256(chunk))).toBeUndefined();
+    await expect(store.chunks.put(keys, new Uint8Array(CHUNK_BYTES_MAX + 1))).rejects.toThrow(RangeError);
+  });
+
+  test("a chunk whose subject is occupied by junk goes to the next one", async () => {
+    const store = await online();
+    const keys = deriveChannelKeys(randomBytes(32));
+    const chunk = utf8ToBytes("chunk");
+    const nc = await connect({ servers: server.url });
+    await nc.request(chunkSubject(keys, sha256(chunk), 0), utf8ToBytes("junk"));
+    await nc.close();
+    await store.chunks.put(keys, chunk);
+    expect(await store.chunks.get(keys, sha256(chunk))).toEqual(chunk);
+  });
+
+  test("a server without batched reads is read message by message to the same result", async () => {
+    const store = await online();
+    const nc = await connect({ servers: server.url });
+    const account = publicKeyOfSeed(randomBytes(32));
+    for (let i = 0; i < 70; i++) await store.sendToInbox(account, utf8ToBytes(`m${i}`));
+    const subject = inboxSubject(account);
+    const pages = async (batches: boolean) => {
+      const reader = createDirectReader(nc, batches);
+      const seqs: number[] = [];
+      for (;;) {
+        const page = await reader.page(INBOX_STREAM, subject, (seqs.at(-1) ?? 0) + 1, {
+          maxMessages: 500,
+          maxBytes: 1 << 20,
+        });
+        seqs.push(...page.messages.map((message) => message.seq));
+        if (page.pending === 0) break;
+      }
+      reader.close();
+      return seqs;
+    };
+    const one = await pages(false);
+    expect(one).toHaveLength(70);
+    expect(await pages(true)).toEqual(one);
+    await nc.close();
+  });
+});
