@@ -1,5 +1,8 @@
-/** @jsxImportSource preact */
 import { render } from "preact";
+import { App } from "./app.tsx";
+import { startPolling } from "./session.ts";
 
 const root = document.getElementById("app");
-if (root) render(<p>svc</p>, root);
+if (!root) throw new Error("index.html has no #app");
+startPolling();
+render(<App />, root);

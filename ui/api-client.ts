@@ -1,0 +1,102 @@
+/** The page's one way to the server: JSON over same-origin requests, faults as ApiError. */
+import type { JsonObject } from "../src/protocol/json.ts";
+import type { AuthBody, AuthResult, AuthStatus, Health } from "../src/protocol/meta.ts";
+import type { SpaceInfo } from "../src/protocol/space.ts";
+
+/** What the server answered, or `unreachable` (status 0) if it did not answer. */
+export class ApiError extends Error {
+  readonly code: string;
+  readonly status: number;
+  readonly details: JsonObject | undefined;
+
+  constructor(code: string, message: string, status: number, details?: JsonObject) {
+    super(message);
+    this.code = code;
+    this.status = status;
+    this.details = details;
+  }
+}
+
+/** A record of any dataset. */
+export type AnyRecord = JsonObject & { id: string };
+
+export interface QueryBody {
+  objectId?: string;
+  dataset?: string;
+  filter?: JsonObject;
+  sort?: string[];
+  limit?: number;
+  includeTotal?: boolean;
+}
+
+export interface AccountRecord {
+  id: string;
+  peerId: string;
+  techSpaceId: string;
+  metadata?: { name?: string; description?: string; iconCid?: string };
+}
+
+export interface DatasetItem {
+  name: string;
+  schema: JsonObject;
+  typeId?: string;
+}
+
+export const api = {
+  health: () => call<Health>("GET", "/v1/health"),
+  authStatus: () => call<AuthStatus>("GET", "/v1/auth"),
+  authenticate: (body: AuthBody) => call<AuthResult>("POST", "/v1/auth", body),
+  account: () => call<AccountRecord>("GET", "/v1/account"),
+  spaces: () => call<SpaceInfo[]>("GET", "/v1/spaces?status=all"),
+  createSpace: (name: string) => call<SpaceInfo>("POST", "/v1/spaces", { name }),
+  space: (spaceId: string) => call<SpaceInfo>("GET", spacePath(spaceId)),
+  datasets: async (spaceId: string) =>
+    (await call<{ datasets: DatasetItem[] }>("GET", spacePath(spaceId, "datasets"))).datasets,
+  createObject: (spaceId: string, name: string) =>
+    call<{ id: string }>("POST", spacePath(spaceId, "objects"), { initialProperties: { svc: { name } } }),
+  object: async (spaceId: string, objectId: string) =>
+    (await call<{ record: AnyRecord }>("GET", spacePath(spaceId, "properties", objectId))).record,
+};
+
+/** `/v1/spaces/<spaceId>/…`, every segment encoded. */
+export function spacePath(...segments: string[]): string {
+  return `/v1/spaces/${segments.map(encodeURIComponent).join("/")}`;
+}
+
+async function call<Reply>(method: string, path: string, body?: object): Promise<Reply> {
+  const response = await send(method, path, body);
+  return (response.status === 204 ? undefined : await response.json()) as Reply;
+}
+
+/** Sends a request and returns a successful response unread. Throws ApiError for everything else. */
+export async function send(method: string, path: string, body?: object, signal?: AbortSignal): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(path, {
+      method,
+      ...(body ? { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } } : {}),
+      ...(signal ? { signal } : {}),
+    });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError("unreachable", "The server does not answer. Start it with svc run.", 0);
+  }
+  if (response.ok) return response;
+  throw await readError(response);
+}
+
+async function readError(response: Response): Promise<ApiError> {
+  const text = await response.text();
+  try {
+    const { error } = JSON.parse(text) as { error: { code: string; message: string; details?: JsonObject } };
+    return new ApiError(error.code, error.message, response.status, error.details);
+  } catch {
+    return new ApiError("unreadable", `The server answered ${response.status} without an error body.`, response.status);
+  }
+}
+
+/** Any failure as something that can be shown. */
+export function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  return new ApiError("page", error instanceof Error ? error.message : String(error), 0);
+}

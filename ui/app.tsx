@@ -1,0 +1,87 @@
+/** The frame of the page: state of the server above, and below whatever the address asks for. */
+import { AccountSetup } from "./account-setup.tsx";
+import { ErrorNote } from "./error-note.tsx";
+import { MnemonicPanel } from "./mnemonic-panel.tsx";
+import { ObjectPage } from "./object-page.tsx";
+import { href, route } from "./router.ts";
+import { ServerPage } from "./server-page.tsx";
+import { authStatus, health, newMnemonic, serverError } from "./session.ts";
+import { SpaceListPage } from "./space-list-page.tsx";
+import { SpacePage } from "./space-page.tsx";
+import { Tabs } from "./tabs.tsx";
+
+export function App() {
+  const { segments } = route.value;
+  const section = segments[0] ?? "spaces";
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => document.getElementById("main")?.focus()}>
+        Skip to the content
+      </button>
+      <header class="top">
+        <a class="brand" href={href("spaces")}>
+          svc
+        </a>
+        {authStatus.value?.authorized && (
+          <Tabs
+            label="Sections"
+            tabs={[
+              { title: "Spaces", to: ["spaces"], current: section === "spaces" },
+              { title: "Server", to: ["server"], current: section === "server" },
+            ]}
+          />
+        )}
+        <span class="grow" />
+        <a class="quiet" href="/swagger">
+          API
+        </a>
+        <ServerState />
+      </header>
+      <main id="main" tabIndex={-1}>
+        <Content segments={segments} />
+      </main>
+    </>
+  );
+}
+
+function Content({ segments }: { segments: readonly string[] }) {
+  if (newMnemonic.value !== undefined) return <MnemonicPanel mnemonic={newMnemonic.value} />;
+  const auth = authStatus.value;
+  if (!auth) return serverError.value ? <ErrorNote error={serverError.value} /> : <p class="faint">Loading…</p>;
+  if (!auth.authorized) return <AccountSetup />;
+  const [section = "spaces", spaceId, tab, objectId] = segments;
+  if (section === "server") return <ServerPage />;
+  if (section !== "spaces") return <NotFound />;
+  if (spaceId === undefined) return <SpaceListPage />;
+  if (tab === "objects" && objectId !== undefined) {
+    return <ObjectPage key={objectId} spaceId={spaceId} objectId={objectId} />;
+  }
+  return <SpacePage key={spaceId} spaceId={spaceId} tab={tab ?? "objects"} />;
+}
+
+function ServerState() {
+  const [tone, text] = serverState();
+  return (
+    <span class={`state state-${tone}`} role="status">
+      {text}
+    </span>
+  );
+}
+
+function serverState(): [tone: "good" | "busy" | "bad", text: string] {
+  if (serverError.value) return ["bad", "Not reachable"];
+  if (!health.value) return ["busy", "Connecting"];
+  if (health.value.bootstrapping) return ["busy", "Starting up"];
+  return health.value.account === "" ? ["busy", "No account"] : ["good", "Running"];
+}
+
+function NotFound() {
+  return (
+    <div class="empty">
+      <h1>There is nothing here</h1>
+      <p>
+        <a href={href("spaces")}>To the spaces</a>
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,17 @@
+import type { ComponentChildren } from "preact";
+
+/** A list of terms and what they are; entries without a value are left out. */
+export function Facts({ entries }: { entries: readonly (readonly [term: string, value: ComponentChildren])[] }) {
+  return (
+    <dl class="facts">
+      {entries
+        .filter(([, value]) => value !== undefined && value !== "")
+        .map(([term, value]) => (
+          <div key={term}>
+            <dt>{term}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}

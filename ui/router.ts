@@ -1,0 +1,46 @@
+/** The page's address: `#/spaces/<id>/objects?filter=…`. Everything a person would want to come back to is in it. */
+import { computed, signal } from "@preact/signals";
+
+export interface Route {
+  /** Decoded segments. */
+  segments: readonly string[];
+  params: URLSearchParams;
+}
+
+const hash = signal(location.hash);
+addEventListener("hashchange", () => {
+  hash.value = location.hash;
+});
+
+export const route = computed<Route>(() => {
+  const [path = "", query = ""] = hash.value.replace(/^#\/?/, "").split("?", 2);
+  return { segments: path.split("/").filter(Boolean).map(decodeSegment), params: new URLSearchParams(query) };
+});
+
+export function href(...segments: string[]): string {
+  return `#/${segments.map(encodeURIComponent).join("/")}`;
+}
+
+export function go(...segments: string[]): void {
+  location.hash = href(...segments);
+}
+
+/** Changes parameters of the present address; undefined and empty ones leave it. */
+export function setParams(change: Readonly<Record<string, string | undefined>>): void {
+  const { segments, params } = route.peek();
+  const next = new URLSearchParams(params);
+  for (const [name, value] of Object.entries(change)) {
+    if (value) next.set(name, value);
+    else next.delete(name);
+  }
+  const query = next.toString();
+  location.hash = `${href(...segments)}${query ? `?${query}` : ""}`;
+}
+
+function decodeSegment(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}

@@ -1,0 +1,80 @@
+/** All spaces of the account, and a form for a new one. */
+import { useSignal } from "@preact/signals";
+import type { SpaceInfo } from "../src/protocol/space.ts";
+import { api } from "./api-client.ts";
+import { displayValue } from "./display-value.ts";
+import { ErrorNote } from "./error-note.tsx";
+import { useFormAction } from "./form-action.ts";
+import { go, href } from "./router.ts";
+import { refresh, spaces } from "./session.ts";
+
+export function SpaceListPage() {
+  const shown = (spaces.value ?? []).filter((space) => space.status !== "deleted");
+  return (
+    <>
+      <h1>Spaces</h1>
+      <NewSpace />
+      {spaces.value && shown.length === 0 && (
+        <p class="empty">No spaces yet. A space holds objects and is shared as a whole.</p>
+      )}
+      <ul class="cards">
+        {shown.map((space) => (
+          <SpaceCard key={space.id} space={space} />
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function SpaceCard({ space }: { space: SpaceInfo }) {
+  const title = spaceTitle(space);
+  return (
+    <li class="card link-card">
+      <h2>{space.status === "active" ? <a href={href("spaces", space.id)}>{title}</a> : title}</h2>
+      {space.description && <p>{space.description}</p>}
+      <p class="tags">
+        <span class="tag">{space.ownRole}</span>
+        {space.status !== "active" && <span class="tag">{space.status.replaceAll("_", " ")}</span>}
+        {space.derived && <span class="tag">built in</span>}
+        {space.spaceType === "svc.onetoone" && <span class="tag">one to one</span>}
+      </p>
+      <p class="faint">Since {displayValue(space.createdAt)}</p>
+    </li>
+  );
+}
+
+/** A space's name, or the end of its id. */
+export function spaceTitle(space: Pick<SpaceInfo, "id" | "name">): string {
+  return space.name || `Unnamed …${space.id.slice(-6)}`;
+}
+
+function NewSpace() {
+  const { busy, error, run } = useFormAction();
+  const name = useSignal("");
+  const submit = (event: Event) => {
+    event.preventDefault();
+    run(async () => {
+      const { id } = await api.createSpace(name.value.trim());
+      await refresh();
+      go("spaces", id);
+    });
+  };
+  return (
+    <form class="inline-form" onSubmit={submit}>
+      <label for="space-name">New space</label>
+      <input
+        id="space-name"
+        placeholder="Name"
+        required
+        value={name}
+        onInput={(event) => {
+          name.value = event.currentTarget.value;
+        }}
+      />
+      <button type="submit" class="primary" disabled={busy}>
+        Create
+      </button>
+      <ErrorNote error={error} />
+    </form>
+  );
+}
