@@ -16,28 +16,21 @@ const listOf = (header: string | null): string[] =>
 describe("methods", () => {
   rule("[errors] every method that a documented path lacks is 405 with Allow naming those it has", async () => {
     const { operations } = await loadDocument(shared.client);
-    const methodsByPath = Map.groupBy(operations, (operation) => operation.path);
     const wrong: string[] = [];
-    for (const [path, documented] of methodsByPath) {
-      const has = documented.map((operation) => operation.method);
+    for (const path of new Set(operations.map((operation) => operation.path))) {
+      const url = fillPath(path, {}, "x");
+      // A literal path such as /v1/spaces/query is also a case of /v1/spaces/{spaceId}, whose methods it then has too.
+      const has = operations.filter((operation) => matches(operation.path, url)).map((operation) => operation.method);
       for (const method of METHODS.filter((name) => !has.includes(name))) {
-        const url = fillPath(path, {}, "x");
-        if (
-          matchesAnother(
-            url,
-            method,
-            operations.map((operation) => [operation.method, operation.path]),
-          )
-        )
-          continue;
         const reply = await shared.client.request(method, url);
         const allow = listOf(reply.headers.get("allow"));
         const missing = has.filter((name) => !allow.includes(name));
         const surplus = allow.filter((name) => !has.includes(name) && name !== "HEAD" && name !== "OPTIONS");
         if (reply.status !== 405 || missing.length > 0 || surplus.length > 0) {
           wrong.push(`${method} ${path}: ${reply.status}, Allow: ${allow.join(", ")}`);
-        } else if (envelopeOf(reply, url).code !== "request.method_not_allowed")
+        } else if (envelopeOf(reply, url).code !== "request.method_not_allowed") {
           wrong.push(`${method} ${path}: ${reply.text}`);
+        }
       }
     }
     expect(wrong).toEqual([]);
@@ -111,10 +104,7 @@ describe("methods", () => {
   });
 });
 
-/** True when another documented path (with its placeholders open) would take this URL and method. */
-function matchesAnother(url: string, method: string, documented: (readonly [string, string])[]): boolean {
-  return documented.some(([otherMethod, path]) => {
-    const pattern = new RegExp(`^${path.replace(/\{[^}]+\}/g, "[^/]+")}$`);
-    return otherMethod === method && pattern.test(url);
-  });
+/** Whether a documented path, with its placeholders open, takes this URL. */
+function matches(path: string, url: string): boolean {
+  return new RegExp(`^${path.replace(/\{[^}]+\}/g, "[^/]+")}$`).test(url);
 }

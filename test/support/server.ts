@@ -3,7 +3,7 @@
  * reaps it. What a server wrote to stderr is kept and shown when a test that used it fails (see `client.ts` and
  * `showLogsOnFailure`).
  */
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type Client, createClient } from "./client.ts";
 import { type ScratchDir, scratchDir } from "./scratch.ts";
@@ -29,6 +29,8 @@ export interface ServerOptions {
   /** Words before the executable, such as a tracer and its options. */
   wrapper?: string[];
   startTimeoutMs?: number;
+  /** Called as soon as the process exists, before it listens. */
+  onSpawn?: (child: { readonly pid: number; kill(): void }) => void;
 }
 
 export interface RunningServer extends AsyncDisposable {
@@ -127,6 +129,7 @@ async function launch(options: ServerOptions): Promise<RunningServer | FailedSta
     stderr: "pipe",
   });
   running.add(child);
+  options.onSpawn?.({ pid: child.pid, kill: () => child.kill("SIGKILL") });
   const stdout = collect(child.stdout);
   const stderr = collect(child.stderr);
   recentServers.push({ label: dataDir, stderr: stderr.text });
@@ -146,7 +149,7 @@ async function launch(options: ServerOptions): Promise<RunningServer | FailedSta
   const address = await waitForListening(stdout, exited, startTimeoutMs);
   if (address === undefined) {
     const timedOut = child.exitCode === null && child.signalCode === null;
-    if (timedOut) child.kill("SIGKILL");
+    if (timedOut) signalTree(child.pid, "SIGKILL");
     const code = await exited;
     const failed = { code, stdout: stdout.text(), stderr: stderr.text() };
     cleanUp();
@@ -154,13 +157,18 @@ async function launch(options: ServerOptions): Promise<RunningServer | FailedSta
     return failed;
   }
 
+  // A wrapper passes no signals on, and ends by itself when the server has ended.
+  const serverPid = options.wrapper === undefined ? child.pid : (childrenOf(child.pid)[0] ?? child.pid);
+  const signal = (name: NodeJS.Signals): void => {
+    if (child.exitCode === null && child.signalCode === null) sendSignal(serverPid, name);
+  };
   const kill = async (): Promise<void> => {
-    child.kill("SIGKILL");
+    signal("SIGKILL");
     await exited;
   };
   const stop = async (graceMs = 15_000): Promise<number | null> => {
-    if (child.exitCode === null && child.signalCode === null) child.kill("SIGTERM");
-    const timer = setTimeout(() => child.kill("SIGKILL"), graceMs);
+    signal("SIGTERM");
+    const timer = setTimeout(() => signal("SIGKILL"), graceMs);
     const code = await exited;
     clearTimeout(timer);
     return code;
@@ -170,13 +178,13 @@ async function launch(options: ServerOptions): Promise<RunningServer | FailedSta
     address,
     port: Number(address.slice(address.lastIndexOf(":") + 1)),
     base,
-    pid: child.pid,
+    pid: serverPid,
     dataDir,
     client: createClient(base, { serverLog: stderr.text }),
     stdout: stdout.text,
     stderr: stderr.text,
     exited,
-    signal: (name) => child.kill(name),
+    signal,
     stop,
     kill,
     [Symbol.asyncDispose]: async () => {
@@ -184,6 +192,29 @@ async function launch(options: ServerOptions): Promise<RunningServer | FailedSta
       cleanUp();
     },
   };
+}
+
+/** Direct children of a process (Linux). */
+function childrenOf(pid: number): number[] {
+  const path = `/proc/${pid}/task/${pid}/children`;
+  if (!existsSync(path)) return [];
+  return readFileSync(path, "utf8")
+    .split(/\s+/)
+    .filter((text) => text !== "")
+    .map(Number);
+}
+
+function signalTree(pid: number, name: NodeJS.Signals): void {
+  for (const child of childrenOf(pid)) sendSignal(child, name);
+  sendSignal(pid, name);
+}
+
+function sendSignal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // ESRCH: it has ended meanwhile
+  }
 }
 
 interface Collected {

@@ -1,0 +1,176 @@
+/**
+ * Invariant: a crash loses nothing that was acknowledged, leaves nothing half applied, and no version is handed out
+ * twice. Parallel writers keep a journal; the server is killed with SIGKILL at random moments, while it works and
+ * while it boots; after each restart the journal is checked through the API and the files by SQLite itself.
+ */
+import { describe, expect } from "bun:test";
+import type { Client, SpaceInfo } from "../support/client.ts";
+import {
+  type Collection,
+  createCollection,
+  createObject,
+  createSpace,
+  creationVersion,
+  openCollection,
+} from "../support/fixtures.ts";
+import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rule } from "../support/rule.ts";
+import { scratchDir } from "../support/scratch.ts";
+import { startServer } from "../support/server.ts";
+import { checkCopiedDatabases, checkDatabases } from "./database-check.ts";
+import { createJournal, type Journal, usableSpace, verify } from "./journal.ts";
+import { startWriters } from "./writers.ts";
+
+const ROUNDS = Number(process.env["CRASH_ROUNDS"] ?? 32);
+
+describe("SIGKILL at random moments", () => {
+  rule(
+    `[crash] ${ROUNDS} rounds: every acknowledged write is there, nothing is half applied, no version is reused`,
+    async () => {
+      const rng = createRng(runSeed("crash"));
+      const root = scratchDir("svc-crash");
+      using _ = root;
+      const journal = createJournal();
+      const items = await prepare(root.path);
+      let acknowledged = 0;
+      for (let round = 0; round < ROUNDS; round++) {
+        if (rng.chance(0.2)) await killDuringBoot(root.path, rng);
+        acknowledged += await killWhileWriting(root.path, items, journal, rng, round);
+        if (round % 6 === 5) expect(checkCopiedDatabases(root.path)).toEqual([]);
+      }
+      const last = await startServer({ dataDir: root.path });
+      expect(await verify(last.client, items, journal)).toEqual([]);
+      expect(await last.stop()).toBe(0);
+      expect(checkDatabases(root.path)).toEqual([]);
+      console.log(`crash: ${ROUNDS} kills, ${acknowledged} acknowledged writes, ${journal.changeIds.size} change ids`);
+      expect(acknowledged).toBeGreaterThan(ROUNDS * 5);
+    },
+    360_000,
+  );
+});
+
+async function prepare(dataDir: string): Promise<Collection> {
+  await using server = await startServer({ dataDir });
+  const space = await createSpace(server.client, "the space under test");
+  const items = await createCollection(server.client, space.id);
+  await server.stop();
+  return items;
+}
+
+/** One round: start, check what the last kill left, write in parallel, kill. Returns the number of acknowledgements. */
+async function killWhileWriting(
+  dataDir: string,
+  items: Collection,
+  journal: Journal,
+  rng: Rng,
+  round: number,
+): Promise<number> {
+  const server = await startServer({ dataDir, settled: rng.chance(0.5) });
+  try {
+    expect({ round, faults: await verify(server.client, items, journal) }).toEqual({ round, faults: [] });
+    await expectHigherVersions(server.client, items, journal, round);
+    const writers = startWriters(server.client, items, journal, rng);
+    if (rng.chance(0.3)) {
+      const wanted = rng.int(1, 25); // right after some acknowledgement
+      const deadline = Date.now() + 5_000;
+      while (writers.acknowledged() < wanted && Date.now() < deadline) await Bun.sleep(0);
+    } else await Bun.sleep(rng.int(20, 450));
+    await server.kill();
+    await writers.done;
+    return writers.acknowledged();
+  } finally {
+    await server.kill();
+  }
+}
+
+/** The first write after a restart sorts after everything that was written before it. */
+async function expectHigherVersions(client: Client, items: Collection, journal: Journal, round: number): Promise<void> {
+  const collection = openCollection(client, items);
+  const newest = (await collection.query({ sort: ["-_ver.id"], limit: 1 })).records[0];
+  const id = `probe-${round}`;
+  const result = await collection.modify([{ id, upsert: true, ops: [{ type: "$set", path: "n", value: round }] }]);
+  journal.acknowledgeChange(result.changeId);
+  const probe = await collection.find(id);
+  if (newest) expect(creationVersion(probe) > creationVersion(newest)).toBe(true);
+}
+
+/** Kills a server some milliseconds after it was spawned, before or just after it listens. */
+async function killDuringBoot(dataDir: string, rng: Rng): Promise<void> {
+  const delayMs = rng.int(2, 80);
+  const started = startServer({
+    dataDir,
+    account: false,
+    onSpawn: (child) => setTimeout(() => child.kill(), delayMs),
+  }).catch(() => undefined); // killed before LISTENING: that is the case under test
+  const server = await started;
+  await server?.exited;
+}
+
+describe("between the steps of creating a space", () => {
+  for (const point of ["space-create:intent", "space-create:space", "space-create:row"]) {
+    rule(
+      `[crash] killed at ${point}: the space is whole or absent after the restart, and creating goes on`,
+      async () => {
+        const root = scratchDir("svc-crash");
+        using _ = root;
+        const before = await startServer({ dataDir: root.path });
+        const kept = await createSpace(before.client, "kept");
+        await before.stop();
+
+        const doomed = await startServer({ dataDir: root.path, env: { SVC_CRASH_AT: point } });
+        const answered = await createSpace(doomed.client, "interrupted").then(
+          () => true,
+          () => false,
+        );
+        if (answered) await doomed.kill();
+        await doomed.exited;
+        expect({ point, answered }).toEqual({ point, answered: false });
+
+        for (let restart = 0; restart < 2; restart++) {
+          const server = await startServer({ dataDir: root.path });
+          const list = await server.client.get<SpaceInfo[]>("/v1/spaces?status=all");
+          expect(list.map((space) => space.id)).toContain(kept.id);
+          for (const space of list) {
+            expect([space.name, await usableSpace(server.client, space)]).toEqual([space.name, undefined]);
+            await createObject(server.client, space.id);
+          }
+          await createSpace(server.client, `after-${restart}`);
+          await server.stop();
+          expect(checkDatabases(root.path)).toEqual([]);
+        }
+      },
+      60_000,
+    );
+  }
+
+  rule(
+    "[crash] twelve kills while spaces are being created: every listed space is whole and writable",
+    async () => {
+      const rng = createRng(runSeed("crash in space creation"));
+      const root = scratchDir("svc-crash");
+      using _ = root;
+      const acknowledged = new Set<string>();
+      for (let round = 0; round < 12; round++) {
+        const server = await startServer({ dataDir: root.path });
+        const list = await server.client.get<SpaceInfo[]>("/v1/spaces?status=all");
+        for (const space of list)
+          expect([space.name, await usableSpace(server.client, space)]).toEqual([space.name, undefined]);
+        const ids = new Set(list.map((space) => space.id));
+        expect([...acknowledged].filter((id) => !ids.has(id))).toEqual([]);
+        const creating = Array.from({ length: 3 }, async () => {
+          for (;;) acknowledged.add((await createSpace(server.client)).id);
+        });
+        const ended = Promise.allSettled(creating);
+        await Bun.sleep(rng.int(3, 60));
+        await server.kill();
+        await ended;
+      }
+      const last = await startServer({ dataDir: root.path });
+      const list = await last.client.get<SpaceInfo[]>("/v1/spaces?status=all");
+      for (const space of list) await createObject(last.client, space.id);
+      await last.stop();
+      expect(checkDatabases(root.path)).toEqual([]);
+    },
+    120_000,
+  );
+});

@@ -1,0 +1,116 @@
+/** Parallel writers that note in the journal what they send and what is acknowledged, until the server is gone. */
+import type { Client, UpsertResult, WriteResult } from "../support/client.ts";
+import { type Collection, createObject, createSpace, openCollection, setFields } from "../support/fixtures.ts";
+import type { Rng } from "../support/rng.ts";
+import type { Journal } from "./journal.ts";
+
+export interface Writers {
+  /** Resolves when every writer has noticed that the server is gone, or `stop` was called. */
+  done: Promise<void>;
+  stop(): void;
+  /** Acknowledgements so far. */
+  acknowledged(): number;
+}
+
+let serial = 0;
+
+export function startWriters(client: Client, items: Collection, journal: Journal, rng: Rng): Writers {
+  const collection = openCollection(client, items);
+  let stopped = false;
+  let acknowledged = 0;
+
+  /** Repeats a step until a request fails, which is how the death of the server shows. */
+  const loop = async (step: () => Promise<void>): Promise<void> => {
+    while (!stopped) {
+      try {
+        await step();
+        acknowledged++;
+      } catch (error) {
+        if (/expected \d+, got \d+/.test(String(error))) journal.faults.push(String(error)); // an answer, but a wrong one
+        return;
+      }
+    }
+  };
+
+  const writeGroup = async (): Promise<void> => {
+    const token = `token-${serial++}`;
+    const ids = Array.from({ length: rng.int(2, 12) }, (_, i) => `g-${token}-${i}`);
+    const group = { ids, fate: "sent" as "sent" | "kept" };
+    journal.groupsByToken.set(token, group);
+    let result: WriteResult | UpsertResult["pages"][number];
+    if (rng.chance(0.5)) result = await collection.modify(ids.map((id, i) => setFields(id, { s: token, n: i })));
+    else {
+      const upserted = await collection.upsert(ids.map((id, i) => ({ id, fields: { s: token, n: i } })));
+      result = upserted.pages[0]!;
+    }
+    group.fate = "kept";
+    journal.acknowledgeChange(result.changeId);
+  };
+
+  const increment = (id: string) => {
+    const counter = journal.countersById.get(id) ?? { acknowledged: 0, sent: 0 };
+    journal.countersById.set(id, counter);
+    return async (): Promise<void> => {
+      const step = counter.sent + 1;
+      counter.sent = step;
+      const result = await collection.modify([
+        {
+          id,
+          upsert: true,
+          ops: [
+            { type: "$inc", path: "n", value: 1 },
+            { type: "$addToSet", path: "t", value: step },
+          ],
+        },
+      ]);
+      counter.acknowledged = step;
+      journal.acknowledgeChange(result.changeId);
+    };
+  };
+
+  const deleteOne = async (): Promise<void> => {
+    const kept = [...journal.groupsByToken.values()].filter((group) => group.fate === "kept");
+    const id = kept.length > 0 ? rng.pick(rng.pick(kept).ids) : undefined;
+    if (id === undefined || journal.deletedById.has(id)) return Bun.sleep(5);
+    journal.deletedById.set(id, "sent");
+    const result = await collection.deleteRecords([id]);
+    journal.deletedById.set(id, "kept");
+    journal.acknowledgeChange(result.changeId);
+  };
+
+  const makeObject = async (): Promise<void> => {
+    const name = `obj-${serial++}`;
+    const entry: { id?: string; fate: "sent" | "kept" } = { fate: "sent" };
+    journal.objectsByName.set(name, entry);
+    const made = await createObject(client, items.spaceId, { initialProperties: { svc: { name } } });
+    entry.id = made.id;
+    entry.fate = "kept";
+    await Bun.sleep(5);
+  };
+
+  const makeSpace = async (): Promise<void> => {
+    const name = `space-${serial++}`;
+    const entry: { id?: string; fate: "sent" | "kept" } = { fate: "sent" };
+    journal.spacesByName.set(name, entry);
+    entry.id = (await createSpace(client, name)).id;
+    entry.fate = "kept";
+    await Bun.sleep(60); // spaces are files: a few a round are enough
+  };
+
+  const loops = [
+    loop(writeGroup),
+    loop(writeGroup),
+    loop(increment("counter-a")),
+    loop(increment("counter-b")),
+    loop(deleteOne),
+    loop(makeObject),
+    loop(makeSpace),
+  ];
+  return {
+    done: Promise.all(loops).then(() => {}),
+    stop: () => {
+      stopped = true;
+    },
+    acknowledged: () => acknowledged,
+  };
+}
