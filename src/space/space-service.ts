@@ -142,10 +142,18 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     });
   }
 
+  /** Spaces known to be active: asked for by every request, changed hardly ever. */
+  const active = new Set<string>();
+  tech.space.engine.onCommit((batch) => {
+    if (batch.touched.some((touched) => touched.dataset === SPACES_RULES.name)) active.clear();
+  });
+
   const requireActive = (spaceId: string): SpaceId => {
+    if (active.has(spaceId)) return spaceId as SpaceId;
     const status = spaceStatusOf(rowOf(spaceId));
     if (status === "deleted") throw fail("space.deleted", { spaceId });
     if (status !== "active") throw fail("space.not_accepted", { spaceId, status });
+    active.add(spaceId);
     return spaceId as SpaceId;
   };
 
@@ -223,7 +231,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       const seed = seedDerivedSpace(account, name);
       const row = tech.spaceRow(seed.spaceId);
       if (row && spaceStatusOf(row) === "deleted") throw fail("space.deleted", { spaceId: seed.spaceId });
-      if (row && row["spaceIndexObjectId"]) return spaceInfoOf(row);
+      if (row?.["spaceIndexObjectId"]) return spaceInfoOf(row);
       return begin(seed, { name: name[0]!.toUpperCase() + name.slice(1) }, true);
     },
 

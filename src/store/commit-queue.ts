@@ -32,6 +32,9 @@ interface Entry {
 /** A batch ends after this long even if more waits, so that reads get their turn. */
 const SLICE_MS = 8;
 
+/** Turns of the event loop that a batch waits at most while writes keep coming in. */
+const GATHER_TURNS = 3;
+
 /**
  * Group commit: everything enqueued in one turn of the event loop runs in ONE transaction, each write under a savepoint
  * of its own, and no promise settles before COMMIT has returned (fsync with durability `full`). A write that throws is
@@ -60,7 +63,16 @@ export function createCommitQueue(db: Database, hooks: CommitQueueHooks): Commit
   const schedule = () => {
     if (scheduled) return;
     scheduled = true;
-    setImmediate(drain);
+    gather(local.length + background.length, GATHER_TURNS);
+  };
+
+  /** Waits for a turn in which nothing joined the batch: requests that are on their way share its fsync. */
+  const gather = (seen: number, turnsLeft: number) => {
+    setImmediate(() => {
+      const waiting = local.length + background.length;
+      if (turnsLeft === 0 || waiting === seen) drain();
+      else gather(waiting, turnsLeft - 1);
+    });
   };
 
   /** Runs one write under its savepoint; answers how to settle it once the batch is durable. */
