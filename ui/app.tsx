@@ -22,7 +22,7 @@ export function App() {
         <a class="brand" href={href("spaces")}>
           svc
         </a>
-        {authStatus.value?.authorized && (
+        {authStatus.value?.authorized && newMnemonic.value === undefined && (
           <Tabs
             label="Sections"
             tabs={[

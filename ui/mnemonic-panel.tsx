@@ -1,10 +1,17 @@
 /** The new account's phrase, shown this once, until its owner says it is written down. */
 import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { newMnemonic } from "./session.ts";
 
 export function MnemonicPanel({ mnemonic }: { mnemonic: string }) {
   const writtenDown = useSignal(false);
   const copied = useSignal(false);
+  useEffect(() => {
+    // Leaving now would lose the words for good, so the browser asks first.
+    const hold = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener("beforeunload", hold);
+    return () => removeEventListener("beforeunload", hold);
+  }, []);
   const copy = async () => {
     await navigator.clipboard.writeText(mnemonic);
     copied.value = true;
