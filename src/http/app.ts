@@ -10,6 +10,8 @@ import { createPathMatcher } from "./path-match.ts";
 import type { Route } from "./route.ts";
 import type { ServerHandle } from "./server-handle.ts";
 
+const PAGE_METHODS = ["GET", "HEAD", "OPTIONS"];
+
 export interface AppDeps {
   readonly routes: readonly Route[];
   readonly host: AccountHost;
@@ -63,15 +65,16 @@ export function createApp(deps: AppDeps): App {
   }
 
   async function unmatched(request: Request, pathname: string, info: RequestInfo): Promise<Response> {
-    const allowed = matcher.methods(pathname);
     const { method } = request;
-    if (allowed.length > 0) return errorResponse(fail("request.method_not_allowed", { method, allowed }), info.log);
     const page = await deps.page?.(request, pathname);
-    return page ?? errorResponse(fail("request.not_found", { path: pathname }), info.log);
+    if (page && method === "GET") return page;
+    const allowed = page ? PAGE_METHODS : matcher.methods(pathname);
+    if (allowed.length === 0) return errorResponse(fail("request.not_found", { path: pathname }), info.log);
+    return errorResponse(fail("request.method_not_allowed", { method, allowed }), info.log);
   }
 
-  function options(request: Request, pathname: string, info: RequestInfo): Response {
-    const allowed = matcher.methods(pathname);
+  async function options(request: Request, pathname: string, info: RequestInfo): Promise<Response> {
+    const allowed = (await deps.page?.(request, pathname)) ? PAGE_METHODS : matcher.methods(pathname);
     if (allowed.length === 0) return errorResponse(fail("request.not_found", { path: pathname }), info.log);
     const origin = request.headers.get("origin");
     if (origin !== null && request.headers.has("access-control-request-method")) {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import viewerScript from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
 import viewerStyle from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
+import viewerScript from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
 import type { Page, PageSet } from "./page.ts";
 
 const DOCUMENT = `<!doctype html>

@@ -27,13 +27,18 @@ export function listen(address: ListenAddress, fetch: (request: Request) => Prom
     idleTimeout: IDLE_SECONDS,
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,
+    // Without development mode Bun would let a second server share the port, silently.
+    reusePort: false,
     fetch,
     // `fetch` never rejects; should Bun itself fail, the answer is still an envelope.
     error: () =>
-      new Response('{"error":{"code":"internal","message":"Something failed inside the server; its log has the details"}}', {
-        status: 500,
-        headers: { "content-type": JSON_CONTENT_TYPE },
-      }),
+      new Response(
+        '{"error":{"code":"internal","message":"Something failed inside the server; its log has the details"}}',
+        {
+          status: 500,
+          headers: { "content-type": JSON_CONTENT_TYPE },
+        },
+      ),
   });
   const port = server.port as number;
   return {

@@ -19,7 +19,11 @@ export interface PageSet {
 }
 
 /** Answers a request for a page: 200, or 304 when the browser has it; undefined where no set has the path. */
-export async function servePage(sets: readonly PageSet[], request: Request, pathname: string): Promise<Response | undefined> {
+export async function servePage(
+  sets: readonly PageSet[],
+  request: Request,
+  pathname: string,
+): Promise<Response | undefined> {
   const set = sets.find((candidate) => candidate.owns(pathname));
   const page = await set?.find(pathname);
   if (!set || !page) return undefined;
@@ -33,6 +37,7 @@ export async function servePage(sets: readonly PageSet[], request: Request, path
     ...(page.type.startsWith("text/html") ? { "content-security-policy": set.policy } : {}),
   };
   const known = request.headers.get("if-none-match")?.split(/\s*,\s*/) ?? [];
-  if (known.includes(page.etag) || known.includes(`W/${page.etag}`)) return new Response(null, { status: 304, headers });
+  if (known.includes(page.etag) || known.includes(`W/${page.etag}`))
+    return new Response(null, { status: 304, headers });
   return new Response(page.body as BodyInit, { headers });
 }

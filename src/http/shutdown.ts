@@ -1,0 +1,64 @@
+import type { Log } from "../base/log.ts";
+import type { Listener } from "./listener.ts";
+import type { StreamRegistry } from "./stream-registry.ts";
+
+export interface ShutdownDeps {
+  /** Aborted at once: new requests are refused. */
+  readonly stopping: AbortController;
+  readonly listeners: () => readonly Listener[];
+  readonly streams: StreamRegistry;
+  /** Closes what the listeners served: workers, engine, lock. */
+  closeEngine(): Promise<void>;
+  readonly log: Log;
+  readonly drainMs: number;
+}
+
+export interface Shutdown {
+  /** Begins to stop; called again, it stops waiting for requests and streams. */
+  begin(cause: string): void;
+  readonly finished: Promise<void>;
+}
+
+/**
+ * The end of a server (process rule 10): no more requests, what is in flight and the streams' `closed{server_shutdown}`
+ * get until the deadline, the rest is cut off, the engine is closed.
+ */
+export function createShutdown(deps: ShutdownDeps): Shutdown {
+  const { stopping, streams, log } = deps;
+  const finished = Promise.withResolvers<void>();
+  const hurry = Promise.withResolvers<"hurry">();
+
+  async function stop(cause: string): Promise<void> {
+    log.info("stopping", { cause });
+    stopping.abort();
+    const listeners = deps.listeners();
+    const drained = Promise.all([
+      streams.closeAll("server_shutdown"),
+      ...listeners.map((listener) => listener.drain()),
+    ]);
+    const outcome = await Promise.race([drained.then(() => "drained"), deadline(deps.drainMs), hurry.promise]);
+    if (outcome !== "drained") log.warn("requests are cut off", { cause: outcome });
+    for (const listener of listeners) listener.abort();
+    await deps.closeEngine();
+    log.info("stopped");
+  }
+
+  let begun = false;
+  return {
+    begin(cause) {
+      if (begun) {
+        hurry.resolve("hurry");
+        return;
+      }
+      begun = true;
+      stop(cause)
+        .catch((error: unknown) => log.error("the shutdown went wrong", { err: error }))
+        .finally(finished.resolve);
+    },
+    finished: finished.promise,
+  };
+}
+
+function deadline(ms: number): Promise<"deadline"> {
+  return new Promise((resolve) => setTimeout(() => resolve("deadline"), ms).unref());
+}

@@ -1,0 +1,160 @@
+import { writeSync } from "node:fs";
+import { systemClock } from "./base/clock.ts";
+import type { Log } from "./base/log.ts";
+import { VERSION_STRING } from "./base/version.ts";
+import { createAccountHost, type ServerAccountHost } from "./engine/account-host.ts";
+import type { BootEngine } from "./engine/boot-engine.ts";
+import { type Config, type ConfigSources, loadConfig } from "./engine/config.ts";
+import { prepareDataRoot } from "./engine/data-root.ts";
+import { formatAddress } from "./engine/listen-address.ts";
+import { openLog } from "./engine/log-setup.ts";
+import { StartRefusal } from "./engine/start-refusal.ts";
+import { createApp } from "./http/app.ts";
+import { docsPages } from "./http/docs-pages.ts";
+import { type Listener, listen } from "./http/listener.ts";
+import { servePage } from "./http/page.ts";
+import { ROUTES } from "./http/route-table.ts";
+import { openApiRoute } from "./http/routes/openapi.ts";
+import type { ServerHandle } from "./http/server-handle.ts";
+import { createShutdown } from "./http/shutdown.ts";
+import { createStreamRegistry } from "./http/stream-registry.ts";
+import { uiPages } from "./http/ui-pages.ts";
+import { SvcError } from "./protocol/errors.ts";
+import { LIMITS } from "./protocol/limits.ts";
+
+export interface CreateServerOptions extends ConfigSources {
+  /** Inside an app: no page at /ui, no signal handlers, nothing on stdout. */
+  readonly embedded?: boolean;
+  /** On a phone: no OpenAPI document and no documentation page. */
+  readonly mobile?: boolean;
+  /** How an account's engine is opened; the real one unless a test brings its own. */
+  readonly bootEngine?: BootEngine;
+  /** Holds routes to what they declare; for tests. */
+  readonly checkResponses?: boolean;
+}
+
+export interface RunningServer {
+  /** The resolved `host:port`. */
+  readonly address: string;
+  /** Resolves when the server has stopped, however that began; the process may then exit with 0. */
+  readonly finished: Promise<void>;
+  /** Stops the server (process rule 10) and resolves when it has. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts a server: configuration, account, engine, listener, in this order, so that what fails does so before anything is
+ * served. Throws StartRefusal with a message for people.
+ */
+export async function createServer(options: CreateServerOptions = {}): Promise<RunningServer> {
+  const config = await loadConfig(options);
+  const { log, close: closeLog } = openLog(config, options.env ?? process.env);
+  prepareDataRoot(config.dataDir);
+  for (const name of config.unknownVariables) log.warn("this environment variable means nothing here", { name });
+  const host = createAccountHost({ config, log, clock: systemClock, bootEngine: options.bootEngine ?? bootRealEngine });
+  await bootConfigured(host, config, log);
+
+  const stopping = new AbortController();
+  const streams = createStreamRegistry();
+  const shutdown = createShutdown({
+    stopping,
+    streams,
+    listeners: () => [listener],
+    closeEngine: () => host.close(),
+    log,
+    drainMs: LIMITS.drainMs,
+  });
+  const handle: ServerHandle = {
+    clock: systemClock,
+    startedAt: new Date(systemClock.nowMs()),
+    mobile: options.mobile ?? false,
+    streams,
+    stopping: stopping.signal,
+    // After the answer to the request that asks for it.
+    requestShutdown: () => void setImmediate(() => shutdown.begin("POST /v1/shutdown")),
+    disableIdleTimeout: (request) => listener.disableIdleTimeout(request),
+  };
+  const pages = [...(wantsUi(config, options) ? [uiPages] : []), ...(options.mobile ? [] : [docsPages])];
+  const app = createApp({
+    routes: options.mobile ? ROUTES : [...ROUTES, openApiRoute(ROUTES)],
+    host,
+    server: handle,
+    log,
+    allowedOrigins: config["http.allowedOrigins"],
+    port: () => listener.port,
+    page: (request, pathname) => servePage(pages, request, pathname),
+    checkResponses: options.checkResponses ?? false,
+  });
+  const listener = await bind(config, app.fetch, host);
+  log.info("listening", { address: listener.address, version: VERSION_STRING, dataDir: config.dataDir });
+
+  const releaseProcess = options.embedded ? undefined : takeProcess(listener.address, shutdown.begin, log);
+  const finished = shutdown.finished.finally(() => {
+    releaseProcess?.();
+    closeLog();
+  });
+  return {
+    address: listener.address,
+    finished,
+    stop() {
+      shutdown.begin("stop");
+      return finished;
+    },
+  };
+}
+
+/** Loaded only here, so that what does not need an engine does not pay for it. */
+const bootRealEngine: BootEngine = async (boot) => (await import("./engine/boot.ts")).bootEngine(boot);
+
+function wantsUi(config: Config, options: CreateServerOptions): boolean {
+  return config["webUI.enabled"] && !options.embedded;
+}
+
+/** Boots the account the configuration resolves to; without one the server starts unauthorized. */
+async function bootConfigured(host: ServerAccountHost, config: Config, log: Log): Promise<void> {
+  try {
+    await host.bootConfigured();
+  } catch (error) {
+    // The code is what people search for; the message says what to do.
+    if (error instanceof SvcError) throw new StartRefusal(`${error.code}: ${error.message}`, { cause: error });
+    throw error;
+  }
+  if (host.engine) return;
+  const accounts = await host.listAccounts();
+  const hint =
+    accounts.length === 0
+      ? "no account yet: svc init or POST /v1/auth makes one"
+      : "several accounts: --account or POST /v1/auth selects one";
+  log.info(hint, { dataDir: config.dataDir, accounts: accounts.map(({ id }) => id) });
+}
+
+async function bind(
+  config: Config,
+  fetch: (request: Request) => Promise<Response>,
+  host: ServerAccountHost,
+): Promise<Listener> {
+  const address = config["listen.addr"];
+  try {
+    return listen(address, fetch);
+  } catch (error) {
+    await host.close();
+    const { code } = error as NodeJS.ErrnoException;
+    const reason = code === "EADDRINUSE" ? "another program listens there" : (error as Error).message;
+    throw new StartRefusal(
+      `Cannot listen on ${formatAddress(address)}: ${reason}; --addr or listen.addr names another address`,
+    );
+  }
+}
+
+/** Makes the process the server's: says where it listens, stops on signals, logs what nobody caught. Undone by the result. */
+function takeProcess(address: string, begin: (cause: string) => void, log: Log): () => void {
+  const onSignal = (signal: NodeJS.Signals) => begin(signal);
+  const onStray = (error: unknown) => log.error("an error nobody handled", { err: error });
+  process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
+  process.on("unhandledRejection", onStray).on("uncaughtException", onStray);
+  writeSync(1, `LISTENING ${address}\n`);
+  return () => {
+    process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
+    process.off("unhandledRejection", onStray).off("uncaughtException", onStray);
+  };
+}
