@@ -25,6 +25,7 @@ import { versionOf } from "./version.ts";
 /** Raised when a handler or the fold gives other rows for the same changes: objects are then folded anew. */
 export const PROJECTION_VERSION = 1;
 const WRITER_KEY = "writer";
+const TEAR_DOWN_ROWS = 500;
 
 export interface ChangeEngineDeps {
   spaceId: SpaceId;
@@ -317,6 +318,13 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
         );
       }
       return numbers.length;
+    },
+
+    /** Removes the rows of deleted objects, a slice a write, so that other work goes on between. Their changes stay. */
+    async tearDownDeleted(): Promise<void> {
+      for (const coll of rows.collsOfDeleted()) {
+        while (!(await queue.enqueue(() => rows.tearDown(coll, TEAR_DOWN_ROWS), "background")));
+      }
     },
 
     object: objectById,

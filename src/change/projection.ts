@@ -119,20 +119,18 @@ export function createProjection(deps: ProjectionDeps) {
   ) => {
     const wasLive = before !== null;
     if (!wasLive && doc === null) return;
-    deps
-      .batch()
-      .touched.push({
-        coll,
-        object: object.idText,
-        dataset,
-        recordId,
-        versionId,
-        wasLive,
-        before,
-        doc,
-        effects,
-        synced,
-      });
+    deps.batch().touched.push({
+      coll,
+      object: object.idText,
+      dataset,
+      recordId,
+      versionId,
+      wasLive,
+      before,
+      doc,
+      effects,
+      synced,
+    });
     if (wasLive !== (doc !== null)) rows.addLive(coll, doc !== null ? 1 : -1);
   };
 

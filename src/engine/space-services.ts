@@ -37,11 +37,13 @@ export function createSpaceServices(deps: {
     if (role !== "owner" && role !== "admin" && role !== "writer")
       throw fail("space.read_only", { spaceId: space.id, role });
   };
+  const onBackgroundError = (error: unknown) =>
+    deps.log.error("work behind a request failed", { err: error, spaceId: space.id });
   const records = createRecordService({ engine, schema, requireWriter });
   return {
     space,
     schema,
-    objects: createObjectService({ engine, schema, requireWriter }),
+    objects: createObjectService({ engine, schema, requireWriter, onBackgroundError }),
     records,
     queries: createRecordQueries({ engine, schema, readers: deps.readers }),
     upserts: createUpsertService({ engine, records, accountId: account.id, clock, requireWriter }),

@@ -99,6 +99,14 @@ export function createRowTable(db: Database) {
   const dropCheckpoints = db.query<null, [number, number, number, Uint8Array]>(
     "DELETE FROM checkpoints WHERE row = ? AND (lamport > ? OR (lamport = ? AND change >= ?))",
   );
+  const collsOfDeleted = db.query<{ no: number }, []>(
+    `SELECT c.no FROM objects o JOIN colls c ON c.obj = o.no WHERE o.deleted = 1 AND c.no <> ${OBJECTS_COLL}`,
+  );
+  const someRows = db.query<{ no: number }, [number, number]>("SELECT no FROM rows WHERE coll = ? LIMIT ?");
+  const dropRow = db.query<null, [number]>("DELETE FROM rows WHERE no = ?");
+  const dropTouches = db.query<null, [number]>("DELETE FROM touches WHERE row = ?");
+  const dropAllCheckpoints = db.query<null, [number]>("DELETE FROM checkpoints WHERE row = ?");
+  const dropColl = db.query<null, [number]>("DELETE FROM colls WHERE no = ?");
   const getLocal = db.query<{ base: string; fields: string }, [number]>(
     "SELECT base, fields FROM locals WHERE row = ?",
   );
@@ -159,6 +167,21 @@ export function createRowTable(db: Database) {
     dropCheckpointsFrom: (row: number, lamport: number, change: Uint8Array) =>
       void dropCheckpoints.run(row, lamport, lamport, change),
 
+    /** Collections of objects that the deletion log holds: to be torn down. */
+    collsOfDeleted: (): number[] => collsOfDeleted.all().map((row) => row.no),
+    /** Removes up to `limit` rows of a collection with all that belongs to them; the collection itself with the last. Answers whether it is gone. */
+    tearDown(coll: number, limit: number): boolean {
+      const numbers = someRows.all(coll, limit);
+      for (const { no } of numbers) {
+        dropTouches.run(no);
+        dropAllCheckpoints.run(no);
+        dropLocal.run(no);
+        dropRow.run(no);
+      }
+      if (numbers.length === limit) return false;
+      dropColl.run(coll);
+      return true;
+    },
     local: (row: number) => getLocal.get(row) ?? undefined,
     putLocal(row: number, base: string, fields: string): void {
       putLocal.run(row, base, fields);

@@ -24,6 +24,8 @@ interface ObjectServiceDeps {
   engine: ChangeEngine;
   schema: SchemaPort;
   requireWriter(): void;
+  /** What fails behind an answered request. */
+  onBackgroundError(error: unknown): void;
 }
 
 const NAV_ITEM = 1;
@@ -136,14 +138,15 @@ export function createObjectService(deps: ObjectServiceDeps) {
     },
 
     /** Enters the object into the deletion log; its row is gone with the commit, its content is torn down behind it. */
-    delete(objectId: string): Promise<void> {
+    async delete(objectId: string): Promise<void> {
       deps.requireWriter();
-      return engine.write((tx) => {
+      await engine.write((tx) => {
         const object = tx.object(objectId);
         if (!object || object.deleted) throw fail("sdk.not_found", { objectId }, "The object is unknown or deleted");
         if (object.derived) throw fail("space.derived_undeletable", { objectId });
         tx.deleteObject(object);
       });
+      engine.tearDownDeleted().catch(deps.onBackgroundError);
     },
   };
 
