@@ -23,7 +23,7 @@ import { skipUnless } from "../support/skip.ts";
 const adapterPath = `${import.meta.dir}/../support/replica.ts`;
 const { openWorld } = (await import(adapterPath)) as { openWorld: OpenWorld };
 
-const HISTORIES = Number(process.env["HISTORIES"] ?? 40);
+const HISTORIES = Number(process.env["HISTORIES"] ?? 100);
 const firstSeed = runSeed("convergence");
 /** Histories that once diverged, kept by name. */
 const PAST_SEEDS: { name: string; seed: number }[] = [];
