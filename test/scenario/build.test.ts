@@ -73,6 +73,26 @@ describe("[build] dist/svc", () => {
   });
 });
 
+describe("[build] workers", () => {
+  test("a Worker finds its entry inside the executable, wherever it is started", async () => {
+    const entry = join(scratch, "worker-probe.ts");
+    writeFileSync(
+      entry,
+      `import { workerEntry } from ${JSON.stringify(join(ROOT, "src/base/worker-entry.ts"))};
+       const worker = new Worker(workerEntry("src/query/reader-worker.ts"));
+       worker.onmessage = (event) => { console.log("answered", event.data.id); process.exit(0); };
+       worker.onerror = (event) => { console.log("failed", event.message); process.exit(1); };
+       worker.postMessage({ id: 7, path: "/absent.db", job: {}, stop: new SharedArrayBuffer(4) });`,
+    );
+    const outfile = join(scratch, "worker-probe");
+    const options = { target: hostTarget(), outfile, nativeModules: join(ROOT, "node_modules"), native: true, entry };
+    await buildExecutable(options);
+    const child = Bun.spawn([outfile], { cwd: scratch, env: { HOME: scratch }, stdout: "pipe" });
+    expect(await new Response(child.stdout).text()).toBe("answered 7\n");
+    expect(await child.exited).toBe(0);
+  });
+});
+
 describe("[build] refusals", () => {
   test("a missing native library fails the build and leaves the old executable", async () => {
     const outfile = join(scratch, "old");
