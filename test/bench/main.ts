@@ -1,0 +1,208 @@
+/**
+ * `bun run bench [--quick] [--json PATH]`: each figure as a ratio to a floor measured in the same run on the same
+ * machine, beside the absolute figures and the aim. Server, floors and load generators are processes of their own.
+ */
+import { cpus, totalmem } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import type { Client } from "../support/client.ts";
+import { type Collection, createCollection, createSpace, openCollection } from "../support/fixtures.ts";
+import { type ScratchDir, scratchDir } from "../support/scratch.ts";
+import { type RunningServer, startServer } from "../support/server.ts";
+import { runFloorUpsert, runLoad, startFloor } from "./load-run.ts";
+import { isMet, type Line, median, milliseconds, perSecond, renderTable } from "./report.ts";
+import { medianListeningMs, startLines } from "./start-times.ts";
+import { type LoadPlan, type LoadResult, PAGE_RECORDS, pageOf } from "./workload.ts";
+
+const { values: flags } = parseArgs({ options: { quick: { type: "boolean" }, json: { type: "string" } } });
+const SIZES = flags.quick
+  ? { small: 2_000, large: 20_000, repeats: 1, measureMs: 1_500, warmupMs: 700, starts: 7 }
+  : { small: 10_000, large: 1_000_000, repeats: 3, measureMs: 5_000, warmupMs: 2_000, starts: 21 };
+const KINDS = ["point-read", "filtered-read", "modify"] as const;
+const CONNECTIONS = 32;
+const AIMS: Record<(typeof KINDS)[number], number | undefined> = {
+  "point-read": undefined,
+  "filtered-read": undefined,
+  modify: 0.4,
+};
+
+interface Loaded {
+  server: RunningServer;
+  items: Collection;
+  /** Records a second of each of the upserts that filled the dataset, in order. */
+  pageRates: number[];
+}
+type Results = Record<(typeof KINDS)[number], LoadResult>;
+
+const lines: Line[] = [];
+const say = (text: string): void => console.error(`bench: ${text}`);
+
+say("cold start and idle memory");
+lines.push(...(await startLines(SIZES.starts)));
+
+using dir = scratchDir("svc-bench");
+const small = await load(dir, "small", SIZES.small);
+const smallResults = await compare(small, SIZES.small);
+lines.push(...(await upsertLine(small)));
+await small.server.stop();
+
+say(`filling ${SIZES.large.toLocaleString("en")} records`);
+const large = await load(dir, "large", SIZES.large);
+const largeResults = await measureAll(large, SIZES.large);
+lines.push(...growthLines(smallResults, largeResults, small, large));
+await large.server.stop();
+if (!flags.quick) lines.push(await listeningLine(dir));
+
+console.log(
+  `${cpus().length} × ${cpus()[0]?.model ?? "?"}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform}`,
+);
+console.log(renderTable(lines));
+const missed = lines.filter((line) => !isMet(line));
+console.log(
+  missed.length === 0 ? "every aim met" : `${missed.length} missed: ${missed.map((line) => line.name).join("; ")}`,
+);
+if (flags.json !== undefined) await Bun.write(flags.json, `${JSON.stringify(lines, null, 2)}\n`);
+
+/** A server with one dataset of this many records, filled through `/upsert`. */
+async function load(into: ScratchDir, name: string, size: number): Promise<Loaded> {
+  const server = await startServer({ dataDir: join(into.path, name) });
+  const space = await createSpace(server.client);
+  const items = await createCollection(server.client, space.id, {
+    fields: [
+      { key: "group", kind: "string", mutableBy: "any" },
+      { key: "title", kind: "string", mutableBy: "any" },
+      { key: "n", kind: "number", mutableBy: "any" },
+      { key: "done", kind: "boolean", mutableBy: "any" },
+      { key: "tags", kind: "array", mutableBy: "any" },
+      { key: "at", kind: "datetime", mutableBy: "any" },
+      { key: "note", kind: "string", mutableBy: "any" },
+    ],
+  });
+  return { server, items, pageRates: await fill(server.client, items, 0, size, size) };
+}
+
+async function fill(client: Client, items: Collection, first: number, count: number, size: number): Promise<number[]> {
+  const collection = openCollection(client, items);
+  const rates: number[] = [];
+  for (let start = first; start < first + count; start += PAGE_RECORDS) {
+    const page = pageOf(start, Math.min(PAGE_RECORDS, first + count - start), size);
+    const startedAt = performance.now();
+    const result = await collection.upsert(page);
+    rates.push(page.length / ((performance.now() - startedAt) / 1000));
+    if (result.created !== page.length) throw new Error(`a page created ${result.created} of ${page.length} records`);
+  }
+  return rates;
+}
+
+/** Server and floor by turns, so that a noisy minute falls on both; the ratio is the median of the turns. */
+async function compare(loaded: Loaded, size: number): Promise<Results> {
+  const results: Partial<Results> = {};
+  for (const kind of KINDS) {
+    say(`${kind} against its floor`);
+    const turns: { server: LoadResult; floor: LoadResult }[] = [];
+    for (let turn = 0; turn < SIZES.repeats; turn++) {
+      await using floor = await startFloor(join(dir.path, `floor-${kind}-${turn}.db`), size);
+      const plan = planFor(loaded, kind, size);
+      const floorResult = await runLoad({ ...plan, port: floor.port, path: `/${kind}` });
+      turns.push({ server: await runLoad(plan), floor: floorResult });
+    }
+    turns.sort((a, b) => a.server.perSecond / a.floor.perSecond - b.server.perSecond / b.floor.perSecond);
+    const { server, floor } = turns[turns.length >> 1]!;
+    const aim = AIMS[kind];
+    lines.push({
+      name: `${kind}, ${CONNECTIONS} connections, against a bare handler`,
+      figures: `${describe(server)} against ${describe(floor)}`,
+      ratio: server.perSecond / floor.perSecond,
+      ...(aim === undefined ? {} : { aim: { atLeast: aim } }),
+    });
+    results[kind] = server;
+  }
+  return results as Results;
+}
+
+async function measureAll(loaded: Loaded, size: number): Promise<Results> {
+  const results: Partial<Results> = {};
+  for (const kind of KINDS) {
+    say(`${kind} at ${size.toLocaleString("en")} records`);
+    const runs: LoadResult[] = [];
+    for (let turn = 0; turn < SIZES.repeats; turn++) runs.push(await runLoad(planFor(loaded, kind, size)));
+    results[kind] = runs.sort((a, b) => a.perSecond - b.perSecond)[runs.length >> 1]!;
+  }
+  return results as Results;
+}
+
+function planFor({ server, items }: Loaded, kind: (typeof KINDS)[number], size: number): LoadPlan {
+  return {
+    port: server.port,
+    connections: CONNECTIONS,
+    warmupMs: SIZES.warmupMs,
+    measureMs: SIZES.measureMs,
+    path: `${items.path}/${kind === "modify" ? "modify" : "query"}`,
+    kind,
+    target: items.target,
+    size,
+  };
+}
+
+async function upsertLine({ server, items }: Loaded): Promise<Line[]> {
+  say("upsert pages against raw SQLite");
+  const count = SIZES.small;
+  const turns: { server: number; floor: number }[] = [];
+  for (let turn = 0; turn < SIZES.repeats; turn++) {
+    const first = SIZES.small + turn * count;
+    const floor = await runFloorUpsert(join(dir.path, "floor-upsert.db"), first, count, SIZES.small);
+    const startedAt = performance.now();
+    await fill(server.client, items, first, count, SIZES.small);
+    turns.push({ server: count / ((performance.now() - startedAt) / 1000), floor });
+  }
+  const chosen = turns.sort((a, b) => a.server / a.floor - b.server / b.floor)[turns.length >> 1]!;
+  return [
+    {
+      name: `upsert, pages of ${PAGE_RECORDS}, against raw SQLite`,
+      figures: `${perSecond(chosen.server)} records against ${perSecond(chosen.floor)}`,
+      ratio: chosen.server / chosen.floor,
+      aim: { atLeast: 0.2 },
+    },
+  ];
+}
+
+/** How much longer each takes on the large dataset than on the small one. */
+function growthLines(before: Results, after: Results, smallSet: Loaded, largeSet: Loaded): Line[] {
+  const span = `${SIZES.small.toLocaleString("en")} → ${SIZES.large.toLocaleString("en")} records`;
+  const byKind = KINDS.map(
+    (kind): Line => ({
+      name: `growth of ${kind}, ${span}`,
+      figures: `${perSecond(before[kind].perSecond)} → ${perSecond(after[kind].perSecond)}`,
+      ratio: before[kind].perSecond / after[kind].perSecond,
+      aim: { atMost: 1.5 },
+    }),
+  );
+  const early = median(smallSet.pageRates.slice(-10));
+  const late = median(largeSet.pageRates.slice(-40));
+  return [
+    ...byKind,
+    {
+      name: `growth of upsert pages, ${span}`,
+      figures: `${perSecond(early)} → ${perSecond(late)} records`,
+      ratio: early / late,
+      aim: { atMost: 1.5 },
+    },
+  ];
+}
+
+async function listeningLine(into: ScratchDir): Promise<Line> {
+  say("LISTENING with 100,000 records");
+  const { server } = await load(into, "hundred-thousand", 100_000);
+  await server.stop();
+  const time = await medianListeningMs(server.dataDir, SIZES.starts);
+  return {
+    name: "LISTENING, 100,000 records",
+    figures: milliseconds(time),
+    value: time,
+    aim: { atMost: 300, unit: "ms" },
+  };
+}
+
+function describe(result: LoadResult): string {
+  return `${perSecond(result.perSecond)} (p50 ${milliseconds(result.p50Ms)}, p99 ${milliseconds(result.p99Ms)})`;
+}
