@@ -7,6 +7,7 @@ import { createDispatch, type RequestInfo } from "./dispatch.ts";
 import { errorResponse } from "./error-response.ts";
 import { type GuardRules, guardRequest } from "./guard.ts";
 import { createPathMatcher } from "./path-match.ts";
+import { JSON_CONTENT_TYPE } from "./reply.ts";
 import type { Route } from "./route.ts";
 import type { ServerHandle } from "./server-handle.ts";
 
@@ -92,7 +93,9 @@ export function createApp(deps: AppDeps): App {
     const get = new Request(request.url, { method: "GET", headers: request.headers, signal: request.signal });
     const full = await routed(get, pathname, info);
     const headers = new Headers(full.headers);
-    if (!headers.has("content-length")) headers.set("content-length", String((await full.arrayBuffer()).byteLength));
+    const isJson = headers.get("content-type") === JSON_CONTENT_TYPE;
+    // Only what is in memory anyway is measured; a file's handler says its length itself.
+    if (isJson) headers.set("content-length", String((await full.arrayBuffer()).byteLength));
     else await full.body?.cancel();
     return new Response(null, { status: full.status, headers });
   }

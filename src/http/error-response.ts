@@ -1,4 +1,4 @@
-import type { Log } from "../base/log.ts";
+import type { Log, LogLevel } from "../base/log.ts";
 import { ERROR_RULES, fail, SvcError } from "../protocol/errors.ts";
 import { jsonResponse } from "./reply.ts";
 
@@ -27,8 +27,9 @@ function isAbort(thrown: unknown): boolean {
 }
 
 function logServerError(error: SvcError, thrown: unknown, log: Log): void {
-  const rule: { log?: "debug" | "warn" | "error" } = ERROR_RULES[error.code];
-  log[rule.log ?? (error.code === "internal" ? "error" : "warn")]("request failed", {
+  const { log: level }: { log?: LogLevel } = ERROR_RULES[error.code];
+  // A client that went away needs no attention; nobody reads the answer.
+  log[isAbort(thrown) ? "debug" : (level ?? "warn")]("request failed", {
     code: error.code,
     status: error.status,
     err: thrown,

@@ -39,8 +39,10 @@ export function createShutdown(deps: ShutdownDeps): Shutdown {
     const outcome = await Promise.race([drained.then(() => "drained"), deadline(deps.drainMs), hurry.promise]);
     if (outcome !== "drained") log.warn("requests are cut off", { cause: outcome });
     for (const listener of listeners) listener.abort();
-    await deps.closeEngine();
-    log.info("stopped");
+    // What was acknowledged is durable: an engine that does not come to its end is left to the end of the process.
+    const closed = await Promise.race([deps.closeEngine().then(() => "closed"), deadline(deps.drainMs)]);
+    if (closed === "closed") log.info("stopped");
+    else log.error("the engine did not close in time");
   }
 
   let begun = false;
