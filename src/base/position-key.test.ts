@@ -34,7 +34,8 @@ describe("keys lie where they are asked for", () => {
       if (last !== undefined && compareKeys(last, next) >= 0) throw new Error(`${next} is not after ${last}`);
       last = next;
       const previous = keyBetween(undefined, first, rng.next)!;
-      if (first !== undefined && compareKeys(previous, first) >= 0) throw new Error(`${previous} is not before ${first}`);
+      if (first !== undefined && compareKeys(previous, first) >= 0)
+        throw new Error(`${previous} is not before ${first}`);
       first = previous;
     }
     expect(last!.length).toBeLessThanOrEqual(10);
@@ -76,7 +77,30 @@ describe("keys lie where they are asked for", () => {
 });
 
 describe("foreign keys are taken as they come", () => {
-  const FOREIGN = ["", "0", "00", "5", "U", "Z", "a", "a0", "m", "m0|hzz", "0|hzzzzz:", "zzzz", "z", "~", "~~5", "é", "💡", "\u0000", " ", "a!", "b-", "zz~"];
+  const FOREIGN = [
+    "",
+    "0",
+    "00",
+    "5",
+    "U",
+    "Z",
+    "a",
+    "a0",
+    "m",
+    "m0|hzz",
+    "0|hzzzzz:",
+    "zzzz",
+    "z",
+    "~",
+    "~~5",
+    "é",
+    "💡",
+    "\u0000",
+    " ",
+    "a!",
+    "b-",
+    "zz~",
+  ];
 
   test("a key after any string, and after that one again, many times, stays short", () => {
     const rng = createRng(seed).fork("foreign");
@@ -84,7 +108,8 @@ describe("foreign keys are taken as they come", () => {
       let last = start;
       for (let i = 0; i < 300; i++) {
         const next = keyBetween(last, undefined, rng.next);
-        if (next === undefined) throw new Error(`nothing after ${JSON.stringify(last)} (from ${JSON.stringify(start)})`);
+        if (next === undefined)
+          throw new Error(`nothing after ${JSON.stringify(last)} (from ${JSON.stringify(start)})`);
         expect(compareKeys(last, next)).toBeLessThan(0);
         last = next;
       }
@@ -103,7 +128,8 @@ describe("foreign keys are taken as they come", () => {
       if (compareKeys(low, high) >= 0) expect(key).toBeUndefined();
       else if (key !== undefined) {
         given++;
-        if (!(compareKeys(low, key) < 0 && compareKeys(key, high) < 0)) throw new Error(JSON.stringify([low, key, high]));
+        if (!(compareKeys(low, key) < 0 && compareKeys(key, high) < 0))
+          throw new Error(JSON.stringify([low, key, high]));
       }
     }
     expect(given).toBeGreaterThan(5000);
@@ -143,7 +169,13 @@ describe("neighbours give way only when they must", () => {
 
   test("equal and full neighbours are re-keyed, the rest stays", () => {
     const rng = createRng(seed).fork("equal");
-    for (const existing of [["m", "m"], ["a", "a0"], ["", ""], ["0", "0", "0", "0"], ["a0xxxx", "b", "b", "b00xxxx", "c00", "d"]]) {
+    for (const existing of [
+      ["m", "m"],
+      ["a", "a0"],
+      ["", ""],
+      ["0", "0", "0", "0"],
+      ["a0xxxx", "b", "b", "b00xxxx", "c00", "d"],
+    ]) {
       for (let index = 0; index <= existing.length; index++) {
         for (const count of [1, 7]) {
           const plan = planKeys(existing, index, count, rng.next);

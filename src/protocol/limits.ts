@@ -10,6 +10,15 @@ export const LIMITS = {
   /** Instructions of a compiled regex; what repeats would blow up beyond it is refused. */
   regexProgramSize: 5000,
   sortKeys: 32,
+  /** Stages of a pipeline, those of its facets included. */
+  pipelineStages: 100,
+  expressionNodes: 1000,
+  expressionDepth: 32,
+  /** One document inside a pipeline, as estimated in memory. */
+  pipelineDocumentBytes: 16 << 20,
+  groupLimitDefault: 50_000,
+  accumArrayLimitDefault: 10_000,
+  memoryLimitBytesDefault: 256 << 20,
   chatTextBytes: 32 << 10,
   /** Edits of one `PATCH markdown`. */
   markdownEdits: 256,
