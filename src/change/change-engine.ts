@@ -12,7 +12,7 @@ import { createBodyOpener } from "./body-opener.ts";
 import type { ChangeBody } from "./change-body.ts";
 import { decodeChange, encodeDerivedRoot, isDerivedRoot } from "./change-codec.ts";
 import { createChangeLog } from "./change-log.ts";
-import { type CommitBatch, createBatch } from "./commit-batch.ts";
+import { type CommitBatch, createBatch, type TouchedRecord } from "./commit-batch.ts";
 import type { DatasetRules } from "./dataset-rules.ts";
 import { DELETION_RULES, DELETIONS_DATASET, DELETIONS_TYPE, deletedAtMs } from "./deletion-log.ts";
 import { createIngest, DEFAULT_PARK_QUOTA, type IngestVerdict, type ParkQuota } from "./ingest.ts";
@@ -65,6 +65,12 @@ export interface WriteTx {
   localVersion(): string;
 }
 
+/**
+ * Keeps device-local fields in step with what was just folded, inside the same transaction, so that a crash never parts
+ * the two. Must not throw for content it does not like: that would fail everybody's commit.
+ */
+export type Reaction = (touched: readonly TouchedRecord[], local: Pick<WriteTx, "object" | "record" | "setLocal">) => void;
+
 export type ChangeEngine = ReturnType<typeof createChangeEngine>;
 
 /** The engine of one space: one writer connection, one commit queue, one fold for local and remote changes alike. */
@@ -76,6 +82,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   const opener = createBodyOpener(deps.spaceId, deps.keys);
   let batch = createBatch();
   const listeners = new Set<(batch: CommitBatch) => void>();
+  const reactions = new Map<string, Reaction>();
   let localVersions = 0;
 
   const projection = createProjection({
@@ -149,11 +156,23 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     }
   };
 
+  const react = (): void => {
+    if (reactions.size === 0) return;
+    const folded = batch.touched.filter((touched) => touched.synced && reactions.has(touched.dataset));
+    for (const dataset of new Set(folded.map((touched) => touched.dataset))) {
+      reactions.get(dataset)!(
+        folded.filter((touched) => touched.dataset === dataset),
+        { object: objectById, record, setLocal: (object, name, id, fields) => projection.setLocal(object, name, id, fields, localVersion()) },
+      );
+    }
+  };
+
   const queue = createCommitQueue(store.db, {
     beforeCommit() {
       projection.finishBatch();
       settleTouchedDeletions();
       projection.finishBatch();
+      react();
       log.flush();
     },
     told() {
@@ -336,6 +355,9 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     /** Another device was found to use this one's writer: continue under a fresh one. */
     mintWriter: () => queue.enqueue(() => writer.mintWriter()),
     writerId: () => writer.writerId(),
+
+    /** One reaction a dataset. */
+    reactTo: (dataset: string, reaction: Reaction) => void reactions.set(dataset, reaction),
 
     /** Called after each commit, once its writers were answered. Answers how to stop. */
     onCommit(listener: (batch: CommitBatch) => void): () => void {

@@ -63,6 +63,8 @@ export type Ingest = ReturnType<typeof createIngest>;
 export function createIngest(deps: IngestDeps) {
   const { changes, parked, log, objects, projection, opener, acl, registry } = deps;
   const space = digestOfCid(deps.spaceId)!;
+  /** Definitions that came in and that waiting changes may be released by. */
+  const defined: string[] = [];
 
   const quarantine = (id: Uint8Array, reason: string, bytes: Uint8Array): IngestVerdict => {
     parked.drop(id);
@@ -185,13 +187,14 @@ export function createIngest(deps: IngestDeps) {
       writer,
       scope,
     );
-    projection.foldChange({
+    const folded = projection.foldChange({
       change: { no, id, lamport: header.lamport, counts, timeMs: header.time },
       author: header.author,
       object: object!,
       body: opened.body,
       rules: answer.rules,
     });
+    if (folded.defined) defined.push(...folded.defined);
     parked.drop(id);
     return { kind: "stored", counts };
   };
@@ -227,6 +230,7 @@ export function createIngest(deps: IngestDeps) {
           queue.push({ kind: "change", what: id });
         }
       }
+      for (const name of defined.splice(0)) queue.push({ kind: "definition", what: utf8ToBytes(name) });
     }
     return settled;
   };

@@ -1,3 +1,4 @@
+import type { ChangeBody } from "./change-body.ts";
 import type { DatasetRules } from "./dataset-rules.ts";
 
 /** What the change engine asks of the space's ACL. Positions are indexes into the chain of ACL records. */
@@ -27,4 +28,9 @@ export type RulesAnswer = { rules: DatasetRules } | { missing: string } | { unkn
 
 export interface RulesRegistry {
   rulesFor(dataset: string, definition: string | undefined): RulesAnswer;
+  /**
+   * Told of every body as it is folded, whether its change counts or not and even when its object is deleted: what it
+   * defines is known by its content and stays known. Answers the definitions that changes may have waited for.
+   */
+  learn?(objectId: string, body: ChangeBody): readonly string[];
 }

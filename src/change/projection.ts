@@ -37,6 +37,8 @@ export interface FoldOutcome {
   rejections: Rejection[];
   /** Whether anything took effect at all. */
   effective: boolean;
+  /** Definitions that the change brought, by the names that other changes wait for. */
+  defined?: readonly string[];
 }
 
 /** A change that is in the log, with its opened body. */
@@ -194,6 +196,8 @@ export function createProjection(deps: ProjectionDeps) {
   const foldChange = (input: FoldInput): FoldOutcome => {
     const { change, object, body, rules } = input;
     const outcome: FoldOutcome = { recordIds: [], rejections: [], effective: false };
+    const defined = registry.learn?.(object.idText, body);
+    if (defined && defined.length > 0) outcome.defined = defined;
     if (object.deleted) return outcome;
     const envelope = envelopeOf(input);
     const at: OrderKey = { lamport: change.lamport, change: change.id };

@@ -68,7 +68,8 @@ export function foldRecord(
     const write = (segments: readonly string[], single: RecordOp) => {
       const effectsBefore = effects.length;
       const reason =
-        rules.refuseOp?.(doc, segments, single, creating, envelope) ?? applyOp(doc, segments, single, effects);
+        rules.refuseOp?.(doc, segments, single, creating, envelope) ??
+        applyOp(doc, segments, rules.rewriteOp?.(segments, single, envelope) ?? single, effects);
       if (reason) drops.push({ opIndex: index, reason });
       else if (effects.length > effectsBefore) claimPath(doc["_ver"] as VersionTree, segments, envelope.version);
     };
