@@ -1,4 +1,3 @@
-import { describe } from "bun:test";
 import { type ChildProcess, spawn } from "node:child_process";
 import {
   closeSync,
@@ -14,6 +13,7 @@ import {
 import { createServer, connect as dial } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { skipGroupUnless } from "./skip.ts";
 
 /**
  * Real nats-servers for tests: each in a directory of its own, on loopback, killed with the test process. The binary is
@@ -21,12 +21,11 @@ import { join } from "node:path";
  */
 export const natsServerPath: string | undefined = process.env["NATS_SERVER"] ?? Bun.which("nats-server") ?? undefined;
 
-/** `describe` for tests that need a nats-server. Without one they are skipped by name; on CI that is a failure. */
-export function describeWithNats(title: string, body: () => void): void {
-  if (natsServerPath) return void describe(title, body);
-  if (process.env["CI"]) throw new Error(`${title}: no nats-server; set NATS_SERVER or put it on the PATH`);
-  describe.skip(`${title} (no nats-server: set NATS_SERVER)`, body);
-}
+/** `describe` for tests that need a nats-server. */
+export const describeWithNats = skipGroupUnless(
+  natsServerPath !== undefined,
+  "no nats-server; set NATS_SERVER or put it on the PATH",
+);
 
 export interface NatsOptions {
   /** Lines added to the configuration: authorization, tls, cluster. */

@@ -107,12 +107,3 @@ export const openReplica = (store: NetworkStore, transportSecret: Uint8Array, re
     itemsCursor: replica.itemsCursor,
     aclCursor: replica.aclCursor,
   });
-
-/** Waits for a condition; fails with its name after `limitMs`. */
-export async function until(what: string, holds: () => boolean, limitMs = 20_000): Promise<void> {
-  const end = performance.now() + limitMs;
-  while (!holds()) {
-    if (performance.now() > end) throw new Error(`waited ${limitMs} ms for: ${what}`);
-    await Bun.sleep(5);
-  }
-}

@@ -1,9 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
-import { describeWithNats, type NatsServer, startNats } from "../../../test/support/nats.ts";
-import { createReplica, openReplica, openStore, until } from "../../../test/support/network-replica.ts";
-import { startTcpProxy } from "../../../test/support/tcp-proxy.ts";
-import { bytesToUtf8, utf8ToBytes } from "../../base/bytes.ts";
-import { randomBytes } from "../../base/random.ts";
+import { bytesToUtf8, utf8ToBytes } from "../../../src/base/bytes.ts";
+import { randomBytes } from "../../../src/base/random.ts";
+import { until } from "../../support/client.ts";
+import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
+import { createReplica, openReplica, openStore } from "../../support/network-replica.ts";
+import { startTcpProxy } from "../../support/tcp-proxy.ts";
 
 describeWithNats("ACL records: compare and append", () => {
   let server: NatsServer;
@@ -17,7 +18,7 @@ describeWithNats("ACL records: compare and append", () => {
     const replica = createReplica();
     const network = keep(openStore(url));
     const channel = keep(openReplica(network, secret, replica));
-    await until("live", () => channel.state().phase === "live");
+    await until(() => channel.state().phase === "live", "live");
     return { replica, network, channel };
   };
   const texts = (records: readonly Uint8Array[]) => records.map((record) => bytesToUtf8(record));
@@ -67,7 +68,7 @@ describeWithNats("ACL records: compare and append", () => {
     const b = await join();
     proxy.drop("down", true);
     const appending = a.channel.appendAcl(utf8ToBytes("lost"));
-    await until("it was stored", () => b.replica.acl.length === 1);
+    await until(() => b.replica.acl.length === 1, "it was stored");
     proxy.drop("down", false);
     proxy.sever();
     expect(await appending).toMatchObject({ outcome: "appended" });
@@ -92,7 +93,7 @@ describeWithNats("ACL records: compare and append", () => {
   test("without a network an append fails at once", async () => {
     const a = await join();
     await server.stop();
-    await until("offline", () => a.channel.state().phase === "offline");
+    await until(() => a.channel.state().phase === "offline", "offline");
     await expect(a.channel.appendAcl(utf8ToBytes("x"))).rejects.toMatchObject({ code: "network.unavailable" });
     await server.start();
   });

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect } from "@nats-io/transport-node";
-import { describeWithNats, type NatsServer, startNatsCluster } from "../../../test/support/nats.ts";
-import { createReplica, openReplica, openStore, until } from "../../../test/support/network-replica.ts";
-import { utf8ToBytes } from "../../base/bytes.ts";
-import { randomBytes } from "../../base/random.ts";
-import { deriveChannelKeys } from "./subjects.ts";
+import { utf8ToBytes } from "../../../src/base/bytes.ts";
+import { randomBytes } from "../../../src/base/random.ts";
+import { deriveChannelKeys } from "../../../src/sync/network/subjects.ts";
+import { until } from "../../support/client.ts";
+import { describeWithNats, type NatsServer, startNatsCluster } from "../../support/nats.ts";
+import { createReplica, openReplica, openStore } from "../../support/network-replica.ts";
 
 describeWithNats("slow: a cluster of three", () => {
   let cluster: Awaited<ReturnType<typeof startNatsCluster>>;
@@ -30,7 +31,7 @@ describeWithNats("slow: a cluster of three", () => {
       const store = openStore(cluster.urls);
       return { replica, store, channel: openReplica(store, secret, replica) };
     });
-    await until("online", () => members.every(({ store }) => store.state().phase === "online"), 60_000);
+    await until(() => members.every(({ store }) => store.state().phase === "online"), "online", 60_000);
     let written = 0;
     const records: string[] = [];
     const write = async (who: number) => {
@@ -49,20 +50,20 @@ describeWithNats("slow: a cluster of three", () => {
       await leader.kill();
       const killedAt = performance.now();
       await Promise.all([write(0), write(1)]);
-      await until("confirmed without it", () => members.every(({ replica }) => replica.unconfirmed() === 0), 60_000);
+      await until(() => members.every(({ replica }) => replica.unconfirmed() === 0), "confirmed without it", 60_000);
       console.log(`a leader lost: confirmed again after ${Math.round(performance.now() - killedAt)} ms`);
       await leader.start();
-      await until("online", () => members.every(({ store }) => store.state().phase === "online"), 60_000);
+      await until(() => members.every(({ store }) => store.state().phase === "online"), "online", 60_000);
     }
     const reader = createReplica();
     await using store = openStore(cluster.urls);
     await using channel = openReplica(store, secret, reader);
     await until(
-      "all have all",
       () => [...members.map(({ replica }) => replica), reader].every(({ items }) => items.size === written),
+      "all have all",
       60_000,
     );
-    await until("the reader is at the tail", () => channel.state().atTail, 60_000);
+    await until(() => channel.state().atTail, "the reader is at the tail", 60_000);
     expect(Math.max(...reader.deliveries.values())).toBe(1);
     const chain = reader.acl.map((record) => Buffer.from(record).toString());
     expect(new Set(chain).size).toBe(chain.length);

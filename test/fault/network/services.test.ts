@@ -1,16 +1,23 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { connect } from "@nats-io/transport-node";
-import { describeWithNats, type NatsServer, startNats } from "../../../test/support/nats.ts";
-import { openStore, until } from "../../../test/support/network-replica.ts";
-import { bytesToUtf8, utf8ToBytes } from "../../base/bytes.ts";
-import { randomBytes } from "../../base/random.ts";
-import { sha256 } from "../../crypto/hash.ts";
-import { publicKeyOfSeed } from "../../crypto/private-key.ts";
-import { CHUNK_BYTES_MAX } from "./chunk-store.ts";
-import { createDirectReader } from "./direct-read.ts";
-import type { LogCursor } from "./log-cursor.ts";
-import type { NetworkStore } from "./network-store.ts";
-import { chunkSubject, deriveChannelKeys, eventSubject, INBOX_STREAM, inboxSubject } from "./subjects.ts";
+import { bytesToUtf8, utf8ToBytes } from "../../../src/base/bytes.ts";
+import { randomBytes } from "../../../src/base/random.ts";
+import { sha256 } from "../../../src/crypto/hash.ts";
+import { publicKeyOfSeed } from "../../../src/crypto/private-key.ts";
+import { CHUNK_BYTES_MAX } from "../../../src/sync/network/chunk-store.ts";
+import { createDirectReader } from "../../../src/sync/network/direct-read.ts";
+import type { LogCursor } from "../../../src/sync/network/log-cursor.ts";
+import type { NetworkStore } from "../../../src/sync/network/network-store.ts";
+import {
+  chunkSubject,
+  deriveChannelKeys,
+  eventSubject,
+  INBOX_STREAM,
+  inboxSubject,
+} from "../../../src/sync/network/subjects.ts";
+import { until } from "../../support/client.ts";
+import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
+import { openStore } from "../../support/network-replica.ts";
 
 describeWithNats("inboxes, events, chunks and reads over a real nats-server", () => {
   let server: NatsServer;
@@ -21,7 +28,7 @@ describeWithNats("inboxes, events, chunks and reads over a real nats-server", ()
   };
   const online = async (): Promise<NetworkStore> => {
     const store = keep(openStore(server.url));
-    await until("online", () => store.state().phase === "online");
+    await until(() => store.state().phase === "online", "online");
     return store;
   };
 
@@ -61,14 +68,14 @@ describeWithNats("inboxes, events, chunks and reads over a real nats-server", ()
     const account = publicKeyOfSeed(randomBytes(32));
     await sender.sendToInbox(account, utf8ToBytes("while away"));
     const first = openInbox(receiver, account);
-    await until("the first", () => first.got.length === 1);
+    await until(() => first.got.length === 1, "the first");
     await sender.sendToInbox(account, utf8ToBytes("second"));
     await sender.sendToInbox(account, utf8ToBytes("second"));
-    await until("the second", () => first.got.length === 2);
+    await until(() => first.got.length === 2, "the second");
     await first.inbox[Symbol.asyncDispose]();
     await sender.sendToInbox(account, utf8ToBytes("third"));
     const again = openInbox(receiver, account, first.at.cursor);
-    await until("the third", () => again.got.length === 1);
+    await until(() => again.got.length === 1, "the third");
     expect([...first.got, ...again.got]).toEqual(["while away", "second", "third"]);
     const other = openInbox(receiver, publicKeyOfSeed(randomBytes(32)));
     await other.inbox.round();
@@ -97,10 +104,10 @@ describeWithNats("inboxes, events, chunks and reads over a real nats-server", ()
     listen(a, "self", "ev/>");
     const doneWith = listen(b, "disposed", "ev/>");
     doneWith[Symbol.dispose]();
-    await until("it arrives", () => {
+    await until(() => {
       a.events.publish(keys, "ev/process/progress/p1", utf8ToBytes("x"));
       return got.length > 1;
-    });
+    }, "it arrives");
     expect(new Set(got)).toEqual(new Set(["all:x", "one:x"]));
   });
 
@@ -111,20 +118,20 @@ describeWithNats("inboxes, events, chunks and reads over a real nats-server", ()
     const got: string[] = [];
     b.events.subscribe(keys, "ev/>", (payload) => got.push(bytesToUtf8(payload) ?? "?"));
     const nc = await connect({ servers: server.url });
-    await until("the forgery was dropped", () => {
+    await until(() => {
       nc.publish(eventSubject(keys, "ev/x"), utf8ToBytes("forged"));
       return b.events.dropped() > 0;
-    });
+    }, "the forgery was dropped");
     await nc.close();
     await server.kill();
-    await until("offline", () => a.state().phase === "offline" && b.state().phase === "offline");
+    await until(() => a.state().phase === "offline" && b.state().phase === "offline", "offline");
     expect(a.events.publish(keys, "ev/x", utf8ToBytes("lost"))).toBe(false);
     await server.start();
-    await until("online", () => a.state().phase === "online" && b.state().phase === "online");
-    await until("it arrives", () => {
+    await until(() => a.state().phase === "online" && b.state().phase === "online", "online");
+    await until(() => {
       a.events.publish(keys, "ev/x", utf8ToBytes("after"));
       return got.length > 0;
-    });
+    }, "it arrives");
     expect(got[0]).toBe("after");
   });
 

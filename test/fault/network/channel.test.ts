@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { connect, headers } from "@nats-io/transport-node";
-import { describeWithNats, type NatsServer, startNats } from "../../../test/support/nats.ts";
-import { createReplica, openReplica, openStore, type Replica, until } from "../../../test/support/network-replica.ts";
-import { startTcpProxy } from "../../../test/support/tcp-proxy.ts";
-import { utf8ToBytes } from "../../base/bytes.ts";
-import { randomBytes } from "../../base/random.ts";
-import type { NetworkStore } from "./network-store.ts";
-import { deriveChannelKeys, logSubject } from "./subjects.ts";
+import { utf8ToBytes } from "../../../src/base/bytes.ts";
+import { randomBytes } from "../../../src/base/random.ts";
+import type { NetworkStore } from "../../../src/sync/network/network-store.ts";
+import { deriveChannelKeys, logSubject } from "../../../src/sync/network/subjects.ts";
+import { until } from "../../support/client.ts";
+import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
+import { createReplica, openReplica, openStore, type Replica } from "../../support/network-replica.ts";
+import { startTcpProxy } from "../../support/tcp-proxy.ts";
 
 const items = (count: number, bytes = 300) => Array.from({ length: count }, () => randomBytes(bytes));
 const sameItems = (a: Replica, b: Replica) => [...a.items.keys()].sort().join() === [...b.items.keys()].sort().join();
@@ -24,11 +25,11 @@ describeWithNats("channel over a real nats-server", () => {
     return { replica, network, channel: keep(openReplica(network, secret, replica)) };
   };
   const confirmed = (...replicas: Replica[]) =>
-    until("everything is confirmed", () => replicas.every((replica) => replica.unconfirmed() === 0));
+    until(() => replicas.every((replica) => replica.unconfirmed() === 0), "everything is confirmed");
   /** How many messages the channel's log of items holds. */
   const stored = async () => {
     const reader = join();
-    await until("the reader is at the tail", () => reader.channel.state().atTail);
+    await until(() => reader.channel.state().atTail, "the reader is at the tail");
     return reader.replica;
   };
 
@@ -49,11 +50,11 @@ describeWithNats("channel over a real nats-server", () => {
     const b = join();
     a.replica.write(...items(3));
     a.channel.wake();
-    await until("b has them", () => b.replica.items.size === 3);
+    await until(() => b.replica.items.size === 3, "b has them");
     await confirmed(a.replica, b.replica);
     expect(sameItems(a.replica, b.replica)).toBe(true);
     for (const { channel } of [a, b]) {
-      await until("live", () => channel.state().phase === "live");
+      await until(() => channel.state().phase === "live", "live");
       expect(channel.state()).toMatchObject({ atTail: true, pending: 0, junk: 0, resets: 0 });
     }
   });
@@ -64,7 +65,7 @@ describeWithNats("channel over a real nats-server", () => {
     a.channel.wake();
     await confirmed(a.replica);
     const b = join();
-    await until("b has them", () => b.replica.items.size === 10_000);
+    await until(() => b.replica.items.size === 10_000, "b has them");
     expect(sameItems(a.replica, b.replica)).toBe(true);
     expect(Math.max(...b.replica.deliveries.values())).toBe(1);
   });
@@ -75,13 +76,13 @@ describeWithNats("channel over a real nats-server", () => {
     a.channel.wake();
     await confirmed(a.replica);
     const b = join();
-    await until("b has them", () => b.replica.items.size === 10);
+    await until(() => b.replica.items.size === 10, "b has them");
     await b.channel[Symbol.asyncDispose]();
     a.replica.write(...items(5));
     a.channel.wake();
     await confirmed(a.replica);
     const again = join(b.replica);
-    await until("b has the rest", () => b.replica.items.size === 15);
+    await until(() => b.replica.items.size === 15, "b has the rest");
     expect(Math.max(...b.replica.deliveries.values())).toBe(1);
     expect(again.channel.state().resets).toBe(0);
   });
@@ -89,12 +90,12 @@ describeWithNats("channel over a real nats-server", () => {
   test("an acknowledgement that was lost makes no second copy", async () => {
     await using proxy = await startTcpProxy(server.port);
     const a = join(createReplica(), `nats://127.0.0.1:${proxy.port}`);
-    await until("a is live", () => a.channel.state().phase === "live");
+    await until(() => a.channel.state().phase === "live", "a is live");
     proxy.drop("down", true);
     a.replica.write(...items(4));
     a.channel.wake();
     const reader = await stored();
-    await until("the store has them", () => reader.items.size === 4);
+    await until(() => reader.items.size === 4, "the store has them");
     expect(a.replica.unconfirmed()).toBe(4);
     proxy.drop("down", false);
     proxy.sever();
@@ -105,12 +106,12 @@ describeWithNats("channel over a real nats-server", () => {
   test("an acknowledgement that does not come makes no second copy of what is sent with the next", async () => {
     await using proxy = await startTcpProxy(server.port);
     const a = join(createReplica(), `nats://127.0.0.1:${proxy.port}`);
-    await until("a is live", () => a.channel.state().phase === "live");
+    await until(() => a.channel.state().phase === "live", "a is live");
     proxy.drop("down", true);
     a.replica.write(...items(4));
     a.channel.wake();
     const reader = await stored();
-    await until("the store has them", () => reader.items.size === 4);
+    await until(() => reader.items.size === 4, "the store has them");
     a.replica.write(...items(4));
     a.channel.wake();
     proxy.drop("down", false);
@@ -126,12 +127,12 @@ describeWithNats("channel over a real nats-server", () => {
     for (const { replica } of [a, ...others]) replica.write(...items(1));
     a.replica.write(...items(2000));
     for (const { channel } of [a, ...others]) channel.wake();
-    await until("all have all", () => [a, ...others].every(({ replica }) => replica.items.size === 2003));
+    await until(() => [a, ...others].every(({ replica }) => replica.items.size === 2003), "all have all");
     await server.stop();
     server.wipeStore();
     await server.start();
     const replicas = [a, ...others].map((member) => member.replica);
-    await until("all saw the loss", () => replicas.every((replica) => replica.resets === 1));
+    await until(() => replicas.every((replica) => replica.resets === 1), "all saw the loss");
     await confirmed(...replicas);
     const reader = await stored();
     expect(sameItems(reader, a.replica)).toBe(true);
@@ -146,12 +147,12 @@ describeWithNats("channel over a real nats-server", () => {
       b.replica.write(...items(200));
       a.channel.wake();
       b.channel.wake();
-      await until("some are confirmed", () => a.replica.unconfirmed() < 200);
+      await until(() => a.replica.unconfirmed() < 200, "some are confirmed");
       await server.kill();
       await server.start();
       await confirmed(a.replica, b.replica);
     }
-    await until("both have all", () => a.replica.items.size === 1200 && b.replica.items.size === 1200);
+    await until(() => a.replica.items.size === 1200 && b.replica.items.size === 1200, "both have all");
     expect(a.replica.resets + b.replica.resets).toBe(0);
     const reader = await stored();
     expect(sameItems(reader, a.replica)).toBe(true);
@@ -163,7 +164,7 @@ describeWithNats("channel over a real nats-server", () => {
     const b = join();
     a.replica.write(...items(20));
     a.channel.wake();
-    await until("b has them", () => b.replica.items.size === 20);
+    await until(() => b.replica.items.size === 20, "b has them");
     await server.stop();
     server.saveStore("old");
     await server.start();
@@ -172,7 +173,7 @@ describeWithNats("channel over a real nats-server", () => {
       a.channel.wake();
       await confirmed(a.replica);
     }
-    await until("b has the new ones", () => b.replica.items.size === 25);
+    await until(() => b.replica.items.size === 25, "b has the new ones");
     for (const { channel, network } of [a, b]) {
       await channel[Symbol.asyncDispose]();
       await network[Symbol.asyncDispose]();
@@ -189,7 +190,7 @@ describeWithNats("channel over a real nats-server", () => {
     }
     const a2 = join(a.replica);
     const b2 = join(b.replica);
-    await until("all have all", () => [a, b, c].every(({ replica }) => replica.items.size === 45));
+    await until(() => [a, b, c].every(({ replica }) => replica.items.size === 45), "all have all");
     await confirmed(a.replica, b.replica, c.replica);
     expect(a2.channel.state().resets).toBe(1);
     expect(b2.channel.state().resets).toBe(1);
@@ -209,8 +210,8 @@ describeWithNats("channel over a real nats-server", () => {
     const c = join();
     c.replica.write(...items(1));
     c.channel.wake();
-    await until("a saw it", () => a.replica.resets === 1);
-    await until("a has what came since", () => a.replica.items.size === 11);
+    await until(() => a.replica.resets === 1, "a saw it");
+    await until(() => a.replica.items.size === 11, "a has what came since");
     await confirmed(a.replica, c.replica);
     expect(a.network.state().phase).toBe("online");
     expect(sameItems(await stored(), a.replica)).toBe(true);
@@ -232,7 +233,7 @@ describeWithNats("channel over a real nats-server", () => {
     a.channel.wake();
     await confirmed(a.replica);
     const b = join();
-    await until("b has what is real", () => b.replica.items.size === 2 && b.channel.state().atTail);
+    await until(() => b.replica.items.size === 2 && b.channel.state().atTail, "b has what is real");
     expect(b.channel.state().junk).toBe(4);
     expect(await b.channel.appendAcl(utf8ToBytes("record"))).toMatchObject({ outcome: "appended" });
   });
@@ -240,7 +241,7 @@ describeWithNats("channel over a real nats-server", () => {
   test("a forged hint costs a question and changes nothing", async () => {
     const keys = deriveChannelKeys(secret);
     const a = join();
-    await until("a is live", () => a.channel.state().phase === "live");
+    await until(() => a.channel.state().phase === "live", "a is live");
     const nc = await connect({ servers: server.url });
     const forged = headers();
     forged.set("Nats-Sequence", "999999");
@@ -250,7 +251,7 @@ describeWithNats("channel over a real nats-server", () => {
     a.replica.write(...items(1));
     a.channel.wake();
     await confirmed(a.replica);
-    await until("a is live again", () => a.channel.state().phase === "live");
+    await until(() => a.channel.state().phase === "live", "a is live again");
   });
 
   test("a sink that fails is asked again with the same items, and the state says failing meanwhile", async () => {
@@ -268,24 +269,24 @@ describeWithNats("channel over a real nats-server", () => {
     a.channel.wake();
     await confirmed(a.replica);
     const b = join(replica);
-    await until("it fails", () => b.channel.state().phase === "failing");
+    await until(() => b.channel.state().phase === "failing", "it fails");
     expect(b.channel.state().error?.code).toBe("internal");
-    await until("b has them", () => replica.items.size === 5);
+    await until(() => replica.items.size === 5, "b has them");
     expect(seen.slice(0, 3)).toEqual([5, 5, 5]);
-    await until("b is live", () => b.channel.state().phase === "live");
+    await until(() => b.channel.state().phase === "live", "b is live");
   });
 
   test("a round asks the leader, and fails when there is no network", async () => {
     const a = join();
     const b = join();
-    await until("b is connected", () => b.channel.state().phase === "live");
+    await until(() => b.channel.state().phase === "live", "b is connected");
     a.replica.write(...items(1));
     a.channel.wake();
     await confirmed(a.replica);
     await b.channel.round();
     expect(b.replica.items.size).toBe(1);
     await server.stop();
-    await until("b is offline", () => b.channel.state().phase === "offline");
+    await until(() => b.channel.state().phase === "offline", "b is offline");
     expect(b.channel.state().atTail).toBe(false);
     await expect(b.channel.round()).rejects.toMatchObject({ code: "network.unavailable" });
     await server.start();
@@ -293,10 +294,10 @@ describeWithNats("channel over a real nats-server", () => {
 
   test("a server that hangs is left for a new connection", async () => {
     const a = join();
-    await until("a is live", () => a.channel.state().phase === "live");
+    await until(() => a.channel.state().phase === "live", "a is live");
     server.pause();
-    await until("a gave up", () => a.channel.state().phase === "offline", 30_000);
+    await until(() => a.channel.state().phase === "offline", "a gave up", 30_000);
     server.resume();
-    await until("a is live again", () => a.channel.state().phase === "live", 30_000);
+    await until(() => a.channel.state().phase === "live", "a is live again", 30_000);
   }, 60_000);
 });

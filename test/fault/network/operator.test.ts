@@ -2,20 +2,21 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
-import { describeWithNats, type NatsServer, startNats } from "../../../test/support/nats.ts";
-import { createReplica, openReplica, openStore, until } from "../../../test/support/network-replica.ts";
-import { scratchDir } from "../../../test/support/scratch.ts";
-import { makeTestCa } from "../../../test/support/test-ca.ts";
-import { utf8ToBytes } from "../../base/bytes.ts";
-import { randomBytes } from "../../base/random.ts";
-import { sha256 } from "../../crypto/hash.ts";
-import { publicKeyOfSeed } from "../../crypto/private-key.ts";
-import { authOptions, type NetworkCredentials } from "./auth.ts";
-import type { NetworkStore } from "./network-store.ts";
-import { parseNetworkUrl } from "./network-url.ts";
-import { createNetworkKey } from "./nkey.ts";
-import { STREAM_SHAPES } from "./streams.ts";
-import { deriveChannelKeys, logSubject } from "./subjects.ts";
+import { utf8ToBytes } from "../../../src/base/bytes.ts";
+import { randomBytes } from "../../../src/base/random.ts";
+import { sha256 } from "../../../src/crypto/hash.ts";
+import { publicKeyOfSeed } from "../../../src/crypto/private-key.ts";
+import { authOptions, type NetworkCredentials } from "../../../src/sync/network/auth.ts";
+import type { NetworkStore } from "../../../src/sync/network/network-store.ts";
+import { parseNetworkUrl } from "../../../src/sync/network/network-url.ts";
+import { createNetworkKey } from "../../../src/sync/network/nkey.ts";
+import { STREAM_SHAPES } from "../../../src/sync/network/streams.ts";
+import { deriveChannelKeys, logSubject } from "../../../src/sync/network/subjects.ts";
+import { until } from "../../support/client.ts";
+import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
+import { createReplica, openReplica, openStore } from "../../support/network-replica.ts";
+import { scratchDir } from "../../support/scratch.ts";
+import { makeTestCa } from "../../support/test-ca.ts";
 
 /** The configuration that docs/network.md tells operators to use, with nothing changed but places and names. */
 function documentedConfig(
@@ -53,7 +54,7 @@ describeWithNats("the documented nats-server configuration", () => {
   const open = (credentials: NetworkCredentials, at = url()): NetworkStore => keep(openStore(at, { credentials }));
   const online = async (key = alice) => {
     const store = open({ key, tlsCa: authority.ca });
-    await until("online", () => store.state().phase === "online");
+    await until(() => store.state().phase === "online", "online");
     return store;
   };
   const connectAs = (key: typeof alice): Promise<NatsConnection> => {
@@ -79,7 +80,7 @@ describeWithNats("the documented nats-server configuration", () => {
 
   test("before the streams exist, a client says who has to do what; the operator's init makes them, once", async () => {
     const client = open({ key: alice, tlsCa: authority.ca });
-    await until("refused", () => client.state().phase === "refused");
+    await until(() => client.state().phase === "refused", "refused");
     expect(client.state()).toMatchObject({ code: "network.forbidden" });
     expect(client.state().reason).toContain("svc network init");
     await expect(client.init()).rejects.toMatchObject({ code: "network.forbidden" });
@@ -91,7 +92,7 @@ describeWithNats("the documented nats-server configuration", () => {
     expect([...first.created, ...first.existing].sort()).toEqual([...names].sort());
     expect(second).toEqual({ created: [], existing: names });
     client.hurry();
-    await until("online", () => client.state().phase === "online");
+    await until(() => client.state().phase === "online", "online");
     expect(await client.init()).toEqual({ created: [], existing: names });
   });
 
@@ -104,8 +105,8 @@ describeWithNats("the documented nats-server configuration", () => {
     const cb = keep(openReplica(b, secret, rb));
     ra.write(utf8ToBytes("change"));
     ca.wake();
-    await until("b has it", () => rb.items.size === 1);
-    await until("live", () => cb.state().phase === "live" && ca.state().phase === "live");
+    await until(() => rb.items.size === 1, "b has it");
+    await until(() => cb.state().phase === "live" && ca.state().phase === "live", "live");
     expect(await cb.appendAcl(utf8ToBytes("record"))).toMatchObject({ outcome: "appended" });
     const keys = deriveChannelKeys(secret);
     await a.chunks.put(keys, utf8ToBytes("chunk"));
@@ -113,10 +114,10 @@ describeWithNats("the documented nats-server configuration", () => {
     await a.sendToInbox(publicKeyOfSeed(randomBytes(32)), utf8ToBytes("hello"));
     let events = 0;
     b.events.subscribe(keys, "ev/>", () => events++);
-    await until("an event", () => {
+    await until(() => {
       a.events.publish(keys, "ev/x", utf8ToBytes("x"));
       return events > 0;
-    });
+    }, "an event");
     expect(a.lastViolation()).toBeUndefined();
     expect(b.lastViolation()).toBeUndefined();
   });
@@ -179,7 +180,7 @@ describeWithNats("the documented nats-server configuration", () => {
   test("an account that is not admitted is refused, and told its key", async () => {
     const stranger = createNetworkKey(randomBytes(32));
     const store = open({ key: stranger, tlsCa: authority.ca });
-    await until("refused", () => store.state().phase === "refused");
+    await until(() => store.state().phase === "refused", "refused");
     expect(store.state().reason).toContain(stranger.publicText);
     await expect(store.init()).rejects.toMatchObject({ code: "network.forbidden" });
   });
@@ -187,14 +188,14 @@ describeWithNats("the documented nats-server configuration", () => {
   test("a server whose certificate another authority signed gets nothing", async () => {
     for (const credentials of [{ key: alice, tlsCa: makeTestCa().ca }, { key: alice }]) {
       const store = open(credentials);
-      await until("offline", () => store.state().phase === "offline");
+      await until(() => store.state().phase === "offline", "offline");
       await expect(store.init()).rejects.toMatchObject({ code: "network.unavailable" });
     }
   });
 
   test("nobody there: network.unavailable", async () => {
     const store = open({ key: alice }, "nats://127.0.0.1:1");
-    await until("offline", () => store.state().phase === "offline");
+    await until(() => store.state().phase === "offline", "offline");
     await expect(store.init()).rejects.toMatchObject({ code: "network.unavailable" });
     await expect(store.chunks.get(deriveChannelKeys(randomBytes(32)), randomBytes(32))).rejects.toMatchObject({
       code: "network.unavailable",
@@ -215,10 +216,10 @@ describeWithNats("a server that lets nobody listen to hints", () => {
     const [ra, rb] = [createReplica(), createReplica()];
     await using ca = openReplica(a, secret, ra);
     await using cb = openReplica(b, secret, rb);
-    await until("live", () => ca.state().phase === "live" && cb.state().phase === "live");
+    await until(() => ca.state().phase === "live" && cb.state().phase === "live", "live");
     ra.write(utf8ToBytes("change"));
     ca.wake();
-    await until("b has it", () => rb.items.size === 1);
+    await until(() => rb.items.size === 1, "b has it");
     expect(b.lastViolation()).toContain("svc.hint");
   }, 20_000);
 });
@@ -237,7 +238,7 @@ describeWithNats("streams of another shape", () => {
     await nc.request("$JS.API.STREAM.CREATE.SVC_LOG_0", JSON.stringify(stream));
     await nc.close();
     await using store = openStore(server.url);
-    await until("refused", () => store.state().phase === "refused");
+    await until(() => store.state().phase === "refused", "refused");
     expect(store.state().reason).toContain("max_msgs is 5, not -1");
     expect(store.state().reason).toContain("allow_direct");
     await expect(store.init()).rejects.toMatchObject({ code: "network.forbidden" });
