@@ -5,7 +5,7 @@ import { type AnyRecord, type ApiError, type QueryBody, send, toApiError } from 
 import { createFrameParser, type Frame } from "./frame-parser.ts";
 import { compareRecords } from "./record-order.ts";
 
-export type LiveState = "connecting" | "live" | "retrying" | "refused";
+type LiveState = "connecting" | "live" | "retrying" | "refused";
 
 export interface LiveRecords {
   records: ReadonlySignal<readonly AnyRecord[]>;

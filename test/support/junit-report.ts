@@ -1,6 +1,6 @@
 /** Reads the JUnit file that `bun test` writes. */
 
-export interface JunitCase {
+interface JunitCase {
   file: string;
   title: string;
   outcome: "passed" | "failed" | "skipped";
