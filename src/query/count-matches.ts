@@ -4,28 +4,46 @@ import type { RowReader } from "./row-reader.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
 import type { Sql } from "./sql-superset.ts";
 
-export function countMatches(reader: RowReader, source: RowSource, plan: QueryPlan): number {
-  const { narrow, whole, sql } = plan;
-  if (!narrow) return countWithin(reader, source, plan, sql.may.text === "1" ? whole : undefined, []);
-  const counts = narrow.ranges.map((range) => countWithin(reader, source, plan, narrow.index, [range]));
-  return counts.reduce((total, count) => total + count, 0);
+export function countMatches(reader: RowReader, source: RowSource, { narrow, whole, sql }: QueryPlan): number {
+  const { may, sure, exact } = sql;
+  if (narrow) {
+    const counts = narrow.ranges.map((range) => countInRange(reader, source, sql, narrow.index, range));
+    return counts.reduce((total, count) => total + count, 0);
+  }
+  if (exact) return countRows(reader, source, may.text === "1" ? whole : undefined, [may]);
+  return countInOnePass(reader, source, may, sure);
 }
 
-function countWithin(
+/** Both halves step through the range of an index, which costs little. */
+function countInRange(
   reader: RowReader,
   source: RowSource,
-  { sql: { may, sure, exact } }: QueryPlan,
+  { may, sure, exact }: QueryPlan["sql"],
+  index: string,
+  range: Sql,
+): number {
+  let total = sure.text === "0" ? 0 : countRows(reader, source, index, [range, sure]);
+  if (exact) return total;
+  const unsure: Sql = { text: `(${sure.text}) is not true`, params: sure.params };
+  for (const _ of reader.matching(selectFrom(source, { columns: "id, doc", index, conditions: [range, may, unsure] })))
+    total++;
+  return total;
+}
+
+function countRows(
+  reader: RowReader,
+  source: RowSource,
   index: string | undefined,
   conditions: readonly Sql[],
 ): number {
-  let total = 0;
-  if (sure.text !== "0") {
-    const select = selectFrom(source, { columns: "count(*) AS n", index, conditions: [...conditions, sure] });
-    total += reader.all<{ n: number }>(select)[0]?.n ?? 0;
-  }
-  if (exact) return total;
-  const unsure: Sql = { text: `(${sure.text}) is not true`, params: sure.params };
-  const rest = selectFrom(source, { columns: "id, doc", index, conditions: [...conditions, may, unsure] });
-  for (const _ of reader.matching(rest)) total++;
-  return total;
+  const select = selectFrom(source, { columns: "count(*) AS n", index, conditions });
+  return reader.all<{ n: number }>(select)[0]?.n ?? 0;
+}
+
+/** Without an index every row is read anyway, so it is read once: only what SQL is not sure of comes with its text. */
+function countInOnePass(reader: RowReader, source: RowSource, may: Sql, sure: Sql): number {
+  const columns = `id, CASE WHEN ${sure.text} THEN NULL ELSE doc END AS doc`;
+  const { text, params } = selectFrom(source, { columns, conditions: [may] });
+  // The parameters of the columns stand before those of the conditions.
+  return reader.countMatching({ text, params: [...sure.params, ...params] });
 }

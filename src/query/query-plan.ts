@@ -16,6 +16,8 @@ export interface SortIndex {
 export interface NarrowIndex {
   readonly index: string;
   readonly ranges: readonly Sql[];
+  /** Rows in the ranges, counted up to COUNTED_CANDIDATES. */
+  readonly candidates: number;
 }
 
 export type Access =
@@ -34,6 +36,8 @@ export interface QueryPlan {
   readonly narrow: NarrowIndex | undefined;
   /** An index that holds every live row of the collection: counting it reads no row. */
   readonly whole: string | undefined;
+  /** The paths of the collection that have an index. */
+  readonly indexed: ReadonlySet<string>;
   readonly sql: SqlFilter;
 }
 
@@ -47,7 +51,7 @@ export interface PlanRequest {
 /** Up to so many candidates are fetched and sorted rather than looked for in sorted order. */
 const FEW_CANDIDATES = 2_000;
 /** How far candidates are counted to tell which index has the fewest; an index steps through this in half a millisecond. */
-const COUNTED_CANDIDATES = 10_000;
+export const COUNTED_CANDIDATES = 10_000;
 
 export function planQuery(db: Database, source: RowSource, { filter, sort, bounded }: PlanRequest): QueryPlan {
   const sql = filterToSql(filter);
@@ -59,14 +63,18 @@ export function planQuery(db: Database, source: RowSource, { filter, sort, bound
   const inOrder = bounded ? ordered : undefined;
   const [anyPath] = indexed;
   const whole = anyPath === undefined ? undefined : indexName(source.coll ?? 0, anyPath);
-  if (narrow && !(inOrder && narrow.candidates >= FEW_CANDIDATES))
-    return { access: { kind: "byFilter", ...narrow.by }, narrow: narrow.by, whole, sql };
-  return {
-    access: inOrder ?? (sort.length === 0 ? { kind: "byId" } : { kind: "scan" }),
-    narrow: narrow?.by,
-    whole,
-    sql,
-  };
+  const byFilter = narrow && !(inOrder && narrow.candidates >= FEW_CANDIDATES);
+  const otherwise: Access = inOrder ?? (sort.length === 0 ? { kind: "byId" } : { kind: "scan" });
+  return { access: byFilter ? { kind: "byFilter", ...narrow } : otherwise, narrow, whole, indexed, sql };
+}
+
+/** Whether reading the rows of `narrow` at random is cheaper than reading all: always if few, else below a quarter. */
+export function isNarrowEnough(db: Database, source: RowSource, { narrow, whole }: QueryPlan): boolean {
+  if (!narrow) return false;
+  if (narrow.candidates < COUNTED_CANDIDATES || whole === undefined) return true;
+  const unbounded = Number.MAX_SAFE_INTEGER;
+  const all = countUpTo(db, source, whole, [{ text: "1", params: [] }], unbounded);
+  return countUpTo(db, source, narrow.index, narrow.ranges, unbounded) * 4 < all;
 }
 
 function sortIndexOf(source: RowSource, sort: readonly SortKey[], indexed: ReadonlySet<string>): SortIndex | undefined {
@@ -78,13 +86,13 @@ function sortIndexOf(source: RowSource, sort: readonly SortKey[], indexed: Reado
 
 /** The condition with the fewest candidates by its index, counted as far as deciding needs. */
 function narrowest(db: Database, source: RowSource, conditions: readonly KeyRanges[], indexed: ReadonlySet<string>) {
-  let best: { by: NarrowIndex; candidates: number } | undefined;
+  let best: NarrowIndex | undefined;
   const usable = conditions.filter(({ path }) => indexed.has(path));
   for (const { path, ranges } of usable) {
     const index = indexName(source.coll ?? 0, path);
     const bound = best?.candidates ?? COUNTED_CANDIDATES;
     const candidates = countUpTo(db, source, index, ranges, bound);
-    if (!best || candidates < best.candidates) best = { by: { index, ranges }, candidates };
+    if (!best || candidates < best.candidates) best = { index, ranges, candidates };
   }
   return best;
 }

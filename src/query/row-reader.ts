@@ -11,6 +11,13 @@ export interface Row {
   readonly doc: string;
 }
 
+export interface KeyCount {
+  readonly key: null | number | string | Uint8Array;
+  readonly n: number;
+  /** The least id among the rows. */
+  readonly first: string;
+}
+
 export interface MatchedRow {
   readonly doc: string;
   readonly parsed: JsonObject;
@@ -35,8 +42,8 @@ export class RowReader {
   }
 
   /** Rows of a SELECT of `id, doc`. */
-  *rows(select: Sql): Generator<Row> {
-    const statement = this.#db.prepare<Row, SqlValue[]>(select.text);
+  *rows<R = Row>(select: Sql): Generator<R> {
+    const statement = this.#db.prepare<R, SqlValue[]>(select.text);
     try {
       for (const row of statement.iterate(...select.params)) {
         if (++this.candidates % ROWS_BETWEEN_CHECKS === 0) this.check();
@@ -54,6 +61,30 @@ export class RowReader {
       if (this.#match && !this.#match(parsed)) continue;
       this.matches++;
       yield { doc, parsed };
+    }
+  }
+
+  /** Counts the rows of a SELECT of `id, doc`: those with a null `doc` as they are, the others if the filter accepts them. */
+  countMatching(select: Sql): number {
+    let count = 0;
+    for (const { doc } of this.rows<{ readonly doc: string | null }>(select)) {
+      if (doc === null || !this.#match || this.#match(JSON.parse(doc))) count++;
+    }
+    return count;
+  }
+
+  /** Rows of a SELECT that counts rows by key. */
+  *keyCounts(select: Sql): Generator<KeyCount> {
+    const statement = this.#db.prepare<KeyCount, SqlValue[]>(select.text);
+    try {
+      let groups = 0;
+      for (const row of statement.iterate(...select.params)) {
+        if (++groups % ROWS_BETWEEN_CHECKS === 0) this.check();
+        this.matches += row.n;
+        yield row;
+      }
+    } finally {
+      statement.finalize();
     }
   }
 

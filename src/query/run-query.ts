@@ -9,6 +9,7 @@ import { OPAQUE } from "./index-key.ts";
 import { planQuery, type QueryPlan, type SortIndex } from "./query-plan.ts";
 import { RowReader } from "./row-reader.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
+import { inSnapshot } from "./snapshot.ts";
 import { compareEntries, type SortEntry, type SortKey, toSortEntry } from "./sort.ts";
 import type { Sql } from "./sql-superset.ts";
 import { createTopK, type TopK } from "./top-k.ts";
@@ -48,8 +49,12 @@ interface Found {
   readonly entry: SortEntry;
 }
 
-/** Runs a query. Without a sort records come by id ascending. */
+/** Runs a query on one snapshot. Without a sort records come by id ascending. */
 export function runQuery(db: Database, source: RowSource, request: QueryRequest): QueryResult {
+  return inSnapshot(db, () => answer(db, source, request));
+}
+
+function answer(db: Database, source: RowSource, request: QueryRequest): QueryResult {
   const startedAt = performance.now();
   const limit = request.limit !== undefined && request.limit > 0 ? request.limit : Number.POSITIVE_INFINITY;
   const offset = Math.max(0, request.offset ?? 0);

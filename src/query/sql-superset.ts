@@ -38,15 +38,16 @@ const MAX_PARAMS = 10_000;
 const MAX_TEXT_CHARS = 400_000;
 
 const TRUE: Sql = { text: "1", params: [] };
-const FALSE: Sql = { text: "0", params: [] };
+/** True of no row. */
+export const NONE: Sql = { text: "0", params: [] };
 
 interface Bounds {
   readonly may: Sql;
   readonly sure: Sql;
 }
 
-const UNKNOWN: Bounds = { may: TRUE, sure: FALSE };
-const NEVER: Bounds = { may: FALSE, sure: FALSE };
+const UNKNOWN: Bounds = { may: TRUE, sure: NONE };
+const NEVER: Bounds = { may: NONE, sure: NONE };
 
 /** Compiles a filter over rows with the columns `id` and `doc`. */
 export function filterToSql(filter: Filter): SqlFilter {
@@ -70,11 +71,11 @@ export function keyRangesOf(filter: Filter): KeyRanges[] {
 }
 
 export function conjoin(parts: readonly Sql[]): Sql {
-  return join(parts, " and ", TRUE, FALSE);
+  return join(parts, " and ", TRUE, NONE);
 }
 
-function disjoin(parts: readonly Sql[]): Sql {
-  return join(parts, " or ", FALSE, TRUE);
+export function disjoin(parts: readonly Sql[]): Sql {
+  return join(parts, " or ", NONE, TRUE);
 }
 
 function join(parts: readonly Sql[], word: string, neutral: Sql, absorbing: Sql): Sql {
@@ -87,7 +88,7 @@ function join(parts: readonly Sql[], word: string, neutral: Sql, absorbing: Sql)
 }
 
 function negate(part: Sql): Sql {
-  if (part.text === "1") return FALSE;
+  if (part.text === "1") return NONE;
   if (part.text === "0") return TRUE;
   // A NULL key makes a comparison NULL, which is no match: its negation is one.
   return { text: `(${part.text}) is not true`, params: part.params };
@@ -229,7 +230,7 @@ function prefixTest(regex: RE2JS, key: string): KeyTest | undefined {
   const prefix = next === "*" || next === "?" || next === "{" ? literal.slice(0, -1) : literal;
   if (prefix === "") return undefined;
   const after = prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1);
-  return withOpaque(key, [{ text: `(${key} >= ? and ${key} < ?)`, params: [prefix, after] }], FALSE);
+  return withOpaque(key, [{ text: `(${key} >= ? and ${key} < ?)`, params: [prefix, after] }], NONE);
 }
 
 function keyIn(key: string, operands: readonly Sql[]): Sql {
@@ -247,7 +248,7 @@ function comparisonTest(op: "gt" | "gte" | "lt" | "lte", value: Json, key: strin
   }
   const operand = keyOperand(value);
   if (operand === "unknown") return undefined;
-  if (operand === "opaque") return withOpaque(key, [], FALSE);
+  if (operand === "opaque") return withOpaque(key, [], NONE);
   const compare = `${key} ${COMPARE[op]} ${operand.text}`;
   const bound = op === "lt" || op === "lte" ? lowerBound(value) : upperBound(value);
   const text = bound === "" ? compare : `(${compare} and ${key} ${bound})`;

@@ -1,8 +1,7 @@
 /** The first k of a stream in sorted order, holding never more than k: a heap whose root is the worst one kept. */
 export interface TopK<T> {
-  /** Whether `item` would be kept, were it offered now. */
-  accepts(item: T): boolean;
-  offer(item: T): void;
+  /** Keeps `item` if it is among the first k so far. Returns what is not kept because of it: another one, or itself. */
+  offer(item: T): T | undefined;
   /** The kept items, ascending. The heap is spent afterwards. */
   drain(): T[];
 }
@@ -12,16 +11,18 @@ export function createTopK<T>(k: number, compare: (a: T, b: T) => number): TopK<
   const heap: T[] = [];
   const worst = () => heap[0] as T;
   return {
-    accepts: (item) => heap.length < k || (k > 0 && compare(item, worst()) < 0),
     offer(item) {
-      if (k === Number.POSITIVE_INFINITY) heap.push(item);
-      else if (heap.length < k) {
+      if (heap.length < k) {
         heap.push(item);
-        siftUp(heap, compare);
-      } else if (k > 0 && compare(item, worst()) < 0) {
-        heap[0] = item;
-        siftDown(heap, compare);
+        // Without a bound nothing is ever dropped, so the order can wait for the end.
+        if (k !== Number.POSITIVE_INFINITY) siftUp(heap, compare);
+        return undefined;
       }
+      if (k <= 0 || compare(item, worst()) >= 0) return item;
+      const dropped = worst();
+      heap[0] = item;
+      siftDown(heap, compare);
+      return dropped;
     },
     drain: () => heap.sort(compare),
   };

@@ -1,0 +1,128 @@
+/** How a pipeline would run, in words: access path, what is pushed into SQL, and each stage. */
+import type { Database } from "bun:sqlite";
+import { type AggregatePlan, planAggregate } from "./aggregate-plan.ts";
+import { DEFAULT_LIMITS } from "./aggregate-run.ts";
+import type { AggregateLimits, Pipeline, Stage } from "./aggregate-types.ts";
+import { isMatchAll } from "./filter-types.ts";
+import { COUNTED_CANDIDATES, type NarrowIndex, planQuery, type QueryPlan } from "./query-plan.ts";
+import type { RowSource } from "./row-source.ts";
+import { inSnapshot } from "./snapshot.ts";
+import type { SortKey } from "./sort.ts";
+
+/** A free-form text for people; programs should not read it. Nothing is run but what planning counts. */
+export function explainAggregate(
+  db: Database,
+  source: RowSource,
+  pipeline: Pipeline,
+  limits: AggregateLimits = DEFAULT_LIMITS,
+): string {
+  const plan = inSnapshot(db, () => planAggregate(db, source, pipeline));
+  const lines = [
+    `Access: ${describeAccess(db, source, plan)}`,
+    `Pushdown: ${describePushdown(plan, pipeline)}`,
+    pipeline.stages.length === 0 ? "Stages: none" : "Stages:",
+    ...pipeline.stages.map(
+      (stage, i) => `  ${i + 1}. ${stage.text}: ${describeStage(stage, i, plan, pipeline, limits)}`,
+    ),
+  ];
+  return lines.join("\n");
+}
+
+function describeAccess(db: Database, source: RowSource, { execution, pushdown, reading }: AggregatePlan): string {
+  switch (execution.kind) {
+    case "count":
+      return `rows counted${describeCount(reading)}`;
+    case "groupCount":
+      return `rows counted by ${execution.path} over its index; those with an array or object there are read`;
+    case "window": {
+      const { filter, sort } = pushdown;
+      return describeWindow(inSnapshot(db, () => planQuery(db, source, { filter, sort, bounded: true })));
+    }
+    case "stream":
+      return execution.narrow
+        ? `index ${execution.narrow.index}, ${describeCandidates(execution.narrow)}, then by id`
+        : "all rows by id, over the index on (coll, id)";
+  }
+}
+
+function describeCount({ narrow, sql }: QueryPlan): string {
+  const where = narrow ? ` over index ${narrow.index}` : "";
+  return `${where}${sql.exact ? ", exactly, in SQL" : "; SQL counts what it is sure of, the matcher decides the rest"}`;
+}
+
+function describeWindow({ access }: QueryPlan): string {
+  switch (access.kind) {
+    case "byId":
+      return "rows by id, until the window is full";
+    case "bySort":
+      return `index ${access.index.name} in the order of the sort, until the window is full`;
+    case "byFilter":
+      return `index ${access.index}, ${describeCandidates(access)}, sorted in a bounded heap`;
+    case "scan":
+      return "all rows, sorted in a bounded heap";
+  }
+}
+
+function describeCandidates({ candidates }: NarrowIndex): string {
+  return candidates < COUNTED_CANDIDATES ? `${candidates} candidates` : `at least ${COUNTED_CANDIDATES} candidates`;
+}
+
+function describePushdown(
+  { pushdown: { filter, sort, skip, limit, stages } }: AggregatePlan,
+  pipeline: Pipeline,
+): string {
+  const matches = pipeline.stages.slice(0, stages).filter(({ kind }) => kind === "match");
+  const parts = [
+    ...(isMatchAll(filter)
+      ? []
+      : [`filter=${matches.map(({ text }) => text).join(" ") || "(the filter beside $expr)"}`]),
+    ...(sort.length > 0 ? [`sort=${describeSort(sort)}`] : []),
+    ...(skip > 0 ? [`skip=${skip}`] : []),
+    ...(limit === undefined ? [] : [`limit=${limit}`]),
+  ];
+  return parts.length === 0 ? "nothing" : parts.join(" ");
+}
+
+function describeSort(keys: readonly SortKey[]): string {
+  return keys.map(({ path, descending }) => (descending ? "-" : "") + path.text).join(",");
+}
+
+function describeStage(
+  stage: Stage,
+  index: number,
+  { execution, rest }: AggregatePlan,
+  { stages }: Pipeline,
+  limits: AggregateLimits,
+): string {
+  const streamed = index >= stages.length - rest.length;
+  if (!streamed) {
+    if (stage.kind === "match") return "narrowed in SQL, decided by the exact matcher";
+    return execution.kind === "window" ? "the window of a query" : "counted in SQL";
+  }
+  switch (stage.kind) {
+    case "match":
+      return stage.conditions.length > 0 ? "streams, with $expr" : "streams";
+    case "sort":
+      return `blocks; holds what it sorts within ${bytes(limits.memoryLimitBytes)}, only the first ones if a $limit follows`;
+    case "group":
+      return `blocks; at most ${count(limits.groupLimit)} groups within ${bytes(limits.memoryLimitBytes)}`;
+    case "facet":
+      return `blocks; every branch sees all documents, within ${bytes(limits.memoryLimitBytes)}`;
+    case "count":
+      return "counts documents";
+    case "lookup":
+      return "streams; one look-up by id for each id";
+    case "limit":
+      return "streams, and ends the reading";
+    default:
+      return "streams";
+  }
+}
+
+function count(limit: number): string {
+  return limit < 0 ? "any number of" : String(limit);
+}
+
+function bytes(limit: number): string {
+  return limit < 0 ? "no limit" : `${limit} bytes`;
+}
