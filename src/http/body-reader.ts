@@ -1,4 +1,4 @@
-import { fail } from "../protocol/errors.ts";
+import { fail, type SvcError } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
@@ -17,7 +17,7 @@ export async function readJsonBody(request: Request): Promise<unknown> {
 async function readCapped(request: Request, limitBytes: number): Promise<Uint8Array> {
   const declared = request.headers.get("content-length");
   if (declared !== null) {
-    if (Number(declared) > limitBytes) throw fail("request.too_large", { limitBytes });
+    if (Number(declared) > limitBytes) throw tooLarge(limitBytes);
     // The HTTP parser holds the sender to what it declared.
     return declared === "0" ? new Uint8Array() : request.bytes();
   }
@@ -26,10 +26,14 @@ async function readCapped(request: Request, limitBytes: number): Promise<Uint8Ar
   let total = 0;
   for await (const chunk of request.body as ReadableStream<Uint8Array>) {
     total += chunk.length;
-    if (total > limitBytes) throw fail("request.too_large", { limitBytes });
+    if (total > limitBytes) throw tooLarge(limitBytes);
     chunks.push(chunk);
   }
   return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks);
+}
+
+function tooLarge(limitBytes: number): SvcError {
+  return fail("request.too_large", { limitBytes }, `A request body is at most ${limitBytes} bytes; send it in parts`);
 }
 
 function parseJson(bytes: Uint8Array): unknown {

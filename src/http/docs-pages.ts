@@ -25,7 +25,7 @@ const START = `SwaggerUIBundle({
   url: "/v1/openapi.json",
   dom_id: "#viewer",
   deepLinking: true,
-  docExpansion: "none",
+  docExpansion: "list",
   defaultModelsExpandDepth: 0,
   tryItOutEnabled: true,
   validatorUrl: null,

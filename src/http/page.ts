@@ -29,6 +29,7 @@ export async function servePage(
   if (!set || !page) return undefined;
   const headers: Record<string, string> = {
     "content-type": page.type,
+    "content-length": String(Buffer.byteLength(page.body)),
     "cache-control": page.cacheControl,
     etag: page.etag,
     "x-content-type-options": "nosniff",
