@@ -136,6 +136,13 @@ describe("[suite] the counts are honest", () => {
     expect(result.faults).toContain("killed after 0.5 s");
   });
 
+  test("what is past the suite's deadline is killed and fails", async () => {
+    const root = await plant({ "src/planted.test.ts": PASSING });
+    const result = await runGroup(GROUP, { root, refuseSkips: false, deadlineMs: Date.now(), print: () => {} });
+    expect(result).toMatchObject({ passed: 0 });
+    expect(result.failed).toBeGreaterThan(0);
+  });
+
   test("a group without files fails", async () => {
     expect(await runPlanted({})).toMatchObject({ passed: 0, failed: 1 });
   });

@@ -7,6 +7,9 @@ import { join } from "node:path";
 import { countsLine, failedGroup, type GroupResult, runGroup, sumVerdicts } from "./test-group-run.ts";
 import { TEST_GROUPS, type TestGroup } from "./test-groups.ts";
 
+/** The suite has an hour; what it cannot finish by then it has to say itself. */
+const SUITE_LIMIT_MS = 57 * 60_000;
+
 if (import.meta.main) {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
   process.exitCode = await runSuite(join(import.meta.dir, "../.."), TEST_GROUPS, process.argv.slice(2));
@@ -20,6 +23,7 @@ export async function runSuite(root: string, groups: readonly TestGroup[], names
     return 1;
   }
   const chosen = groups.filter((group) => names.length === 0 || names.includes(group.name));
+  const deadlineMs = Date.now() + SUITE_LIMIT_MS;
   const buildFault = chosen.some((group) => group.needsExecutable) ? await build(root) : undefined;
   const results: GroupResult[] = [];
   for (const group of chosen) {
@@ -27,7 +31,7 @@ export async function runSuite(root: string, groups: readonly TestGroup[], names
     const result =
       group.needsExecutable && buildFault !== undefined
         ? failedGroup(group, `not run: ${buildFault}`)
-        : await run(group, root);
+        : await run(group, root, deadlineMs);
     console.log(`== ${group.name}: ${countsLine(result)} in ${result.seconds.toFixed(1)} s`);
     results.push(result);
   }
@@ -37,9 +41,10 @@ export async function runSuite(root: string, groups: readonly TestGroup[], names
   return total.failed === 0 ? 0 : 1;
 }
 
-function run(group: TestGroup, root: string): Promise<GroupResult> {
+function run(group: TestGroup, root: string, deadlineMs: number): Promise<GroupResult> {
   return runGroup(group, {
     root,
+    deadlineMs,
     refuseSkips: process.env["CI"] === "true",
     print: (text) => process.stdout.write(text),
   });

@@ -8,6 +8,8 @@ export interface GroupRunOptions {
   /** The project's root, or a fixture that looks like one. */
   root: string;
   refuseSkips: boolean;
+  /** Unix milliseconds by which everything has to be over; what still runs then is killed and fails. */
+  deadlineMs?: number;
   print: (text: string) => void;
 }
 
@@ -18,6 +20,7 @@ export interface GroupResult extends Verdict {
 
 /** One process for the whole group, or one a file where its files may not run side by side. */
 export async function runGroup(group: TestGroup, options: GroupRunOptions): Promise<GroupResult> {
+  const { deadlineMs = Number.POSITIVE_INFINITY } = options;
   const startedAt = performance.now();
   const files = await findFiles(group, options.root);
   if (files.length === 0) return failedGroup(group, `no file matches ${group.patterns.join(", ")}`);
@@ -29,7 +32,7 @@ export async function runGroup(group: TestGroup, options: GroupRunOptions): Prom
       files: batch,
       workers: group.workers,
       testTimeoutMs: group.testTimeoutMs,
-      processTimeoutMs: group.processTimeoutMs,
+      processTimeoutMs: Math.max(0, Math.min(group.processTimeoutMs, deadlineMs - Date.now())),
       junitPath: join(options.root, ".test-report", `${group.name}-${index}.xml`),
       refuseSkips: options.refuseSkips,
       onOutput: options.print,
