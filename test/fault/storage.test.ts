@@ -1,0 +1,137 @@
+/**
+ * Storage that fails: a file that cannot grow any further, files of a newer version, files that are no database. The
+ * server says so, acknowledges nothing that is not stored, and is whole again once the cause is gone.
+ */
+import { Database } from "bun:sqlite";
+import { describe, expect } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { databaseFiles } from "../crash/database-check.ts";
+import type { JsonObject, SpaceInfo } from "../support/client.ts";
+import { createCollection, createSpace, openCollection, setFields } from "../support/fixtures.ts";
+import { rule } from "../support/rule.ts";
+import { scratchDir } from "../support/scratch.ts";
+import { refusedStart, startServer } from "../support/server.ts";
+
+describe("a disk that is full", () => {
+  /** No file may grow beyond this; a write past it fails as on a full disk (EFBIG, its signal ignored). */
+  const LIMIT_KIB = 1_200;
+  const wrapper = ["bash", "-c", `trap '' XFSZ; ulimit -f ${LIMIT_KIB}; exec "$@"`, "limited"];
+
+  rule(
+    "[fault] a failed commit fails its waiters alone: what was acknowledged is there, what failed is not",
+    async () => {
+      using root = scratchDir("svc-full");
+      const calm = await startServer({ dataDir: root.path });
+      const space = await createSpace(calm.client);
+      const items = await createCollection(calm.client, space.id);
+      await calm.stop();
+
+      const acknowledged = new Set<string>();
+      const failed = new Set<string>();
+      const limited = await startServer({ dataDir: root.path, wrapper });
+      try {
+        const filler = (): string => Buffer.from(crypto.getRandomValues(new Uint8Array(6_000))).toString("base64");
+        for (let batch = 0; batch < 60 && failed.size < 24; batch++) {
+          await Promise.all(
+            Array.from({ length: 8 }, async (_, i) => {
+              const id = `b${batch}-${i}`;
+              const reply = await limited.client.request("POST", `${items.path}/modify`, {
+                body: { ...items.target, records: [setFields(id, { s: filler() })] },
+              });
+              if (reply.status === 200) acknowledged.add(id);
+              else {
+                expect(reply.status).toBeGreaterThanOrEqual(500);
+                failed.add(id);
+              }
+            }),
+          );
+        }
+        expect(acknowledged.size).toBeGreaterThan(0);
+        expect(failed.size).toBeGreaterThan(0);
+        expect(await limited.client.get<JsonObject>("/v1/health")).toMatchObject({ status: "ok" });
+        const seen = (await openCollection(limited.client, items).query()).records.map((row) => row.id);
+        expect(seen.sort()).toEqual([...acknowledged].sort());
+      } finally {
+        await limited.kill();
+      }
+
+      await using after = await startServer({ dataDir: root.path });
+      const collection = openCollection(after.client, items);
+      const kept = (await collection.query()).records.map((row) => row.id);
+      expect(kept.sort()).toEqual([...acknowledged].sort());
+      const retried = [...failed][0]!;
+      await collection.modify([setFields(retried, { s: "now it fits" })]);
+      expect(await collection.find(retried)).toMatchObject({ s: "now it fits" });
+    },
+    60_000,
+  );
+});
+
+describe("files that cannot be used", () => {
+  /** A stopped server's root with one space, and the paths of its database files. */
+  async function rootWithSpace(): Promise<
+    Disposable & { path: string; account: string; space: string; spaceId: string }
+  > {
+    const root = scratchDir("svc-files");
+    const server = await startServer({ dataDir: root.path });
+    const space = await createSpace(server.client);
+    await server.stop();
+    const files = databaseFiles(root.path);
+    return {
+      path: root.path,
+      account: files.find((path) => path.endsWith("/sdk/account.db"))!,
+      space: files.find((path) => path.includes(space.id))!,
+      spaceId: space.id,
+      [Symbol.dispose]: () => root[Symbol.dispose](),
+    };
+  }
+
+  rule("[store] the files lie where the layout says: sdk/account.db and sdk/<spaceId>.db", async () => {
+    using root = await rootWithSpace();
+    expect(root.account).toEndWith("/sdk/account.db");
+    expect(root.space).toEndWith(`/sdk/${root.spaceId}.db`);
+  });
+
+  rule(
+    "[store] an account file of a newer version refuses the start with a clear error and is left alone",
+    async () => {
+      using root = await rootWithSpace();
+      const db = new Database(root.account);
+      db.run("PRAGMA user_version = 999999");
+      db.close();
+      const before = readFileSync(root.account);
+      const refused = await refusedStart({ dataDir: root.path });
+      expect(refused.code).not.toBe(0);
+      expect(refused.stderr.toLowerCase()).toContain("newer");
+      expect(readFileSync(root.account)).toEqual(before);
+    },
+  );
+
+  rule("[store] a file that is no database refuses the start and names the file, and is not overwritten", async () => {
+    using root = await rootWithSpace();
+    const junk = "this is not a database ".repeat(500);
+    writeFileSync(root.account, junk);
+    const refused = await refusedStart({ dataDir: root.path });
+    expect(refused.code).not.toBe(0);
+    expect(refused.stderr).toContain("account.db");
+    expect(readFileSync(root.account, "utf8")).toBe(junk);
+  });
+
+  rule("[store] one broken space file does not keep the account and the other spaces from being served", async () => {
+    using root = await rootWithSpace();
+    const more = await startServer({ dataDir: root.path });
+    const healthy = await createSpace(more.client, "healthy");
+    await more.stop();
+    const junk = "this is not a database ".repeat(500);
+    writeFileSync(root.space, junk);
+    await using server = await startServer({ dataDir: root.path, settled: false });
+    const list = await server.client.get<SpaceInfo[]>("/v1/spaces");
+    expect(list.map((space) => space.id)).toContain(healthy.id);
+    await server.client.post(`/v1/spaces/${healthy.id}/objects`, {}, 201);
+    const broken = await server.client.request("POST", `/v1/spaces/${root.spaceId}/objects/query`, { body: {} });
+    expect(broken.status).toBeGreaterThanOrEqual(400);
+    expect(broken.text).not.toContain(root.path);
+    expect(readFileSync(root.space, "utf8")).toBe(junk);
+    expect(await server.client.get<JsonObject>("/v1/health")).toMatchObject({ status: "ok" });
+  });
+});
