@@ -21,9 +21,10 @@ import { spaceDatasets, techDatasets } from "./built-in-datasets.ts";
 import { crashPoint } from "./crash-point.ts";
 import type { Engine } from "./engine.ts";
 import { createSpaceServices, type SpaceServices } from "./space-services.ts";
+import { probeVectorSupport } from "./vector-support.ts";
 
 /** Opens an account: its store, its tech space, then everything else on the boot pass behind the listener. */
-export const bootEngine: BootEngine = async ({ accountDir, wallet, log, clock }): Promise<Engine> => {
+export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, clock }): Promise<Engine> => {
   const account: Account = {
     id: wallet.accountId,
     peerId: wallet.peerId,
@@ -75,6 +76,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, log, clock })
     let closing = false;
     const pass = spaces
       .bootPass(() => closing)
+      .then(() => void (config["index.enabled"] && probeVectorSupport(accountDir, log)))
       .catch((error: unknown) => log.error("the boot pass failed", { err: error }))
       .finally(() => {
         bootstrapping = false;
