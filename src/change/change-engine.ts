@@ -1,3 +1,4 @@
+import { equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { ObjectId, SpaceId } from "../base/ids.ts";
 import { cidFromDigest, digestOfCid } from "../crypto/cid.ts";
@@ -20,7 +21,7 @@ import { type Appended, createLocalWriter } from "./local-writer.ts";
 import { createObjectCache, type ObjectEntry } from "./object-cache.ts";
 import type { AclView, KeyRing, RulesRegistry } from "./ports.ts";
 import { createProjection, OBJECTS_DATASET } from "./projection.ts";
-import { versionOf } from "./version.ts";
+import { parseVersion, versionOf, writerName } from "./version.ts";
 
 /** Raised when a handler or the fold gives other rows for the same changes: objects are then folded anew. */
 export const PROJECTION_VERSION = 1;
@@ -69,7 +70,10 @@ export interface WriteTx {
  * Keeps device-local fields in step with what was just folded, inside the same transaction, so that a crash never parts
  * the two. Must not throw for content it does not like: that would fail everybody's commit.
  */
-export type Reaction = (touched: readonly TouchedRecord[], local: Pick<WriteTx, "object" | "record" | "setLocal">) => void;
+export type Reaction = (
+  touched: readonly TouchedRecord[],
+  local: Pick<WriteTx, "object" | "record" | "setLocal">,
+) => void;
 
 export type ChangeEngine = ReturnType<typeof createChangeEngine>;
 
@@ -162,7 +166,11 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     for (const dataset of new Set(folded.map((touched) => touched.dataset))) {
       reactions.get(dataset)!(
         folded.filter((touched) => touched.dataset === dataset),
-        { object: objectById, record, setLocal: (object, name, id, fields) => projection.setLocal(object, name, id, fields, localVersion()) },
+        {
+          object: objectById,
+          record,
+          setLocal: (object, name, id, fields) => projection.setLocal(object, name, id, fields, localVersion()),
+        },
       );
     }
   };
@@ -355,6 +363,18 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     /** Another device was found to use this one's writer: continue under a fresh one. */
     mintWriter: () => queue.enqueue(() => writer.mintWriter()),
     writerId: () => writer.writerId(),
+
+    /** Which writer's which change a version text of an object stands for. Writers are named by a short hash. */
+    originOf(objectId: string, version: string): { writer: string; seq: number } | undefined {
+      const object = objectById(objectId);
+      const place = parseVersion(version);
+      if (!object || !place) return undefined;
+      const change = changes
+        .atLamport(object.no, place.lamport)
+        .find(({ id }) => equalBytes(id.subarray(0, place.idPrefix.length), place.idPrefix));
+      const writtenBy = change && changes.writerByNo(change.writer);
+      return writtenBy && { writer: writerName(writtenBy.author, writtenBy.id), seq: change.seq };
+    },
 
     /** One reaction a dataset. */
     reactTo: (dataset: string, reaction: Reaction) => void reactions.set(dataset, reaction),

@@ -2,6 +2,7 @@ import { bytesToBase58 } from "../base/base58.ts";
 import { concatBytes, utf8ToBytes } from "../base/bytes.ts";
 import { sha256 } from "../crypto/hash.ts";
 
+const WRITER_TAG = utf8ToBytes("svc/writer-name/v1\0");
 const RECORD_ID_TAG = utf8ToBytes("svc/record-id/v1\0");
 
 /**
@@ -30,4 +31,9 @@ export function parseVersion(text: string): { lamport: number; idPrefix: Uint8Ar
 export function autoRecordId(changeId: Uint8Array, index: number): string {
   const id = bytesToBase58(sha256(concatBytes(RECORD_ID_TAG, changeId)).subarray(0, 8));
   return index === 0 ? id : `${id}/${index}`;
+}
+
+/** A writer's name in records of ours: base58 of 96 bits of the hash of its author and its id. */
+export function writerName(author: Uint8Array, id: Uint8Array): string {
+  return bytesToBase58(sha256(concatBytes(WRITER_TAG, author, id)).subarray(0, 12));
 }

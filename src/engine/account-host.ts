@@ -26,7 +26,7 @@ export interface AuthRequest {
   passkey?: string;
 }
 
-export interface AuthResult {
+interface AuthResult {
   accountId: AccountId;
   /** Whether a wallet file was written. */
   created: boolean;

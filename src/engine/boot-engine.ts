@@ -4,7 +4,7 @@ import type { Wallet } from "../crypto/wallet.ts";
 import type { Config } from "./config.ts";
 import type { Engine } from "./engine.ts";
 
-export interface BootOptions {
+interface BootOptions {
   /** Directory of the account's data; locked for this process. */
   readonly accountDir: string;
   readonly wallet: Wallet;

@@ -10,6 +10,7 @@ import { createSchema } from "../domain/type/schema.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { createReaderPool } from "../query/reader-pool.ts";
 import type { Account } from "../space/account.ts";
+import { createReadFrontiers } from "../space/read-frontiers.ts";
 import { openSpace, plantSpace, type Space, seedDerivedSpace } from "../space/space.ts";
 import { spacePaths } from "../space/space-files.ts";
 import { createSpaceService } from "../space/space-service.ts";
@@ -61,6 +62,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
     const tech = createTechSpace(techOpened, await techIndex(techOpened));
     await registerDevice(tech, account, log);
 
+    const frontiers = createReadFrontiers(tech);
     const builtIns = spaceDatasets();
     const spaces = createSpaceService<SpaceServices>({
       account,
@@ -70,7 +72,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       store,
       tech,
       crashPoint,
-      open: async (spaceId) => createSpaceServices({ ...openWith(spaceId, builtIns), account, clock, log, readers }),
+      open: async (spaceId) =>
+        createSpaceServices({ ...openWith(spaceId, builtIns), account, clock, log, readers, frontiers }),
     });
     let bootstrapping = true;
     let closing = false;

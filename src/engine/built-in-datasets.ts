@@ -1,6 +1,8 @@
 import { DELETION_RULES } from "../change/deletion-log.ts";
+import { CHAT_LOCAL_FIELDS, CHAT_RULES } from "../domain/chat/chat-rules.ts";
 import { OBJECT_RULES } from "../domain/object/object-rules.ts";
 import type { WritableDataset } from "../domain/type/port.ts";
+import { PRIVATE_RULES } from "../space/private-datasets.ts";
 import { SPACE_INDEX_RULES } from "../space/space-index.ts";
 import { TECH_RULES } from "../space/tech-datasets.ts";
 
@@ -8,6 +10,7 @@ import { TECH_RULES } from "../space/tech-datasets.ts";
 export function spaceDatasets(): ReadonlyMap<string, WritableDataset> {
   const datasets: WritableDataset[] = [
     { rules: OBJECT_RULES },
+    { rules: CHAT_RULES, isLocalField: (path) => CHAT_LOCAL_FIELDS.some((field) => field === path) },
     { rules: SPACE_INDEX_RULES, internal: true },
     { rules: DELETION_RULES, internal: true },
   ];
@@ -16,6 +19,6 @@ export function spaceDatasets(): ReadonlyMap<string, WritableDataset> {
 
 /** Datasets of the tech space; the server alone writes to them. */
 export function techDatasets(): ReadonlyMap<string, WritableDataset> {
-  const rules = [...TECH_RULES, DELETION_RULES];
+  const rules = [...TECH_RULES, ...PRIVATE_RULES, DELETION_RULES];
   return new Map(rules.map((each) => [each.name, { rules: each, internal: true }]));
 }

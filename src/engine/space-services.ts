@@ -1,5 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { type ChatService, createChatService } from "../domain/chat/chat-service.ts";
+import { createUnread } from "../domain/chat/unread.ts";
 import { createObjectService, type ObjectService } from "../domain/object/object-service.ts";
 import { createRecordQueries, type RecordQueries } from "../domain/record/record-query.ts";
 import { createRecordService, type RecordService } from "../domain/record/record-service.ts";
@@ -8,6 +10,7 @@ import type { SchemaPort } from "../domain/type/port.ts";
 import { fail } from "../protocol/errors.ts";
 import type { ReaderPool } from "../query/reader-pool.ts";
 import type { Account } from "../space/account.ts";
+import type { ReadFrontiers } from "../space/read-frontiers.ts";
 import type { Space } from "../space/space.ts";
 
 /** Everything that is built upon one open space. */
@@ -17,6 +20,7 @@ export interface SpaceServices {
   readonly objects: ObjectService;
   readonly records: RecordService;
   readonly queries: RecordQueries;
+  readonly chat: ChatService;
   readonly upserts: ReturnType<typeof createUpsertService>;
   busy(): boolean;
   close(): Promise<void>;
@@ -27,6 +31,7 @@ export function createSpaceServices(deps: {
   schema: SchemaPort;
   account: Account;
   readers: ReaderPool;
+  frontiers: ReadFrontiers;
   clock: Clock;
   log: Log;
 }): SpaceServices {
@@ -40,14 +45,20 @@ export function createSpaceServices(deps: {
   const onBackgroundError = (error: unknown) =>
     deps.log.error("work behind a request failed", { err: error, spaceId: space.id });
   const records = createRecordService({ engine, schema, requireWriter });
+  const objects = createObjectService({ engine, schema, requireWriter, onBackgroundError });
+  const unread = createUnread({ engine, accountId: account.id, frontiers: deps.frontiers, onBackgroundError });
   return {
     space,
     schema,
-    objects: createObjectService({ engine, schema, requireWriter, onBackgroundError }),
+    objects,
+    chat: createChatService({ engine, accountId: account.id, unread, requireWriter, attachType: objects.attachType }),
     records,
     queries: createRecordQueries({ engine, schema, readers: deps.readers }),
     upserts: createUpsertService({ engine, records, accountId: account.id, clock, requireWriter }),
     busy: () => false,
-    close: () => space.close(),
+    close: () => {
+      unread.stop();
+      return space.close();
+    },
   };
 }

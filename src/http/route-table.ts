@@ -1,6 +1,7 @@
 import type { Route } from "./route.ts";
 import { accountRoutes } from "./routes/account.ts";
 import { authRoutes } from "./routes/auth.ts";
+import { chatRoutes } from "./routes/chat.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { objectRoutes } from "./routes/objects.ts";
 import { recordRoutes } from "./routes/records.ts";
@@ -16,4 +17,5 @@ export const ROUTES: readonly Route[] = [
   ...spaceRoutes,
   ...objectRoutes,
   ...recordRoutes,
+  ...chatRoutes,
 ];

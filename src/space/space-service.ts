@@ -250,6 +250,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
         } else if (info.status === "active" && !store.isClean(spaceId, PROJECTION_VERSION)) {
           const { space } = await handles.get(spaceId);
           await space.engine.rebuildProjection("stale");
+          await space.engine.tearDownDeleted();
         }
       }
     },

@@ -81,6 +81,9 @@ export function createChangeTable(db: Database) {
   const ofWriter = db.query<ChangeRow, [number, number, number]>(
     `SELECT ${COLUMNS} FROM changes WHERE writer = ? AND seq >= ? ORDER BY seq, id LIMIT ?`,
   );
+  const atLamport = db.query<ChangeRow, [number, number]>(
+    `SELECT ${COLUMNS} FROM changes WHERE obj = ? AND lamport = ?`,
+  );
   const atSeq = db.query<ChangeRow, [number, number]>(`SELECT ${COLUMNS} FROM changes WHERE writer = ? AND seq = ?`);
   const after = db.query<ChangeRow, [number, number]>(
     `SELECT ${COLUMNS} FROM changes WHERE no > ? ORDER BY no LIMIT ?`,
@@ -177,6 +180,8 @@ export function createChangeTable(db: Database) {
     newestOfObject: (obj: number) => orUndefined(newestOfObject.get(obj)),
     /** A page of a writer's chain from a seq on; both changes where one seq was used twice. */
     ofWriter: (writer: number, fromSeq: number, limit: number) => ofWriter.all(writer, fromSeq, limit).map(fromRow),
+    /** The changes of an object at one lamport: few, and told apart by their ids. */
+    atLamport: (obj: number, lamport: number) => atLamport.all(obj, lamport).map(fromRow),
     atSeq: (writer: number, seq: number) => atSeq.all(writer, seq).map(fromRow),
     /** In the order of arrival. */
     after: (no: number, limit: number) => after.all(no, limit).map(fromRow),

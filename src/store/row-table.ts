@@ -83,6 +83,9 @@ export function createRowTable(db: Database) {
      UNION ALL SELECT no, coll, id, state FROM rows WHERE coll = ${OBJECTS_COLL} AND id = ?`,
   );
   const docs = db.query<{ doc: string }, [number]>("SELECT doc FROM rows WHERE coll = ? AND state = 1 ORDER BY id");
+  const docsWithLocal = db.query<{ doc: string }, [number]>(
+    "SELECT doc FROM rows WHERE coll = ? AND has_local = 1 AND state = 1 ORDER BY no",
+  );
   const lastPosition = db.query<{ pos: string }, [string]>(
     "SELECT doc ->> '$.nav.pos' AS pos FROM rows WHERE coll = 0 AND state = 1 AND doc ->> '$.nav.parentId' = ? ORDER BY doc ->> '$.nav.pos' DESC LIMIT 1",
   );
@@ -150,6 +153,8 @@ export function createRowTable(db: Database) {
     reset: (no: number) => void update.run(null, ROW_ABSENT, 0, NOTHING, 0, no),
     setDoc: (no: number, doc: string) => void setDoc.run(doc, no),
     touch: (row: number, lamport: number, change: number) => void touch.run(row, lamport, change),
+    /** The rows of a collection that carry device-local fields. */
+    docsWithLocal: (coll: number): string[] => docsWithLocal.all(coll).map((row) => row.doc),
     /** Position of the last object in a folder (`nav.parentId`), by the index on it. */
     lastPosition: (parentId: string): string | undefined => lastPosition.get(parentId)?.pos ?? undefined,
     /** The stored texts of a small collection, by id. */

@@ -45,6 +45,7 @@ export const SPACE_MIGRATIONS: readonly Migration[] = [
         lamport INTEGER NOT NULL, change BLOB NOT NULL, ops INTEGER NOT NULL, has_local INTEGER NOT NULL DEFAULT 0,
         UNIQUE(coll, id));
 
+      CREATE INDEX rows_with_local ON rows(coll) WHERE has_local = 1;
       CREATE INDEX rows_by_folder ON rows(doc ->> '$.nav.parentId', doc ->> '$.nav.pos') WHERE coll = 0 AND state = 1;
 
       CREATE TABLE touches(row INTEGER NOT NULL, lamport INTEGER NOT NULL, change INTEGER NOT NULL, PRIMARY KEY(row, lamport, change)) WITHOUT ROWID;
@@ -60,6 +61,41 @@ export const SPACE_MIGRATIONS: readonly Migration[] = [
       CREATE INDEX parked_by_wait ON parked(wait_kind, wait_for);
 
       CREATE TABLE quarantine(id BLOB PRIMARY KEY, reason TEXT NOT NULL, bytes BLOB NOT NULL, received_ms INTEGER NOT NULL) WITHOUT ROWID;
+    `);
+  },
+  (db) => {
+    db.exec(`
+      -- Versions of dataset definitions by the hash of their text. Part of the truth: what is known stays known.
+      CREATE TABLE declarations(id TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
+
+      -- The few rows of objects that are types, among all objects.
+      CREATE INDEX rows_of_types ON rows(no) WHERE coll = 0 AND state = 1 AND instr(doc, '"__type__"') > 0;
+
+      CREATE INDEX colls_by_dataset ON colls(ds);
+
+      -- Reverse of the links (svc://<objectId>) in array values of the objects' rows. A projection of rows.doc.
+      CREATE TABLE links(target TEXT NOT NULL, row INTEGER NOT NULL, ns TEXT NOT NULL, prop TEXT NOT NULL, PRIMARY KEY(target, row, ns, prop)) WITHOUT ROWID;
+      CREATE INDEX links_by_row ON links(row);
+
+      CREATE VIEW links_of_rows AS
+        SELECT r.no AS row, n.key AS ns, p.key AS prop, substr(v.value, 7) AS target
+        FROM rows r, json_each(r.doc) n, json_each(CASE n.type WHEN 'object' THEN n.value ELSE '{}' END) p,
+          json_each(CASE p.type WHEN 'array' THEN p.value ELSE '[]' END) v
+        WHERE r.coll = 0 AND substr(n.key, 1, 1) <> '_' AND v.type = 'text'
+          AND substr(v.value, 1, 6) = 'svc://';
+      CREATE TRIGGER links_of_new_row AFTER INSERT ON rows
+        WHEN NEW.coll = 0 AND instr(NEW.doc, 'svc://') > 0
+        BEGIN INSERT OR IGNORE INTO links(target, row, ns, prop) SELECT target, row, ns, prop FROM links_of_rows WHERE row = NEW.no; END;
+      CREATE TRIGGER links_of_changed_row AFTER UPDATE OF doc ON rows
+        WHEN NEW.coll = 0 AND (instr(NEW.doc, 'svc://') > 0 OR instr(OLD.doc, 'svc://') > 0)
+        BEGIN
+          DELETE FROM links WHERE row = NEW.no;
+          INSERT OR IGNORE INTO links(target, row, ns, prop) SELECT target, row, ns, prop FROM links_of_rows WHERE row = NEW.no;
+        END;
+      CREATE TRIGGER links_of_gone_row AFTER DELETE ON rows
+        WHEN OLD.coll = 0 BEGIN DELETE FROM links WHERE row = OLD.no; END;
+      INSERT OR IGNORE INTO links(target, row, ns, prop)
+        SELECT l.target, l.row, l.ns, l.prop FROM links_of_rows l JOIN rows r ON r.no = l.row WHERE instr(r.doc, 'svc://') > 0;
     `);
   },
 ];

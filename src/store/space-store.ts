@@ -3,6 +3,7 @@ import { createChangeTable } from "./change-table.ts";
 import { openDatabase } from "./database.ts";
 import { createParkedTable } from "./parked-table.ts";
 import { createRowTable } from "./row-table.ts";
+import { createSchemaTable } from "./schema-table.ts";
 import { SPACE_MIGRATIONS } from "./space-schema.ts";
 
 /** The database of one space. */
@@ -31,6 +32,7 @@ export function openSpaceStore(path: string) {
     changes: createChangeTable(db),
     rows: createRowTable(db),
     parked: createParkedTable(db),
+    schema: createSchemaTable(db),
     meta: (key: string): Uint8Array | undefined => getMeta.get(key)?.value,
     putMeta: (key: string, value: Uint8Array) => void putMeta.run(key, value),
     /** The local number of a dataset's name, minted on first use. */

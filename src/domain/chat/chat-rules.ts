@@ -1,5 +1,5 @@
-import type { ChangeEnvelope, DatasetRules, FieldScope, Stamp } from "../../change/dataset-rules.ts";
 import type { RecordOp } from "../../change/change-body.ts";
+import type { ChangeEnvelope, DatasetRules, FieldScope, Stamp } from "../../change/dataset-rules.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 
 export const CHAT_DATASET = "chat_messages";
@@ -15,18 +15,25 @@ const MAX_TEXT_BYTES = 32 << 10;
 const MAX_MENTIONS = 64;
 const MAX_EMOJI_BYTES = 64;
 
-const scopeOf = ([field]: readonly string[]): FieldScope => (LOCAL.has(field!) ? "local" : DERIVED.has(field!) ? "derived" : "synced");
+const scopeOf = ([field]: readonly string[]): FieldScope =>
+  LOCAL.has(field!) ? "local" : DERIVED.has(field!) ? "derived" : "synced";
 
 const iso = (envelope: ChangeEnvelope): Json => ({ $date: new Date(envelope.timeMs).toISOString() });
 
 function valueFault(field: string, value: Json | undefined): string | undefined {
   switch (field) {
     case "text":
-      return typeof value === "string" && Buffer.byteLength(value) <= MAX_TEXT_BYTES ? undefined : "text is a string of at most 32 KiB";
+      return typeof value === "string" && Buffer.byteLength(value) <= MAX_TEXT_BYTES
+        ? undefined
+        : "text is a string of at most 32 KiB";
     case "mentions":
-      return Array.isArray(value) && value.length <= MAX_MENTIONS && value.every((entry) => typeof entry === "string") ? undefined : "mentions are at most 64 account ids";
+      return Array.isArray(value) && value.length <= MAX_MENTIONS && value.every((entry) => typeof entry === "string")
+        ? undefined
+        : "mentions are at most 64 account ids";
     case "replyToMessageId":
-      return typeof value === "string" && Buffer.byteLength(value) <= 256 ? undefined : "replyToMessageId is a message id";
+      return typeof value === "string" && Buffer.byteLength(value) <= 256
+        ? undefined
+        : "replyToMessageId is a message id";
     default:
       return isJsonObject(value) ? undefined : `${field} is an object`;
   }
@@ -44,10 +51,12 @@ export const CHAT_RULES: DatasetRules = {
 
   refuseCreate(_id, ops) {
     const [op] = ops;
-    if (ops.length !== 1 || op?.type !== "$set" || op.path !== "" || !isJsonObject(op.value)) return "a message is created by one $set of its fields";
+    if (ops.length !== 1 || op?.type !== "$set" || op.path !== "" || !isJsonObject(op.value))
+      return "a message is created by one $set of its fields";
     const hasText = typeof op.value["text"] === "string" && op.value["text"] !== "";
     const attachments = op.value["attachments"];
-    if (!hasText && !(isJsonObject(attachments) && Object.keys(attachments).length > 0)) return "a message needs text or attachments";
+    if (!hasText && !(isJsonObject(attachments) && Object.keys(attachments).length > 0))
+      return "a message needs text or attachments";
     for (const [field, value] of Object.entries(op.value)) {
       const fault = CREATED_WITH.has(field) ? valueFault(field, value) : `a message has no field ${field}`;
       if (fault) return fault;
@@ -55,7 +64,8 @@ export const CHAT_RULES: DatasetRules = {
     return undefined;
   },
 
-  refuseDelete: (doc, envelope) => (doc["creator"] === envelope.author ? undefined : "only its author deletes a message"),
+  refuseDelete: (doc, envelope) =>
+    doc["creator"] === envelope.author ? undefined : "only its author deletes a message",
 
   refuseOp(doc, segments, op, creating, envelope) {
     const scope = scopeOf(segments);
@@ -71,10 +81,16 @@ export const CHAT_RULES: DatasetRules = {
   },
 
   /** A reaction's value is the moment of its change, whatever was sent. */
-  rewriteOp: (segments, op, envelope) => (segments[0] === "reactions" && op.type === "$set" ? { ...op, value: iso(envelope) } : op),
+  rewriteOp: (segments, op, envelope) =>
+    segments[0] === "reactions" && op.type === "$set" ? { ...op, value: iso(envelope) } : op,
 
   stamps(doc, creating, envelope): readonly Stamp[] {
-    if (creating) return [[["creator"], envelope.author], [["createdAt"], iso(envelope)], [["modifiedAt"], iso(envelope)]];
+    if (creating)
+      return [
+        [["creator"], envelope.author],
+        [["createdAt"], iso(envelope)],
+        [["modifiedAt"], iso(envelope)],
+      ];
     const edited = (doc["_ver"] as JsonObject)["text"] === envelope.version;
     return edited ? [[["modifiedAt"], iso(envelope)]] : [];
   },
@@ -82,7 +98,8 @@ export const CHAT_RULES: DatasetRules = {
 
 function refuseReaction(segments: readonly string[], op: RecordOp, envelope: ChangeEnvelope): string | undefined {
   const [, emoji, account] = segments;
-  if (segments.length !== 3 || (op.type !== "$set" && op.type !== "$unset")) return "a reaction is set or unset at reactions.<emoji>.<accountId>";
+  if (segments.length !== 3 || (op.type !== "$set" && op.type !== "$unset"))
+    return "a reaction is set or unset at reactions.<emoji>.<accountId>";
   if (Buffer.byteLength(emoji!) > MAX_EMOJI_BYTES) return "an emoji has at most 64 bytes";
   return account === envelope.author ? undefined : "a reaction belongs to the account it names";
 }

@@ -1,6 +1,7 @@
 import { keyBetween } from "../../base/position-key.ts";
 import type { RecordOp } from "../../change/change-body.ts";
 import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
+import type { ObjectEntry } from "../../change/object-cache.ts";
 import { OBJECTS_DATASET } from "../../change/projection.ts";
 import { fail, SvcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
@@ -94,6 +95,20 @@ export function createObjectService(deps: ObjectServiceDeps) {
 
     /** Creates an object whose row holds the given dotted paths: for services that make objects of their own kind. */
     writeNew,
+
+    /** Binds a built-in type to an object that lacks it, as the first write of its content does. */
+    attachType(tx: WriteTx, object: ObjectEntry, typeId: string): void {
+      const types = (tx.record(object, OBJECTS_DATASET, object.idText)?.["svc"] as JsonObject | undefined)?.["types"];
+      if (!Array.isArray(types) || types.includes(typeId)) return;
+      tx.append(
+        object,
+        {
+          dataset: OBJECTS_DATASET,
+          records: [{ id: object.idText, ops: [{ type: "$addToSet", path: "svc.types", value: typeId }] }],
+        },
+        OBJECT_RULES,
+      );
+    },
 
     row: (objectId: string): JsonObject | undefined => {
       const object = engine.object(objectId);

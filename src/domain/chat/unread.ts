@@ -1,0 +1,198 @@
+import type { AccountId, ObjectId } from "../../base/ids.ts";
+import type { ChangeEngine, Reaction } from "../../change/change-engine.ts";
+import type { TouchedRecord } from "../../change/commit-batch.ts";
+import { OBJECTS_DATASET } from "../../change/projection.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import type { ChangeOrigin, ReadFrontiers } from "../../space/read-frontiers.ts";
+import { CHAT_DATASET } from "./chat-rules.ts";
+
+/** Counters on the chat object's row, by the flag of a message that each of them counts. */
+const COUNTERS = {
+  unread: "chat.unreadCount",
+  unreadMention: "chat.unreadMentions",
+  unreadReactions: "chat.unreadReactionsCount",
+} as const;
+type Flag = keyof typeof COUNTERS;
+const FLAGS = Object.keys(COUNTERS) as Flag[];
+
+interface UnreadDeps {
+  engine: ChangeEngine;
+  accountId: AccountId;
+  frontiers: ReadFrontiers;
+  /** What fails when another device's reading is taken over. */
+  onBackgroundError(error: unknown): void;
+}
+
+/** What of a chat this account has not read: flags on messages, counters on the chat, both private to it. */
+export type Unread = ReturnType<typeof createUnread>;
+
+export function createUnread(deps: UnreadDeps) {
+  const { engine, accountId, frontiers } = deps;
+
+  const originOf = (objectId: string, version: Json | undefined): ChangeOrigin | undefined =>
+    typeof version === "string" ? engine.originOf(objectId, version) : undefined;
+  const isRead = (objectId: string, version: Json | undefined): boolean => {
+    const origin = originOf(objectId, version);
+    return origin !== undefined && frontiers.covers(objectId as ObjectId, origin);
+  };
+
+  /** Versions of the reactions that others left on a message. */
+  const foreignReactions = (doc: JsonObject): { key: string; version: Json }[] => {
+    const reactions = isJsonObject(doc["reactions"]) ? doc["reactions"] : {};
+    const found: { key: string; version: Json }[] = [];
+    for (const [emoji, slots] of Object.entries(reactions)) {
+      for (const account of Object.keys(isJsonObject(slots) ? slots : {})) {
+        if (account !== accountId)
+          found.push({ key: `${emoji}.${account}`, version: versionAt(doc, ["reactions", emoji, account]) });
+      }
+    }
+    return found;
+  };
+
+  /** The flags a message should have after it was folded, given what it was before. */
+  const flagsOf = (
+    touched: TouchedRecord,
+    before: JsonObject | undefined,
+    after: JsonObject,
+  ): Partial<Record<Flag, true>> => {
+    const flags: Partial<Record<Flag, true>> = {};
+    if (after["creator"] === accountId) {
+      const known = new Set(before ? foreignReactions(before).map(({ key }) => key) : []);
+      const fresh = foreignReactions(after).some(
+        ({ key, version }) => !known.has(key) && !isRead(touched.object, version),
+      );
+      const left = foreignReactions(after).length > 0;
+      if (fresh || (left && before?.["unreadReactions"] === true)) flags.unreadReactions = true;
+      return flags;
+    }
+    const unread = before ? before["unread"] === true : !isRead(touched.object, versionAt(after, ["id"]));
+    if (!unread) return flags;
+    flags.unread = true;
+    if (Array.isArray(after["mentions"]) && after["mentions"].includes(accountId)) flags.unreadMention = true;
+    return flags;
+  };
+
+  const react: Reaction = (touched, local) => {
+    const deltas = new Map<string, Record<Flag, number>>();
+    for (const record of touched) {
+      const object = local.object(record.object);
+      if (!object) continue;
+      const before = record.before === null ? undefined : (JSON.parse(record.before) as JsonObject);
+      const after = record.doc === null ? undefined : (JSON.parse(record.doc) as JsonObject);
+      const flags = after ? flagsOf(record, before, after) : {};
+      const delta = deltas.get(record.object) ?? { unread: 0, unreadMention: 0, unreadReactions: 0 };
+      deltas.set(record.object, delta);
+      const fields: Record<string, Json | undefined> = {};
+      for (const flag of FLAGS) {
+        const was = before?.[flag] === true;
+        const is = flags[flag] === true;
+        if (is !== was) delta[flag] += is ? 1 : -1;
+        if (after && is !== (after[flag] === true)) fields[flag] = is ? true : undefined;
+      }
+      if (Object.keys(fields).length > 0) local.setLocal(object, CHAT_DATASET, record.recordId, fields);
+    }
+    for (const [objectId, delta] of deltas) addToCounters(local, objectId, delta);
+  };
+
+  const addToCounters = (local: Parameters<Reaction>[1], objectId: string, delta: Record<Flag, number>): void => {
+    const object = local.object(objectId);
+    const row = object && local.record(object, OBJECTS_DATASET, objectId);
+    if (!object || !row) return;
+    const counters = isJsonObject(row["chat"]) ? row["chat"] : {};
+    const fields: Record<string, Json | undefined> = {};
+    for (const flag of FLAGS) {
+      if (delta[flag] === 0) continue;
+      const path = COUNTERS[flag];
+      const before = counters[path.slice("chat.".length)];
+      const count = Math.max(0, (typeof before === "number" ? before : 0) + delta[flag]);
+      fields[path] = count === 0 ? undefined : count;
+    }
+    if (Object.keys(fields).length > 0) local.setLocal(object, OBJECTS_DATASET, objectId, fields);
+  };
+
+  /** Takes the flags off everything that the frontier covers by now. */
+  const settle = (objectId: ObjectId): Promise<void> =>
+    engine.write((tx) => {
+      const object = tx.object(objectId);
+      const coll = object && engine.collOf(object, CHAT_DATASET);
+      if (!object || coll === undefined) return;
+      const delta: Record<Flag, number> = { unread: 0, unreadMention: 0, unreadReactions: 0 };
+      for (const text of engine.store.rows.docsWithLocal(coll)) {
+        const doc = JSON.parse(text) as JsonObject;
+        const readMessage = doc["unread"] === true && isRead(objectId, versionAt(doc, ["id"]));
+        const readReactions =
+          doc["unreadReactions"] === true && foreignReactions(doc).every(({ version }) => isRead(objectId, version));
+        const gone = FLAGS.filter(
+          (flag) => doc[flag] === true && (flag === "unreadReactions" ? readReactions : readMessage),
+        );
+        if (gone.length === 0) continue;
+        for (const flag of gone) delta[flag]--;
+        tx.setLocal(
+          object,
+          CHAT_DATASET,
+          doc["id"] as string,
+          Object.fromEntries(gone.map((flag) => [flag, undefined])),
+        );
+      }
+      addToCounters(tx, objectId, delta);
+    });
+
+  engine.reactTo(CHAT_DATASET, react);
+  const stop = frontiers.onMoved((objectId) => {
+    // Objects of other spaces are none of this engine's.
+    if (engine.object(objectId)) settle(objectId).catch(deps.onBackgroundError);
+  });
+
+  return {
+    /** Marks a message and everything before it in the chat's order as read. */
+    async readUpTo(objectId: ObjectId, message: JsonObject): Promise<void> {
+      const upTo = versionAt(message, ["id"]) as string;
+      await readWhere(objectId, (version) => version <= upTo, [originOf(objectId, upTo)]);
+    },
+    readAll: (objectId: ObjectId): Promise<void> => readWhere(objectId, () => true, []),
+    /** Marks the reactions on a message as read, and what those who left them had written before. */
+    async readReactions(objectId: ObjectId, message: JsonObject): Promise<void> {
+      const origins = foreignReactions(message).map(({ version }) => originOf(objectId, version));
+      await advance(objectId, origins);
+    },
+    settle,
+    stop,
+  };
+
+  async function readWhere(
+    objectId: ObjectId,
+    wanted: (version: string) => boolean,
+    also: (ChangeOrigin | undefined)[],
+  ): Promise<void> {
+    const object = engine.object(objectId);
+    const coll = object && engine.collOf(object, CHAT_DATASET);
+    if (coll === undefined) return;
+    const origins = [...also];
+    for (const text of engine.store.rows.docsWithLocal(coll)) {
+      const doc = JSON.parse(text) as JsonObject;
+      const version = versionAt(doc, ["id"]) as string;
+      if (doc["unread"] === true && wanted(version)) origins.push(originOf(objectId, version));
+    }
+    await advance(objectId, origins);
+  }
+
+  async function advance(objectId: ObjectId, origins: readonly (ChangeOrigin | undefined)[]): Promise<void> {
+    await frontiers.advance(
+      engine.spaceId,
+      objectId,
+      origins.filter((origin) => origin !== undefined),
+    );
+    await settle(objectId);
+  }
+}
+
+/** The version that last wrote a path of a record, as `_ver` has it. */
+function versionAt(doc: JsonObject, path: readonly string[]): Json {
+  let node: Json = doc["_ver"] ?? null;
+  for (const segment of path) {
+    if (typeof node === "string") return node;
+    if (!isJsonObject(node)) return null;
+    node = (Object.hasOwn(node, segment) ? node[segment] : node["*"]) ?? null;
+  }
+  return isJsonObject(node) ? (node["*"] ?? null) : node;
+}

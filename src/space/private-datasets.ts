@@ -1,0 +1,37 @@
+import type { DatasetRules } from "../change/dataset-rules.ts";
+import { digestOfCid } from "../crypto/cid.ts";
+import type { Json } from "../protocol/json.ts";
+
+/** Datasets of the tech space that no endpoint shows: what an account keeps to itself, in step across its devices. */
+export const READ_FRONTIERS_DATASET = "read_frontiers";
+export const ACCOUNT_VALUES_DATASET = "account_values";
+
+/**
+ * How far an object was read: for each writer the highest seq of its changes that was. A frontier only moves forward,
+ * whatever order its changes come in, so the union of what all devices read is what counts.
+ */
+export const READ_FRONTIERS_RULES: DatasetRules = {
+  name: READ_FRONTIERS_DATASET,
+  idRule: "user",
+  skipHistory: true,
+  refuseCreate: (id) => (digestOfCid(id) ? undefined : "the record's id is no object id"),
+  refuseDelete: () => "a frontier is not taken back",
+  refuseOp(doc, segments, op) {
+    if (op.type !== "$set") return "a frontier is set";
+    if (segments.length === 1 && segments[0] === "spaceId") return undefined;
+    if (segments.length !== 2 || segments[0] !== "writers" || typeof op.value !== "number")
+      return "a frontier is writers.<writer>: seq";
+    const known = (doc["writers"] as Record<string, Json> | undefined)?.[segments[1]!];
+    return typeof known === "number" && known >= op.value ? "the frontier is further already" : undefined;
+  },
+};
+
+/** Values of properties with scope `account`, by object: mirrored into the object's row on each device. */
+export const ACCOUNT_VALUES_RULES: DatasetRules = {
+  name: ACCOUNT_VALUES_DATASET,
+  idRule: "user",
+  skipHistory: true,
+  refuseCreate: (id) => (digestOfCid(id) ? undefined : "the record's id is no object id"),
+};
+
+export const PRIVATE_RULES: readonly DatasetRules[] = [READ_FRONTIERS_RULES, ACCOUNT_VALUES_RULES];

@@ -1,0 +1,49 @@
+import type { ObjectId, SpaceId } from "../base/ids.ts";
+import type { JsonObject } from "../protocol/json.ts";
+import { READ_FRONTIERS_DATASET, READ_FRONTIERS_RULES } from "./private-datasets.ts";
+import type { TechSpace } from "./tech-space.ts";
+
+/** Which change of which writer something came with. */
+export interface ChangeOrigin {
+  writer: string;
+  seq: number;
+}
+
+/** How far this account has read, over all its devices. */
+export interface ReadFrontiers {
+  /** Whether the account has read what came with this change. */
+  covers(objectId: ObjectId, origin: ChangeOrigin): boolean;
+  /** Marks what came with these changes, and all before them of the same writers, as read. Durable when it resolves. */
+  advance(spaceId: SpaceId, objectId: ObjectId, origins: readonly ChangeOrigin[]): Promise<void>;
+  /** Called with the objects whose frontier moved, on whichever device. Answers how to stop. */
+  onMoved(listener: (objectId: ObjectId) => void): () => void;
+}
+
+export function createReadFrontiers(tech: TechSpace): ReadFrontiers {
+  const writersOf = (objectId: ObjectId): JsonObject =>
+    (tech.record(READ_FRONTIERS_RULES, objectId)?.["writers"] ?? {}) as JsonObject;
+  return {
+    covers(objectId, origin) {
+      const seq = writersOf(objectId)[origin.writer];
+      return typeof seq === "number" && seq >= origin.seq;
+    },
+    async advance(spaceId, objectId, origins) {
+      const known = writersOf(objectId);
+      const fields: JsonObject = {};
+      for (const { writer, seq } of origins) {
+        const before = Math.max(
+          (known[writer] as number | undefined) ?? 0,
+          (fields[`writers.${writer}`] as number | undefined) ?? 0,
+        );
+        if (seq > before) fields[`writers.${writer}`] = seq;
+      }
+      if (Object.keys(fields).length === 0) return;
+      await tech.set(READ_FRONTIERS_RULES, objectId, Object.keys(known).length === 0 ? { spaceId, ...fields } : fields);
+    },
+    onMoved: (listener) =>
+      tech.space.engine.onCommit((batch) => {
+        for (const touched of batch.touched)
+          if (touched.dataset === READ_FRONTIERS_DATASET) listener(touched.recordId as ObjectId);
+      }),
+  };
+}

@@ -1,0 +1,42 @@
+import type { Database } from "bun:sqlite";
+
+/** An object whose row says that it is a type. */
+export interface TypeRow {
+  id: string;
+  doc: string;
+}
+
+/** A property of an object's row that links to another object. */
+export interface LinkRow {
+  /** Id of the object that links. */
+  id: string;
+  /** The namespace (type id) and the property that hold the link. */
+  ns: string;
+  prop: string;
+}
+
+/** What a space's types are read from: their rows, the versions of definitions, the reverse of links. */
+export type SchemaTable = ReturnType<typeof createSchemaTable>;
+
+export function createSchemaTable(db: Database) {
+  // Repeats the condition of the index rows_of_types.
+  const types = db.query<TypeRow, []>(
+    `SELECT id, doc FROM rows INDEXED BY rows_of_types WHERE coll = 0 AND state = 1 AND instr(doc, '"__type__"') > 0`,
+  );
+  const declaration = db.query<{ text: string }, [string]>("SELECT text FROM declarations WHERE id = ?");
+  const addDeclaration = db.query<null, [string, string]>("INSERT OR IGNORE INTO declarations(id, text) VALUES(?, ?)");
+  const linksTo = db.query<LinkRow & { doc: string }, [string]>(
+    `SELECT r.id, l.ns, l.prop, r.doc FROM links l JOIN rows r ON r.no = l.row
+     WHERE l.target = ? AND r.state = 1 ORDER BY r.id, l.ns, l.prop`,
+  );
+
+  return {
+    typeRows: (): TypeRow[] => types.all(),
+    /** The text of a definition's version, once it has been seen. */
+    declaration: (versionId: string): string | undefined => declaration.get(versionId)?.text,
+    /** Keeps the text of a version; the caller has checked that the id is its hash. */
+    addDeclaration: (versionId: string, text: string) => void addDeclaration.run(versionId, text),
+    /** Every place in the objects' rows that links to an object, with the row it stands in. */
+    linksTo: (objectId: string): (LinkRow & { doc: string })[] => linksTo.all(objectId),
+  };
+}
