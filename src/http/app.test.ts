@@ -185,6 +185,17 @@ test("[gaps 0] faults of a body, in their order", async () => {
   expect(done.headers.get("x-request-id")).toBeTruthy();
 });
 
+test("[limits] depth counts brackets outside strings only", async () => {
+  const call = shell();
+  const nested = (depth: number) => `{"name":"n","free":{"a":${"[".repeat(depth)}${"]".repeat(depth)}}}`;
+  const inString = JSON.stringify({ name: `${'["\\'.repeat(100)}${"{".repeat(100)}`, free: { 'k"[': "\\" } });
+  expect((await call("POST", THINGS, nested(62))).status).toBe(201);
+  expect((await call("POST", THINGS, nested(63))).code).toBe("request.schema");
+  expect((await call("POST", THINGS, nested(300_000))).code).toBe("request.schema");
+  expect((await call("POST", THINGS, inString)).status).toBe(201);
+  expect((await call("POST", THINGS, `{"name":"${"[".repeat(200)}`)).code).toBe("request.bad_json");
+});
+
 test("[gaps 1] serialized nils are no object ids", async () => {
   const call = shell();
   expect((await call("POST", "/v1/spaces/s/objects/NULL/things", { name: "n" })).details).toEqual({

@@ -57,7 +57,7 @@ function parseJson(bytes: Uint8Array): unknown {
 }
 
 /** Whether brackets outside strings nest deeper than `limit`; valid JSON shorter than twice the limit cannot. */
-export function exceedsDepth(text: string, limit: number): boolean {
+function exceedsDepth(text: string, limit: number): boolean {
   if (text.length <= 2 * limit) return false;
   let depth = 0;
   for (let i = 0; i < text.length; i++) {

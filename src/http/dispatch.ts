@@ -55,7 +55,9 @@ export function createDispatch(route: Route, deps: DispatchDeps): Dispatch {
       checkParams(params);
       const query = readQuery ? readQuery(searchOf(request.url)) : {};
       const body = await readBody(request);
-      const result = await route.handler(new HandlerContext(params, query, body, request, info, server, host, engine));
+      const result = await route.handler(
+        new HandlerContext(params, query, body, request, info, server, host, engine) as never,
+      );
       replyCheck?.result(result, successStatus);
       return toResponse(result, successStatus);
     } catch (thrown) {

@@ -33,7 +33,7 @@ export function guardRequest(request: Request, pathname: string, rules: GuardRul
 }
 
 /** Whether the request comes from a page of an allowed origin (its own included). */
-export function isAllowedOrigin(origin: string, host: string, rules: GuardRules): boolean {
+function isAllowedOrigin(origin: string, host: string, rules: GuardRules): boolean {
   return origin === `http://${host}` || rules.allowedOrigins.has(origin);
 }
 

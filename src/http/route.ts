@@ -53,7 +53,7 @@ import type { ErrorCode } from "../protocol/errors.ts";
 import type { JsonText, Reply } from "./reply.ts";
 import type { ServerHandle } from "./server-handle.ts";
 
-export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** One documented answer. None of schema, frames, bytes: an empty body (204). */
 export interface ResponseSpec {
@@ -71,7 +71,7 @@ export interface ResponseSpec {
 
 export type Responses = Readonly<Record<number, ResponseSpec>>;
 /** An error code, with a status where it is not the table's. */
-export type DeclaredError = ErrorCode | readonly [code: ErrorCode, status: number];
+type DeclaredError = ErrorCode | readonly [code: ErrorCode, status: number];
 
 type ParamNames<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
   ? Name | ParamNames<Rest>
@@ -131,8 +131,8 @@ interface SpecBase<Path extends string, Q extends TObject, B extends TSchema, R 
 /** A registered route; its generic parts are erased once `route()` has checked them. */
 export interface Route extends SpecBase<string, TObject, TSchema, Responses> {
   readonly open: boolean;
-  // biome-ignore lint/suspicious/noExplicitAny: the erased side of `route()`, which typed the context it is called with.
-  readonly handler: (ctx: any) => Promise<unknown>;
+  /** Called with the context that `route()` or `openRoute()` typed it for. */
+  readonly handler: (ctx: never) => Promise<unknown>;
 }
 
 /** A route of the booted account. See the head of this file. */

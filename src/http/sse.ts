@@ -18,7 +18,7 @@ export interface StreamSink {
 }
 
 /** What a source leaves behind when it has started. */
-export interface StreamFeed {
+interface StreamFeed {
   /** Unsubscribes. Called exactly once, however the stream ends. */
   stop(): void;
   /**
