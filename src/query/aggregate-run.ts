@@ -175,7 +175,12 @@ class AggregateRun {
   }
 
   #chain(stages: readonly Stage[]): Sink {
-    const context = { limits: this.#limits, meter: this.#meter, fetchById: (id: string) => this.#fetchById(id) };
+    const context = {
+      limits: this.#limits,
+      meter: this.#meter,
+      fetchById: (id: string) => this.#fetchById(id),
+      check: () => this.#reader.check(),
+    };
     return chainStages(stages, createTextSink(this.#records, this.#meter), context);
   }
 

@@ -22,7 +22,7 @@ export interface NarrowIndex {
 
 export type Access =
   /** Rows by id; stops as soon as the window is full. */
-  | { readonly kind: "byId" }
+  | { readonly kind: "byId"; readonly descending: boolean }
   /** Rows in the order of an index on the first sort path. */
   | { readonly kind: "bySort"; readonly index: SortIndex }
   /** The candidates one index gives, in no useful order. */
@@ -57,14 +57,14 @@ export function planQuery(db: Database, source: RowSource, { filter, sort, bound
   const sql = filterToSql(filter);
   const indexed = source.coll === undefined ? new Set<string>() : indexedPaths(db, source.coll);
   const sortIndex = sortIndexOf(source, sort, indexed);
-  const ordered: Access | undefined =
-    sort.length === 0 ? { kind: "byId" } : sortIndex && { kind: "bySort", index: sortIndex };
+  const byId = idOrderOf(sort);
+  const ordered = byId ?? (sortIndex && { kind: "bySort", index: sortIndex });
   const narrow = isMatchAll(filter) ? undefined : narrowest(db, source, keyRangesOf(filter), indexed);
-  const inOrder = bounded ? ordered : undefined;
+  const inOrder: Access | undefined = bounded ? ordered : undefined;
   const [anyPath] = indexed;
   const whole = anyPath === undefined ? undefined : indexName(source.coll ?? 0, anyPath);
   const byFilter = narrow && !(inOrder && narrow.candidates >= FEW_CANDIDATES);
-  const otherwise: Access = inOrder ?? (sort.length === 0 ? { kind: "byId" } : { kind: "scan" });
+  const otherwise: Access = inOrder ?? byId ?? { kind: "scan" };
   return { access: byFilter ? { kind: "byFilter", ...narrow } : otherwise, narrow, whole, indexed, sql };
 }
 
@@ -75,6 +75,12 @@ export function isNarrowEnough(db: Database, source: RowSource, { narrow, whole 
   const unbounded = Number.MAX_SAFE_INTEGER;
   const all = countUpTo(db, source, whole, [{ text: "1", params: [] }], unbounded);
   return countUpTo(db, source, narrow.index, narrow.ranges, unbounded) * 4 < all;
+}
+
+/** No sort is the order of ids, and so is one that begins with the id: nothing ties after it. */
+function idOrderOf([first]: readonly SortKey[]): Extract<Access, { kind: "byId" }> | undefined {
+  if (first !== undefined && first.path.text !== "id") return undefined;
+  return { kind: "byId", descending: first?.descending ?? false };
 }
 
 function sortIndexOf(source: RowSource, sort: readonly SortKey[], indexed: ReadonlySet<string>): SortIndex | undefined {

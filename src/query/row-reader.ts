@@ -24,6 +24,8 @@ export interface MatchedRow {
 }
 
 const ROWS_BETWEEN_CHECKS = 1_000;
+/** Long texts make matching a row take longer, so they bring the next check nearer. */
+const CHARS_BETWEEN_CHECKS = 1 << 20;
 
 export class RowReader {
   /** Rows read from SQLite. */
@@ -34,7 +36,9 @@ export class RowReader {
   readonly #match: ((doc: JsonObject) => boolean) | undefined;
   readonly #shouldStop: (() => boolean) | undefined;
 
-  /** `shouldStop` is asked every thousand rows; when it says yes, reading ends with server.unavailable. */
+  #charsSinceCheck = 0;
+
+  /** `shouldStop` is asked every thousand rows or megabyte of text; when it says yes, reading ends with server.unavailable. */
   constructor(db: Database, filter: Filter, shouldStop: (() => boolean) | undefined) {
     this.#db = db;
     this.#match = isMatchAll(filter) ? undefined : compileFilter(filter);
@@ -57,6 +61,8 @@ export class RowReader {
   /** The rows of a SELECT of `id, doc` that the filter accepts. */
   *matching(select: Sql): Generator<MatchedRow> {
     for (const { doc } of this.rows(select)) {
+      this.#charsSinceCheck += doc.length;
+      if (this.#charsSinceCheck >= CHARS_BETWEEN_CHECKS) this.check();
       const parsed = JSON.parse(doc) as JsonObject;
       if (this.#match && !this.#match(parsed)) continue;
       this.matches++;
@@ -100,6 +106,7 @@ export class RowReader {
 
   /** @throws SvcError server.unavailable when the reader was told to stop */
   check(): void {
+    this.#charsSinceCheck = 0;
     if (this.#shouldStop?.()) throw fail("server.unavailable", undefined, "The query was cancelled");
   }
 }

@@ -37,6 +37,6 @@ export function selectFrom(source: RowSource, { columns, index, conditions, orde
     limit === undefined ? "" : "LIMIT ? OFFSET ?",
   ];
   const params = [...source.params, ...kept.flatMap((condition) => condition.params)];
-  if (limit) params.push(Number.isFinite(limit.limit) ? limit.limit : -1, limit.offset);
+  if (limit) params.push(Number.isSafeInteger(limit.limit) ? limit.limit : -1, limit.offset);
   return { text: text.filter((part) => part !== "").join(" "), params };
 }

@@ -50,6 +50,18 @@ test("[gaps 3] without a sort records come by id; total and hasNext only with in
   });
 });
 
+test("[gaps 3] a sort by id reads the ids in order, and nothing can tie after it", () => {
+  const last = query({}, ["-id", "n"], { limit: 2 });
+  expect([last.ids, last.stats.candidates]).toEqual([[pad(COUNT - 1), pad(COUNT - 2)], 2]);
+  expect(query({ status: "done" }, ["id"], { limit: 1, offset: 1 }).ids).toEqual([pad(5)]);
+});
+
+test("[gaps 3] a limit or offset beyond all bounds is one beyond all records", () => {
+  expect(query({}, [], { limit: 1e300, offset: COUNT - 1 }).ids).toEqual([pad(COUNT - 1)]);
+  expect(query({}, [], { limit: Number.MAX_SAFE_INTEGER, offset: 1e300 }).ids).toEqual([]);
+  expect(query({}, ["n"], { limit: 5, offset: Number.MAX_SAFE_INTEGER }).ids).toEqual([]);
+});
+
 test("[gaps 3] limit and offset of 0 or less count as absent", () => {
   for (const [limit, offset] of [
     [0, 0],

@@ -57,7 +57,7 @@ export function runQuery(db: Database, source: RowSource, request: QueryRequest)
 function answer(db: Database, source: RowSource, request: QueryRequest): QueryResult {
   const startedAt = performance.now();
   const limit = request.limit !== undefined && request.limit > 0 ? request.limit : Number.POSITIVE_INFINITY;
-  const offset = Math.max(0, request.offset ?? 0);
+  const offset = Math.min(Math.max(0, request.offset ?? 0), Number.MAX_SAFE_INTEGER);
   const bounded = Number.isFinite(limit);
   const plan = planQuery(db, source, { filter: request.filter, sort: request.sort, bounded });
   const reader = new RowReader(db, request.filter, request.shouldStop);
@@ -101,15 +101,15 @@ class WindowFinder {
 
   find(offset: number, limit: number): Window {
     const { access } = this.#plan;
-    if (access.kind === "byId") return this.#windowById(offset, limit);
+    if (access.kind === "byId") return this.#windowById(access.descending, offset, limit);
     if (access.kind === "bySort") return this.#windowBySort(access.index, offset, limit);
     return this.#windowByHeap(offset, limit);
   }
 
-  /** No sort: the index on (coll, id) gives the order, so reading stops when the window is full. */
-  #windowById(offset: number, limit: number): Window {
+  /** The index on (coll, id) gives the order, so reading stops when the window is full. */
+  #windowById(descending: boolean, offset: number, limit: number): Window {
     const { may, exact } = this.#plan.sql;
-    const parts = { columns: "id, doc", conditions: [may], orderBy: "id" };
+    const parts = { columns: "id, doc", conditions: [may], orderBy: descending ? "id DESC" : "id" };
     if (exact) {
       const select = selectFrom(this.#source, { ...parts, limit: { limit, offset } });
       const records: string[] = [];

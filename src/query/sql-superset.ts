@@ -35,7 +35,7 @@ export interface KeyRanges {
 
 /** SQLite takes 32,766 parameters; a filter that would bind more than this is left to the matcher. */
 const MAX_PARAMS = 10_000;
-const MAX_TEXT_CHARS = 400_000;
+const MAX_TEXT_CHARS = 200_000;
 
 const TRUE: Sql = { text: "1", params: [] };
 /** True of no row. */
@@ -70,7 +70,7 @@ export function keyRangesOf(filter: Filter): KeyRanges[] {
   return [{ path: filter.path.text, ranges: test.ranges }];
 }
 
-export function conjoin(parts: readonly Sql[]): Sql {
+function conjoin(parts: readonly Sql[]): Sql {
   return join(parts, " and ", TRUE, NONE);
 }
 

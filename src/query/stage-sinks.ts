@@ -18,6 +18,8 @@ export interface StageContext {
   readonly limits: AggregateLimits;
   readonly meter: MemoryMeter;
   readonly fetchById: FetchById;
+  /** Throws when the run was told to stop. Asked where one document can become very many. */
+  readonly check: () => void;
 }
 
 /** The sink that runs `stages` in order and pushes what comes out into `last`. */
@@ -61,7 +63,7 @@ function createStageSink(stage: Stage, kept: number, next: Sink, context: StageC
     case "addFields":
       return createMapSink(next, stage.mayGrow, (doc) => addFields(stage.fields, doc));
     case "unwind":
-      return createUnwindSink(stage.path, stage.preserve, next);
+      return createUnwindSink(stage.path, stage.preserve, next, context.check);
     case "group":
       return createGroupSink(stage.key, stage.fields, next, context);
     case "facet":
@@ -175,13 +177,19 @@ function addFields(fields: readonly OutputField[], doc: JsonObject): JsonObject 
   return result;
 }
 
-function createUnwindSink({ segments }: FieldPath, preserve: boolean, next: Sink): Sink {
+const ELEMENTS_BETWEEN_CHECKS = 1_000;
+
+function createUnwindSink({ segments }: FieldPath, preserve: boolean, next: Sink, check: () => void): Sink {
+  let elements = 0;
   return {
     push(doc) {
       const value = valueAt(doc, segments);
       if (Array.isArray(value)) {
         if (value.length === 0) return !preserve || next.push(replaceAt(doc, segments, undefined));
-        for (const element of value) if (!next.push(replaceAt(doc, segments, element))) return false;
+        for (const element of value) {
+          if (++elements % ELEMENTS_BETWEEN_CHECKS === 0) check();
+          if (!next.push(replaceAt(doc, segments, element))) return false;
+        }
         return true;
       }
       return (value === undefined || value === null) && !preserve ? true : next.push(doc);

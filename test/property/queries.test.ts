@@ -56,7 +56,7 @@ for (const seed of SEEDS) {
       const used = new Set<string>();
       for (let round = 0; round < 250; round++) {
         const raw = random.below(6) ? randomFilter(random, 1) : {};
-        const paths = ["a", "a", "b", "a.b", "a.0", "id"];
+        const paths = ["a", "a", "b", "a.b", "a.0", "id", "id"];
         const sort = Array.from({ length: random.below(3) }, () => (random.below(2) ? "-" : "") + random.pick(paths));
         const [limit, offset] = [random.below(3) ? random.below(20) : 0, random.below(2) ? random.below(12) : 0];
         const includeTotal = random.below(2) === 0;
