@@ -1,21 +1,20 @@
 import { hostname } from "node:os";
 import type { SpaceId } from "../base/ids.ts";
-import type { Log } from "../base/log.ts";
 import { PRODUCT_VERSION } from "../base/version.ts";
 import type { RulesRegistry } from "../change/ports.ts";
 import { createSigner } from "../crypto/sign.ts";
+import { createDeviceService } from "../domain/device/device-service.ts";
 import { createRecordQueries } from "../domain/record/record-query.ts";
 import type { SchemaPort, WritableDataset } from "../domain/type/port.ts";
 import { createSchema } from "../domain/type/schema.ts";
-import type { JsonObject } from "../protocol/json.ts";
 import { createReaderPool } from "../query/reader-pool.ts";
 import type { Account } from "../space/account.ts";
 import { createReadFrontiers } from "../space/read-frontiers.ts";
 import { openSpace, plantSpace, type Space, seedDerivedSpace } from "../space/space.ts";
 import { spacePaths } from "../space/space-files.ts";
 import { createSpaceService } from "../space/space-service.ts";
-import { DEVICES_RULES, TECH_SPACE_NAME } from "../space/tech-datasets.ts";
-import { createTechSpace, type TechSpace, techIndex } from "../space/tech-space.ts";
+import { TECH_SPACE_NAME } from "../space/tech-datasets.ts";
+import { createTechSpace, techIndex } from "../space/tech-space.ts";
 import { openAccountStore } from "../store/account-store.ts";
 import type { BootEngine } from "./boot-engine.ts";
 import { spaceDatasets, techDatasets } from "./built-in-datasets.ts";
@@ -60,7 +59,11 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
     paths.syncDirectory();
     const { space: techOpened, schema: techSchema } = openWith(techSeed.spaceId, techDatasets());
     const tech = createTechSpace(techOpened, await techIndex(techOpened));
-    await registerDevice(tech, account, log);
+    const devices = createDeviceService({ tech, peerId: account.peerId, clock, version: PRODUCT_VERSION, hostname });
+    if (!(await devices.register()))
+      log.warn("this device was pruned: its row stays gone until it has fresh keys from a new init", {
+        peerId: account.peerId,
+      });
 
     const frontiers = createReadFrontiers(tech);
     const builtIns = spaceDatasets();
@@ -90,6 +93,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       peerId: account.peerId,
       spaces,
       tech,
+      devices,
       techQueries: createRecordQueries({ engine: techOpened.engine, schema: techSchema, readers }),
       space: (spaceId) => spaces.open(spaceId),
       bootstrapping: () => bootstrapping,
@@ -107,19 +111,3 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
     throw error;
   }
 };
-
-/** This device's row: `os` and `version` as they are now, `name` from the hostname on the first boot only. */
-async function registerDevice(tech: TechSpace, account: Account, log: Log): Promise<void> {
-  const row = tech.record(DEVICES_RULES, account.peerId);
-  const fields: JsonObject = {};
-  if (!row) fields["name"] = hostname().slice(0, 64);
-  if (row?.["os"] !== deviceOs()) fields["os"] = deviceOs();
-  if (row?.["version"] !== PRODUCT_VERSION) fields["version"] = PRODUCT_VERSION;
-  if (Object.keys(fields).length === 0) return;
-  const written = await tech.set(DEVICES_RULES, account.peerId, fields);
-  log.debug("device registered", { peerId: account.peerId, written });
-}
-
-function deviceOs(): string {
-  return process.platform === "win32" ? "windows" : process.platform;
-}

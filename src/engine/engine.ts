@@ -1,3 +1,4 @@
+import type { DeviceService } from "../domain/device/device-service.ts";
 import type { RecordQueries } from "../domain/record/record-query.ts";
 import type { SpaceService } from "../space/space-service.ts";
 import type { TechSpace } from "../space/tech-space.ts";
@@ -8,6 +9,7 @@ import type { SpaceServices } from "./space-services.ts";
 export interface Engine extends EngineLifecycle {
   readonly spaces: SpaceService<SpaceServices>;
   readonly tech: TechSpace;
+  readonly devices: DeviceService;
   /** Reads over the tech space's collections. */
   readonly techQueries: RecordQueries;
   /** An active space with its services; fails with the space resolution errors (gaps § 1). */

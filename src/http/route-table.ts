@@ -2,6 +2,7 @@ import type { Route } from "./route.ts";
 import { accountRoutes } from "./routes/account.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { chatRoutes } from "./routes/chat.ts";
+import { deviceRoutes } from "./routes/devices.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { objectRoutes } from "./routes/objects.ts";
 import { recordRoutes } from "./routes/records.ts";
@@ -14,6 +15,7 @@ export const ROUTES: readonly Route[] = [
   ...shutdownRoutes,
   ...authRoutes,
   ...accountRoutes,
+  ...deviceRoutes,
   ...spaceRoutes,
   ...objectRoutes,
   ...recordRoutes,
