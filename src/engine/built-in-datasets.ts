@@ -1,4 +1,5 @@
 import { DELETION_RULES } from "../change/deletion-log.ts";
+import { BUNDLE_CHILDREN_RULES, BUNDLE_RULES } from "../domain/bundle/bundle-rules.ts";
 import { CHAT_LOCAL_FIELDS, CHAT_RULES } from "../domain/chat/chat-rules.ts";
 import { OBJECT_RULES } from "../domain/object/object-rules.ts";
 import type { WritableDataset } from "../domain/type/port.ts";
@@ -12,6 +13,8 @@ export function spaceDatasets(): ReadonlyMap<string, WritableDataset> {
     { rules: OBJECT_RULES },
     { rules: CHAT_RULES, isLocalField: (path) => CHAT_LOCAL_FIELDS.some((field) => field === path) },
     { rules: SPACE_INDEX_RULES, internal: true },
+    { rules: BUNDLE_RULES, internal: true },
+    { rules: BUNDLE_CHILDREN_RULES, internal: true },
     { rules: DELETION_RULES, internal: true },
   ];
   return new Map(datasets.map((dataset) => [dataset.rules.name, dataset]));

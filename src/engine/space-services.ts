@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { type BundleService, bundleChildren, createBundleService } from "../domain/bundle/bundle-service.ts";
 import { type ChatService, createChatService } from "../domain/chat/chat-service.ts";
 import { createUnread } from "../domain/chat/unread.ts";
 import { createObjectService, type ObjectService } from "../domain/object/object-service.ts";
@@ -21,6 +22,7 @@ export interface SpaceServices {
   readonly records: RecordService;
   readonly queries: RecordQueries;
   readonly chat: ChatService;
+  readonly bundles: BundleService;
   readonly upserts: ReturnType<typeof createUpsertService>;
   busy(): boolean;
   close(): Promise<void>;
@@ -45,7 +47,23 @@ export function createSpaceServices(deps: {
   const onBackgroundError = (error: unknown) =>
     deps.log.error("work behind a request failed", { err: error, spaceId: space.id });
   const records = createRecordService({ engine, schema, requireWriter });
-  const objects = createObjectService({ engine, schema, requireWriter, onBackgroundError });
+  const objects = createObjectService({
+    engine,
+    schema,
+    requireWriter,
+    onBackgroundError,
+    childrenOf: (root) => bundleChildren(engine, root),
+  });
+  const bundles = createBundleService({
+    engine,
+    objects,
+    clock,
+    // Alone, a device has everything there is.
+    convergence: { waitConverged: async () => true, isSynced: () => true },
+    isOwner: () => space.role() === "owner",
+    requireWriter,
+    onBackgroundError,
+  });
   const unread = createUnread({ engine, accountId: account.id, frontiers: deps.frontiers, onBackgroundError });
   return {
     space,
@@ -54,10 +72,12 @@ export function createSpaceServices(deps: {
     chat: createChatService({ engine, accountId: account.id, unread, requireWriter, attachType: objects.attachType }),
     records,
     queries: createRecordQueries({ engine, schema, readers: deps.readers }),
+    bundles,
     upserts: createUpsertService({ engine, records, accountId: account.id, clock, requireWriter }),
     busy: () => false,
     close: () => {
       unread.stop();
+      bundles.stop();
       return space.close();
     },
   };

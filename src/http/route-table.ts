@@ -1,6 +1,7 @@
 import type { Route } from "./route.ts";
 import { accountRoutes } from "./routes/account.ts";
 import { authRoutes } from "./routes/auth.ts";
+import { bundleRoutes } from "./routes/bundles.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { deviceRoutes } from "./routes/devices.ts";
 import { healthRoutes } from "./routes/health.ts";
@@ -18,6 +19,7 @@ export const ROUTES: readonly Route[] = [
   ...deviceRoutes,
   ...spaceRoutes,
   ...objectRoutes,
+  ...bundleRoutes,
   ...recordRoutes,
   ...chatRoutes,
 ];

@@ -5,26 +5,18 @@ import type { ObjectEntry } from "../../change/object-cache.ts";
 import { OBJECTS_DATASET } from "../../change/projection.ts";
 import { fail, SvcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
+import { canonicalInstants } from "../../query/canonical-instants.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
 import type { SchemaPort } from "../type/port.ts";
 import { OBJECT_RULES } from "./object-rules.ts";
-
-export interface CreateObjectRequest {
-  types?: string[];
-  initialProperties?: Record<string, JsonObject>;
-  nav?: { type?: number; parentId?: string; pos?: string };
-}
-
-export interface CreatedObject {
-  id: string;
-  objectId: string;
-  versionId: string;
-}
+import type { CreatedObject, CreateObjectRequest, ObjectWriterPort } from "./port.ts";
 
 interface ObjectServiceDeps {
   engine: ChangeEngine;
   schema: SchemaPort;
   requireWriter(): void;
+  /** Objects that end with this one. */
+  childrenOf(object: ObjectEntry): readonly string[];
   /** What fails behind an answered request. */
   onBackgroundError(error: unknown): void;
 }
@@ -47,7 +39,8 @@ export function createObjectService(deps: ObjectServiceDeps) {
   /** Property values by namespace, each checked against its type, as one map of dotted paths. */
   const initialFields = (values: Record<string, JsonObject>, types: ReadonlySet<string>): JsonObject => {
     const fields: JsonObject = {};
-    for (const [namespace, properties] of Object.entries(values)) {
+    for (const [namespace, given] of Object.entries(values)) {
+      const properties = canonicalInstants(given) as JsonObject;
       const typeId = schema.typeId(namespace);
       if (!typeId)
         throw bodyError("type.not_found", { typeId: namespace }, `initialProperties.${namespace} names no type`);
@@ -64,50 +57,52 @@ export function createObjectService(deps: ObjectServiceDeps) {
     return fields;
   };
 
+  const planFields = (request: CreateObjectRequest): JsonObject => {
+    const types: string[] = [];
+    for (const name of request.types ?? []) {
+      const typeId = schema.typeId(name);
+      if (!typeId)
+        throw bodyError(
+          "type.not_found",
+          { typeId: name },
+          `types names ${JSON.stringify(name)}, which is no type of this space`,
+        );
+      if (!types.includes(typeId)) types.push(typeId);
+    }
+    if (!types.includes("nav")) types.push("nav");
+    const fields = initialFields(request.initialProperties ?? {}, new Set([...types, "svc"]));
+    const parentId = request.nav?.parentId ?? (fields["nav.parentId"] as string | undefined) ?? "";
+    return {
+      "svc.types": types,
+      ...fields,
+      "nav.type": request.nav?.type ?? fields["nav.type"] ?? NAV_ITEM,
+      "nav.parentId": parentId,
+      "nav.pos": request.nav?.pos ?? fields["nav.pos"] ?? nextPosition(parentId),
+    };
+  };
+
+  const port: ObjectWriterPort = {
+    planFields,
+    writeNew,
+    fillDerived(tx, object, fields) {
+      fill(tx, object, fields);
+      return object.idText;
+    },
+    attachType(tx, object, typeId) {
+      const types = (tx.record(object, OBJECTS_DATASET, object.idText)?.["svc"] as JsonObject | undefined)?.["types"];
+      if (!Array.isArray(types) || types.includes(typeId)) return;
+      const op: RecordOp = { type: "$addToSet", path: "svc.types", value: typeId };
+      tx.append(object, { dataset: OBJECTS_DATASET, records: [{ id: object.idText, ops: [op] }] }, OBJECT_RULES);
+    },
+  };
+
   return {
+    ...port,
+
     /** Creates an object in one durable step: root and first content together. */
     create(request: CreateObjectRequest): Promise<CreatedObject> {
       deps.requireWriter();
-      return engine.write((tx) => {
-        const types: string[] = [];
-        for (const name of request.types ?? []) {
-          const typeId = schema.typeId(name);
-          if (!typeId)
-            throw bodyError(
-              "type.not_found",
-              { typeId: name },
-              `types names ${JSON.stringify(name)}, which is no type of this space`,
-            );
-          if (!types.includes(typeId)) types.push(typeId);
-        }
-        if (!types.includes("nav")) types.push("nav");
-        const bound = new Set([...types, "svc"]);
-        const fields = initialFields(request.initialProperties ?? {}, bound);
-        const parentId = request.nav?.parentId ?? (fields["nav.parentId"] as string | undefined) ?? "";
-        const nav: JsonObject = {
-          "nav.type": request.nav?.type ?? fields["nav.type"] ?? NAV_ITEM,
-          "nav.parentId": parentId,
-          "nav.pos": request.nav?.pos ?? fields["nav.pos"] ?? nextPosition(parentId),
-        };
-        return writeNew(tx, { "svc.types": types, ...fields, ...nav });
-      });
-    },
-
-    /** Creates an object whose row holds the given dotted paths: for services that make objects of their own kind. */
-    writeNew,
-
-    /** Binds a built-in type to an object that lacks it, as the first write of its content does. */
-    attachType(tx: WriteTx, object: ObjectEntry, typeId: string): void {
-      const types = (tx.record(object, OBJECTS_DATASET, object.idText)?.["svc"] as JsonObject | undefined)?.["types"];
-      if (!Array.isArray(types) || types.includes(typeId)) return;
-      tx.append(
-        object,
-        {
-          dataset: OBJECTS_DATASET,
-          records: [{ id: object.idText, ops: [{ type: "$addToSet", path: "svc.types", value: typeId }] }],
-        },
-        OBJECT_RULES,
-      );
+      return engine.write((tx) => writeNew(tx, planFields(request)));
     },
 
     row: (objectId: string): JsonObject | undefined => {
@@ -116,8 +111,9 @@ export function createObjectService(deps: ObjectServiceDeps) {
     },
 
     /** `POST {S}/properties/:objectId/set/:typeId`: values of one type; a null removes. */
-    setProperties(objectId: string, typeName: string, patch: JsonObject): Promise<WriteResult> {
+    setProperties(objectId: string, typeName: string, values: JsonObject): Promise<WriteResult> {
       deps.requireWriter();
+      const patch = canonicalInstants(values) as JsonObject;
       return engine.write((tx) => {
         const object = tx.object(objectId);
         const row = object && !object.deleted ? tx.record(object, OBJECTS_DATASET, objectId) : undefined;
@@ -159,6 +155,10 @@ export function createObjectService(deps: ObjectServiceDeps) {
         const object = tx.object(objectId);
         if (!object || object.deleted) throw fail("sdk.not_found", { objectId }, "The object is unknown or deleted");
         if (object.derived) throw fail("space.derived_undeletable", { objectId });
+        for (const child of deps.childrenOf(object)) {
+          const entry = tx.object(child);
+          if (entry && !entry.deleted) tx.deleteObject(entry);
+        }
         tx.deleteObject(object);
       });
       engine.tearDownDeleted().catch(deps.onBackgroundError);
@@ -167,14 +167,13 @@ export function createObjectService(deps: ObjectServiceDeps) {
 
   function writeNew(tx: WriteTx, fields: JsonObject): CreatedObject {
     const object = tx.createObject();
-    const appended = tx.append(
-      object,
-      {
-        dataset: OBJECTS_DATASET,
-        records: [{ id: "", upsert: true, ops: [{ type: "$set", path: "", value: fields }] }],
-      },
-      OBJECT_RULES,
-    );
+    const { versionId } = fill(tx, object, fields);
+    return { id: object.idText, objectId: object.idText, versionId };
+  }
+
+  function fill(tx: WriteTx, object: ObjectEntry, fields: JsonObject): WriteResult {
+    const record = { id: "", upsert: true, ops: [{ type: "$set" as const, path: "", value: fields }] };
+    const appended = tx.append(object, { dataset: OBJECTS_DATASET, records: [record] }, OBJECT_RULES);
     const [drop] = appended.rejections;
     if (drop)
       throw fail(
@@ -182,7 +181,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
         { dataset: OBJECTS_DATASET, reason: drop.reason },
         `The object cannot be created: ${drop.reason}`,
       );
-    return { id: object.idText, objectId: object.idText, versionId: toWriteResult(appended).versionId };
+    return toWriteResult(appended);
   }
 }
 
