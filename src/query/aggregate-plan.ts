@@ -9,7 +9,7 @@ import type { RowSource } from "./row-source.ts";
 import type { SortKey } from "./sort.ts";
 
 /** The prefix `$match`*, `$sort`, `$skip`, `$limit`, in that order. */
-export interface Pushdown {
+interface Pushdown {
   readonly filter: Filter;
   readonly sort: readonly SortKey[];
   readonly skip: number;
@@ -18,7 +18,7 @@ export interface Pushdown {
   readonly stages: number;
 }
 
-export type Execution =
+type Execution =
   /** The number of matches, as SQL and the matcher count them; `$count`, or a `$group` of everything that only counts. */
   | { readonly kind: "count"; readonly toRecords: (count: number) => JsonObject[] }
   /** Groups counted over an index; rows whose key is opaque are read and counted one by one. */

@@ -85,7 +85,7 @@ function round([operand, places]: readonly Evaluate[]): Evaluate {
 }
 
 /** Rounds the shortest decimal writing of a number, half to even: 2.345 to two places is 2.34, as people write it. */
-export function roundHalfEven(value: number, places: number): number {
+function roundHalfEven(value: number, places: number): number {
   const [, sign = "", whole = "0", fraction = "", exponent = "0"] =
     /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(value)) ?? [];
   const digits = whole + fraction;

@@ -20,7 +20,7 @@ export interface NarrowIndex {
   readonly candidates: number;
 }
 
-export type Access =
+type Access =
   /** Rows by id; stops as soon as the window is full. */
   | { readonly kind: "byId"; readonly descending: boolean }
   /** Rows in the order of an index on the first sort path. */

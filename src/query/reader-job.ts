@@ -1,3 +1,5 @@
+import type { AggregateResult } from "./aggregate-run.ts";
+import type { AggregateLimits } from "./aggregate-types.ts";
 import type { RowSource } from "./row-source.ts";
 import type { QueryResult } from "./run-query.ts";
 
@@ -12,8 +14,16 @@ export interface QueryJob {
   readonly includeTotal: boolean;
 }
 
-export type ReaderJob = QueryJob;
-export type ReaderResult<J extends ReaderJob> = J extends QueryJob ? QueryResult : never;
+/** A pipeline, as the caller gave it. */
+export interface AggregateJob {
+  readonly kind: "aggregate";
+  readonly source: RowSource;
+  readonly pipeline: unknown;
+  readonly limits: AggregateLimits;
+}
+
+export type ReaderJob = QueryJob | AggregateJob;
+export type ReaderResult<J extends ReaderJob> = J extends AggregateJob ? AggregateResult : QueryResult;
 
 /** To the worker. `stop` is one shared Int32: anything but 0 asks the job to end. */
 export interface ReaderRequest {

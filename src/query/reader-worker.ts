@@ -1,6 +1,8 @@
 /** Entry of a reader: runs one long read at a time over a read-only connection, so that the server's loop stays free. */
 import { Database } from "bun:sqlite";
 import { SvcError } from "../protocol/errors.ts";
+import { parsePipeline } from "./aggregate-parse.ts";
+import { runAggregate } from "./aggregate-run.ts";
 import { parseFilter } from "./filter-parse.ts";
 import type { ReaderJob, ReaderReply, ReaderRequest } from "./reader-job.ts";
 import { runQuery } from "./run-query.ts";
@@ -28,6 +30,9 @@ function databaseAt(path: string): Database {
 }
 
 function run(db: Database, job: ReaderJob, shouldStop: () => boolean): unknown {
+  if (job.kind === "aggregate") {
+    return runAggregate(db, job.source, parsePipeline(job.pipeline), { limits: job.limits, shouldStop });
+  }
   return runQuery(db, job.source, {
     filter: parseFilter(job.filter),
     sort: parseSort(job.sort),

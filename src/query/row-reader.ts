@@ -58,15 +58,26 @@ export class RowReader {
     }
   }
 
-  /** The rows of a SELECT of `id, doc` that the filter accepts. */
-  *matching(select: Sql): Generator<MatchedRow> {
-    for (const { doc } of this.rows(select)) {
-      this.#charsSinceCheck += doc.length;
-      if (this.#charsSinceCheck >= CHARS_BETWEEN_CHECKS) this.check();
-      const parsed = JSON.parse(doc) as JsonObject;
-      if (this.#match && !this.#match(parsed)) continue;
-      this.matches++;
-      yield { doc, parsed };
+  /** The rows of a SELECT of `id, doc` and maybe more that the filter accepts. */
+  *matching<R extends Row = Row>(select: Sql): Generator<R & MatchedRow> {
+    for (const row of this.rows<R>(select)) {
+      const { doc } = row;
+      const parsed = this.#accept(doc);
+      if (parsed) yield { ...row, parsed };
+    }
+  }
+
+  /** The rows that the filter accepts, of those a SELECT of `no` names, in its order. */
+  *matchingNumbers(select: Sql): Generator<MatchedRow> {
+    const fetch = this.#db.prepare<{ doc: string }, [number]>("SELECT doc FROM rows WHERE no = ?");
+    try {
+      for (const { no } of this.rows<{ readonly no: number }>(select)) {
+        const row = fetch.get(no);
+        const parsed = row && this.#accept(row.doc);
+        if (parsed) yield { doc: row.doc, parsed };
+      }
+    } finally {
+      fetch.finalize();
     }
   }
 
@@ -92,6 +103,16 @@ export class RowReader {
     } finally {
       statement.finalize();
     }
+  }
+
+  /** The parsed document if the filter accepts it. */
+  #accept(doc: string): JsonObject | undefined {
+    this.#charsSinceCheck += doc.length;
+    if (this.#charsSinceCheck >= CHARS_BETWEEN_CHECKS) this.check();
+    const parsed = JSON.parse(doc) as JsonObject;
+    if (this.#match && !this.#match(parsed)) return undefined;
+    this.matches++;
+    return parsed;
   }
 
   /** All rows of a small SELECT. */

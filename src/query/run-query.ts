@@ -4,6 +4,7 @@
  */
 import type { Database } from "bun:sqlite";
 import { countMatches } from "./count-matches.ts";
+import { type SortedRow as Found, rowsDescending } from "./descending-rows.ts";
 import type { Filter } from "./filter-types.ts";
 import { OPAQUE } from "./index-key.ts";
 import { planQuery, type QueryPlan, type SortIndex } from "./query-plan.ts";
@@ -42,11 +43,6 @@ export interface QueryResult {
   readonly total?: number;
   readonly hasNext?: boolean;
   readonly stats: QueryStats;
-}
-
-interface Found {
-  readonly doc: string;
-  readonly entry: SortEntry;
 }
 
 /** Runs a query on one snapshot. Without a sort records come by id ascending. */
@@ -170,18 +166,23 @@ class WindowFinder {
       selectFrom(this.#source, { ...parts, conditions: [isOpaque, may] }),
     ))
       opaque.offer({ doc, entry: toSortEntry(this.#sort, parsed) });
-    const [first] = this.#sort;
-    const direction = first?.descending ? " DESC" : "";
-    const single = this.#sort.length === 1;
-    const ordered = selectFrom(this.#source, {
-      ...parts,
-      conditions: [{ text: `${index.key} is not ${OPAQUE}`, params: [] }, may],
-      orderBy: `${index.key}${direction}${single ? ", id" : ""}`,
-    });
-    const inOrder = single ? this.#entries(ordered) : this.#tiesSorted(ordered, wanted);
-    const window = this.#fill(this.#merge(inOrder, opaque.drain()), offset, limit);
+    const window = this.#fill(this.#merge(this.#inOrder(index, wanted), opaque.drain()), offset, limit);
     // A heap that was bounded has dropped matches, so the merge has not seen them all.
     return Number.isFinite(wanted) ? { records: window.records } : window;
+  }
+
+  /** The matches whose key is not opaque, in order. An index gives ties by id ascending for nothing, forwards. */
+  #inOrder(index: SortIndex, wanted: number): Iterable<Found> {
+    const { may } = this.#plan.sql;
+    const [first, second] = this.#sort;
+    if (first?.descending && !second) return rowsDescending(this.#reader, this.#source, index, first, may);
+    const ordered = selectFrom(this.#source, {
+      columns: "id, doc",
+      index: index.name,
+      conditions: [{ text: `${index.key} is not ${OPAQUE}`, params: [] }, may],
+      orderBy: `${index.key}${first?.descending ? " DESC" : ""}${second ? "" : ", id"}`,
+    });
+    return second ? this.#tiesSorted(ordered, wanted) : this.#entries(ordered);
   }
 
   *#entries(select: Sql): Generator<Found> {

@@ -39,7 +39,7 @@ const MAX_TEXT_CHARS = 200_000;
 
 const TRUE: Sql = { text: "1", params: [] };
 /** True of no row. */
-export const NONE: Sql = { text: "0", params: [] };
+const NONE: Sql = { text: "0", params: [] };
 
 interface Bounds {
   readonly may: Sql;
@@ -74,7 +74,7 @@ function conjoin(parts: readonly Sql[]): Sql {
   return join(parts, " and ", TRUE, NONE);
 }
 
-export function disjoin(parts: readonly Sql[]): Sql {
+function disjoin(parts: readonly Sql[]): Sql {
   return join(parts, " or ", NONE, TRUE);
 }
 

@@ -5,8 +5,8 @@ import { type RowSource, selectFrom } from "./row-source.ts";
 import type { Sql } from "./sql-superset.ts";
 
 /**
- * Streams the rows that `may` lets through and the reader's filter accepts; nothing but the current row is held, apart
- * from SQLite's own sorter where an index narrows.
+ * Streams the rows that `may` lets through and the reader's filter accepts. Nothing but the current row is held; where
+ * an index narrows, SQLite sorts the ids of its candidates.
  */
 export function streamMatches(
   reader: RowReader,
@@ -14,14 +14,12 @@ export function streamMatches(
   may: Sql,
   narrow: NarrowIndex | undefined,
 ): Iterable<MatchedRow> {
-  const columns = "id, doc";
-  if (!narrow) return reader.matching(selectFrom(source, { columns, conditions: [may], orderBy: "id" }));
+  if (!narrow) return reader.matching(selectFrom(source, { columns: "id, doc", conditions: [may], orderBy: "id" }));
   if (narrow.ranges.length === 0) return [];
   const { index } = narrow;
-  const parts = narrow.ranges.map((range) => selectFrom(source, { columns: "no", index, conditions: [range] }));
-  const candidates: Sql = {
-    text: `no IN (${parts.map(({ text }) => text).join(" UNION ALL ")})`,
+  const parts = narrow.ranges.map((range) => selectFrom(source, { columns: "no, id", index, conditions: [range] }));
+  return reader.matchingNumbers({
+    text: `${parts.map(({ text }) => text).join(" UNION ALL ")} ORDER BY id`,
     params: parts.flatMap(({ params }) => params),
-  };
-  return reader.matching(selectFrom(source, { columns, conditions: [candidates, may], orderBy: "id" }));
+  });
 }

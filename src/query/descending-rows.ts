@@ -1,0 +1,68 @@
+/**
+ * Matches in the descending order of an index, ties by id ascending, without sorting: an index read backwards gives
+ * ties by id descending, so short runs of ties are turned round and long ones read again forwards.
+ */
+
+import { OPAQUE } from "./index-key.ts";
+import type { SortIndex } from "./query-plan.ts";
+import type { MatchedRow, Row, RowReader } from "./row-reader.ts";
+import { type RowSource, selectFrom } from "./row-source.ts";
+import { compareEntries, type SortEntry, type SortKey, toSortEntry } from "./sort.ts";
+import type { Sql } from "./sql-superset.ts";
+
+export interface SortedRow {
+  readonly doc: string;
+  readonly entry: SortEntry;
+}
+
+interface NumberedRow extends Row {
+  readonly no: number;
+}
+
+/** Ties held to be turned round; a run of so many is read forwards instead. */
+const MAX_TURNED = 64;
+
+/** The matches whose key is not opaque. `may` narrows what is read; the reader's filter decides. */
+export function* rowsDescending(
+  reader: RowReader,
+  source: RowSource,
+  index: SortIndex,
+  sortKey: SortKey,
+  may: Sql,
+): Generator<SortedRow> {
+  const { name, key } = index;
+  const sort = [sortKey];
+  const compareKeys = compareEntries(sort);
+  const sorted = ({ doc, parsed }: MatchedRow): SortedRow => ({ doc, entry: toSortEntry(sort, parsed) });
+  const isTie = (a: SortEntry, b: SortEntry) => compareKeys({ ...a, id: "" }, { ...b, id: "" }) === 0;
+  const forwards = (condition: Sql) =>
+    reader.matching(
+      selectFrom(source, { columns: "id, doc", index: name, conditions: [condition, may], orderBy: "id" }),
+    );
+  const backwards = (condition: Sql) =>
+    reader.matching<NumberedRow>(
+      selectFrom(source, { columns: "no, id, doc", index: name, conditions: [condition, may], orderBy: `${key} DESC` }),
+    );
+
+  // Below the opaque keys, which are the greatest, and above null, which compares with nothing.
+  let below: Sql | undefined = { text: `${key} < ${OPAQUE}`, params: [] };
+  while (below) {
+    const ties: SortedRow[] = [];
+    const from: Sql = below;
+    below = undefined;
+    for (const row of backwards(from)) {
+      const next = sorted(row);
+      const [tie] = ties;
+      if (tie && !isTie(tie.entry, next.entry)) yield* ties.splice(0).reverse();
+      ties.push(next);
+      if (ties.length < MAX_TURNED) continue;
+      // The key is named by its row: a string that is not well-formed would not survive being read and bound.
+      const same = `(SELECT ${key} FROM rows WHERE no = ?)`;
+      for (const each of forwards({ text: `${key} = ${same}`, params: [row.no] })) yield sorted(each);
+      below = { text: `${key} < ${same}`, params: [row.no] };
+      break;
+    }
+    if (!below) yield* ties.reverse();
+  }
+  for (const row of forwards({ text: `${key} is null`, params: [] })) yield sorted(row);
+}
