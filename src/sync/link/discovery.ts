@@ -43,7 +43,7 @@ export interface Discovery extends AsyncDisposable {
 
 const SERVICE = "_svc-link._tcp.local";
 const TTL_S = 120;
-const INTERFACE_CHECK_MS = 10_000;
+const INTERFACE_CHECK_MS = 3000;
 /** After the start, then every minute. */
 const QUERY_AT_MS = [0, 500, 2000, 8000];
 const QUERY_EVERY_MS = 60_000;

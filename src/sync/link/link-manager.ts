@@ -206,6 +206,7 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
     } finally {
       dialling--;
     }
+    if (!closing) dialPass();
   };
   const dialPass = () => {
     for (const instance of book.due((peerId) => linkByPeer.has(peerId))) {

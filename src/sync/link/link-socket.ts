@@ -10,6 +10,8 @@ const EXPORTER_LABEL = "EXPORTER-svc-link";
 const HANDSHAKE_TIMEOUT_MS = 5000;
 /** Connections that have not become a link yet. */
 const UNPROVEN_MAX = 32;
+/** Connections in the middle of TLS. */
+const HANDSHAKING_MAX = 64;
 
 export interface LinkListener extends AsyncDisposable {
   readonly port: number;
@@ -29,6 +31,7 @@ export interface ListenOptions {
 /** Listens. Rejects with the system's error when the port cannot be had. */
 export async function listenForPeers(options: ListenOptions): Promise<LinkListener> {
   let unproven = 0;
+  const handshaking = new Set<TLSSocket>();
   const server: Server = createServer(
     {
       cert: options.certificate.certificate,
@@ -40,6 +43,7 @@ export async function listenForPeers(options: ListenOptions): Promise<LinkListen
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
     },
     (socket) => {
+      handshaking.delete(socket);
       socket.on("error", () => {}); // whoever takes the socket listens to its end
       if (unproven >= UNPROVEN_MAX) return void socket.destroy();
       unproven++;
@@ -49,17 +53,11 @@ export async function listenForPeers(options: ListenOptions): Promise<LinkListen
       });
     },
   );
-  let raw = 0;
-  server.on("connection", (socket) => {
-    if (!isLanAddress(socket.remoteAddress ?? "") || raw >= 2 * UNPROVEN_MAX) return void socket.destroy();
-    raw++;
-    const settled = () => {
-      raw--;
-      socket.off("close", settled);
-      socket.off("secure", settled);
-    };
-    socket.on("close", settled);
-    socket.on("secure", settled);
+  // Under Bun the very socket that becomes secure, or fails, later.
+  server.on("connection", (socket: TLSSocket) => {
+    if (!isLanAddress(socket.remoteAddress ?? "") || handshaking.size >= HANDSHAKING_MAX) return void socket.destroy();
+    handshaking.add(socket);
+    socket.on("close", () => handshaking.delete(socket));
   });
   server.on("tlsClientError", (error, socket) => {
     options.log.debug("p2p: not our protocol", { err: error });

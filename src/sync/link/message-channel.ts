@@ -9,15 +9,20 @@ export const CHANNEL_LIMITS = {
   /** Messages being received in fragments, together. */
   partialBytes: 8 << 20,
   partialMessages: 64,
-  /** Requests and notices being handled; a request above is answered `busy`, a notice dropped. */
+  /** Requests being handled; one above is answered `busy`. */
   handlers: 32,
+  /** Notices that wait for the one being handled; one above is dropped. */
+  queuedNotices: 256,
+  queuedNoticeBytes: 4 << 20,
   /** Requests of ours that wait for an answer. */
   pendingRequests: 256,
+  /** Of large messages that wait to be sent; what comes on top waits with its caller. */
   queueBytes: 4 << 20,
+  queuedSmall: 512,
   kindChars: 32,
   requestTimeoutMs: 30_000,
-  pingAfterMs: 20_000,
-  deadAfterMs: 60_000,
+  pingAfterMs: 15_000,
+  deadAfterMs: 40_000,
 } as const;
 
 /** Why a peer did not answer a request: a closed list, since a peer's words go no further. */
@@ -27,6 +32,7 @@ type FailureReason = (typeof FAILURE_REASONS)[number];
 export interface MessageHandlers {
   /** The answer, or undefined when no such kind is known. A rejection is told to the peer as `failed`. */
   request(kind: string, body: Uint8Array): Promise<Uint8Array> | undefined;
+  /** Called with one notice at a time, in their order; not with the next before the promise settles. */
   notice(kind: string, body: Uint8Array): Promise<void> | undefined;
   closed(reason: string): void;
 }
@@ -48,6 +54,7 @@ interface Outgoing {
   readonly bytes: Uint8Array;
   offset: number;
   sent(): void;
+  lost(error: SvcError): void;
 }
 
 interface PendingRequest {
@@ -79,6 +86,9 @@ export function createMessageChannel(
   let queuedBytes = 0;
   let partialBytes = 0;
   let handling = 0;
+  const notices: { readonly kind: string; readonly body: Uint8Array }[] = [];
+  let noticeBytes = 0;
+  let handlingNotices = false;
   let droppedNotices = 0;
   let nextId = 1;
   let smallInARow = 0;
@@ -101,8 +111,7 @@ export function createMessageChannel(
     }
     pending.clear();
     partials.clear();
-    small.length = 0;
-    bulk.length = 0;
+    for (const message of [...small.splice(0), ...bulk.splice(0)]) message.lost(error);
     for (const waiter of waitingForRoom.splice(0)) waiter();
     handlers.closed(reason);
   };
@@ -128,18 +137,22 @@ export function createMessageChannel(
     }
   };
   const releaseRoom = () => {
-    while (queuedBytes < CHANNEL_LIMITS.queueBytes && waitingForRoom.length > 0) waitingForRoom.shift()?.();
+    for (const waiter of waitingForRoom.splice(0)) waiter();
   };
+  /** Small messages do not wait for room among large ones: that is what they are to be spared. */
+  const hasRoom = (isSmall: boolean) =>
+    isSmall ? small.length < CHANNEL_LIMITS.queuedSmall : queuedBytes < CHANNEL_LIMITS.queueBytes;
   /** Resolves when the last fragment was given to the socket. Waits its turn while the queue is full. */
   const send = async (type: number, id: number, bytes: Uint8Array): Promise<void> => {
-    while (closed === undefined && queuedBytes >= CHANNEL_LIMITS.queueBytes) {
+    const isSmall = bytes.length <= FRAGMENT_BYTES;
+    while (closed === undefined && !hasRoom(isSmall)) {
       await new Promise<void>((room) => waitingForRoom.push(room));
     }
     if (closed !== undefined) throw gone();
-    await new Promise<void>((sent) => {
+    await new Promise<void>((sent, lost) => {
       queuedBytes += bytes.length;
-      const message = { type, id, bytes, offset: 0, sent };
-      if (bytes.length <= FRAGMENT_BYTES) small.push(message);
+      const message = { type, id, bytes, offset: 0, sent, lost };
+      if (isSmall) small.push(message);
       else bulk.push(message);
       pump();
     });
@@ -183,19 +196,36 @@ export function createMessageChannel(
     ) {
       return close("the peer sent a message without a kind");
     }
+    const body = message.subarray(1 + kindLength);
+    if (type === FRAME.notice) return queueNotice(kind, body);
     if (handling >= CHANNEL_LIMITS.handlers) {
-      if (type === FRAME.notice) droppedNotices++;
-      else void send(FRAME.failure, id, utf8ToBytes("busy")).catch(() => {}); // closed meanwhile
+      void send(FRAME.failure, id, utf8ToBytes("busy")).catch(() => {}); // closed meanwhile
       return;
     }
     handling++;
-    const body = message.subarray(1 + kindLength);
-    const work = type === FRAME.request ? answer(id, kind, body) : (handlers.notice(kind, body) ?? Promise.resolve());
-    void work
-      .catch(() => {}) // closed while answering; a notice's owner logs its own failure
+    void answer(id, kind, body)
+      .catch(() => {}) // closed while answering
       .finally(() => {
         handling--;
       });
+  };
+  const queueNotice = (kind: string, body: Uint8Array) => {
+    const bytes = noticeBytes + body.length;
+    if (notices.length >= CHANNEL_LIMITS.queuedNotices || bytes > CHANNEL_LIMITS.queuedNoticeBytes) {
+      droppedNotices++;
+      return;
+    }
+    notices.push({ kind, body: body.slice() });
+    noticeBytes = bytes;
+    if (!handlingNotices) void handleNotices();
+  };
+  const handleNotices = async () => {
+    handlingNotices = true;
+    for (let notice = notices.shift(); notice && closed === undefined; notice = notices.shift()) {
+      noticeBytes -= notice.body.length;
+      await handlers.notice(notice.kind, notice.body)?.catch(() => {}); // its owner logs its own failure
+    }
+    handlingNotices = false;
   };
 
   const settle = (frame: { readonly type: number; readonly id: number }, message: Uint8Array) => {

@@ -22,6 +22,8 @@ export interface PeerBook {
 
 interface Entry {
   sighting: Sighting;
+  /** How long the other side is let dial first. */
+  readonly pauseMs: number;
   seenAtMs: number;
   dueAtMs: number;
   failures: number;
@@ -59,11 +61,12 @@ export function createPeerBook(nowMs: () => number): PeerBook {
       const now = nowMs();
       if (!known) {
         makeRoom();
-        const dueAtMs = sighting.instance < ownInstance ? now + POLITE_MS : now;
+        const pauseMs = sighting.instance < ownInstance ? POLITE_MS : 0;
         entries.set(sighting.instance, {
           sighting,
+          pauseMs,
           seenAtMs: now,
-          dueAtMs,
+          dueAtMs: now + pauseMs,
           failures: 0,
           strange: false,
           dialling: false,
@@ -117,7 +120,7 @@ export function createPeerBook(nowMs: () => number): PeerBook {
     lost: (peerId) => {
       for (const entry of entries.values()) {
         if (entry.peerId !== peerId) continue;
-        entry.dueAtMs = nowMs() + UNREACHABLE_FIRST_MS * Math.random();
+        entry.dueAtMs = nowMs() + entry.pauseMs;
         entry.failures = 0;
       }
     },

@@ -1,0 +1,345 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { connect as dialTcp } from "node:net";
+import { connect as dialTls, type TLSSocket } from "node:tls";
+import createMdns from "multicast-dns";
+import { utf8ToBytes } from "../../../src/base/bytes.ts";
+import type { SpaceId } from "../../../src/base/ids.ts";
+import { type Log, silentLog } from "../../../src/base/log.ts";
+import { randomBytes } from "../../../src/base/random.ts";
+import { accountIdOf } from "../../../src/crypto/account-id.ts";
+import { createSigner } from "../../../src/crypto/sign.ts";
+import { createDeviceCertificate } from "../../../src/sync/link/device-certificate.ts";
+import { createFrameReader, encodeFrame, FRAME, HANDSHAKE_BYTES_MAX } from "../../../src/sync/link/framing.ts";
+import { type LinkManager, startLinkManager } from "../../../src/sync/link/link-manager.ts";
+import { dialPeer, listenForPeers } from "../../../src/sync/link/link-socket.ts";
+import type { PeerLink } from "../../../src/sync/link/peer-link.ts";
+import type { LinkKeys } from "../../../src/sync/link/space-tokens.ts";
+import { until } from "../../support/client.ts";
+import { startTcpProxy } from "../../support/tcp-proxy.ts";
+import { makeTestCa } from "../../support/test-ca.ts";
+
+const space = (name: string) => name as SpaceId;
+
+interface Peer {
+  readonly manager: LinkManager;
+  readonly keys: { own: Uint8Array; spaces: { spaceId: SpaceId; key: Uint8Array }[] };
+  readonly account: ReturnType<typeof createSigner>;
+  readonly events: string[];
+  readonly logged: string[];
+}
+
+describe("LAN link on loopback", () => {
+  const opened: AsyncDisposable[] = [];
+  const keep = <T extends AsyncDisposable>(resource: T): T => {
+    opened.push(resource);
+    return resource;
+  };
+  /** Every test has a multicast port of its own, so that none hears another's peers. */
+  let mdnsPort = 20_000 + Math.floor(Math.random() * 20_000);
+  afterEach(async () => {
+    for (const resource of opened.splice(0).reverse()) await resource[Symbol.asyncDispose]();
+    mdnsPort++;
+  });
+
+  const join = async (
+    spaces: Peer["keys"]["spaces"],
+    also: { deviceSeed?: Uint8Array; accountSeed?: Uint8Array; own?: Uint8Array } = {},
+  ): Promise<Peer> => {
+    const keys: LinkKeys & Peer["keys"] = { own: also.own ?? randomBytes(32), spaces: [...spaces] };
+    const account = createSigner(also.accountSeed ?? randomBytes(32));
+    const events: string[] = [];
+    const logged: string[] = [];
+    const note = (message: string) => void logged.push(message);
+    const log: Log = { ...silentLog, warn: note, error: note, child: () => log };
+    const manager = keep(
+      await startLinkManager({
+        deviceSeed: also.deviceSeed ?? randomBytes(32),
+        account,
+        log,
+        host: "127.0.0.1",
+        discoverOn: () => ["127.0.0.1"],
+        mdnsPort,
+        port: {
+          keys: () => keys,
+          connected: (link) => events.push(`connected ${link.sharedSpaces().join()}`),
+          disconnected: (_link, reason) => events.push(`disconnected ${reason}`),
+          spacesChanged: (link) => events.push(`spaces ${link.sharedSpaces().join()}`),
+        },
+      }),
+    );
+    manager.onRequest("echo", async (_link, body) => body);
+    return { manager, keys, account, events, logged };
+  };
+  const linked = (...peers: Peer[]) =>
+    until(() => peers.every(({ manager }) => manager.links().length === peers.length - 1), "all are linked");
+  const linkOf = (peer: Peer): PeerLink => peer.manager.links()[0]!;
+  const shared = { spaceId: space("shared-space"), key: randomBytes(32) };
+
+  test("peers find each other by multicast alone, and each knows the other's account and spaces", async () => {
+    const a = await join([shared, { spaceId: space("only-a"), key: randomBytes(32) }]);
+    const b = await join([{ spaceId: space("only-b"), key: randomBytes(32) }, shared]);
+    await linked(a, b);
+    expect(linkOf(a)).toMatchObject({ accountId: accountIdOf(b.account.publicKey), own: false });
+    expect(linkOf(b)).toMatchObject({ accountId: accountIdOf(a.account.publicKey), own: false });
+    expect(linkOf(a).sharedSpaces()).toEqual([shared.spaceId]);
+    expect(linkOf(a).dialled).not.toBe(linkOf(b).dialled);
+    expect(await linkOf(a).request("echo", utf8ToBytes("x"))).toEqual(utf8ToBytes("x"));
+    expect(a.manager.debug()).toEqual({
+      peerId: linkOf(b).peerId,
+      enabled: true,
+      listenerStarted: true,
+      port: expect.any(Number),
+      possibility: "possible",
+      state: "connected",
+      peers: [{ peerId: linkOf(a).peerId, spaceIds: [shared.spaceId], connected: true }],
+    });
+  });
+
+  test("five peers end with one link each to each other, however many were dialled", async () => {
+    const peers = await Promise.all(Array.from({ length: 5 }, () => join([shared])));
+    await linked(...peers);
+    await Bun.sleep(3000); // the polite ones would have dialled by now
+    for (const { manager } of peers) {
+      expect(new Set(manager.links().map((link) => link.peerId)).size).toBe(4);
+      for (const link of manager.links()) await link.request("echo", utf8ToBytes("x"));
+    }
+    for (const { events } of peers)
+      expect(events.filter((event) => event.startsWith("connected")).length).toBeLessThan(9);
+  });
+
+  test("two devices of one account meet without a space in common", async () => {
+    const own = randomBytes(32);
+    const accountSeed = randomBytes(32);
+    const [a, b] = [await join([], { own, accountSeed }), await join([], { own, accountSeed })];
+    await linked(a, b);
+    expect(linkOf(a)).toMatchObject({ own: true });
+  });
+
+  test("spaces that come and go change what is shared; with nothing left the link ends, and with something it begins", async () => {
+    const a = await join([]);
+    const b = await join([shared]);
+    await Bun.sleep(1000);
+    expect(a.manager.links()).toEqual([]);
+    a.keys.spaces.push(shared);
+    a.manager.spacesChanged();
+    await linked(a, b);
+    const second = { spaceId: space("second"), key: randomBytes(32) };
+    a.keys.spaces.push(second);
+    b.keys.spaces.push(second);
+    b.manager.spacesChanged();
+    await until(
+      () => a.events.at(-1) === "spaces second,shared-space" && b.events.at(-1) === "spaces second,shared-space",
+      "both say so",
+    );
+    a.keys.spaces.length = 0;
+    a.manager.spacesChanged();
+    await until(() => a.manager.links().length === 0 && b.manager.links().length === 0, "no link");
+    expect(a.events.at(-1)).toBe("disconnected nothing is shared any more");
+    expect(b.manager.debug().peers).toEqual([{ peerId: a.manager.debug().peerId, spaceIds: [], connected: false }]);
+  });
+
+  test("a link that breaks comes back", async () => {
+    const [a, b] = [await join([shared]), await join([shared])];
+    await linked(a, b);
+    linkOf(a).close("test");
+    await until(() => a.events.filter((event) => event.startsWith("connected")).length >= 2, "a connected again");
+    await linked(a, b);
+  });
+
+  test("a peer that restarts as the same device is found again", async () => {
+    const deviceSeed = randomBytes(32);
+    const a = await join([shared]);
+    const b = await join([shared], { deviceSeed });
+    await linked(a, b);
+    await b.manager[Symbol.asyncDispose]();
+    await until(() => a.manager.links().length === 0, "a noticed");
+    await linked(a, await join([shared], { deviceSeed }));
+  });
+
+  test("one's own device key shown by another server is refused and logged once", async () => {
+    const deviceSeed = randomBytes(32);
+    const accountSeed = randomBytes(32);
+    const own = randomBytes(32);
+    const [a, b] = [
+      await join([shared], { deviceSeed, accountSeed, own }),
+      await join([shared], { deviceSeed, accountSeed, own }),
+    ];
+    await until(() => a.logged.length > 0 && b.logged.length > 0, "both log it");
+    await Bun.sleep(2000);
+    expect(a.manager.links()).toEqual([]);
+    for (const { logged } of [a, b]) {
+      expect(logged).toHaveLength(1);
+      expect(logged[0]).toContain("copy");
+    }
+  });
+
+  /** What a stranger gets to see, decrypted, from a peer it dials and from one that dials it. */
+  const strangerSees = async (victim: Peer): Promise<Buffer> => {
+    const seen: Buffer[] = [];
+    const certificate = createDeviceCertificate(randomBytes(32));
+    const probe = (socket: TLSSocket) => {
+      socket.on("data", (data: Buffer) => void seen.push(data));
+      socket.on("error", () => {}); // the victim hangs up
+      const closed = new Promise<void>((done) => socket.once("close", () => done()));
+      for (const payload of [new Uint8Array([1, ...randomBytes(16 * 64)]), randomBytes(96)])
+        socket.write(encodeFrame(FRAME.handshake, 0, payload));
+      socket.write(encodeFrame(FRAME.request, 1, new Uint8Array([4, ...utf8ToBytes("echo"), 65])));
+      return closed;
+    };
+    await probe(await dialPeer(certificate, "127.0.0.1", victim.manager.debug().port));
+    const dialled = Promise.withResolvers<void>();
+    const listener = keep(
+      await listenForPeers({
+        certificate,
+        host: "127.0.0.1",
+        port: 0,
+        log: silentLog,
+        onSocket: (socket) => probe(socket).then(() => dialled.resolve()),
+      }),
+    );
+    const mdns = createMdns({ port: mdnsPort, interface: "127.0.0.1", bind: "0.0.0.0" });
+    const name = `${Buffer.from(randomBytes(8)).toString("hex")}._svc-link._tcp.local`;
+    mdns.respond([{ name, type: "SRV", ttl: 60, data: { port: listener.port, target: "x.local" } }]);
+    await dialled.promise;
+    mdns.destroy();
+    return Buffer.concat(seen);
+  };
+
+  test("a stranger, dialling or dialled, learns no space, no account, no content", async () => {
+    const victim = await join([shared, { spaceId: space("bafyreisecretspace"), key: randomBytes(32) }]);
+    const member = await join([shared]);
+    await linked(victim, member);
+    const seen = await strangerSees(victim);
+    expect(seen.length).toBeGreaterThan(500); // it was answered
+    const secrets = [
+      Buffer.from(shared.spaceId),
+      Buffer.from("bafyreisecretspace"),
+      Buffer.from(shared.key),
+      Buffer.from(victim.account.publicKey),
+      Buffer.from(accountIdOf(victim.account.publicKey)),
+      Buffer.from(member.account.publicKey),
+      Buffer.from(linkOf(victim).peerId),
+    ];
+    for (const secret of secrets) {
+      for (const form of [
+        secret,
+        Buffer.from(secret.toString("hex")),
+        Buffer.from(secret.toString("base64").slice(0, 20)),
+        Buffer.from(secret.toString("utf8"), "utf16le"),
+      ]) {
+        expect(seen.includes(form)).toBe(false);
+      }
+    }
+    expect(Buffer.concat([seen, Buffer.from(shared.spaceId)]).includes(Buffer.from(shared.spaceId))).toBe(true); // the search finds what is there
+    expect(linkOf(victim).peerId).toBe(member.manager.debug().peerId);
+  });
+
+  test("what passes between members is not to be read on the wire", async () => {
+    const a = await join([shared]);
+    await using proxy = await startTcpProxy(a.manager.debug().port, { captureBytes: 1 << 20 });
+    const b = createDeviceCertificate(randomBytes(32));
+    const socket = await dialPeer(b, "127.0.0.1", proxy.port);
+    socket.write(encodeFrame(FRAME.handshake, 0, utf8ToBytes("a-canary-in-plain-words")));
+    socket.on("error", () => {}); // refused
+    await new Promise<void>((done) => socket.once("close", () => done()));
+    const wire = proxy.captured();
+    expect(wire.length).toBeGreaterThan(500);
+    expect(wire.includes("a-canary-in-plain-words")).toBe(false);
+    expect(wire.includes(Buffer.from(a.account.publicKey))).toBe(false);
+  });
+
+  test("no certificate, another kind of certificate, another protocol, plain text, silence: no link, and members go on", async () => {
+    const [a, b] = [await join([shared]), await join([shared])];
+    await linked(a, b);
+    const port = a.manager.debug().port;
+    const authority = makeTestCa();
+    const strangers = [
+      dialTls({ host: "127.0.0.1", port, rejectUnauthorized: false, ALPNProtocols: ["svc-link/1"] }),
+      dialTls({
+        host: "127.0.0.1",
+        port,
+        rejectUnauthorized: false,
+        ALPNProtocols: ["svc-link/1"],
+        cert: authority.certificate,
+        key: authority.privateKey,
+      }),
+      dialTls({ host: "127.0.0.1", port, rejectUnauthorized: false, maxVersion: "TLSv1.2" }),
+      dialTcp(port, "127.0.0.1", function (this: ReturnType<typeof dialTcp>) {
+        this.write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+      }),
+    ];
+    await Promise.all(
+      strangers.map(
+        (socket) =>
+          new Promise<void>((done) => {
+            socket.on("error", () => {}); // that is what is wanted
+            socket.on("data", () => {});
+            socket.once("close", () => done());
+          }),
+      ),
+    );
+    expect(a.manager.links()).toHaveLength(1);
+    expect(await linkOf(b).request("echo", utf8ToBytes("x"))).toEqual(utf8ToBytes("x"));
+  });
+
+  test("a flood of announcements and of connections does not keep members apart", async () => {
+    const a = await join([shared]);
+    const mdns = createMdns({ port: mdnsPort, interface: "127.0.0.1", bind: "0.0.0.0" });
+    for (let i = 0; i < 600; i++) {
+      const name = `${Buffer.from(randomBytes(8)).toString("hex")}._svc-link._tcp.local`;
+      mdns.respond([{ name, type: "SRV", ttl: 60, data: { port: 1 + (i % 9), target: "x.local" } }]);
+    }
+    const idle = Array.from({ length: 150 }, () => {
+      const socket = dialTcp(a.manager.debug().port, "127.0.0.1");
+      socket.on("error", () => {}); // refused above the limit
+      return socket;
+    });
+    const b = await join([shared]);
+    await until(() => a.manager.links().length === 1 && b.manager.links().length === 1, "linked", 60_000);
+    for (const socket of idle) socket.destroy();
+    mdns.destroy();
+    expect(a.manager.debug().peers.length).toBe(1);
+  }, 90_000);
+
+  test("an address outside the LAN is never dialled, whatever is announced", async () => {
+    await expect(dialPeer(createDeviceCertificate(randomBytes(32)), "192.0.2.1", 80)).rejects.toThrow("not on the LAN");
+    await expect(dialPeer(createDeviceCertificate(randomBytes(32)), "example.org", 80)).rejects.toThrow(
+      "not on the LAN",
+    );
+  });
+
+  test("a port that is taken is told in the state and the log, and stops nothing else", async () => {
+    const a = await join([shared]);
+    const logged: string[] = [];
+    const log: Log = { ...silentLog, warn: (message) => void logged.push(message), child: () => log };
+    const manager = keep(
+      await startLinkManager({
+        deviceSeed: randomBytes(32),
+        account: createSigner(randomBytes(32)),
+        log,
+        host: "127.0.0.1",
+        listenPort: a.manager.debug().port,
+        mdnsPort,
+        discoverOn: () => [],
+        port: { keys: () => a.keys, connected: () => {}, disconnected: () => {}, spacesChanged: () => {} },
+      }),
+    );
+    expect(manager.state()).toBe("notpossible");
+    expect(manager.debug()).toMatchObject({ listenerStarted: false, possibility: "notpossible", port: 0 });
+    expect(logged[0]).toContain("p2p.port");
+  });
+
+  test("the frames of a dishonest member end its link only", async () => {
+    const [a, b] = [await join([shared]), await join([shared])];
+    await linked(a, b);
+    // A member with the right key, and then not the right manners.
+    const socket = await dialPeer(createDeviceCertificate(randomBytes(32)), "127.0.0.1", a.manager.debug().port);
+    const reader = createFrameReader(HANDSHAKE_BYTES_MAX);
+    socket.on("data", (data: Uint8Array) => void reader.push(data));
+    socket.on("error", () => {}); // it is hung up on
+    socket.write(Buffer.alloc(100_000, 0xff));
+    await new Promise<void>((done) => socket.once("close", () => done()));
+    expect(a.manager.links()).toHaveLength(1);
+    expect(await linkOf(b).request("echo", utf8ToBytes("x"))).toEqual(utf8ToBytes("x"));
+  });
+});
