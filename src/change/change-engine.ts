@@ -1,4 +1,4 @@
-import { equalBytes } from "../base/bytes.ts";
+import { equalBytes, utf8ToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { ObjectId, SpaceId } from "../base/ids.ts";
 import { cidFromDigest, digestOfCid } from "../crypto/cid.ts";
@@ -236,6 +236,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       const appended = writer.append(object, body, rules, scope);
       batch.objects.add(object.idText);
       batch.localChanges++;
+      for (const name of appended.defined ?? []) ingest.release("definition", utf8ToBytes(name), scope);
       return appended;
     },
     rollBackWith(result) {

@@ -5,8 +5,9 @@ import type { RulesRegistry } from "../change/ports.ts";
 import { createSigner } from "../crypto/sign.ts";
 import { createDeviceService } from "../domain/device/device-service.ts";
 import { createRecordQueries } from "../domain/record/record-query.ts";
-import type { SchemaPort, WritableDataset } from "../domain/type/port.ts";
-import { createSchema } from "../domain/type/schema.ts";
+import { TECH_DATASETS } from "../domain/type/built-in-schemas.ts";
+import type { WritableDataset } from "../domain/type/port.ts";
+import { createSchema, type Schema } from "../domain/type/schema.ts";
 import { createReaderPool } from "../query/reader-pool.ts";
 import type { Account } from "../space/account.ts";
 import { createReadFrontiers } from "../space/read-frontiers.ts";
@@ -39,8 +40,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
   const openWith = (
     spaceId: SpaceId,
     builtIns: ReadonlyMap<string, WritableDataset>,
-  ): { space: Space; schema: SchemaPort } => {
-    let schema: SchemaPort | undefined;
+  ): { space: Space; schema: Schema } => {
+    let schema: Schema | undefined;
     const space = openSpace(paths.space(spaceId), spaceId, {
       account,
       clock,
@@ -94,6 +95,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       spaces,
       tech,
       devices,
+      techDatasets: TECH_DATASETS,
       techQueries: createRecordQueries({ engine: techOpened.engine, schema: techSchema, readers }),
       space: (spaceId) => spaces.open(spaceId),
       bootstrapping: () => bootstrapping,

@@ -2,6 +2,7 @@ import { DELETION_RULES } from "../change/deletion-log.ts";
 import { BUNDLE_CHILDREN_RULES, BUNDLE_RULES } from "../domain/bundle/bundle-rules.ts";
 import { CHAT_LOCAL_FIELDS, CHAT_RULES } from "../domain/chat/chat-rules.ts";
 import { OBJECT_RULES } from "../domain/object/object-rules.ts";
+import { DEFINITION_RULES } from "../domain/type/definition-rules.ts";
 import type { WritableDataset } from "../domain/type/port.ts";
 import { PRIVATE_RULES } from "../space/private-datasets.ts";
 import { SPACE_INDEX_RULES } from "../space/space-index.ts";
@@ -16,6 +17,7 @@ export function spaceDatasets(): ReadonlyMap<string, WritableDataset> {
     { rules: BUNDLE_RULES, internal: true },
     { rules: BUNDLE_CHILDREN_RULES, internal: true },
     { rules: DELETION_RULES, internal: true },
+    ...DEFINITION_RULES.map((rules) => ({ rules, internal: true })),
   ];
   return new Map(datasets.map((dataset) => [dataset.rules.name, dataset]));
 }

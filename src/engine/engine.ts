@@ -1,5 +1,6 @@
 import type { DeviceService } from "../domain/device/device-service.ts";
 import type { RecordQueries } from "../domain/record/record-query.ts";
+import type { BuiltInDataset } from "../domain/type/built-in-schemas.ts";
 import type { SpaceService } from "../space/space-service.ts";
 import type { TechSpace } from "../space/tech-space.ts";
 import type { EngineLifecycle } from "./lifecycle.ts";
@@ -10,6 +11,8 @@ export interface Engine extends EngineLifecycle {
   readonly spaces: SpaceService<SpaceServices>;
   readonly tech: TechSpace;
   readonly devices: DeviceService;
+  /** The tech space's datasets with their schemas. */
+  readonly techDatasets: readonly BuiltInDataset[];
   /** Reads over the tech space's collections. */
   readonly techQueries: RecordQueries;
   /** An active space with its services; fails with the space resolution errors (gaps § 1). */

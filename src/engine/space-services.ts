@@ -7,7 +7,10 @@ import { createObjectService, type ObjectService } from "../domain/object/object
 import { createRecordQueries, type RecordQueries } from "../domain/record/record-query.ts";
 import { createRecordService, type RecordService } from "../domain/record/record-service.ts";
 import { createUpsertService } from "../domain/record/upsert-service.ts";
-import type { SchemaPort } from "../domain/type/port.ts";
+import { createDatasetService, type DatasetService } from "../domain/type/dataset-service.ts";
+import { createPropertyService, type PropertyService } from "../domain/type/property-service.ts";
+import type { Schema } from "../domain/type/schema.ts";
+import { createTypeService, type TypeService } from "../domain/type/type-service.ts";
 import { fail } from "../protocol/errors.ts";
 import type { ReaderPool } from "../query/reader-pool.ts";
 import type { Account } from "../space/account.ts";
@@ -17,7 +20,10 @@ import type { Space } from "../space/space.ts";
 /** Everything that is built upon one open space. */
 export interface SpaceServices {
   readonly space: Space;
-  readonly schema: SchemaPort;
+  readonly schema: Schema;
+  readonly types: TypeService;
+  readonly properties: PropertyService;
+  readonly datasets: DatasetService;
   readonly objects: ObjectService;
   readonly records: RecordService;
   readonly queries: RecordQueries;
@@ -30,7 +36,7 @@ export interface SpaceServices {
 
 export function createSpaceServices(deps: {
   space: Space;
-  schema: SchemaPort;
+  schema: Schema;
   account: Account;
   readers: ReaderPool;
   frontiers: ReadFrontiers;
@@ -68,6 +74,9 @@ export function createSpaceServices(deps: {
   return {
     space,
     schema,
+    types: createTypeService({ engine, schema, requireWriter, createRow: objects.writeNew }),
+    properties: createPropertyService({ engine, schema, requireWriter }),
+    datasets: createDatasetService({ engine, schema, requireWriter }),
     objects,
     chat: createChatService({ engine, accountId: account.id, unread, requireWriter, attachType: objects.attachType }),
     records,

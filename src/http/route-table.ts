@@ -3,12 +3,15 @@ import { accountRoutes } from "./routes/account.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { bundleRoutes } from "./routes/bundles.ts";
 import { chatRoutes } from "./routes/chat.ts";
+import { datasetRoutes } from "./routes/datasets.ts";
 import { deviceRoutes } from "./routes/devices.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { objectRoutes } from "./routes/objects.ts";
+import { propertyRoutes } from "./routes/properties.ts";
 import { recordRoutes } from "./routes/records.ts";
 import { shutdownRoutes } from "./routes/shutdown.ts";
 import { spaceRoutes } from "./routes/spaces.ts";
+import { typeRoutes } from "./routes/types.ts";
 
 /** Every route of the main API, in the order the documentation lists them. One line a resource. */
 export const ROUTES: readonly Route[] = [
@@ -18,6 +21,9 @@ export const ROUTES: readonly Route[] = [
   ...accountRoutes,
   ...deviceRoutes,
   ...spaceRoutes,
+  ...datasetRoutes,
+  ...typeRoutes,
+  ...propertyRoutes,
   ...objectRoutes,
   ...bundleRoutes,
   ...recordRoutes,

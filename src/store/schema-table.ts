@@ -25,9 +25,10 @@ export function createSchemaTable(db: Database) {
   );
   const declaration = db.query<{ text: string }, [string]>("SELECT text FROM declarations WHERE id = ?");
   const addDeclaration = db.query<null, [string, string]>("INSERT OR IGNORE INTO declarations(id, text) VALUES(?, ?)");
-  const linksTo = db.query<LinkRow & { doc: string }, [string]>(
-    `SELECT r.id, l.ns, l.prop, r.doc FROM links l JOIN rows r ON r.no = l.row
-     WHERE l.target = ? AND r.state = 1 ORDER BY r.id, l.ns, l.prop`,
+  const linksTo = db.query<LinkRow, [string]>(
+    `SELECT r.id, l.ns, l.prop FROM links l JOIN rows r ON r.no = l.row
+     WHERE l.target = ? AND r.state = 1 AND EXISTS (SELECT 1 FROM json_each(r.doc, '$.svc.types') t WHERE t.value = l.ns)
+     ORDER BY r.id, l.ns, l.prop`,
   );
 
   return {
@@ -36,7 +37,7 @@ export function createSchemaTable(db: Database) {
     declaration: (versionId: string): string | undefined => declaration.get(versionId)?.text,
     /** Keeps the text of a version; the caller has checked that the id is its hash. */
     addDeclaration: (versionId: string, text: string) => void addDeclaration.run(versionId, text),
-    /** Every place in the objects' rows that links to an object, with the row it stands in. */
-    linksTo: (objectId: string): (LinkRow & { doc: string })[] => linksTo.all(objectId),
+    /** Every place in the objects' rows that links to an object, under types that the linking object carries. */
+    linksTo: (objectId: string): LinkRow[] => linksTo.all(objectId),
   };
 }

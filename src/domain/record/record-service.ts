@@ -5,6 +5,7 @@ import type { ObjectEntry } from "../../change/object-cache.ts";
 import { OBJECTS_DATASET, type Rejection } from "../../change/projection.ts";
 import { fail } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import { canonicalInstants } from "../../query/canonical-instants.ts";
 import type { SchemaPort, WritableDataset } from "../type/port.ts";
 import { toWriteResult, type WriteResult } from "./port.ts";
 
@@ -49,7 +50,7 @@ export function createRecordService(deps: RecordServiceDeps) {
 
   /** The dataset, checked to be declared by a type that the object carries. */
   const datasetOf = (tx: WriteTx, object: ObjectEntry, name: string): WritableDataset => {
-    const dataset = schema.datasetForWrite(name);
+    const dataset = schema.datasetForWrite(name, tx);
     if (!dataset)
       throw fail(
         "dataset.unknown",
@@ -99,7 +100,7 @@ export function createRecordService(deps: RecordServiceDeps) {
         for (const [path, value] of localAssignments(op)) {
           const reason =
             pathFault(path) ??
-            (dataset.isLocalField?.(path) ? undefined : "the field is not device-local") ??
+            localFault(dataset, path, value) ??
             (op.type === "$set" || op.type === "$unset" ? undefined : "device-local fields take $set and $unset");
           if (reason) rejections.push({ recordIndex, recordId: record.id, opIndex, reason });
           else fields[path] = value;
@@ -187,11 +188,14 @@ function checkLocalShape(request: ModifyRequest): void {
 }
 
 function localAssignments(op: ModifyOp): [string, Json | undefined][] {
-  if (op.path) return [[op.path, op.type === "$unset" ? undefined : (op.value ?? null)]];
-  return Object.entries(isJsonObject(op.value) ? op.value : {}).map(([path, value]) => [
-    path,
-    op.type === "$unset" ? undefined : value,
-  ]);
+  const given = (value: Json | undefined) => (op.type === "$unset" ? undefined : canonicalInstants(value ?? null));
+  if (op.path) return [[op.path, given(op.value)]];
+  return Object.entries(isJsonObject(op.value) ? op.value : {}).map(([path, value]) => [path, given(value)]);
+}
+
+function localFault(dataset: WritableDataset, path: string, value: Json | undefined): string | undefined {
+  if (dataset.localFault) return dataset.localFault(path, value);
+  return dataset.isLocalField?.(path) ? undefined : "the field is not device-local";
 }
 
 /** Structural faults refuse the whole request (gaps § 5); what depends on records is judged by the fold. */
@@ -202,7 +206,8 @@ function toRecordChange(record: ModifyRecord, recordIndex: number, dataset: Writ
   const ops = record.ops.map((op, opIndex): RecordOp => {
     const path = op.path ?? "";
     const where = { recordIndex, opIndex };
-    const check = (each: string) => {
+    const value = op.value === undefined ? undefined : canonicalInstants(op.value);
+    const check = (each: string, assigned: Json | undefined) => {
       const fault = pathFault(each);
       if (fault) throw invalid(name, fault, { ...where, path: each });
       const scope = dataset.rules.scopeOf?.(each.split(".")) ?? "synced";
@@ -212,14 +217,15 @@ function toRecordChange(record: ModifyRecord, recordIndex: number, dataset: Writ
           scope === "local" ? "the field is device-local, write it with scope: local" : `the field is ${scope}`,
           { ...where, path: each },
         );
+      dataset.checkOp?.(op.type, each, assigned);
     };
-    if (path !== "") check(path);
-    else if ((op.type !== "$set" && op.type !== "$unset") || !isJsonObject(op.value))
+    if (path !== "") check(path, value);
+    else if ((op.type !== "$set" && op.type !== "$unset") || !isJsonObject(value))
       throw invalid(name, "an empty path takes $set or $unset with an object of paths", where);
-    else for (const each of Object.keys(op.value)) if (each !== "id") check(each);
-    if (op.type !== "$unset" && op.value === undefined) throw invalid(name, `${op.type} needs a value`, where);
-    if (op.type === "$inc" && typeof op.value !== "number") throw invalid(name, "$inc takes a number", where);
-    return { type: op.type, path, ...(op.value === undefined ? {} : { value: op.value }) };
+    else for (const [each, assigned] of Object.entries(value)) if (each !== "id") check(each, assigned);
+    if (op.type !== "$unset" && value === undefined) throw invalid(name, `${op.type} needs a value`, where);
+    if (op.type === "$inc" && typeof value !== "number") throw invalid(name, "$inc takes a number", where);
+    return { type: op.type, path, ...(value === undefined ? {} : { value }) };
   });
   return { id: record.id, ...(record.upsert ? { upsert: true } : {}), ops };
 }

@@ -8,7 +8,8 @@ import { ABSENT, foldRecord } from "../../change/record-fold.ts";
 import { fail, type UpsertRejectionCode } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import type { WritableDataset } from "../type/port.ts";
+import { canonicalInstants } from "../../query/canonical-instants.ts";
+import { NOT_AUTHOR, WRITE_ONCE, type WritableDataset } from "../type/port.ts";
 import { toWriteResult, type WriteResult } from "./port.ts";
 import type { RecordService } from "./record-service.ts";
 
@@ -126,7 +127,8 @@ export function createUpsertService(deps: UpsertDeps) {
     // A later record of the page with the same id sees what the earlier one will have written.
     const planned = new Map<string, JsonObject>();
     for (let index = from; index < to; index++) {
-      const { id, fields } = all[index]!;
+      const { id } = all[index]!;
+      const fields = canonicalInstants(all[index]!.fields) as JsonObject;
       const reject = (code: UpsertRejectionCode, reason: string) =>
         void page.rejections.push({ index, id, code, reason });
       const stored = planned.get(id) ?? tx.record(object, dataset.rules.name, id);
@@ -177,7 +179,7 @@ export function createUpsertService(deps: UpsertDeps) {
 
 /** Reasons of the compiled rules, as codes: a write-once field, somebody else's record, or any other refusal. */
 function upsertCode(reason: string): UpsertRejectionCode {
-  if (reason.includes("write-once")) return "upsert.immutable_field";
-  if (reason.includes("author")) return "upsert.not_author";
+  if (reason === WRITE_ONCE) return "upsert.immutable_field";
+  if (reason === NOT_AUTHOR) return "upsert.not_author";
   return "upsert.rejected";
 }

@@ -1,6 +1,12 @@
+import type { RecordOp } from "../../change/change-body.ts";
+import type { WriteTx } from "../../change/change-engine.ts";
 import type { DatasetRules, FieldScope } from "../../change/dataset-rules.ts";
 import type { RulesRegistry } from "../../change/ports.ts";
-import type { JsonObject } from "../../protocol/json.ts";
+import type { Json, JsonObject } from "../../protocol/json.ts";
+
+/** Reasons of declared rules that upserts report under codes of their own. */
+export const WRITE_ONCE = "the field is write-once";
+export const NOT_AUTHOR = "only the record's author may do this";
 
 /** A dataset that can be written to now. */
 export interface WritableDataset {
@@ -13,21 +19,28 @@ export interface WritableDataset {
   internal?: boolean;
   /** Fields that exist on this device only; what `scope: local` writes may name. */
   isLocalField?(path: string): boolean;
+  /** Why a `scope: local` write is refused; goes before `isLocalField`. An undefined value removes the field. */
+  localFault?(path: string, value: Json | undefined): string | undefined;
+  /** Checks one assignment of a caller against what only this device's view of the types can tell. Throws SvcError. */
+  checkOp?(type: RecordOp["type"], path: string, value: Json | undefined): void;
 }
 
 /** What other features ask of a space's types, properties and dataset definitions. */
 export interface SchemaPort {
   readonly registry: RulesRegistry;
   /**
-   * The dataset of a name for local writes, built in or declared. Writes the definition's version record first when the
-   * merged definition has none yet, so it must be called inside the write that uses it.
+   * The dataset of a name for local writes, built in or declared; a definition that lost its name to an older one goes
+   * by its id. Writes the version's record first when the definition, as it is merged here, has none yet.
    */
-  datasetForWrite(name: string): WritableDataset | undefined;
+  datasetForWrite(name: string, tx: WriteTx): WritableDataset | undefined;
   /** Id of a type by its id or xKey, built in or of the space. */
   typeId(idOrXKey: string): string | undefined;
+  /** The same of a type that objects can carry; `svc`, `spaceIndex` and `type` are none. */
+  attachableTypeId(idOrXKey: string): string | undefined;
   /**
    * Checks property values of one type (gaps § 7): property.not_found (with `notFoundStatus`), property.kind_mismatch,
    * property.format_violation; a null removes and is not checked. All must share one scope, else request.invalid_field.
+   * Instants are in their canonical form already.
    */
   checkValues(typeId: string, values: JsonObject, notFoundStatus: 400 | 404): FieldScope;
   /** `datetime` where a path of a dataset is declared so (for filters). Dataset `objects` is the collection of objects. */

@@ -1,30 +1,133 @@
-import type { ChangeEngine } from "../../change/change-engine.ts";
+import type { RecordOp } from "../../change/change-body.ts";
+import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
+import { OBJECTS_DATASET } from "../../change/projection.ts";
 import { fail } from "../../protocol/errors.ts";
+import type { Json } from "../../protocol/json.ts";
+import type { PropertyDef } from "../../protocol/type.ts";
+import { BUILT_IN_DATASET_NAMES } from "./built-in-schemas.ts";
+import { builtInProperties, isAttachable, isBuiltInType } from "./built-in-types.ts";
+import { definitionName } from "./declaration.ts";
+import type { Definition } from "./definition.ts";
+import { VERSIONS_DATASET } from "./definition-datasets.ts";
+import { createDefinitionRegistry } from "./definition-registry.ts";
+import { VERSION_RULES } from "./definition-rules.ts";
 import type { SchemaPort, WritableDataset } from "./port.ts";
+import { checkPropertyValue, checkPropertyValues, propertyShape } from "./property-values.ts";
+import { createSchemaView, type SchemaView } from "./schema-view.ts";
+import { kindAlong, shapeBelow, shapeFault } from "./value-kind.ts";
 
-/** The schema of an open space: what is built in, and what its types declare. */
+/** The schema of an open space: what is built in and what its types declare. */
+export interface Schema extends SchemaPort {
+  readonly view: SchemaView;
+  /** Properties of a type, built in or of the space, by propId; undefined when there is no such type. */
+  properties(typeId: string): ReadonlyMap<string, PropertyDef> | undefined;
+  /** Whether a name belongs to a dataset that every space has. */
+  isBuiltInDataset(name: string): boolean;
+}
+
+/** Instants at the root of an object's row. */
+const OBJECT_INSTANTS = new Set(["createdAt", "modifiedAt"]);
+
 export function createSchema(deps: {
   engine: () => ChangeEngine;
   builtIns: ReadonlyMap<string, WritableDataset>;
-}): SchemaPort {
-  return {
-    registry: {
-      rulesFor(dataset, definition) {
-        const builtIn = deps.builtIns.get(dataset);
-        if (builtIn) return { rules: builtIn.rules };
-        return definition === undefined ? { unknown: true } : { missing: definition };
-      },
-    },
-    datasetForWrite: (name) => deps.builtIns.get(name),
-    typeId: (name) => (["svc", "nav", "chat", "editor", "page"].includes(name) ? name : undefined),
-    checkValues(typeId, values, notFoundStatus) {
-      for (const propId of Object.keys(values)) {
-        if (typeId === "svc" && ["name", "description", "icon", "tags"].includes(propId)) continue;
-        if (typeId === "nav" && ["type", "parentId", "pos"].includes(propId)) continue;
-        throw Object.assign(fail("property.not_found", { propId, typeId }), { status: notFoundStatus });
-      }
-      return "synced";
-    },
-    declaredKind: () => undefined,
+}): Schema {
+  const { engine, builtIns } = deps;
+  const registry = createDefinitionRegistry(() => engine().store, builtIns);
+  const view = createSchemaView(engine);
+
+  const properties = (typeId: string) => builtInProperties(typeId) ?? view.type(typeId)?.properties;
+
+  const typeId = (name: string): string | undefined => {
+    if (isBuiltInType(name)) return name;
+    return view.type(name)?.id ?? view.typeByXKey(name)?.id;
   };
+
+  /** Raw writes to objects' rows obey the declared kinds as `set` does. */
+  const checkObjectOp = (type: RecordOp["type"], path: string, value: Json | undefined): void => {
+    const [namespace, propId, ...below] = path.split(".");
+    const property = propId === undefined ? undefined : properties(namespace!)?.get(propId);
+    if (!property) return;
+    if (property.scope !== "synced") {
+      const reason = `${path} is ${property.scope}`;
+      throw fail("dataset.validation", { dataset: OBJECTS_DATASET, reason, path }, `${reason}; see the set endpoint`);
+    }
+    if (value === undefined || type === "$unset") return;
+    if (type === "$set" && below.length === 0) {
+      checkPropertyValue(property, value);
+      return;
+    }
+    const shape = shapeBelow(propertyShape(property), below);
+    const mismatch = (reason: string) =>
+      fail("property.kind_mismatch", { propId: property.id, kind: property.kind, reason }, `${path}: ${reason}`);
+    if (type === "$set") {
+      const fault = shape ? shapeFault(shape, value) : undefined;
+      if (fault) throw mismatch(fault);
+      if (property.kind !== "object") throw mismatch(`there is nothing below a ${property.kind}`);
+    } else if (type === "$inc") {
+      if (shape && shape.kind !== "number") throw mismatch("$inc takes a number");
+    } else {
+      if (shape && shape.kind !== "array") throw mismatch(`${type} takes an array`);
+      if (type === "$addToSet" && below.length === 0) checkPropertyValue(property, [value]);
+    }
+  };
+
+  const objects = builtIns.get(OBJECTS_DATASET);
+  const checkedObjects: WritableDataset | undefined = objects && { ...objects, checkOp: checkObjectOp };
+
+  const writable = (definition: Definition, tx: WriteTx): WritableDataset => {
+    const { id, text } = definition.version();
+    if (engine().store.schema.declaration(id) === undefined) {
+      const records = [{ id, upsert: true, ops: [{ type: "$set" as const, path: "", value: { declaration: text } }] }];
+      tx.append(tx.object(definition.typeId)!, { dataset: VERSIONS_DATASET, records }, VERSION_RULES);
+    }
+    const compiled = registry.compiled(id);
+    if (!compiled) throw new Error(`the version ${id} was written and is not there`);
+    return {
+      rules: compiled.rules,
+      definition: definitionName(definition.typeId, id),
+      typeId: definition.typeId,
+      localFault: compiled.localFault,
+    };
+  };
+
+  const definitionOf = (dataset: string): Definition | undefined =>
+    view.definitionByName(dataset) ?? view.definitionById(dataset);
+
+  return {
+    registry,
+    view,
+    properties,
+    isBuiltInDataset: (name) => builtIns.has(name) || BUILT_IN_DATASET_NAMES.has(name),
+    datasetForWrite(name, tx) {
+      if (name === OBJECTS_DATASET) return checkedObjects;
+      const builtIn = builtIns.get(name);
+      if (builtIn) return builtIn;
+      const definition = definitionOf(name);
+      return definition && writable(definition, tx);
+    },
+    typeId,
+    attachableTypeId(name) {
+      const id = typeId(name);
+      return id !== undefined && (!isBuiltInType(id) || isAttachable(id)) ? id : undefined;
+    },
+    checkValues(id, values, notFoundStatus) {
+      return checkPropertyValues(id, properties(id) ?? new Map(), values, notFoundStatus);
+    },
+    declaredKind(dataset, path) {
+      const [head, ...below] = path.split(".");
+      if (dataset === OBJECTS_DATASET) {
+        if (below.length === 0) return OBJECT_INSTANTS.has(head!) ? "datetime" : undefined;
+        const property = properties(head!)?.get(below[0]!);
+        return property && datetimeOnly(kindAlong(propertyShape(property), below.slice(1)));
+      }
+      if (builtIns.has(dataset)) return undefined;
+      const field = definitionOf(dataset)?.declaration.fields.find((each) => each.key === head);
+      return field && datetimeOnly(kindAlong(field.shape, below));
+    },
+  };
+}
+
+function datetimeOnly(kind: string | undefined): "datetime" | undefined {
+  return kind === "datetime" ? kind : undefined;
 }

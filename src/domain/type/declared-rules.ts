@@ -1,0 +1,156 @@
+import { RE2JS, RE2JSException } from "re2js";
+import type { RecordOp } from "../../change/change-body.ts";
+import type { DatasetRules, FieldScope, Stamp } from "../../change/dataset-rules.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import {
+  DEFAULT_ID_MAX_LENGTH,
+  DEFAULT_ID_PATTERN,
+  type Declaration,
+  type DeclaredField,
+  ID_LENGTH_CEILING,
+  type StampName,
+} from "./declaration.ts";
+import { NOT_AUTHOR, WRITE_ONCE } from "./port.ts";
+import { shapeBelow, shapeFault } from "./value-kind.ts";
+
+/** How a declared dataset folds, and what its device-local fields take. */
+export interface DeclaredRules {
+  readonly rules: DatasetRules;
+  /** Why a device-local write of a field is refused; an undefined value removes it. */
+  localFault(path: string, value: Json | undefined): string | undefined;
+}
+
+/**
+ * The rules of a declaration. Everything is judged from the declaration, the record before the op and the change's
+ * envelope, so that local and remote changes end alike whatever arrived first. Author rules fail closed: without a
+ * creator stamp on the record nobody passes.
+ */
+export function compileDeclaration(declaration: Declaration): DeclaredRules {
+  const fields = new Map(declaration.fields.map((field) => [field.key, field]));
+  const required = declaration.fields.filter((field) => field.required);
+  const stamps = declaration.fields.filter((field) => field.stamp !== undefined);
+  const creatorKey = stamps.find((field) => field.stamp === "creator")?.key;
+  const idFault = declaration.idRule === "user" ? userIdFault(declaration) : undefined;
+
+  const isAuthor = (doc: JsonObject, author: string): boolean =>
+    creatorKey !== undefined && doc[creatorKey] === author && author !== "";
+  const scopeOf = (segments: readonly string[]): FieldScope => fields.get(segments[0]!)?.scope ?? "synced";
+
+  const rules: DatasetRules = {
+    name: declaration.name,
+    idRule: declaration.idRule,
+    ...(declaration.skipHistory ? { skipHistory: true } : {}),
+    scopeOf,
+
+    refuseCreate(id, ops) {
+      const fault = idFault?.(id);
+      if (fault) return fault;
+      const missing = required.find((field) => !isSetBy(ops, field));
+      return missing ? `the required field ${missing.key} is missing or of another kind` : undefined;
+    },
+
+    refuseDelete: (doc, envelope) =>
+      declaration.deleteBy === "anyone" || isAuthor(doc, envelope.author) ? undefined : NOT_AUTHOR,
+
+    refuseOp(doc, segments, op, creating, envelope) {
+      const field = fields.get(segments[0]!);
+      if (!field) {
+        if (declaration.dynamic) return undefined;
+        return `${segments[0]} is no field of this dataset`;
+      }
+      if (field.stamp) return "the field is set by the server";
+      if (field.scope !== "synced") return `the field is ${field.scope}`;
+      if (!creating) {
+        if (field.mutableBy === "never") return WRITE_ONCE;
+        if (field.mutableBy === "author" && !isAuthor(doc, envelope.author)) return NOT_AUTHOR;
+      }
+      return opFault(field, segments.slice(1), op);
+    },
+
+    stamps: (_doc, creating, envelope) =>
+      stamps
+        .filter((field) => creating || field.stamp === "modifyTime")
+        .map((field): Stamp => [[field.key], stampValue(field.stamp!, envelope)]),
+  };
+
+  return {
+    rules,
+    localFault(path, value) {
+      const [key, ...below] = path.split(".");
+      const field = fields.get(key!);
+      if (field?.scope !== "local") return "the field is not device-local";
+      return value === undefined ? undefined : valueFault(field, below, value);
+    },
+  };
+}
+
+function stampValue(stamp: StampName, envelope: { author: string; timeMs: number }): Json {
+  return stamp === "creator" ? envelope.author : { $date: new Date(envelope.timeMs).toISOString() };
+}
+
+/** Why an op does not fit the declared shape of what it writes to. */
+function opFault(field: DeclaredField, below: readonly string[], op: RecordOp): string | undefined {
+  if (op.type === "$unset") return field.required && below.length === 0 ? "a required field stays" : undefined;
+  if (op.type === "$set") return valueFault(field, below, op.value);
+  const shape = shapeBelow(field.shape, below);
+  const where = [field.key, ...below].join(".");
+  if (!shape) return below.length > 0 ? containerFault(field, below) : undefined;
+  if (op.type === "$inc") return shape.kind === "number" ? undefined : `${where} is no number`;
+  if (shape.kind !== "array") return `${where} is no array`;
+  return op.type === "$addToSet" && shape.items
+    ? shapeFault(shape.items, op.value, `an element of ${where}`)
+    : undefined;
+}
+
+function valueFault(field: DeclaredField, below: readonly string[], value: Json | undefined): string | undefined {
+  const shape = shapeBelow(field.shape, below);
+  if (shape) return shapeFault(shape, value, [field.key, ...below].join("."));
+  return containerFault(field, below);
+}
+
+/** A path that the shape does not reach may go on below a free object only: anything else would change a kind. */
+function containerFault(field: DeclaredField, below: readonly string[]): string | undefined {
+  for (let depth = 0; depth < below.length; depth++) {
+    const shape = shapeBelow(field.shape, below.slice(0, depth));
+    if (!shape) return undefined;
+    if (shape.kind !== "object") return `${[field.key, ...below.slice(0, depth)].join(".")} is no object`;
+  }
+  return undefined;
+}
+
+/** Whether the creating change gives the field a value that will be kept. */
+function isSetBy(ops: readonly RecordOp[], field: DeclaredField): boolean {
+  return ops.some((op) => {
+    if (op.type !== "$set") return false;
+    const value =
+      op.path === field.key
+        ? op.value
+        : op.path === "" && isJsonObject(op.value) && Object.hasOwn(op.value, field.key)
+          ? op.value[field.key]
+          : undefined;
+    return value !== undefined && valueFault(field, [], value) === undefined;
+  });
+}
+
+/** The check of ids that callers name. A pattern that does not compile admits none. */
+function userIdFault(declaration: Declaration): (id: string) => string | undefined {
+  const maxLength = Math.min(declaration.idMaxLen ?? DEFAULT_ID_MAX_LENGTH, ID_LENGTH_CEILING);
+  const source = declaration.idPattern ?? DEFAULT_ID_PATTERN;
+  const pattern = compileIdPattern(source);
+  return (id) => {
+    if ([...id].length > maxLength) return `the id is longer than ${maxLength} characters`;
+    return pattern?.matches(id) ? undefined : `the id does not match ${source}`;
+  };
+}
+
+/** The pattern over whole ids, or undefined when it is no RE2 syntax or grows beyond the limit of patterns. */
+export function compileIdPattern(source: string): RE2JS | undefined {
+  try {
+    const pattern = RE2JS.compile(source);
+    return pattern.programSize() > LIMITS.regexProgramSize ? undefined : pattern;
+  } catch (error) {
+    if (error instanceof RE2JSException) return undefined;
+    throw error;
+  }
+}

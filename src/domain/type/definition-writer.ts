@@ -1,0 +1,88 @@
+import type { RecordOp } from "../../change/change-body.ts";
+import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
+import type { DatasetRules } from "../../change/dataset-rules.ts";
+import { fail } from "../../protocol/errors.ts";
+import type { Json, JsonObject } from "../../protocol/json.ts";
+import { isBuiltInType } from "./built-in-types.ts";
+import type { Schema } from "./schema.ts";
+import type { TypeEntry } from "./schema-view.ts";
+
+export interface DefinitionWriterDeps {
+  engine: ChangeEngine;
+  schema: Schema;
+  /** Throws space.read_only unless this account may write. */
+  requireWriter(): void;
+}
+
+/** Writes to what types declare, one write a call. What a write changed is seen by the next one in its transaction. */
+export type DefinitionWriter = ReturnType<typeof createDefinitionWriter>;
+
+export function createDefinitionWriter({ engine, schema, requireWriter }: DefinitionWriterDeps) {
+  const append = (tx: WriteTx, typeId: string, rules: DatasetRules, id: string, ops: RecordOp[]): string => {
+    const record = { id, ...(id === "" ? { upsert: true } : {}), ops };
+    const appended = tx.append(tx.object(typeId)!, { dataset: rules.name, records: [record] }, rules);
+    const [drop] = appended.rejections;
+    if (drop) throw fail("dataset.validation", { dataset: rules.name, reason: drop.reason }, drop.reason);
+    schema.view.touch(typeId);
+    return appended.recordIds[0]!;
+  };
+
+  return {
+    /** Runs a write that changes a type: by id or xKey; built-in types are fixed. */
+    change<T>(typeName: string, run: (type: TypeEntry, tx: WriteTx) => T): Promise<T> {
+      requireWriter();
+      return engine.write((tx) => {
+        const type = typeOf(typeName);
+        tx.scope.onRollback(() => schema.view.touch(type.id));
+        return run(type, tx);
+      });
+    },
+    typeOf,
+
+    /** Writes one record whole; answers its id, which comes from the change. */
+    create: (tx: WriteTx, typeId: string, rules: DatasetRules, fields: JsonObject): string =>
+      append(tx, typeId, rules, "", [{ type: "$set", path: "", value: fields }]),
+
+    /** Removes paths, then sets others, of one record. */
+    patch(tx: WriteTx, typeId: string, rules: DatasetRules, id: string, patch: LeafPatch): void {
+      append(tx, typeId, rules, id, [
+        ...patch.unset.map((path): RecordOp => ({ type: "$unset", path })),
+        ...patch.set.map(([path, value]): RecordOp => ({ type: "$set", path, value })),
+      ]);
+    },
+
+    /** Marks a record as removed; it stays, as what was made under it does. */
+    remove: (tx: WriteTx, typeId: string, rules: DatasetRules, id: string): void =>
+      void append(tx, typeId, rules, id, [{ type: "$set", path: "removed", value: true }]),
+  };
+
+  function typeOf(typeName: string): TypeEntry {
+    const typeId = schema.typeId(typeName);
+    if (typeId !== undefined && isBuiltInType(typeId)) throw fail("type.registered", { typeId });
+    const type = typeId === undefined ? undefined : schema.view.type(typeId);
+    if (!type) throw fail("type.not_found", { typeId: typeName });
+    return type;
+  }
+}
+
+/** Leaves to set, by dotted path, and paths to remove. */
+export interface LeafPatch {
+  set: [path: string, value: Json][];
+  unset: string[];
+}
+
+/** The patch in a body. Throws request.missing_field when it is empty, request.invalid_field when it contradicts itself. */
+export function readLeafPatch(body: { set?: object; unset?: string[] }): LeafPatch {
+  const set = Object.entries((body.set ?? {}) as JsonObject);
+  const unset = [...new Set(body.unset ?? [])];
+  if (set.length + unset.length === 0)
+    throw fail("request.missing_field", { field: "set" }, "Give at least one path in set or unset");
+  const both = unset.find((path) => set.some(([other]) => other === path));
+  if (both !== undefined)
+    throw fail(
+      "request.invalid_field",
+      { field: both, reason: "in set and unset" },
+      `${both} stands in set and in unset`,
+    );
+  return { set, unset };
+}

@@ -1,0 +1,152 @@
+import { fail, SvcError } from "../../protocol/errors.ts";
+import type { Json, JsonObject } from "../../protocol/json.ts";
+import type { LeafPatchBody, PropertyCreateBody, PropertyDef } from "../../protocol/type.ts";
+import { parseFilter } from "../../query/filter-parse.ts";
+import { PROPERTY_RULES } from "./definition-rules.ts";
+import { createDefinitionWriter, type DefinitionWriterDeps, readLeafPatch } from "./definition-writer.ts";
+import { bagFault, formatFault, impliedKind, isFormatType } from "./property-format.ts";
+import { type LeafFault, propertyLeafFault, XKEY } from "./property-record.ts";
+import type { TypeEntry } from "./schema-view.ts";
+import { canonicalShape, type Kind, type Shape, shapeDraftFault } from "./value-kind.ts";
+
+/** The properties of types: what values objects have under them, keyed by propId. */
+export type PropertyService = ReturnType<typeof createPropertyService>;
+
+export function createPropertyService(deps: DefinitionWriterDeps) {
+  const { schema } = deps;
+  const writer = createDefinitionWriter(deps);
+
+  const propertyOf = (type: TypeEntry, propId: string): PropertyDef => {
+    const property = type.properties.get(propId);
+    if (!property) throw fail("sdk.not_found", { typeId: type.id, propId }, "The property is unknown or removed");
+    return property;
+  };
+
+  return {
+    /** Of a type by id or xKey, oldest first. Throws type.not_found. */
+    list(typeName: string): PropertyDef[] {
+      const typeId = schema.typeId(typeName);
+      const properties = typeId === undefined ? undefined : schema.properties(typeId);
+      if (!properties) throw fail("type.not_found", { typeId: typeName });
+      return [...properties.values()];
+    },
+
+    /** Throws property.format_invalid, type.xkey_conflict, type.registered, type.not_found, request.*. */
+    add(typeName: string, draft: PropertyCreateBody): Promise<PropertyDef> {
+      const record = toPropertyRecord(draft);
+      return writer.change(typeName, (type, tx) => {
+        if (draft.xKey !== undefined) refuseTakenXKey(type, draft.xKey);
+        const id = writer.create(tx, type.id, PROPERTY_RULES, record);
+        return { id, ...(record as unknown as Omit<PropertyDef, "id">) };
+      });
+    },
+
+    /** Changes display leaves. Throws property.immutable, property.format_invalid, sdk.not_found and as above. */
+    patch(typeName: string, propId: string, body: LeafPatchBody): Promise<void> {
+      return writer.change(typeName, (type, tx) => {
+        const property = propertyOf(type, propId);
+        const patch = readLeafPatch(body);
+        for (const path of patch.unset)
+          refuseLeaf(path, propertyLeafFault(asRecord(property), path.split("."), undefined));
+        for (const [path, value] of patch.set) {
+          refuseLeaf(path, propertyLeafFault(asRecord(property), path.split("."), value));
+          if (path === "xKey") refuseTakenXKey(type, value as string, propId);
+          if (path === "format.filter") refuseBadFilter(value);
+        }
+        writer.patch(tx, type.id, PROPERTY_RULES, propId, patch);
+      });
+    },
+
+    /** Removes a property: values stay, later ones are refused. */
+    remove(typeName: string, propId: string): Promise<void> {
+      return writer.change(typeName, (type, tx) => {
+        writer.remove(tx, type.id, PROPERTY_RULES, propertyOf(type, propId).id);
+      });
+    },
+  };
+}
+
+const asRecord = (property: PropertyDef): JsonObject => property as unknown as JsonObject;
+
+/** The record of a new property. Throws the faults of a draft. */
+function toPropertyRecord(draft: PropertyCreateBody): JsonObject {
+  const { name, description, xKey, meta, scope } = draft;
+  if (xKey !== undefined && !XKEY.test(xKey)) {
+    const reason = "1 to 128 characters of A-Z, a-z, 0-9 and _ . / : -";
+    throw fail("request.invalid_field", { field: "xKey", reason }, `xKey is refused: it takes ${reason}`);
+  }
+  const fault = meta && bagFault(meta, "meta");
+  if (fault)
+    throw fail("request.invalid_field", { field: fault.path, reason: fault.reason }, `${fault.path}: ${fault.reason}`);
+  const format = draft.format as JsonObject | undefined;
+  const kind = kindOf(draft.kind, format);
+  if (format) {
+    const formatWrong = formatFault(format, kind);
+    if (formatWrong) throw badFormat(formatWrong.path, formatWrong.reason);
+    if (format["filter"] !== undefined) refuseBadFilter(format["filter"]);
+  }
+  return {
+    name,
+    ...(description === undefined ? {} : { description }),
+    ...(xKey === undefined ? {} : { xKey }),
+    ...shapeOf(kind, draft),
+    ...(format ? { format } : {}),
+    ...(meta ? { meta } : {}),
+    scope: scope ?? "synced",
+  };
+}
+
+function kindOf(kind: Kind | undefined, format: JsonObject | undefined): Kind {
+  if (kind !== undefined) return kind;
+  const type = format?.["type"];
+  if (isFormatType(type)) return impliedKind(type);
+  if (format) throw badFormat("format.type", "links, date, datetime, select or multiselect");
+  throw fail("request.missing_field", { field: "kind" }, "A property without a format needs a kind");
+}
+
+/** The pinned shape: kind, and what is inside an array or object. */
+function shapeOf(kind: Kind, { items, properties, required }: PropertyCreateBody): JsonObject {
+  const shape = {
+    kind,
+    ...(items === undefined ? {} : { items }),
+    ...(properties === undefined ? {} : { properties }),
+    ...(required === undefined ? {} : { required }),
+  };
+  const fault = shapeDraftFault(shape, "");
+  if (!fault) return canonicalShape(shape as Shape) as unknown as JsonObject;
+  const field = fault.path.replace(/^\./, "");
+  throw fail("request.invalid_field", { field, reason: fault.reason }, `${field}: ${fault.reason}`);
+}
+
+function refuseTakenXKey(type: TypeEntry, xKey: string, except?: string): void {
+  for (const property of type.properties.values()) {
+    if (property.xKey !== xKey || property.id === except) continue;
+    throw fail(
+      "type.xkey_conflict",
+      { xKey, existingTypeId: type.id, existingPropId: property.id },
+      `Another property of this type has the xKey ${xKey}`,
+    );
+  }
+}
+
+function refuseLeaf(path: string, fault: LeafFault | undefined): void {
+  if (!fault) return;
+  const message = `${path} is refused: ${fault.reason}`;
+  if (fault.kind === "immutable") throw fail("property.immutable", { path }, message);
+  if (fault.kind === "format") throw badFormat(path, fault.reason);
+  throw fail("request.invalid_field", { field: path, reason: fault.reason }, message);
+}
+
+function badFormat(path: string, reason: string): SvcError {
+  return fail("property.format_invalid", { path, reason }, `${path} is refused: ${reason}`);
+}
+
+/** A filter of links must read as filters of queries do. */
+function refuseBadFilter(filter: Json): void {
+  try {
+    parseFilter(filter);
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    throw badFormat("format.filter", error.message);
+  }
+}

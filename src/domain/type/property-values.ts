@@ -1,0 +1,102 @@
+import type { FieldScope } from "../../change/dataset-rules.ts";
+import { digestOfCid } from "../../crypto/cid.ts";
+import { fail, SvcError } from "../../protocol/errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import type { PropertyDef } from "../../protocol/type.ts";
+import { parseRfc3339 } from "../../query/instant.ts";
+import type { FormatType } from "./property-format.ts";
+import { type Shape, shapeFault } from "./value-kind.ts";
+
+const LINK_PREFIX = "svc://";
+const DAY = /^\d{4}-\d{2}-\d{2}$/;
+
+/** Checks values against the properties of one type; see `SchemaPort.checkValues`. */
+export function checkPropertyValues(
+  typeId: string,
+  properties: ReadonlyMap<string, PropertyDef>,
+  values: JsonObject,
+  notFoundStatus: 400 | 404,
+): FieldScope {
+  let scope: FieldScope | undefined;
+  for (const [propId, value] of Object.entries(values)) {
+    const property = properties.get(propId);
+    if (!property) {
+      throw new SvcError("property.not_found", {
+        details: { propId, typeId },
+        message: `${JSON.stringify(propId)} is no property of this type; values are keyed by propId`,
+        status: notFoundStatus,
+      });
+    }
+    if (property.scope === "derived")
+      throw fail("request.invalid_field", { field: propId, reason: "derived" }, `${propId} is set by the server`);
+    if (scope !== undefined && scope !== property.scope) {
+      throw fail(
+        "request.invalid_field",
+        { field: "patch", reason: `${propId} is ${property.scope}, others are ${scope}` },
+        "All values of one write share a scope: write synced, account and local ones apart",
+      );
+    }
+    scope = property.scope;
+    if (value !== null && value !== undefined) checkPropertyValue(property, value);
+  }
+  return scope ?? "synced";
+}
+
+/** Checks one value. Throws property.kind_mismatch and property.format_violation. */
+export function checkPropertyValue(property: PropertyDef, value: Json): void {
+  const { id: propId, kind, format } = property;
+  const mismatch = shapeFault(propertyShape(property), value);
+  if (mismatch)
+    throw fail("property.kind_mismatch", { propId, kind, reason: mismatch }, `${property.name || propId}: ${mismatch}`);
+  if (!format) return;
+  const reason = formatViolation(format.type, value);
+  if (reason)
+    throw fail(
+      "property.format_violation",
+      { propId, format: format.type, reason },
+      `${property.name || propId}: ${reason}`,
+    );
+}
+
+export function propertyShape({ kind, items, properties, required }: PropertyDef): Shape {
+  return {
+    kind,
+    ...(items ? { items: items as Shape } : {}),
+    ...(properties ? { properties: properties as Record<string, Shape> } : {}),
+    ...(required ? { required } : {}),
+  };
+}
+
+/** Why a value, already of its kind, is outside its format. Whether what it names exists is not asked. */
+function formatViolation(format: FormatType, value: Json): string | undefined {
+  switch (format) {
+    case "links":
+      return everyText(value, isLink) ? undefined : `links are texts of the form ${LINK_PREFIX}<objectId>`;
+    case "date":
+      if (typeof value === "string")
+        return DAY.test(value) && parseRfc3339(`${value}T00:00:00Z`) !== undefined
+          ? undefined
+          : "a date is a day of the calendar, YYYY-MM-DD";
+      return isMidnight(value) ? undefined : "a date is an instant at midnight UTC";
+    case "datetime":
+      return typeof value !== "string" || parseRfc3339(value) !== undefined
+        ? undefined
+        : "a datetime is an RFC 3339 date-time such as 2026-01-31T09:30:00Z";
+    case "select":
+      return value === "" ? "an option's key is not empty" : undefined;
+    case "multiselect":
+      return everyText(value, (text) => text !== "") ? undefined : "a multiselect holds keys of options";
+  }
+}
+
+function everyText(value: Json, test: (text: string) => boolean): boolean {
+  return Array.isArray(value) && value.every((entry) => typeof entry === "string" && test(entry));
+}
+
+function isLink(text: string): boolean {
+  return text.startsWith(LINK_PREFIX) && digestOfCid(text.slice(LINK_PREFIX.length)) !== undefined;
+}
+
+function isMidnight(value: Json): boolean {
+  return isJsonObject(value) && typeof value["$date"] === "string" && value["$date"].endsWith("T00:00:00.000Z");
+}

@@ -1,0 +1,83 @@
+import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
+import { fail } from "../../protocol/errors.ts";
+import type { JsonObject } from "../../protocol/json.ts";
+import type { TypeInfo } from "../../protocol/type.ts";
+import { builtInTypes } from "./built-in-types.ts";
+import { TYPE_MARKER } from "./definition-datasets.ts";
+import { XKEY } from "./property-record.ts";
+import type { Schema } from "./schema.ts";
+
+export interface TypeDraft {
+  name?: string;
+  description?: string;
+  iconCid?: string;
+  xKey?: string;
+}
+
+export interface Backlink {
+  objectId: string;
+  typeId: string;
+  propId: string;
+}
+
+interface TypeServiceDeps {
+  engine: ChangeEngine;
+  schema: Schema;
+  requireWriter(): void;
+  /** Makes an object whose row holds the given dotted paths. */
+  createRow(tx: WriteTx, fields: JsonObject): { id: string };
+}
+
+/** The types of a space. A type is an object whose row is marked as one. */
+export type TypeService = ReturnType<typeof createTypeService>;
+
+export function createTypeService({ engine, schema, requireWriter, createRow }: TypeServiceDeps) {
+  const { view } = schema;
+  const get = (typeName: string): TypeInfo => {
+    const typeId = schema.typeId(typeName);
+    const info = builtInTypes().find((type) => type.id === typeId) ?? (typeId && view.type(typeId)?.info);
+    if (!info) throw fail("type.not_found", { typeId: typeName });
+    return info;
+  };
+
+  return {
+    /** Built-in types, then those of the space, oldest first. */
+    list: (): TypeInfo[] => [...builtInTypes(), ...view.types().map((type) => type.info)],
+    /** By id or xKey. Throws type.not_found. */
+    get,
+
+    /** Throws type.xkey_required, type.xkey_conflict, request.invalid_field. */
+    create(draft: TypeDraft): Promise<TypeInfo> {
+      const { xKey, name, description, iconCid } = draft;
+      if (!xKey) throw fail("type.xkey_required", undefined, "A type needs an xKey: a stable key, unique in the space");
+      if (!XKEY.test(xKey)) {
+        const reason = "1 to 128 characters of A-Z, a-z, 0-9 and _ . / : -";
+        throw fail("request.invalid_field", { field: "xKey", reason }, `xKey is refused: it takes ${reason}`);
+      }
+      requireWriter();
+      return engine.write((tx) => {
+        const existingTypeId = schema.typeId(xKey);
+        if (existingTypeId !== undefined)
+          throw fail("type.xkey_conflict", { xKey, existingTypeId }, `The xKey ${xKey} is another type's key or id`);
+        const { id } = createRow(tx, {
+          "svc.types": [TYPE_MARKER],
+          "type.xkey": xKey,
+          ...(name ? { "svc.name": name } : {}),
+          ...(description ? { "svc.description": description } : {}),
+          ...(iconCid ? { "svc.icon": iconCid } : {}),
+        });
+        view.touch(id);
+        tx.scope.onRollback(() => view.touch(id));
+        return get(id);
+      });
+    },
+
+    /** Who links to an object through properties of format links, of types they still carry. */
+    backlinks(objectId: string): Backlink[] {
+      return engine.store.schema
+        .linksTo(objectId)
+        .filter(({ ns, prop }) => schema.properties(ns)?.get(prop)?.format?.type === "links")
+        .map(({ id, ns, prop }) => ({ objectId: id, typeId: ns, propId: prop }));
+    },
+  };
+}

@@ -1,0 +1,153 @@
+import { isJsonObject, type Json } from "../../protocol/json.ts";
+import { KINDS } from "../../protocol/type.ts";
+import { instantOf, isDateShaped, toInstant } from "../../query/instant.ts";
+
+export type Kind = (typeof KINDS)[number];
+
+/** A kind and, for arrays and objects, what is inside. Keys that an object's shape does not name are free. */
+export interface Shape {
+  readonly kind: Kind;
+  /** Of every element; kind array only. */
+  readonly items?: Shape;
+  /** Of the named keys; kind object only. */
+  readonly properties?: Readonly<Record<string, Shape>>;
+  /** Keys that an object must have; kind object only. */
+  readonly required?: readonly string[];
+}
+
+/** How deep a declared shape may nest. */
+const MAX_SHAPE_DEPTH = 16;
+const SHAPE_KEYS = new Set(["kind", "items", "properties", "required"]);
+
+const NOUNS: Record<Kind, string> = {
+  string: "a string",
+  number: "a number",
+  boolean: "true or false",
+  array: "an array",
+  object: "an object",
+  datetime: 'an instant, {"$date": "2026-01-31T09:30:00.000Z"}',
+};
+
+export function isKind(value: unknown): value is Kind {
+  return typeof value === "string" && (KINDS as readonly string[]).includes(value);
+}
+
+/**
+ * What is wrong with a value of a shape, or undefined. Instants must be in the canonical form (UTC with milliseconds),
+ * which every server writes: so a record has one form everywhere.
+ */
+export function shapeFault(shape: Shape, value: Json | undefined, where = "the value"): string | undefined {
+  if (!isOfKind(shape.kind, value)) return `${where} must be ${NOUNS[shape.kind]}`;
+  if (shape.items && Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) {
+      const fault = shapeFault(shape.items, value[i], `${where === "the value" ? "" : where}[${i}]`);
+      if (fault) return fault;
+    }
+  }
+  if (shape.kind === "object" && isJsonObject(value)) {
+    for (const [key, part] of Object.entries(shape.properties ?? {})) {
+      if (!Object.hasOwn(value, key)) continue;
+      const fault = shapeFault(part, value[key], where === "the value" ? key : `${where}.${key}`);
+      if (fault) return fault;
+    }
+    const missing = shape.required?.find((key) => !Object.hasOwn(value, key));
+    if (missing !== undefined) return `${where} must have ${missing}`;
+  }
+  return undefined;
+}
+
+function isOfKind(kind: Kind, value: Json | undefined): boolean {
+  switch (kind) {
+    case "array":
+      return Array.isArray(value);
+    case "object":
+      return isJsonObject(value) && !(isDateShaped(value) && instantOf(value) !== undefined);
+    case "datetime": {
+      const ms = instantOf(value);
+      return ms !== undefined && (value as { $date: Json })["$date"] === toInstant(ms).$date;
+    }
+    default:
+      return typeof value === kind;
+  }
+}
+
+/** The shape declared for what lies at a path below a value of `shape`, or undefined where nothing is declared. */
+export function shapeBelow(shape: Shape, segments: readonly string[]): Shape | undefined {
+  let at: Shape | undefined = shape;
+  for (const segment of segments) {
+    if (at?.kind !== "object" || !at.properties || !Object.hasOwn(at.properties, segment)) return undefined;
+    at = at.properties[segment];
+  }
+  return at;
+}
+
+/** The kind declared at the end of a path that may lead through arrays, as filters walk it. */
+export function kindAlong(shape: Shape, segments: readonly string[]): Kind | undefined {
+  let at: Shape | undefined = shape;
+  for (const segment of segments) {
+    if (at?.kind === "array") {
+      at = at.items;
+      if (/^\d+$/.test(segment)) continue;
+    }
+    at =
+      at?.kind === "object" && at.properties && Object.hasOwn(at.properties, segment)
+        ? at.properties[segment]
+        : undefined;
+    if (!at) return undefined;
+  }
+  return at?.kind === "array" ? (at.items?.kind ?? "array") : at?.kind;
+}
+
+/** What is wrong with a declared shape, or undefined: its path and the reason. */
+export function shapeDraftFault(draft: unknown, path: string, depth = 1): { path: string; reason: string } | undefined {
+  if (!isJsonObject(draft)) return { path, reason: "a shape is an object with a kind" };
+  if (depth > MAX_SHAPE_DEPTH) return { path, reason: `a shape has at most ${MAX_SHAPE_DEPTH} levels` };
+  const stray = Object.keys(draft).find((key) => !SHAPE_KEYS.has(key));
+  if (stray !== undefined)
+    return { path: `${path}.${stray}`, reason: "a shape has kind, items, properties and required" };
+  const { kind, items, properties, required } = draft;
+  if (!isKind(kind)) return { path: `${path}.kind`, reason: `one of ${KINDS.join(", ")}` };
+  if (items !== undefined) {
+    if (kind !== "array") return { path: `${path}.items`, reason: "only an array has items" };
+    const fault = shapeDraftFault(items, `${path}.items`, depth + 1);
+    if (fault) return fault;
+  }
+  if (properties !== undefined) {
+    if (kind !== "object") return { path: `${path}.properties`, reason: "only an object has properties" };
+    if (!isJsonObject(properties)) return { path: `${path}.properties`, reason: "an object of shapes" };
+    for (const [key, part] of Object.entries(properties)) {
+      const fault = keyFault(key);
+      if (fault) return { path: `${path}.properties.${key}`, reason: fault };
+      const inner = shapeDraftFault(part, `${path}.properties.${key}`, depth + 1);
+      if (inner) return inner;
+    }
+  }
+  if (required !== undefined) {
+    if (kind !== "object") return { path: `${path}.required`, reason: "only an object requires keys" };
+    if (!Array.isArray(required) || !required.every((key) => typeof key === "string"))
+      return { path: `${path}.required`, reason: "an array of keys" };
+  }
+  return undefined;
+}
+
+/** What is wrong with the name of a field or key that paths lead through, or undefined. */
+export function keyFault(key: string): string | undefined {
+  if (key === "" || key.length > 128) return "a key has 1 to 128 characters";
+  if (key.includes(".") || key === "*") return "a key has no dot and is not *";
+  if (key.startsWith("$")) return "a key does not begin with $";
+  if (key === "__proto__") return "__proto__ is no key";
+  return undefined;
+}
+
+/** The shape as it is stored and hashed: known keys only, in one order, empty parts left out. */
+export function canonicalShape(draft: Shape): Shape {
+  const properties = Object.entries(draft.properties ?? {}).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+  return {
+    kind: draft.kind,
+    ...(draft.items ? { items: canonicalShape(draft.items) } : {}),
+    ...(properties.length > 0
+      ? { properties: Object.fromEntries(properties.map(([key, part]) => [key, canonicalShape(part)])) }
+      : {}),
+    ...(draft.required && draft.required.length > 0 ? { required: [...new Set(draft.required)].sort() } : {}),
+  };
+}
