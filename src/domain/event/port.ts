@@ -1,0 +1,56 @@
+import type { EventScope } from "../../protocol/event.ts";
+import type { Json } from "../../protocol/json.ts";
+
+/** Body of `POST /v1/events`, its JSON types already checked. */
+export interface EventInput {
+  readonly type: string;
+  readonly scope: EventScope;
+  readonly spaceId?: string;
+  readonly target?: string;
+  readonly data?: Json;
+}
+
+/** An event as subscribers see it: the payload of an `event` frame. */
+export interface BusEvent extends EventInput {
+  /** Stamped by the server; `self` for every device of this account. */
+  readonly sender: { readonly identity: string; readonly self: boolean };
+}
+
+/** The event bus as other features see it. */
+export interface EventBus {
+  /**
+   * Publishes to every matching stream and, beyond device scope, to the network. Gives the number of local streams
+   * reached. Errors: those of `POST /v1/events`.
+   */
+  publish(input: EventInput): Promise<{ subscribers: number }>;
+  /** Calls back for every event of the bus, from here or from the network. Not a subscriber: it is not counted. */
+  observe(observer: (event: BusEvent) => void): () => void;
+}
+
+/** Where an event travels on the network: among the account's devices, or among a space's members. */
+export type EventRoom = { readonly scope: "account" } | { readonly scope: "space"; readonly spaceId: string };
+
+/**
+ * What carries events between devices: core publish and subscribe, sealed for the room. At most once: nothing is kept,
+ * queued or sent again.
+ */
+export interface NetworkEvents {
+  /** Sends one event; quietly nothing while there is no network. */
+  send(room: EventRoom, topic: string, data: Json | undefined): void;
+  /** Replaces the topic patterns wanted from a room; none means that nobody listens any more. */
+  watch(room: EventRoom, patterns: readonly string[]): void;
+}
+
+/** An event as it came in, opened and its sender proved; everything else about it is a stranger's word. */
+export interface IncomingEvent {
+  readonly room: EventRoom;
+  readonly topic: string;
+  readonly data?: Json;
+  /** Account that sent it. */
+  readonly identity: string;
+  /** Device it came from: the one whose rate is limited. */
+  readonly peerId: string;
+}
+
+/** Why an event from the network was dropped. */
+export type DropReason = "malformed" | "not_owned" | "too_fast";

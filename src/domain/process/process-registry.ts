@@ -1,0 +1,183 @@
+import type { Clock } from "../../base/clock.ts";
+import { fail, type SvcError } from "../../protocol/errors.ts";
+import type { ProcessFinishBody, ProcessProgressBody, ProcessRow, ProcessStartBody } from "../../protocol/event.ts";
+import type { BusEvent, EventBus } from "../event/port.ts";
+import { frameOf, readFrame } from "./process-frame.ts";
+import { checkFinish, checkProgress, checkStart } from "./process-rules.ts";
+
+/** A running process of which nothing was heard for so long is gone; publishers send a heartbeat every 15 s. */
+const RUNNING_MS = 45_000;
+/** How long the end of a process is shown. */
+const ENDED_MS = 60_000;
+/** Rows kept; the one that was heard of longest ago gives way, strangers' first. */
+const MAX_ROWS = 1000;
+
+export interface ProcessRegistry {
+  /** Registers a process, or begins it again. Errors: request.*, and those of publishing. */
+  start(process: ProcessStartBody): Promise<Reached>;
+  /** Reports progress; an empty report is a heartbeat. Errors: process.not_found {processId}, request.*. */
+  progress(id: string, progress: ProcessProgressBody): Promise<Reached>;
+  /** Ends a process. Errors: process.not_found {processId}, request.*. */
+  finish(id: string, finish: ProcessFinishBody): Promise<Reached>;
+  /**
+   * Asks the publisher of a process to stop; changes nothing itself. Errors: process.not_found {processId},
+   * process.ambiguous {identities}.
+   */
+  cancel(id: string, identity: string | undefined): Promise<Reached>;
+  /** Live processes of this account and of those it shares spaces with, in the order they were first heard of. */
+  list(): ProcessRow[];
+  /** Forgets what has expired; to be called every few seconds. */
+  sweep(): void;
+  close(): void;
+}
+
+interface Reached {
+  readonly subscribers: number;
+}
+
+/**
+ * Makes the registry of processes (spec § 6, gaps § 15): a view in memory, built from nothing but `process.*` events,
+ * whether they come from a request here, another device or another member.
+ */
+export function createProcessRegistry(deps: { accountId: string; bus: EventBus; clock: Clock }): ProcessRegistry {
+  const { accountId, bus, clock } = deps;
+  /** By publisher and id, in the order of first sight. */
+  const entries = new Map<string, Entry>();
+
+  const live = (key: string): Entry | undefined => {
+    const entry = entries.get(key);
+    return entry && !isExpired(entry, clock.nowMs()) ? entry : undefined;
+  };
+
+  const take = (event: BusEvent): void => {
+    const frame = readFrame(event);
+    if (!frame) return;
+    const key = keyOf(frame.row.identity, frame.row.id);
+    const known = live(key);
+    if (!known) {
+      entries.delete(key);
+      if (entries.size >= MAX_ROWS) evictOne(entries);
+    }
+    const heardMs = clock.nowMs();
+    const updatedAt = Math.floor(heardMs / 1000);
+    const startedAt = known && !frame.starts ? known.row.startedAt : updatedAt;
+    entries.set(key, { row: { ...frame.row, startedAt, updatedAt }, heardMs });
+  };
+  const stop = bus.observe(take);
+
+  /** One operation after the other: each builds upon the row the last one left. */
+  const inOrder = createSerial();
+  const ownRunning = (id: string): ProcessRow => {
+    const row = live(keyOf(accountId, id))?.row;
+    if (row?.state !== "running") throw notLive(id);
+    return row;
+  };
+
+  const runningProcess = (id: string, identity: string | undefined): ProcessRow => {
+    const running = [...entries.values()]
+      .filter((entry) => entry.row.id === id && entry.row.state === "running" && !isExpired(entry, clock.nowMs()))
+      .map((entry) => entry.row)
+      .filter((row) => identity === undefined || row.identity === identity);
+    if (running.length > 1) throw fail("process.ambiguous", { identities: running.map((row) => row.identity) });
+    if (running.length === 0) throw notLive(id);
+    return running[0]!;
+  };
+
+  return {
+    start: (process) =>
+      inOrder(() => {
+        checkStart(process);
+        return bus.publish(frameOf("process.started", process));
+      }),
+
+    progress: (id, progress) =>
+      inOrder(() => {
+        checkProgress(progress);
+        return bus.publish(frameOf("process.progress", withProgress(ownRunning(id), progress)));
+      }),
+
+    finish: (id, finish) =>
+      inOrder(() => {
+        const error = checkFinish(finish);
+        return bus.publish(frameOf(`process.${finish.status}`, ownRunning(id), error));
+      }),
+
+    cancel: (id, identity) =>
+      inOrder(() => {
+        const row = runningProcess(id, identity);
+        const { scope, spaceId } = row;
+        return bus.publish({
+          type: "process.cancel",
+          scope,
+          ...(spaceId === undefined ? {} : { spaceId }),
+          target: id,
+          data: { identity: row.identity },
+        });
+      }),
+
+    list() {
+      const nowMs = clock.nowMs();
+      return [...entries.values()].filter((entry) => !isExpired(entry, nowMs)).map((entry) => entry.row);
+    },
+
+    sweep() {
+      const nowMs = clock.nowMs();
+      for (const [key, entry] of entries) if (isExpired(entry, nowMs)) entries.delete(key);
+    },
+
+    close: stop,
+  };
+}
+
+interface Entry {
+  readonly row: ProcessRow;
+  /** When the last frame came, Unix milliseconds. */
+  readonly heardMs: number;
+}
+
+function keyOf(identity: string, id: string): string {
+  return `${identity}/${id}`;
+}
+
+function isExpired({ row, heardMs }: Entry, nowMs: number): boolean {
+  return nowMs - heardMs >= (row.state === "running" ? RUNNING_MS : ENDED_MS);
+}
+
+/** What is not said stays as it was; a total of 0 and an empty message take back what was said. */
+function withProgress(row: ProcessRow, { done, total, message }: ProcessProgressBody): ProcessRow {
+  const { total: oldTotal, message: oldMessage, ...rest } = row;
+  const newTotal = total ?? oldTotal ?? 0;
+  const newMessage = message ?? oldMessage ?? "";
+  return {
+    ...rest,
+    done: done ?? row.done,
+    ...(newTotal > 0 ? { total: newTotal } : {}),
+    ...(newMessage === "" ? {} : { message: newMessage }),
+  };
+}
+
+function evictOne(entries: Map<string, Entry>): void {
+  let oldest: { key: string; self: boolean; heardMs: number } | undefined;
+  for (const [key, { row, heardMs }] of entries) {
+    const earlier = !oldest || (row.self === oldest.self ? heardMs < oldest.heardMs : oldest.self);
+    if (earlier) oldest = { key, self: row.self, heardMs };
+  }
+  if (oldest) entries.delete(oldest.key);
+}
+
+function notLive(id: string): SvcError {
+  return fail("process.not_found", { processId: id }, "No such process is live; start it, or start it again");
+}
+
+/** Runs tasks one after the other; a failed one holds up nobody. */
+function createSerial(): <T>(task: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (task) => {
+    const result = last.then(task);
+    last = result.then(
+      () => undefined,
+      () => undefined,
+    );
+    return result;
+  };
+}

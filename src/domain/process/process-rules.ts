@@ -1,0 +1,90 @@
+import { fail, type SvcError } from "../../protocol/errors.ts";
+import {
+  isTarget,
+  type ProcessError,
+  type ProcessFinishBody,
+  type ProcessProgressBody,
+  type ProcessStartBody,
+  TARGET_GRAMMAR,
+} from "../../protocol/event.ts";
+import { isJsonObject } from "../../protocol/json.ts";
+
+/** What the texts of a process may take, in bytes. */
+const MAX_BYTES = { kind: 128, title: 256, message: 1024, code: 128 } as const;
+
+/**
+ * Checks the start of a process, its JSON types already checked.
+ * Errors of all checks here: request.missing_field {field}; request.invalid_field {field, reason, limitBytes?}.
+ */
+export function checkStart({ id, kind, title, scope, spaceId, target }: ProcessStartBody): void {
+  if (!isTarget(id)) throw refusal("id", TARGET_GRAMMAR);
+  for (const [field, value] of [
+    ["kind", kind],
+    ["title", title],
+  ] as const) {
+    if (value === "") throw refusal(field, "must not be empty");
+    refuseLonger(field, value);
+  }
+  if (target !== undefined && !isTarget(target)) throw refusal("target", TARGET_GRAMMAR);
+  if (scope === "space" && (spaceId ?? "") === "") {
+    throw fail("request.missing_field", { field: "spaceId" }, "The scope space needs a spaceId");
+  }
+  if (scope !== "space" && spaceId !== undefined) throw refusal("spaceId", "belongs to the scope space alone");
+}
+
+export function checkProgress({ done, total, message }: ProcessProgressBody): void {
+  for (const [field, value] of [
+    ["done", done],
+    ["total", total],
+  ] as const) {
+    if (value !== undefined && !isAmount(value)) throw refusal(field, "must be a number of 0 or more");
+  }
+  if (message !== undefined) refuseLonger("message", message);
+}
+
+/** The error of a failed process; undefined for any other end. */
+export function checkFinish({ status, error }: ProcessFinishBody): ProcessError | undefined {
+  if (status !== "failed") {
+    if (error !== undefined) throw refusal("error", "belongs to the status failed alone");
+    return undefined;
+  }
+  if (error === undefined) {
+    throw fail("request.missing_field", { field: "error" }, "A failed process needs an error: {code?, message}");
+  }
+  const { fault, value } = readError(error);
+  if (fault !== undefined) throw refusal("error", fault);
+  return value;
+}
+
+/** The error in a request or a frame, or what is wrong with it. */
+export function readError(error: unknown): { value?: ProcessError; fault?: string } {
+  if (!isJsonObject(error)) return { fault: "must be an object {code?, message}" };
+  const { code, message, ...more } = error as { code?: unknown; message?: unknown };
+  if (Object.keys(more).length > 0) return { fault: "holds nothing but code and message" };
+  if (message === "" || !isTextWithin(message, "message")) {
+    return { fault: `needs a message of 1 to ${MAX_BYTES.message} bytes` };
+  }
+  if (code === undefined) return { value: { message } };
+  if (code === "" || !isTextWithin(code, "code")) return { fault: `takes a code of 1 to ${MAX_BYTES.code} bytes` };
+  return { value: { code, message } };
+}
+
+/** A count of what is done or to do: finite, not negative. */
+export function isAmount(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0;
+}
+
+export function isTextWithin(value: unknown, part: keyof typeof MAX_BYTES): value is string {
+  return typeof value === "string" && Buffer.byteLength(value) <= MAX_BYTES[part];
+}
+
+function refuseLonger(field: "kind" | "title" | "message", value: string): void {
+  if (isTextWithin(value, field)) return;
+  const limitBytes = MAX_BYTES[field];
+  const reason = `at most ${limitBytes} bytes`;
+  throw fail("request.invalid_field", { field, reason, limitBytes }, `The field ${field} is too long: ${reason}`);
+}
+
+function refusal(field: string, reason: string): SvcError {
+  return fail("request.invalid_field", { field, reason }, `The field ${field} is refused: it ${reason}`);
+}
