@@ -62,6 +62,8 @@ export interface WriteTx {
   recordState(object: ObjectEntry, dataset: string, id: string): "absent" | "live" | "tombstone";
   /** Enters an object into the deletion log. Its row disappears with this commit. */
   deleteObject(object: ObjectEntry): void;
+  /** What this batch has done so far, earlier writes included: for caches that follow records. */
+  touched(): readonly TouchedRecord[];
   /** A version text for what no change carries (device-local writes). */
   localVersion(): string;
 }
@@ -259,6 +261,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       );
       batch.localChanges++;
     },
+    touched: () => batch.touched,
     localVersion,
   });
 

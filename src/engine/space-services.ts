@@ -3,6 +3,7 @@ import type { Log } from "../base/log.ts";
 import { type BundleService, bundleChildren, createBundleService } from "../domain/bundle/bundle-service.ts";
 import { type ChatService, createChatService } from "../domain/chat/chat-service.ts";
 import { createUnread } from "../domain/chat/unread.ts";
+import { createEditorService, type EditorService } from "../domain/editor/editor-service.ts";
 import { createObjectService, type ObjectService } from "../domain/object/object-service.ts";
 import { createRecordQueries, type RecordQueries } from "../domain/record/record-query.ts";
 import { createRecordService, type RecordService } from "../domain/record/record-service.ts";
@@ -28,6 +29,7 @@ export interface SpaceServices {
   readonly records: RecordService;
   readonly queries: RecordQueries;
   readonly chat: ChatService;
+  readonly editor: EditorService;
   readonly bundles: BundleService;
   readonly upserts: ReturnType<typeof createUpsertService>;
   busy(): boolean;
@@ -70,6 +72,7 @@ export function createSpaceServices(deps: {
     requireWriter,
     onBackgroundError,
   });
+  const editor = createEditorService({ engine, requireWriter, attachType: objects.attachType, random: Math.random });
   const unread = createUnread({ engine, accountId: account.id, frontiers: deps.frontiers, onBackgroundError });
   return {
     space,
@@ -82,11 +85,13 @@ export function createSpaceServices(deps: {
     records,
     queries: createRecordQueries({ engine, schema, readers: deps.readers }),
     bundles,
+    editor,
     upserts: createUpsertService({ engine, records, accountId: account.id, clock, requireWriter }),
     busy: () => false,
     close: () => {
       unread.stop();
       bundles.stop();
+      editor.stop();
       return space.close();
     },
   };

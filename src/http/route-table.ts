@@ -5,8 +5,11 @@ import { bundleRoutes } from "./routes/bundles.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { datasetRoutes } from "./routes/datasets.ts";
 import { deviceRoutes } from "./routes/devices.ts";
+import { editorRoutes } from "./routes/editor.ts";
+import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { objectRoutes } from "./routes/objects.ts";
+import { processRoutes } from "./routes/processes.ts";
 import { propertyRoutes } from "./routes/properties.ts";
 import { recordRoutes } from "./routes/records.ts";
 import { shutdownRoutes } from "./routes/shutdown.ts";
@@ -20,6 +23,8 @@ export const ROUTES: readonly Route[] = [
   ...authRoutes,
   ...accountRoutes,
   ...deviceRoutes,
+  ...eventRoutes,
+  ...processRoutes,
   ...spaceRoutes,
   ...datasetRoutes,
   ...typeRoutes,
@@ -27,5 +32,6 @@ export const ROUTES: readonly Route[] = [
   ...objectRoutes,
   ...bundleRoutes,
   ...recordRoutes,
+  ...editorRoutes,
   ...chatRoutes,
 ];

@@ -1,0 +1,259 @@
+import { keysBetween } from "../../base/position-key.ts";
+import type { RecordChange, RecordOp } from "../../change/change-body.ts";
+import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
+import type { ObjectEntry } from "../../change/object-cache.ts";
+import { fail } from "../../protocol/errors.ts";
+import type { Json, JsonObject } from "../../protocol/json.ts";
+import { toWriteResult, type WriteResult } from "../record/port.ts";
+import { createBlockRenderer } from "./block-render.ts";
+import { createDocumentCache } from "./document-cache.ts";
+import { type DocumentPlan, planAppend, planDocument, planRemoval } from "./document-plan.ts";
+import { EDITOR_DATASET, EDITOR_RULES } from "./editor-rules.ts";
+import { applyMarkdownEdits, type MarkdownEdit } from "./markdown-edit.ts";
+
+/** Reply of the routes that write markdown. */
+export interface MarkdownResult {
+  inserted: string[];
+  updated: string[];
+  deleted: string[];
+  unchanged: number;
+}
+
+export interface NewBlockInput {
+  type: string;
+  style?: JsonObject;
+  text?: string;
+  nav?: { parentId?: string; pos?: string };
+}
+
+interface EditorServiceDeps {
+  engine: ChangeEngine;
+  requireWriter(): void;
+  attachType(tx: WriteTx, object: ObjectEntry, typeId: string): void;
+  /** From 0 up to 1, for the jitter of positions. */
+  random(): number;
+}
+
+/** About how much of a plan goes into one change; all changes of a plan commit together. */
+const CHANGE_BYTES = 256 << 10;
+
+/** The block document of an object, as markdown and block by block (gaps § 9). */
+export type EditorService = ReturnType<typeof createEditorService>;
+
+export function createEditorService(deps: EditorServiceDeps) {
+  const { engine } = deps;
+  const renderer = createBlockRenderer();
+  const documents = createDocumentCache(engine);
+  const planDeps = { renderer, random: deps.random };
+
+  const objectOf = (object: ObjectEntry | undefined, objectId: string): ObjectEntry => {
+    if (!object || object.deleted) throw fail("object.not_found", { objectId });
+    return object;
+  };
+
+  /** Plans against the document as it is when the write's turn comes, and carries the plan out. */
+  const edit = async (
+    objectId: string,
+    plan: (blocks: ReturnType<typeof documents.blocks>) => DocumentPlan,
+  ): Promise<MarkdownResult> => {
+    deps.requireWriter();
+    return guarded(objectId, (tx) => {
+      const object = objectOf(tx.object(objectId), objectId);
+      return carryOut(tx, object, plan(documents.blocks(object, tx.touched())));
+    });
+  };
+
+  /** A write after whose failure the cached document is not trusted. */
+  const guarded = async <T>(objectId: string, run: (tx: WriteTx) => T): Promise<T> => {
+    try {
+      return await engine.write((tx) => {
+        tx.scope.onRollback(() => documents.drop(objectId));
+        return run(tx);
+      });
+    } catch (error) {
+      documents.drop(objectId);
+      throw error;
+    }
+  };
+
+  const carryOut = (tx: WriteTx, object: ObjectEntry, plan: DocumentPlan): MarkdownResult => {
+    const records = recordsOf(plan);
+    const result: MarkdownResult = {
+      inserted: [],
+      updated: plan.updates.map(({ id }) => id),
+      deleted: [...plan.deletes],
+      unchanged: plan.unchanged,
+    };
+    if (records.length === 0) return result;
+    deps.attachType(tx, object, "editor");
+    for (const part of inParts(records)) {
+      const appended = tx.append(object, { dataset: EDITOR_DATASET, records: part }, EDITOR_RULES);
+      part.forEach((record, index) => {
+        if (record.id === "") result.inserted.push(appended.recordIds[index]!);
+      });
+    }
+    return result;
+  };
+
+  const blockIn = (tx: WriteTx, object: ObjectEntry, blockId: string): JsonObject => {
+    const block = tx.record(object, EDITOR_DATASET, blockId);
+    if (!block) throw fail("sdk.not_found", { blockId }, "The block is unknown or deleted");
+    return block;
+  };
+
+  /** Position after the last child of a parent. */
+  const nextPosition = (tx: WriteTx, object: ObjectEntry, parentId: string): string => {
+    const last =
+      parentId === "" ? documents.blocks(object, tx.touched()).at(-1)?.pos : lastChildPosition(object, parentId);
+    const [key] = keysBetween(last, undefined, 1, deps.random) ?? [];
+    return key ?? `${last}V`;
+  };
+
+  const lastChildPosition = (object: ObjectEntry, parentId: string): string | undefined => {
+    const coll = engine.collOf(object, EDITOR_DATASET);
+    if (coll === undefined) return undefined;
+    let last: string | undefined;
+    for (const text of engine.store.rows.docs(coll)) {
+      const nav = (JSON.parse(text) as JsonObject)["nav"] as { parentId?: string; pos?: string } | undefined;
+      if (nav?.parentId === parentId && nav.pos !== undefined && (last === undefined || nav.pos > last)) last = nav.pos;
+    }
+    return last;
+  };
+
+  return {
+    /** The document as markdown: for what came from markdown, its very bytes. */
+    markdown(objectId: string): string {
+      const object = objectOf(engine.object(objectId), objectId);
+      return renderer.render(documents.blocks(object)).content;
+    },
+
+    /** Brings the document to a text with the fewest writes; unchanged blocks keep their ids and are not written. */
+    put: (objectId: string, content: string): Promise<MarkdownResult> =>
+      edit(objectId, (blocks) => planDocument(blocks, content, planDeps)),
+
+    /** Applies edits to the current rendering, all or none. Errors: markdown.*, request.invalid_field. */
+    patch: (objectId: string, edits: readonly MarkdownEdit[]): Promise<MarkdownResult> =>
+      edit(objectId, (blocks) =>
+        planDocument(blocks, applyMarkdownEdits(renderer.render(blocks).content, edits), planDeps),
+      ),
+
+    append: (objectId: string, fragment: string): Promise<MarkdownResult> =>
+      edit(objectId, (blocks) => planAppend(blocks.at(-1), fragment, planDeps)),
+
+    createBlock(objectId: string, input: NewBlockInput): Promise<WriteResult> {
+      deps.requireWriter();
+      return guarded(objectId, (tx) => {
+        const object = objectOf(tx.object(objectId), objectId);
+        deps.attachType(tx, object, "editor");
+        const parentId = input.nav?.parentId ?? "";
+        const value: JsonObject = {
+          type: input.type,
+          ...(input.style === undefined ? {} : { style: input.style }),
+          ...(input.text === undefined ? {} : { text: input.text }),
+          nav: { parentId, pos: input.nav?.pos ?? nextPosition(tx, object, parentId) },
+        };
+        const appended = tx.append(
+          object,
+          { dataset: EDITOR_DATASET, records: [{ id: "", upsert: true, ops: [{ type: "$set", path: "", value }] }] },
+          EDITOR_RULES,
+        );
+        const [drop] = appended.rejections;
+        if (drop)
+          throw fail(
+            "dataset.validation",
+            { dataset: EDITOR_DATASET, reason: drop.reason },
+            `The block is refused: ${drop.reason}`,
+          );
+        return toWriteResult(appended);
+      });
+    },
+
+    /** Sets and unsets fields of a block. What a block cannot be without is refused op by op, the rest applies. */
+    patchBlock(
+      objectId: string,
+      blockId: string,
+      set: Record<string, Json>,
+      unset: readonly string[],
+    ): Promise<WriteResult> {
+      deps.requireWriter();
+      return guarded(objectId, (tx) => {
+        const object = objectOf(tx.object(objectId), objectId);
+        blockIn(tx, object, blockId);
+        const ops: RecordOp[] = [
+          ...Object.entries(set).map(([path, value]) => ({ type: "$set" as const, path, value })),
+          ...unset.map((path) => ({ type: "$unset" as const, path })),
+        ];
+        if (ops.length === 0) return { versionId: "", changeId: "", recordIds: [blockId] };
+        const appended = tx.append(object, { dataset: EDITOR_DATASET, records: [{ id: blockId, ops }] }, EDITOR_RULES);
+        const result = toWriteResult(appended);
+        return appended.effective ? result : tx.rollBackWith(result);
+      });
+    },
+
+    /** Deletes a block for ever; its children stay. What keeps its neighbours apart is written with it. */
+    deleteBlock(objectId: string, blockId: string): Promise<WriteResult> {
+      deps.requireWriter();
+      return guarded(objectId, (tx) => {
+        const object = objectOf(tx.object(objectId), objectId);
+        blockIn(tx, object, blockId);
+        const blocks = documents.blocks(object, tx.touched());
+        const index = blocks.findIndex((block) => block.id === blockId);
+        const records =
+          index < 0 ? [{ id: blockId, delete: true, ops: [] }] : recordsOf(planRemoval(blocks, index, planDeps));
+        // The caller's block stands first in the result.
+        const ordered = [
+          ...records.filter((record) => record.id === blockId),
+          ...records.filter((record) => record.id !== blockId),
+        ];
+        return toWriteResult(tx.append(object, { dataset: EDITOR_DATASET, records: ordered }, EDITOR_RULES));
+      });
+    },
+
+    stop: documents.stop,
+  };
+}
+
+/** The writes of a plan, record by record. */
+function recordsOf(plan: DocumentPlan): RecordChange[] {
+  const set = (id: string, value: JsonObject): RecordChange => ({ id, ops: [{ type: "$set", path: "", value }] });
+  return [
+    ...plan.deletes.map((id): RecordChange => ({ id, delete: true, ops: [] })),
+    ...plan.updates.map(
+      ({ id, set: fields, unsetStyle }): RecordChange => ({
+        id,
+        ops: [
+          { type: "$set", path: "", value: fields as JsonObject },
+          ...(unsetStyle ? [{ type: "$unset" as const, path: "style" }] : []),
+        ],
+      }),
+    ),
+    ...plan.touches.map(({ id, source }) => set(id, { source })),
+    ...plan.moves.map(({ id, pos }) => set(id, { "nav.pos": pos })),
+    ...plan.inserts.map(
+      ({ pos, ...block }): RecordChange => ({
+        id: "",
+        upsert: true,
+        ops: [{ type: "$set", path: "", value: { ...block, nav: { parentId: "", pos } } as JsonObject }],
+      }),
+    ),
+  ];
+}
+
+/** Cuts a long list of records into parts that fit into a change each. */
+function inParts(records: readonly RecordChange[]): RecordChange[][] {
+  const parts: RecordChange[][] = [];
+  let part: RecordChange[] = [];
+  let bytes = 0;
+  for (const record of records) {
+    const size = JSON.stringify(record).length;
+    if (part.length > 0 && bytes + size > CHANGE_BYTES) {
+      parts.push(part);
+      part = [];
+      bytes = 0;
+    }
+    part.push(record);
+    bytes += size;
+  }
+  if (part.length > 0) parts.push(part);
+  return parts;
+}
