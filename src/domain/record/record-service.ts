@@ -1,8 +1,11 @@
+import type { AccountId } from "../../base/ids.ts";
 import type { ChangeBody, RecordChange, RecordOp } from "../../change/change-body.ts";
 import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
+import type { DatasetRules } from "../../change/dataset-rules.ts";
 import { pathFault } from "../../change/field-path.ts";
 import type { ObjectEntry } from "../../change/object-cache.ts";
 import { OBJECTS_DATASET, type Rejection } from "../../change/projection.ts";
+import { foldRecord } from "../../change/record-fold.ts";
 import { fail } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { canonicalInstants } from "../../query/canonical-instants.ts";
@@ -87,6 +90,7 @@ export function createRecordService(deps: RecordServiceDeps) {
     return appended.effective ? result : tx.rollBackWith(result);
   };
 
+  /** Applies ops to device-local fields, by the fold that synced ones go through. Each field is kept whole. */
   const modifyLocal = (
     tx: WriteTx,
     object: ObjectEntry,
@@ -94,22 +98,37 @@ export function createRecordService(deps: RecordServiceDeps) {
     request: ModifyRequest,
   ): WriteResult => {
     const rejections: Rejection[] = [];
-    request.records.forEach((record, recordIndex) => {
-      const fields: Record<string, Json | undefined> = {};
-      record.ops.forEach((op, opIndex) => {
-        for (const [path, value] of localAssignments(op)) {
-          const reason =
-            pathFault(path) ??
-            localFault(dataset, path, value) ??
-            (op.type === "$set" || op.type === "$unset" ? undefined : "device-local fields take $set and $unset");
-          if (reason) rejections.push({ recordIndex, recordId: record.id, opIndex, reason });
-          else fields[path] = value;
-        }
-      });
-      if (Object.keys(fields).length > 0 && !tx.setLocal(object, request.dataset, record.id, fields)) {
-        rejections.push({ recordIndex, recordId: record.id, opIndex: -1, reason: "there is no such record" });
+    const { name } = dataset.rules;
+    const rules: DatasetRules = {
+      name,
+      idRule: "user",
+      refuseOp: (_doc, segments, op) => localFault(dataset, { ...op, path: segments.join(".") }),
+    };
+    for (const [recordIndex, record] of request.records.entries()) {
+      const reject = (opIndex: number, reason: string) =>
+        void rejections.push({ recordIndex, recordId: record.id, opIndex, reason });
+      const stored = tx.record(object, name, record.id);
+      if (!stored) {
+        reject(-1, "there is no such record");
+        continue;
       }
-    });
+      const ops = record.ops.map((op): RecordOp => ({ ...op, path: op.path ?? "", ...canonicalValue(op) }));
+      const { state, effects, drops } = foldRecord(
+        { kind: "live", doc: stored },
+        record.id,
+        { id: record.id, ops },
+        {
+          ...LOCAL_ENVELOPE,
+          spaceId: engine.spaceId,
+          objectId: object.idText,
+        },
+        rules,
+      );
+      for (const drop of drops) reject(drop.opIndex, drop.reason);
+      const fields: Record<string, Json | undefined> = {};
+      for (const { path } of effects) fields[path[0]!] = (state as { doc: JsonObject }).doc[path[0]!];
+      if (effects.length > 0) tx.setLocal(object, name, record.id, fields);
+    }
     const versionId = tx.localVersion();
     return {
       versionId,
@@ -144,7 +163,7 @@ export function createRecordService(deps: RecordServiceDeps) {
       return engine.write((tx) => {
         const object = objectOf(tx, request.objectId);
         const dataset = datasetOf(tx, object, request.dataset);
-        const empty = request.recordIds.findIndex((id) => id === "");
+        const empty = request.recordIds.indexOf("");
         if (empty >= 0) throw invalid(request.dataset, "a record id is empty", { recordIndex: empty });
         if (request.recordIds.length === 0)
           return tx.rollBackWith({ versionId: "", changeId: "", recordIds: [] } satisfies WriteResult);
@@ -187,15 +206,16 @@ function checkLocalShape(request: ModifyRequest): void {
   });
 }
 
-function localAssignments(op: ModifyOp): [string, Json | undefined][] {
-  const given = (value: Json | undefined) => (op.type === "$unset" ? undefined : canonicalInstants(value ?? null));
-  if (op.path) return [[op.path, given(op.value)]];
-  return Object.entries(isJsonObject(op.value) ? op.value : {}).map(([path, value]) => [path, given(value)]);
+/** What a local write has for an envelope: no change carries it, nothing of this is kept. */
+const LOCAL_ENVELOPE = { version: "", changeId: new Uint8Array(0), author: "" as AccountId, timeMs: 0 };
+
+function localFault(dataset: WritableDataset, op: RecordOp): string | undefined {
+  if (dataset.localFault) return dataset.localFault(op);
+  return dataset.isLocalField?.(op.path) ? undefined : "the field is not device-local";
 }
 
-function localFault(dataset: WritableDataset, path: string, value: Json | undefined): string | undefined {
-  if (dataset.localFault) return dataset.localFault(path, value);
-  return dataset.isLocalField?.(path) ? undefined : "the field is not device-local";
+function canonicalValue(op: ModifyOp): { value?: Json } {
+  return op.value === undefined ? {} : { value: canonicalInstants(op.value) };
 }
 
 /** Structural faults refuse the whole request (gaps § 5); what depends on records is judged by the fold. */
@@ -206,7 +226,7 @@ function toRecordChange(record: ModifyRecord, recordIndex: number, dataset: Writ
   const ops = record.ops.map((op, opIndex): RecordOp => {
     const path = op.path ?? "";
     const where = { recordIndex, opIndex };
-    const value = op.value === undefined ? undefined : canonicalInstants(op.value);
+    const { value } = canonicalValue(op);
     const check = (each: string, assigned: Json | undefined) => {
       const fault = pathFault(each);
       if (fault) throw invalid(name, fault, { ...where, path: each });
@@ -222,7 +242,7 @@ function toRecordChange(record: ModifyRecord, recordIndex: number, dataset: Writ
     if (path !== "") check(path, value);
     else if ((op.type !== "$set" && op.type !== "$unset") || !isJsonObject(value))
       throw invalid(name, "an empty path takes $set or $unset with an object of paths", where);
-    else for (const [each, assigned] of Object.entries(value)) if (each !== "id") check(each, assigned);
+    else for (const [each, assigned] of Object.entries(value)) check(each, assigned);
     if (op.type !== "$unset" && value === undefined) throw invalid(name, `${op.type} needs a value`, where);
     if (op.type === "$inc" && typeof value !== "number") throw invalid(name, "$inc takes a number", where);
     return { type: op.type, path, ...(value === undefined ? {} : { value }) };

@@ -17,8 +17,8 @@ import { shapeBelow, shapeFault } from "./value-kind.ts";
 /** How a declared dataset folds, and what its device-local fields take. */
 export interface DeclaredRules {
   readonly rules: DatasetRules;
-  /** Why a device-local write of a field is refused; an undefined value removes it. */
-  localFault(path: string, value: Json | undefined): string | undefined;
+  /** Why a device-local op on one path is refused. */
+  localFault(op: RecordOp): string | undefined;
 }
 
 /**
@@ -76,11 +76,10 @@ export function compileDeclaration(declaration: Declaration): DeclaredRules {
 
   return {
     rules,
-    localFault(path, value) {
-      const [key, ...below] = path.split(".");
+    localFault(op) {
+      const [key, ...below] = op.path.split(".");
       const field = fields.get(key!);
-      if (field?.scope !== "local") return "the field is not device-local";
-      return value === undefined ? undefined : valueFault(field, below, value);
+      return field?.scope === "local" ? opFault(field, below, op) : "the field is not device-local";
     },
   };
 }

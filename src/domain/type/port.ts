@@ -19,8 +19,8 @@ export interface WritableDataset {
   internal?: boolean;
   /** Fields that exist on this device only; what `scope: local` writes may name. */
   isLocalField?(path: string): boolean;
-  /** Why a `scope: local` write is refused; goes before `isLocalField`. An undefined value removes the field. */
-  localFault?(path: string, value: Json | undefined): string | undefined;
+  /** Why a `scope: local` op on one path is refused; goes before `isLocalField`. */
+  localFault?(op: RecordOp): string | undefined;
   /** Checks one assignment of a caller against what only this device's view of the types can tell. Throws SvcError. */
   checkOp?(type: RecordOp["type"], path: string, value: Json | undefined): void;
 }
