@@ -4,6 +4,8 @@ import { PRODUCT_VERSION } from "../base/version.ts";
 import type { RulesRegistry } from "../change/ports.ts";
 import { createSigner } from "../crypto/sign.ts";
 import { createDeviceService } from "../domain/device/device-service.ts";
+import { createEventHub } from "../domain/event/event-hub.ts";
+import { createProcessRegistry } from "../domain/process/process-registry.ts";
 import { createRecordQueries } from "../domain/record/record-query.ts";
 import { TECH_DATASETS } from "../domain/type/built-in-schemas.ts";
 import type { WritableDataset } from "../domain/type/port.ts";
@@ -23,6 +25,9 @@ import { crashPoint } from "./crash-point.ts";
 import type { Engine } from "./engine.ts";
 import { createSpaceServices, type SpaceServices } from "./space-services.ts";
 import { probeVectorSupport } from "./vector-support.ts";
+
+/** How often processes that nobody reports on any more are forgotten. */
+const PROCESS_SWEEP_MS = 5_000;
 
 /** Opens an account: its store, its tech space, then everything else on the boot pass behind the listener. */
 export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, clock }): Promise<Engine> => {
@@ -79,6 +84,16 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       open: async (spaceId) =>
         createSpaceServices({ ...openWith(spaceId, builtIns), account, clock, log, readers, frontiers }),
     });
+    const events = createEventHub({
+      accountId: account.id,
+      clock,
+      requireSpace: async (spaceId) => ({
+        hasReadKey: (await spaces.open(spaceId)).space.keys.current() !== undefined,
+      }),
+    });
+    const processes = createProcessRegistry({ accountId: account.id, bus: events, clock });
+    const processSweep = setInterval(() => processes.sweep(), PROCESS_SWEEP_MS);
+
     let bootstrapping = true;
     let closing = false;
     const pass = spaces
@@ -95,12 +110,16 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       spaces,
       tech,
       devices,
+      events,
+      processes,
       techDatasets: TECH_DATASETS,
       techQueries: createRecordQueries({ engine: techOpened.engine, schema: techSchema, readers }),
       space: (spaceId) => spaces.open(spaceId),
       bootstrapping: () => bootstrapping,
       async close() {
         closing = true;
+        clearInterval(processSweep);
+        processes.close();
         readers.close();
         await pass;
         await spaces.close();

@@ -1,4 +1,6 @@
 import type { DeviceService } from "../domain/device/device-service.ts";
+import type { EventHub } from "../domain/event/event-hub.ts";
+import type { ProcessRegistry } from "../domain/process/process-registry.ts";
 import type { RecordQueries } from "../domain/record/record-query.ts";
 import type { BuiltInDataset } from "../domain/type/built-in-schemas.ts";
 import type { SpaceService } from "../space/space-service.ts";
@@ -11,6 +13,8 @@ export interface Engine extends EngineLifecycle {
   readonly spaces: SpaceService<SpaceServices>;
   readonly tech: TechSpace;
   readonly devices: DeviceService;
+  readonly events: EventHub;
+  readonly processes: ProcessRegistry;
   /** The tech space's datasets with their schemas. */
   readonly techDatasets: readonly BuiltInDataset[];
   /** Reads over the tech space's collections. */
