@@ -38,7 +38,7 @@ export const LIMITS = {
   /** A stream whose reader takes nothing for so long is cut off. */
   streamReadDeadlineMs: 60_000,
   /** Event streams open at once; more are refused with server.unavailable. */
-  openStreams: 1024,
+  openStreams: 16_384,
   sealedChangeBytes: 512 << 10,
   changeParents: 64,
 } as const;
