@@ -19,7 +19,7 @@ import { skipGroupUnless } from "./skip.ts";
  * Real nats-servers for tests: each in a directory of its own, on loopback, killed with the test process. The binary is
  * `NATS_SERVER` or `nats-server` on the PATH.
  */
-export const natsServerPath: string | undefined = process.env["NATS_SERVER"] ?? Bun.which("nats-server") ?? undefined;
+const natsServerPath: string | undefined = process.env["NATS_SERVER"] ?? Bun.which("nats-server") ?? undefined;
 
 /** `describe` for tests that need a nats-server. */
 export const describeWithNats = skipGroupUnless(
@@ -63,7 +63,7 @@ process.on("exit", () => {
   for (const child of children) child.kill("SIGKILL");
 });
 
-export async function freePort(): Promise<number> {
+async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((done, failed) => server.once("error", failed).listen(0, "127.0.0.1", done));
   const address = server.address();

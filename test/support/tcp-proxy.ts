@@ -78,7 +78,10 @@ export async function startTcpProxy(
     },
     stall: (direction, on) => {
       stalling[direction] = on;
-      for (const socket of stalled[direction]) on ? socket.pause() : socket.resume();
+      for (const socket of stalled[direction]) {
+        if (on) socket.pause();
+        else socket.resume();
+      }
     },
     sever,
     block: (on) => {

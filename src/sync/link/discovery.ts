@@ -32,7 +32,7 @@ export interface DiscoveryOptions {
 }
 
 /** `restricted`: the system lets nobody listen to multicast here. */
-export type DiscoveryState = "working" | "no-interface" | "restricted";
+type DiscoveryState = "working" | "no-interface" | "restricted";
 
 export interface Discovery extends AsyncDisposable {
   readonly instance: string;

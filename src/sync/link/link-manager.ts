@@ -12,7 +12,7 @@ import { type OpenLink, openPeerLink, type PeerLink } from "./peer-link.ts";
 import type { LinkKeys, LinkRole } from "./space-tokens.ts";
 
 /** What the rest of the service lends to the link. */
-export interface LinkPort {
+interface LinkPort {
   /** The keys by which peers recognise what they share; asked for at every connection. */
   keys(): LinkKeys;
   connected(link: PeerLink): void;
@@ -21,12 +21,12 @@ export interface LinkPort {
 }
 
 /** Answers a request of a peer. A rejection is told to it as a failure without a reason. */
-export type RequestHandler = (link: PeerLink, body: Uint8Array) => Promise<Uint8Array>;
+type RequestHandler = (link: PeerLink, body: Uint8Array) => Promise<Uint8Array>;
 /** Takes a notice of a peer. */
-export type NoticeHandler = (link: PeerLink, body: Uint8Array) => Promise<void>;
+type NoticeHandler = (link: PeerLink, body: Uint8Array) => Promise<void>;
 
 /** `/v1/debug/p2p` (gaps § 14). */
-export interface LinkDebug {
+interface LinkDebug {
   readonly peerId: PeerId;
   readonly enabled: boolean;
   readonly listenerStarted: boolean;
@@ -41,7 +41,7 @@ export interface LinkDebug {
 }
 
 /** The `p2p` of a sync status. */
-export type P2pState = "unknown" | "notpossible" | "notconnected" | "connected" | "restricted";
+type P2pState = "unknown" | "notpossible" | "notconnected" | "connected" | "restricted";
 
 export interface LinkManager extends AsyncDisposable {
   /** Peers connected now. */

@@ -11,7 +11,7 @@ import { randomBytes } from "../../base/random.ts";
  */
 
 /** A key by which peers recognise that they share a space. A space may have several (by epoch, by pair of members). */
-export interface SpaceKey {
+interface SpaceKey {
   readonly spaceId: SpaceId;
   readonly key: Uint8Array;
 }
@@ -25,7 +25,7 @@ export interface LinkKeys {
 export type LinkRole = "dialler" | "listener";
 
 export const TOKEN_BYTES = 16;
-export const TOKENS_MAX = 4096;
+const TOKENS_MAX = 4096;
 const BUCKET_MIN = 16;
 const LABEL = utf8ToBytes("svc/p2p/token/v1\0");
 

@@ -16,7 +16,7 @@ export type AclAppendResult =
   /** Somebody appended first: read on from the follower, rebuild on the new head, try again. */
   | { readonly outcome: "conflict" };
 
-export const sealAclRecord = (keys: ChannelKeys, record: Uint8Array): Uint8Array =>
+const sealAclRecord = (keys: ChannelKeys, record: Uint8Array): Uint8Array =>
   seal(keys.sealKey, record, utf8ToBytes(logSubject(keys, "a")));
 
 /** The record, or undefined for junk. */

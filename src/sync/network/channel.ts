@@ -12,12 +12,12 @@ import type { StreamWatch } from "./stream-watch.ts";
 import { type ChannelKeys, deriveChannelKeys, logSubject } from "./subjects.ts";
 
 /** An item as it came from the log. `digest` is the SHA-256 of its bytes: a change's id names the same hash. */
-export interface StoredItem {
+interface StoredItem {
   readonly bytes: Uint8Array;
   readonly digest: Uint8Array;
 }
 
-export interface StoredAclRecord {
+interface StoredAclRecord {
   readonly bytes: Uint8Array;
   /** Its place in the stream: what an append names as its predecessor. */
   readonly seq: number;
@@ -37,7 +37,7 @@ export interface ChannelPort extends PublisherSource {
   changed(): void;
 }
 
-export interface ChannelState {
+interface ChannelState {
   readonly phase: "offline" | "syncing" | "live" | "failing";
   /** Both logs were read to the tail that their leader named, and through all that was announced since. */
   readonly atTail: boolean;

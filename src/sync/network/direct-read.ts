@@ -8,14 +8,14 @@ export interface StoredMessage {
   readonly data: Uint8Array;
 }
 
-export interface ReadPage {
+interface ReadPage {
   /** In the order of the stream. */
   readonly messages: readonly StoredMessage[];
   /** How many more the answering replica knows of. A replica may lag: 0 is no proof that nothing is missing. */
   readonly pending: number;
 }
 
-export interface PageLimits {
+interface PageLimits {
   readonly maxMessages: number;
   /** Soft: at least one message comes. */
   readonly maxBytes: number;

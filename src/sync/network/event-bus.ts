@@ -23,7 +23,7 @@ export interface EventBus extends Disposable {
 }
 
 /** 64 KiB of data as JSON, sealed, with room for its envelope. */
-export const EVENT_PAYLOAD_BYTES_MAX = 128 << 10;
+const EVENT_PAYLOAD_BYTES_MAX = 128 << 10;
 
 interface Registration {
   readonly subject: string;

@@ -13,7 +13,7 @@ import { INBOX_STREAM, inboxSubject } from "./subjects.ts";
  * nothing here is trusted. Messages older than the stream's limits are gone, and after a reset those that remain are
  * delivered once more: whoever takes them must know what it has taken.
  */
-export interface InboxPort {
+interface InboxPort {
   deliver(messages: readonly Uint8Array[], cursor: LogCursor): Promise<void>;
   reset(cursor: LogCursor): Promise<void>;
   changed(): void;

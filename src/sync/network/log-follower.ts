@@ -8,12 +8,12 @@ import { pause } from "./pause.ts";
 import { hintSubject } from "./subjects.ts";
 
 /** One log: the messages of one subject of a stream. */
-export interface LogAddress {
+interface LogAddress {
   readonly stream: string;
   readonly subject: string;
 }
 
-export interface LogSink {
+interface LogSink {
   /**
    * Takes messages in the log's order, junk among them, and the cursor behind them. To be stored in one transaction;
    * the next page is read when the promise resolves. A rejection is retried with the same messages.

@@ -29,7 +29,7 @@ export interface NatsEpoch {
 }
 
 /** `refused`: the server was reached and said no, or its streams are missing or misshapen; the reason says which. */
-export type LinkPhase = "connecting" | "online" | "offline" | "refused" | "closed";
+type LinkPhase = "connecting" | "online" | "offline" | "refused" | "closed";
 
 export interface LinkState {
   readonly phase: LinkPhase;

@@ -15,7 +15,7 @@ export interface StreamWatch extends Disposable {
   pollNow(): Promise<void>;
 }
 
-export interface WatchedLog {
+interface WatchedLog {
   /** When the leader last said that nothing is missing, Unix milliseconds. */
   checkedAtMs(): number | undefined;
   /** The stream grew and this log was not looked at for long. */
@@ -25,7 +25,7 @@ export interface WatchedLog {
 }
 
 /** With every stream in use this is one question and answer in 7.5 seconds, at most. */
-export const STREAM_POLL_MS = 60_000;
+const STREAM_POLL_MS = 60_000;
 /** How long a log may rely on hints alone while its stream grows by others' messages. */
 const SWEEP_MS = 300_000;
 

@@ -79,7 +79,7 @@ export interface InitResult {
 }
 
 /** Ways in which an existing stream would break what clients rely on; empty when it will do. */
-export function shapeProblems(shape: StreamShape, config: StreamConfig): string[] {
+function shapeProblems(shape: StreamShape, config: StreamConfig): string[] {
   const problems: string[] = [];
   for (const [key, wanted] of Object.entries(shape.config)) {
     const got = (config as unknown as Record<string, unknown>)[key];

@@ -51,7 +51,7 @@ function startPeer(options: LinkProcessOptions, prefix: readonly string[] = []):
       await child.exited;
     },
     [Symbol.asyncDispose]: async () => {
-      child.stdin.end();
+      await child.stdin.end();
       const ended = await Promise.race([child.exited.then(() => true), Bun.sleep(5000).then(() => false)]);
       if (!ended) await peer.kill();
     },
@@ -106,8 +106,9 @@ describe("LAN link between processes on one machine", () => {
   });
 });
 
+const IP = "ip";
 const ip = (...args: string[]) => {
-  const { status, stderr } = spawnSync("ip", args, { encoding: "utf8" });
+  const { status, stderr } = spawnSync(IP, args, { encoding: "utf8" });
   if (status !== 0) throw new Error(`ip ${args.join(" ")}: ${stderr}`);
 };
 const names = { a: `svc-a-${process.pid}`, b: `svc-b-${process.pid}` };
@@ -125,7 +126,7 @@ skipGroupUnless(namespacesAllowed, "network namespaces are not permitted here")(
   "LAN link between two machines (network namespaces and a veth pair)",
   () => {
     afterEach(() => {
-      for (const name of [names.a, names.b]) spawnSync("ip", ["netns", "del", name]);
+      for (const name of [names.a, names.b]) spawnSync(IP, ["netns", "del", name]);
     });
     const wire = () => {
       ip("netns", "add", names.a);
