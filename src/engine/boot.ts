@@ -12,6 +12,7 @@ import type { WritableDataset } from "../domain/type/port.ts";
 import { createSchema, type Schema } from "../domain/type/schema.ts";
 import { createReaderPool } from "../query/reader-pool.ts";
 import type { Account } from "../space/account.ts";
+import { createAccountValues } from "../space/account-values.ts";
 import { createReadFrontiers } from "../space/read-frontiers.ts";
 import { openSpace, plantSpace, type Space, seedDerivedSpace } from "../space/space.ts";
 import { spacePaths } from "../space/space-files.ts";
@@ -72,6 +73,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       });
 
     const frontiers = createReadFrontiers(tech);
+    const accountValues = createAccountValues(tech);
     const builtIns = spaceDatasets();
     const spaces = createSpaceService<SpaceServices>({
       account,
@@ -82,7 +84,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       tech,
       crashPoint,
       open: async (spaceId) =>
-        createSpaceServices({ ...openWith(spaceId, builtIns), account, clock, log, readers, frontiers }),
+        createSpaceServices({ ...openWith(spaceId, builtIns), account, clock, log, readers, frontiers, accountValues }),
     });
     const events = createEventHub({
       accountId: account.id,

@@ -4,7 +4,9 @@ import { type BundleService, bundleChildren, createBundleService } from "../doma
 import { type ChatService, createChatService } from "../domain/chat/chat-service.ts";
 import { createUnread } from "../domain/chat/unread.ts";
 import { createEditorService, type EditorService } from "../domain/editor/editor-service.ts";
+import { createAccountMirror } from "../domain/object/account-mirror.ts";
 import { createObjectService, type ObjectService } from "../domain/object/object-service.ts";
+import { createRecordAggregates, type RecordAggregates } from "../domain/record/record-aggregate.ts";
 import { createRecordQueries, type RecordQueries } from "../domain/record/record-query.ts";
 import { createRecordService, type RecordService } from "../domain/record/record-service.ts";
 import { createUpsertService } from "../domain/record/upsert-service.ts";
@@ -15,6 +17,7 @@ import { createTypeService, type TypeService } from "../domain/type/type-service
 import { fail } from "../protocol/errors.ts";
 import type { ReaderPool } from "../query/reader-pool.ts";
 import type { Account } from "../space/account.ts";
+import type { AccountValues } from "../space/account-values.ts";
 import type { ReadFrontiers } from "../space/read-frontiers.ts";
 import type { Space } from "../space/space.ts";
 
@@ -28,6 +31,7 @@ export interface SpaceServices {
   readonly objects: ObjectService;
   readonly records: RecordService;
   readonly queries: RecordQueries;
+  readonly aggregates: RecordAggregates;
   readonly chat: ChatService;
   readonly editor: EditorService;
   readonly bundles: BundleService;
@@ -42,6 +46,7 @@ export function createSpaceServices(deps: {
   account: Account;
   readers: ReaderPool;
   frontiers: ReadFrontiers;
+  accountValues: AccountValues;
   clock: Clock;
   log: Log;
 }): SpaceServices {
@@ -52,13 +57,23 @@ export function createSpaceServices(deps: {
     if (role !== "owner" && role !== "admin" && role !== "writer")
       throw fail("space.read_only", { spaceId: space.id, role });
   };
+  const requireReader = () => {
+    if (space.role() === "none") throw fail("space.not_joined", { spaceId: space.id });
+  };
   const onBackgroundError = (error: unknown) =>
     deps.log.error("work behind a request failed", { err: error, spaceId: space.id });
+  const mirror = createAccountMirror({ engine, values: deps.accountValues, onBackgroundError });
+  mirror.mirrorAll().catch(onBackgroundError);
   const records = createRecordService({ engine, schema, requireWriter });
   const objects = createObjectService({
     engine,
     schema,
     requireWriter,
+    requireReader,
+    setAccountValues: async (objectId, values) => {
+      await deps.accountValues.set(space.id, objectId, values);
+      await mirror.mirror(objectId, Object.keys(values));
+    },
     onBackgroundError,
     childrenOf: (root) => bundleChildren(engine, root),
   });
@@ -84,11 +99,13 @@ export function createSpaceServices(deps: {
     chat: createChatService({ engine, accountId: account.id, unread, requireWriter, attachType: objects.attachType }),
     records,
     queries: createRecordQueries({ engine, schema, readers: deps.readers }),
+    aggregates: createRecordAggregates({ engine, schema, readers: deps.readers, log: deps.log }),
     bundles,
     editor,
     upserts: createUpsertService({ engine, records, accountId: account.id, clock, requireWriter }),
     busy: () => false,
     close: () => {
+      mirror.stop();
       unread.stop();
       bundles.stop();
       editor.stop();

@@ -1,6 +1,8 @@
+import type { ObjectId } from "../../base/ids.ts";
 import { keyBetween } from "../../base/position-key.ts";
 import type { RecordOp } from "../../change/change-body.ts";
 import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
+import type { FieldScope } from "../../change/dataset-rules.ts";
 import type { ObjectEntry } from "../../change/object-cache.ts";
 import { OBJECTS_DATASET } from "../../change/projection.ts";
 import { fail, SvcError } from "../../protocol/errors.ts";
@@ -15,6 +17,10 @@ interface ObjectServiceDeps {
   engine: ChangeEngine;
   schema: SchemaPort;
   requireWriter(): void;
+  /** Throws acl.forbidden unless this account belongs to the space. */
+  requireReader(): void;
+  /** Keeps values with scope account and lays them over the row; null removes. */
+  setAccountValues(objectId: ObjectId, values: Readonly<Record<string, Json>>): Promise<void>;
   /** Objects that end with this one. */
   childrenOf(object: ObjectEntry): readonly string[];
   /** What fails behind an answered request. */
@@ -60,12 +66,12 @@ export function createObjectService(deps: ObjectServiceDeps) {
   const planFields = (request: CreateObjectRequest): JsonObject => {
     const types: string[] = [];
     for (const name of request.types ?? []) {
-      const typeId = schema.typeId(name);
+      const typeId = schema.attachableTypeId(name);
       if (!typeId)
         throw bodyError(
           "type.not_found",
           { typeId: name },
-          `types names ${JSON.stringify(name)}, which is no type of this space`,
+          `types names ${JSON.stringify(name)}, which is no type of this space that objects carry`,
         );
       if (!types.includes(typeId)) types.push(typeId);
     }
@@ -111,41 +117,20 @@ export function createObjectService(deps: ObjectServiceDeps) {
     },
 
     /** `POST {S}/properties/:objectId/set/:typeId`: values of one type; a null removes. */
-    setProperties(objectId: string, typeName: string, values: JsonObject): Promise<WriteResult> {
-      deps.requireWriter();
-      const patch = canonicalInstants(values) as JsonObject;
-      return engine.write((tx) => {
-        const object = tx.object(objectId);
-        const row = object && !object.deleted ? tx.record(object, OBJECTS_DATASET, objectId) : undefined;
-        if (!object || !row) throw fail("object.not_found", { objectId });
-        const typeId = schema.typeId(typeName);
-        if (!typeId) throw fail("type.not_found", { typeId: typeName });
-        const carried = (row["svc"] as JsonObject | undefined)?.["types"];
-        if (typeId !== "svc" && !(Array.isArray(carried) && carried.includes(typeId))) {
-          throw fail(
-            "dataset.validation",
-            { dataset: OBJECTS_DATASET, reason: "the object does not carry the type" },
-            "The object does not carry this type; types are bound when it is created",
-          );
-        }
-        const scope = schema.checkValues(typeId, patch, 400);
-        if (Object.keys(patch).length === 0) return { versionId: "", changeId: "", recordIds: [objectId] };
-        if (scope !== "synced") {
-          const fields: Record<string, Json | undefined> = {};
-          for (const [property, value] of Object.entries(patch)) fields[`${typeId}.${property}`] = value ?? undefined;
-          tx.setLocal(object, OBJECTS_DATASET, objectId, fields);
-          return { versionId: tx.localVersion(), changeId: "", recordIds: [objectId] };
-        }
-        const ops = Object.entries(patch).map(
-          ([property, value]): RecordOp =>
-            value === null
-              ? { type: "$unset", path: `${typeId}.${property}` }
-              : { type: "$set", path: `${typeId}.${property}`, value },
+    async setProperties(objectId: string, typeName: string, patch: JsonObject): Promise<WriteResult> {
+      deps.requireReader();
+      const typeId = schema.typeId(typeName);
+      if (!typeId) throw fail("type.not_found", { typeId: typeName });
+      const scope = schema.checkValues(typeId, patch, 400);
+      if (scope === "synced") deps.requireWriter();
+      const result = await engine.write((tx) => writeProperties(tx, objectId, typeId, patch, scope));
+      if (scope === "account") {
+        const values = Object.fromEntries(
+          Object.entries(patch).map(([property, value]) => [`${typeId}.${property}`, value]),
         );
-        return toWriteResult(
-          tx.append(object, { dataset: OBJECTS_DATASET, records: [{ id: objectId, ops }] }, OBJECT_RULES),
-        );
-      });
+        await deps.setAccountValues(objectId as ObjectId, values);
+      }
+      return result;
     },
 
     /** Enters the object into the deletion log; its row is gone with the commit, its content is torn down behind it. */
@@ -164,6 +149,45 @@ export function createObjectService(deps: ObjectServiceDeps) {
       engine.tearDownDeleted().catch(deps.onBackgroundError);
     },
   };
+
+  function writeProperties(
+    tx: WriteTx,
+    objectId: string,
+    typeId: string,
+    patch: JsonObject,
+    scope: FieldScope,
+  ): WriteResult {
+    const object = tx.object(objectId);
+    const row = object && !object.deleted ? tx.record(object, OBJECTS_DATASET, objectId) : undefined;
+    if (!object || !row) throw fail("object.not_found", { objectId });
+    const carried = (row["svc"] as JsonObject | undefined)?.["types"];
+    if (typeId !== "svc" && !(Array.isArray(carried) && carried.includes(typeId))) {
+      const reason = "the object does not carry the type";
+      throw fail(
+        "dataset.validation",
+        { dataset: OBJECTS_DATASET, reason },
+        "The object does not carry this type; types are bound when it is created",
+      );
+    }
+    if (Object.keys(patch).length === 0 || scope === "account") {
+      return { versionId: scope === "account" ? tx.localVersion() : "", changeId: "", recordIds: [objectId] };
+    }
+    if (scope === "local") {
+      const fields: Record<string, Json | undefined> = {};
+      for (const [property, value] of Object.entries(patch)) fields[`${typeId}.${property}`] = value ?? undefined;
+      tx.setLocal(object, OBJECTS_DATASET, objectId, fields);
+      return { versionId: tx.localVersion(), changeId: "", recordIds: [objectId] };
+    }
+    const ops = Object.entries(patch).map(
+      ([property, value]): RecordOp =>
+        value === null
+          ? { type: "$unset", path: `${typeId}.${property}` }
+          : { type: "$set", path: `${typeId}.${property}`, value },
+    );
+    return toWriteResult(
+      tx.append(object, { dataset: OBJECTS_DATASET, records: [{ id: objectId, ops }] }, OBJECT_RULES),
+    );
+  }
 
   function writeNew(tx: WriteTx, fields: JsonObject): CreatedObject {
     const object = tx.createObject();

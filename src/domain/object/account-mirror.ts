@@ -1,0 +1,48 @@
+import type { ObjectId } from "../../base/ids.ts";
+import type { ChangeEngine } from "../../change/change-engine.ts";
+import { OBJECTS_DATASET } from "../../change/projection.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import type { AccountValues } from "../../space/account-values.ts";
+
+/** Lays the account's own values over the rows of a space's objects on this device, and keeps them so. */
+export function createAccountMirror(deps: {
+  engine: ChangeEngine;
+  values: AccountValues;
+  onBackgroundError(error: unknown): void;
+}) {
+  const { engine, values } = deps;
+
+  /** Brings one row in step. Values it has and the account no longer has are taken off. */
+  const mirror = (objectId: ObjectId, removed: readonly string[] = []): Promise<void> =>
+    engine.write((tx) => {
+      const object = tx.object(objectId);
+      const row = object && tx.record(object, OBJECTS_DATASET, objectId);
+      if (!object || !row) return;
+      const wanted = values.of(objectId);
+      const fields: Record<string, Json | undefined> = {};
+      for (const [path, value] of Object.entries(wanted))
+        if (!Bun.deepEquals(valueAt(row, path), value)) fields[path] = value;
+      for (const path of removed) if (!Object.hasOwn(wanted, path)) fields[path] = undefined;
+      if (Object.keys(fields).length > 0) tx.setLocal(object, OBJECTS_DATASET, objectId, fields);
+    });
+
+  const stop = values.onChanged((objectId) => {
+    if (engine.object(objectId)) mirror(objectId).catch(deps.onBackgroundError);
+  });
+
+  return {
+    mirror,
+    /** When the space is opened: what other devices set while it was closed. */
+    async mirrorAll(): Promise<void> {
+      for (const objectId of values.objectsOf(engine.spaceId)) await mirror(objectId);
+    },
+    stop,
+  };
+}
+
+function valueAt(row: JsonObject, path: string): Json | undefined {
+  let node: Json | undefined = row;
+  for (const segment of path.split("."))
+    node = isJsonObject(node) && Object.hasOwn(node, segment) ? node[segment] : undefined;
+  return node;
+}
