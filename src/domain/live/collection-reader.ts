@@ -1,0 +1,63 @@
+import type { ChangeEngine } from "../../change/change-engine.ts";
+import type { ReaderPool } from "../../query/reader-pool.ts";
+import { rowsOf } from "../../query/row-source.ts";
+import { type QueryRequest, type QueryResult, runQuery } from "../../query/run-query.ts";
+import { ROW_LIVE } from "../../store/row-table.ts";
+
+/** A read took longer than it may on the server's loop, and was given up. */
+export class ReadTooLong extends Error {}
+
+/** The terms of a query as its caller gave them: a reader parses them again. */
+export interface RawTerms {
+  readonly filter: unknown;
+  readonly sort: unknown;
+}
+
+const NOTHING: QueryResult = { records: [], stats: { candidates: 0, matches: 0, ms: 0 } };
+
+/** Reads one collection. */
+export interface CollectionReader {
+  /**
+   * Reads it as it is after the last commit.
+   * @throws ReadTooLong after `maxMs`; a single step of SQLite is not interrupted
+   */
+  now(request: QueryRequest, maxMs?: number): QueryResult;
+  /** Reads it off the loop, as it is at some moment between the call and the answer. */
+  aside(terms: RawTerms, limit: number, includeTotal: boolean): Promise<QueryResult>;
+  /** The stored text of a live record. Throws when there is none: what is held has come apart from the store. */
+  text(id: string): string;
+}
+
+/** `coll` answers the collection's number; undefined while nothing was ever written there. */
+export function createCollectionReader(
+  engine: Pick<ChangeEngine, "store">,
+  readers: Pick<ReaderPool, "run">,
+  coll: () => number | undefined,
+): CollectionReader {
+  const { store } = engine;
+  const empty = (includeTotal: boolean): QueryResult =>
+    includeTotal ? { ...NOTHING, total: 0, hasNext: false } : NOTHING;
+  return {
+    now(request, maxMs = Number.POSITIVE_INFINITY) {
+      const no = coll();
+      if (no === undefined) return empty(request.includeTotal ?? false);
+      const until = performance.now() + maxMs;
+      const shouldStop = (): boolean => {
+        if (performance.now() > until) throw new ReadTooLong();
+        return false;
+      };
+      return runQuery(store.db, rowsOf(no), { ...request, shouldStop });
+    },
+    async aside({ filter, sort }, limit, includeTotal) {
+      const no = coll();
+      if (no === undefined) return empty(includeTotal);
+      return readers.run(store.path, { kind: "query", source: rowsOf(no), filter, sort, limit, includeTotal });
+    },
+    text(id) {
+      const no = coll();
+      const row = no === undefined ? undefined : store.rows.get(no, id);
+      if (row?.state !== ROW_LIVE || row.doc === null) throw new Error(`record ${id} is held but not live`);
+      return row.doc;
+    },
+  };
+}

@@ -1,0 +1,444 @@
+import { afterEach, expect, test } from "bun:test";
+import { ALWAYS_ASIDE, DATASET, type LiveSpace, openLiveSpace, watch } from "../../../test/support/live-space.ts";
+import type { JsonObject } from "../../protocol/json.ts";
+
+const spaces: LiveSpace[] = [];
+afterEach(async () => {
+  for (const space of spaces.splice(0)) await space.close();
+});
+
+async function openSpace(options?: Parameters<typeof openLiveSpace>[0]): Promise<LiveSpace> {
+  const space = await openLiveSpace(options);
+  spaces.push(space);
+  return space;
+}
+
+/** Records a, b, c… with n = 0, 1, 2… */
+async function withRecords(count: number, options?: Parameters<typeof openLiveSpace>[0]): Promise<LiveSpace> {
+  const space = await openSpace(options);
+  const ids = Array.from({ length: count }, (_, n) => ({ id: `r${String(n).padStart(4, "0")}`, n }));
+  await space.write(ids.map(({ id, n }) => ({ id, upsert: true, ops: [{ type: "$set", path: "", value: { n } }] })));
+  return space;
+}
+
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
+const summary = (entries: { added?: { id: string }[]; updated?: { id: string }[]; removed?: unknown[] }[]) =>
+  entries.map(({ added, updated, removed }) => ({
+    ...(added ? { added: added.map(({ id }) => id) } : {}),
+    ...(updated ? { updated: updated.map(({ id }) => id) } : {}),
+    ...(removed ? { removed } : {}),
+  }));
+
+test("[§4 subscribe] a create, an update and a delete arrive with their ops and the write's version", async () => {
+  const space = await openSpace();
+  const watcher = await watch(space, {});
+  expect(watcher.snapshot).toEqual({ records: [] });
+  await space.put("a", { n: 1, "deep.x": "y" });
+  const [created] = watcher.take();
+  const stored = space.engine.record(space.object, DATASET, "a")!;
+  expect(created).toEqual({
+    versionId: (stored["_ver"] as JsonObject)["id"] as string,
+    added: [{ id: "a", doc: stored, ops: [{ type: "$set", path: [], payload: { n: 1, "deep.x": "y" } }] }],
+  });
+
+  await space.op("a", { type: "$inc", path: "n", value: 4 }, { type: "$unset", path: "deep.x" });
+  const [updated] = watcher.take();
+  expect(updated?.updated?.[0]?.ops).toEqual([
+    { type: "$set", path: ["n"], payload: 5 },
+    { type: "$unset", path: ["deep", "x"] },
+  ]);
+  expect(updated?.updated?.[0]?.doc).toMatchObject({ id: "a", n: 5, deep: {} });
+
+  await space.remove("a");
+  expect(summary(watcher.take())).toEqual([{ removed: [{ id: "a", reason: "deleted" }] }]);
+  expect(watcher.take()).toEqual([]);
+});
+
+test("[§4 subscribe] a collection that nothing was ever written to can be watched", async () => {
+  const space = await openSpace();
+  const watcher = await watch(space, { sort: ["n"], limit: 1, includeTotal: true });
+  expect(watcher.snapshot).toEqual({ records: [], total: 0, hasNext: false });
+  await space.put("a", { n: 1 });
+  expect(summary(watcher.take())).toEqual([{ added: ["a"] }]);
+});
+
+test("[§4 subscribe] filtered-out, and back in", async () => {
+  const space = await openSpace();
+  await space.put("a", { state: "open" });
+  const watcher = await watch(space, { filter: { state: "open" } });
+  await space.op("a", { type: "$set", path: "state", value: "done" });
+  expect(summary(watcher.take())).toEqual([{ removed: [{ id: "a", reason: "filtered-out" }] }]);
+  await space.op("a", { type: "$set", path: "state", value: "open" });
+  expect(watcher.take()).toMatchObject([{ added: [{ id: "a", ops: [{ type: "$set", path: ["state"] }] }] }]);
+});
+
+test("[§4 subscribe] a record pushed past the limit is displaced, and its neighbour returns when one leaves", async () => {
+  const space = await withRecords(3);
+  const watcher = await watch(space, { sort: ["n"], limit: 2 });
+  expect(watcher.ids()).toEqual(["r0000", "r0001"]);
+  await space.put("new", { n: 0.5 });
+  expect(summary(watcher.take())).toEqual([{ added: ["new"], removed: [{ id: "r0001", reason: "displaced" }] }]);
+  await space.remove("r0000");
+  expect(summary(watcher.take())).toEqual([{ added: ["r0001"], removed: [{ id: "r0000", reason: "deleted" }] }]);
+  await space.op("new", { type: "$set", path: "n", value: 9 });
+  expect(summary(watcher.take())).toEqual([{ added: ["r0002"], removed: [{ id: "new", reason: "displaced" }] }]);
+});
+
+test("[§4 subscribe] a move within the window is an update", async () => {
+  const space = await withRecords(3);
+  const watcher = await watch(space, { sort: ["n"], limit: 3 });
+  await space.op("r0000", { type: "$set", path: "n", value: 1.5 });
+  expect(summary(watcher.take())).toEqual([{ updated: ["r0000"] }]);
+});
+
+test("[§4 subscribe] the offset hides the first matches, whichever they are", async () => {
+  const space = await withRecords(5);
+  const bounded = await watch(space, { sort: ["n"], offset: 1, limit: 2 });
+  const unbounded = await watch(space, { sort: ["n"], offset: 2 });
+  expect(bounded.ids()).toEqual(["r0001", "r0002"]);
+  expect(unbounded.ids()).toEqual(["r0002", "r0003", "r0004"]);
+  await space.remove("r0000");
+  expect(summary(bounded.take())).toEqual([{ added: ["r0003"], removed: [{ id: "r0001", reason: "displaced" }] }]);
+  expect(summary(unbounded.take())).toEqual([{ removed: [{ id: "r0002", reason: "displaced" }] }]);
+  await space.put("first", { n: -1 });
+  expect(bounded.take()).toHaveLength(1);
+  expect(unbounded.take()).toHaveLength(1);
+  expect([bounded.ids(), unbounded.ids()]).toEqual([
+    ["r0001", "r0002"],
+    ["r0002", "r0003", "r0004"],
+  ]);
+});
+
+test("[gaps 4] many rows leave at once: the window is refilled from the store in the same frame", async () => {
+  const space = await withRecords(60);
+  const watcher = await watch(space, { sort: ["n"], limit: 10 });
+  await space.remove(...Array.from({ length: 40 }, (_, n) => `r${String(n).padStart(4, "0")}`));
+  expect(watcher.take()).toHaveLength(1);
+  expect(watcher.ids()).toEqual(Array.from({ length: 10 }, (_, n) => `r00${n + 40}`));
+  expect(watcher.ended).toBeUndefined();
+});
+
+test("[§4 subscribe] one entry a write, also when several are committed together", async () => {
+  const space = await openSpace();
+  const watcher = await watch(space, {});
+  await Promise.all([space.put("a", { n: 1 }), space.put("b", { n: 2 }), space.put("a", { n: 3 })]);
+  const entries = watcher.take();
+  expect(summary(entries)).toEqual([{ added: ["b"] }, { added: ["a"] }]);
+  expect(entries[1]?.added?.[0]?.doc).toMatchObject({ n: 3 });
+  expect(new Set(entries.map(({ versionId }) => versionId)).size).toBe(2);
+});
+
+test("[gaps 4] what cannot be sent is coalesced: created and deleted leaves no trace, updates merge their ops", async () => {
+  const space = await withRecords(1);
+  const watcher = await watch(space, {});
+  await space.put("gone", { n: 1 });
+  await space.op("r0000", { type: "$set", path: "x", value: 1 });
+  await space.op("r0000", { type: "$set", path: "y", value: 2 });
+  await space.op("r0000", { type: "$set", path: "x", value: 3 });
+  await space.remove("gone");
+  const entries = watcher.take();
+  expect(summary(entries)).toEqual([{ updated: ["r0000"] }]);
+  expect(entries[0]?.updated?.[0]?.ops).toEqual([
+    { type: "$set", path: ["y"], payload: 2 },
+    { type: "$set", path: ["x"], payload: 3 },
+  ]);
+});
+
+test("[gaps 4] local-scope writes stream too, with a version of their own", async () => {
+  const space = await withRecords(1);
+  const watcher = await watch(space, { filter: { unread: true } });
+  await space.setLocal("r0000", { unread: true });
+  const [entry] = watcher.take();
+  expect(entry?.added?.[0]?.ops).toEqual([{ type: "$set", path: ["unread"], payload: true }]);
+  expect(entry?.versionId).not.toBe("");
+  await space.setLocal("r0000", { unread: undefined });
+  expect(summary(watcher.take())).toEqual([{ removed: [{ id: "r0000", reason: "filtered-out" }] }]);
+});
+
+test("[gaps 4] an object's deletion removes its row, and the records of its datasets, with an empty version", async () => {
+  const space = await withRecords(4);
+  const objects = await watch(space, { filter: { "svc.name": "thing" } }, "objects");
+  const windows = [
+    await watch(space, {}),
+    await watch(space, { filter: { n: { $gt: 0 } }, sort: ["n"], offset: 1 }),
+    await watch(space, { sort: ["n"], limit: 2, offset: 1 }),
+  ];
+  await space.put("late", { n: 9 });
+  await space.deleteObject();
+  expect(objects.take().at(-1)).toEqual({ versionId: "", removed: [{ id: space.object.idText, reason: "deleted" }] });
+  for (const watcher of windows) {
+    const entries = watcher.take();
+    expect(entries.at(-1)?.versionId).toBe("");
+    expect(entries.flatMap(({ removed }) => removed ?? []).every(({ reason }) => reason === "deleted")).toBeTrue();
+    expect(watcher.ids()).toEqual([]);
+  }
+  expect(windows[0]?.ended).toBeUndefined();
+  await expect(watch(space, {})).rejects.toMatchObject({ code: "object.not_found" });
+});
+
+test("[§4 subscribe] the collection of all objects: create, rename, deletion of another", async () => {
+  const space = await openSpace();
+  const watcher = await watch(space, { filter: { "svc.name": "box" }, sort: ["svc.name"], limit: 5 }, "objects");
+  const box = await space.createObject({ "svc.name": "box" });
+  await space.createObject({ "svc.name": "other" });
+  expect(summary(watcher.take())).toEqual([{ added: [box.idText] }]);
+  await space.deleteObject(box);
+  expect(watcher.take()).toEqual([{ versionId: "", removed: [{ id: box.idText, reason: "deleted" }] }]);
+});
+
+test("[§4 subscribe] snapshot and registration are of one version while writes go on", async () => {
+  const space = await withRecords(20);
+  const writing = (async () => {
+    for (let n = 100; n < 200; n++) await space.put(`w${n}`, { n });
+  })();
+  const watchers: Awaited<ReturnType<typeof watch>>[] = [];
+  for (let at = 0; at < 30; at++) {
+    watchers.push(await watch(space, at % 2 === 0 ? {} : { sort: ["-n"], limit: 7 }));
+    await Bun.sleep(0);
+  }
+  await writing;
+  for (const [at, watcher] of watchers.entries()) {
+    watcher.take();
+    const fresh = space.query(space.collection, at % 2 === 0 ? {} : { sort: ["-n"], limit: 7 });
+    expect(watcher.ids()).toEqual(fresh.map((doc) => doc["id"] as string).sort());
+  }
+});
+
+test("[§4 snapshot] total counts all matches, hasNext those behind the window", async () => {
+  const space = await withRecords(9);
+  const body = { filter: { n: { $gte: 2 } }, sort: ["n"], limit: 3, offset: 1, includeTotal: true };
+  const { snapshot } = await watch(space, body);
+  expect(snapshot).toMatchObject({ total: 7, hasNext: true });
+  expect((await watch(space, { ...body, offset: 4 })).snapshot).toMatchObject({ total: 7, hasNext: false });
+  expect((await watch(space, { filter: { n: 3 }, includeTotal: true })).snapshot).toMatchObject({
+    total: 1,
+    hasNext: false,
+  });
+});
+
+test("[§4 subscribe] one window for the same query; a late subscriber starts from now", async () => {
+  const space = await withRecords(5);
+  const body = { filter: { n: { $lt: 4 } }, sort: ["-n"], limit: 2 };
+  const early = await watch(space, body);
+  await space.op("r0003", { type: "$set", path: "n", value: 0 });
+  const late = await watch(space, body);
+  expect(late.ids()).toEqual(["r0001", "r0002"]);
+  expect(late.take()).toEqual([]);
+  await space.op("r0001", { type: "$set", path: "x", value: 1 });
+  expect(summary(late.take())).toEqual([{ updated: ["r0001"] }]);
+  early.take();
+  expect(early.docs).toEqual(late.docs);
+});
+
+test("[§4 subscribe] those who lag equally are handed the same bytes", async () => {
+  const space = await withRecords(3);
+  const watchers = await Promise.all([watch(space, {}), watch(space, {}), watch(space, {})]);
+  await space.put("a", { n: 1 });
+  const [first, second] = watchers.slice(0, 2).map((watcher) => watcher.subscription.take());
+  expect(first).toBeDefined();
+  expect(second).toBe(first!);
+  await space.put("b", { n: 1 });
+  expect(watchers[2]?.take()).toHaveLength(2);
+  expect(watchers[0]?.take()).toHaveLength(1);
+});
+
+test("[§4 subscribe] subscribers are called once, after the write was answered, until they have taken", async () => {
+  const space = await openSpace();
+  const watcher = await watch(space, {});
+  await space.put("a", { n: 1 });
+  expect(watcher.changed).toBe(0);
+  await nextTurn();
+  expect(watcher.changed).toBe(1);
+  await space.put("b", { n: 1 });
+  await nextTurn();
+  expect(watcher.changed).toBe(1);
+  watcher.take();
+  await space.put("c", { n: 1 });
+  await nextTurn();
+  expect(watcher.changed).toBe(2);
+});
+
+test("[§6 overflow] more entries than the mailbox takes end a subscriber that lags, and only that one", async () => {
+  const space = await openSpace();
+  const slow = await watch(space, { mailboxCapacity: 16 });
+  const roomy = await watch(space, { mailboxCapacity: 64 });
+  const prompt = await watch(space, { mailboxCapacity: 16 });
+  for (let n = 0; n < 16; n++) {
+    await space.put(`a${n}`, { n });
+    prompt.take();
+  }
+  expect(slow.ended).toBeUndefined();
+  await space.put("one more", { n: 0 });
+  expect([slow.ended, roomy.ended, prompt.ended]).toEqual(["overflow", undefined, undefined]);
+  expect(slow.subscription.take()).toBeUndefined();
+  expect(roomy.take()).toHaveLength(17);
+});
+
+test("[§6 overflow] updates of the same record take one place", async () => {
+  const space = await withRecords(1);
+  const slow = await watch(space, { mailboxCapacity: 16 });
+  for (let n = 0; n < 50; n++) await space.op("r0000", { type: "$set", path: `f${n % 4}`, value: n });
+  expect(slow.ended).toBeUndefined();
+  expect(slow.take()).toHaveLength(1);
+});
+
+test("[§6 overflow] whatever one commit brings fits into an empty mailbox", async () => {
+  const space = await openSpace();
+  const watcher = await watch(space, { mailboxCapacity: 16 });
+  await Promise.all(Array.from({ length: 40 }, (_, n) => space.put(`p${n}`, { n })));
+  expect(watcher.ended).toBeUndefined();
+  expect(watcher.take()).toHaveLength(40);
+});
+
+test("[§6 sdk_closed] closing the engine's live queries ends every subscription", async () => {
+  const space = await withRecords(2);
+  const watchers = [await watch(space, {}), await watch(space, { sort: ["n"], limit: 1 })];
+  expect(space.live.size).toBe(2);
+  space.live.close();
+  expect(watchers.map(({ ended }) => ended)).toEqual(["sdk_closed", "sdk_closed"]);
+  expect(space.live.size).toBe(0);
+  await expect(watch(space, {})).rejects.toMatchObject({ code: "server.unavailable" });
+});
+
+test("[§4 subscribe] a closed subscription is told nothing more and its window is forgotten", async () => {
+  const space = await withRecords(2);
+  const watcher = await watch(space, { sort: ["n"], limit: 1 });
+  await space.put("a", { n: -1 });
+  watcher.subscription.close();
+  watcher.subscription.close();
+  await nextTurn();
+  expect(watcher.changed).toBe(0);
+  expect(watcher.subscription.take()).toBeUndefined();
+  expect(space.live.size).toBe(0);
+});
+
+test("[§4 subscribe] a window that takes too long to read is read aside; writes meanwhile are not lost", async () => {
+  const space = await withRecords(40, { readTimes: ALWAYS_ASIDE });
+  space.hold(true);
+  const opening = watch(space, { sort: ["n"], limit: 5, includeTotal: true });
+  await nextTurn();
+  expect(space.heldReads).toBe(1);
+  expect(space.live.size).toBe(1);
+  await space.put("early", { n: -1 });
+  await space.remove("r0001");
+  space.hold(false);
+  const watcher = await opening;
+  expect(watcher.snapshot.total).toBe(40);
+  expect(watcher.ids()).toEqual(["early", "r0000", "r0002", "r0003", "r0004"]);
+  expect(watcher.take()).toEqual([]);
+  await space.remove("early");
+  expect(summary(watcher.take())).toEqual([{ added: ["r0005"], removed: [{ id: "early", reason: "deleted" }] }]);
+});
+
+test("[§6 drifted] rows that leave while the refill waits: within the budget it is made up, beyond it the stream ends", async () => {
+  const space = await withRecords(3000, { readTimes: ALWAYS_ASIDE });
+  const strict = await watch(space, { sort: ["n"], limit: 10, driftBudgetPercent: 0 });
+  const normal = await watch(space, { sort: ["n"], limit: 10 });
+  const any = await watch(space, { sort: ["n"], limit: 10, driftBudgetPercent: 100 });
+  const numbered = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_, n) => `r${String(n + from).padStart(4, "0")}`);
+  space.hold(true);
+  // Ten rows and the reserve of 1,024 behind them: two are missing when all but eight have left.
+  await space.remove(...numbered(0, 1026));
+  expect([strict.ended, normal.ended, any.ended]).toEqual(["drifted", undefined, undefined]);
+  normal.take();
+  any.take();
+  expect(normal.ids()).toHaveLength(8);
+  await space.put("between", { n: 1030.5 });
+  space.hold(false);
+  await nextTurn();
+  await nextTurn();
+  normal.take();
+  const fresh = () =>
+    space
+      .query(space.collection, { sort: ["n"], limit: 10 })
+      .map((doc) => doc["id"] as string)
+      .sort();
+  expect(normal.ids()).toEqual(fresh());
+
+  space.hold(true);
+  await space.remove(...numbered(1026, 2066));
+  expect([normal.ended, any.ended]).toEqual(["drifted", undefined]);
+  space.hold(false);
+  await nextTurn();
+  await nextTurn();
+  any.take();
+  expect(any.ids()).toEqual(fresh());
+});
+
+test("[§6 drifted] a window that shrinks because there are no more matches has lost nothing", async () => {
+  const space = await withRecords(10, { readTimes: ALWAYS_ASIDE });
+  const watcher = await watch(space, { sort: ["n"], limit: 10, driftBudgetPercent: 0 });
+  await space.remove("r0001", "r0002", "r0003", "r0004", "r0005", "r0006");
+  watcher.take();
+  expect(watcher.ended).toBeUndefined();
+  expect(watcher.ids()).toHaveLength(4);
+});
+
+test("[gaps 4] an object deleted while its window is read aside stays deleted", async () => {
+  const space = await withRecords(30, { readTimes: ALWAYS_ASIDE, reserve: { min: 0, max: 0, wide: 0 } });
+  const watcher = await watch(space, { sort: ["n"], limit: 5, driftBudgetPercent: 100 });
+  space.hold(true);
+  await space.remove("r0000", "r0001");
+  await nextTurn();
+  expect(space.heldReads).toBe(1);
+  await space.deleteObject();
+  space.hold(false);
+  await nextTurn();
+  watcher.take();
+  expect([watcher.ids(), watcher.ended]).toEqual([[], undefined]);
+});
+
+test("[gaps 4] changes of another device arrive late, are folded in their order, and told as what they changed", async () => {
+  const space = await withRecords(3);
+  const other = await openSpace({ replicaOf: space });
+  const watcher = await watch(space, { filter: { n: { $lt: 2 } }, sort: ["n"], limit: 2 });
+  await other.op("r0001", { type: "$set", path: "n", value: 7 }, { type: "$set", path: "x", value: 1 });
+  await other.put("theirs", { n: -1 });
+  await space.op("r0001", { type: "$set", path: "y", value: 2 });
+  await space.op("r0001", { type: "$inc", path: "n", value: -6 });
+  watcher.take();
+  expect(watcher.ids()).toEqual(["r0000", "r0001"]);
+  await space.engine.ingest(other.allChanges());
+  expect(watcher.take().flatMap(({ removed }) => removed ?? [])).toEqual([{ id: "r0001", reason: "displaced" }]);
+  expect(watcher.ids()).toEqual(["r0000", "theirs"]);
+  expect(space.engine.record(space.object, DATASET, "r0001")).toMatchObject({ n: 1, x: 1, y: 2 });
+});
+
+test("[§4 snapshot] a total that takes too long to count is counted aside, and again if others write meanwhile", async () => {
+  const space = await withRecords(3000, { readTimes: ALWAYS_ASIDE });
+  const body = { filter: { n: { $mod: [2, 0] } }, sort: ["n"], limit: 2, includeTotal: true };
+  space.hold(true);
+  const opening = watch(space, body);
+  await nextTurn();
+  space.hold(false);
+  space.hold(true);
+  await Bun.sleep(1);
+  expect(space.heldReads).toBe(1);
+  await space.put("r0000", { n: 3 });
+  space.hold(false);
+  const watcher = await opening;
+  expect(watcher.snapshot).toMatchObject({ total: 1499, hasNext: true });
+  expect(watcher.ids()).toEqual(["r0002", "r0004"]);
+});
+
+test("a window that fails ends for its subscribers; the write and the other windows are not concerned", async () => {
+  const space = await withRecords(3);
+  const healthy = await watch(space, {});
+  const failing = await watch(space, { sort: ["n"], limit: 1 });
+  space.breakReads(new Error("disk"));
+  await space.remove("r0000");
+  expect([healthy.ended, failing.ended]).toEqual([undefined, "sdk_closed"]);
+  expect(healthy.take()).toHaveLength(1);
+  expect(space.live.size).toBe(1);
+});
+
+test("subscribing within a write is refused", async () => {
+  const space = await openSpace();
+  const outcome = Promise.withResolvers<unknown>();
+  await space.engine.write(() => {
+    const sink = { changed: () => {}, ended: () => {} };
+    outcome.resolve(space.live.subscribe(space.collection, {}, sink).catch((error: unknown) => error));
+  });
+  expect(await outcome.promise).toBeInstanceOf(Error);
+});

@@ -1,0 +1,340 @@
+/**
+ * The live windows of one space (spec § 4, gaps § 4). After each commit every touched record is offered to the windows
+ * of its collection that could care; what has changed in a window awaits its subscribers, coalesced, until they take it.
+ *
+ * A snapshot, its registration and the changes of a commit are each made without giving up the loop, so that nothing is
+ * missed or told twice. A write costs a look at each path that guards windows of its collection, and the windows found.
+ */
+import type { Log } from "../../base/log.ts";
+import type { ChangeEngine } from "../../change/change-engine.ts";
+import type { CommitBatch } from "../../change/commit-batch.ts";
+import { DELETIONS_DATASET } from "../../change/deletion-log.ts";
+import { fail } from "../../protocol/errors.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import type { ReaderPool } from "../../query/reader-pool.ts";
+import { OBJECTS_COLL } from "../../store/row-table.ts";
+import type { Member } from "./audience.ts";
+import { createCollectionReader } from "./collection-reader.ts";
+import type { LiveEntry } from "./live-entry.ts";
+import { groupTouched } from "./live-record.ts";
+import {
+  type LiveBody,
+  type LiveCollection,
+  type LiveEnd,
+  type LiveRequest,
+  type LiveSink,
+  type LiveSnapshot,
+  type LiveSubscription,
+  parseLiveBody,
+} from "./live-request.ts";
+import { DEFAULT_RESERVE, type Reserve, type WindowStep } from "./live-window.ts";
+import {
+  collectionKey,
+  createWatchedCollection,
+  dropWindow,
+  recordsByWindow,
+  touchedKey,
+  type WatchedCollection,
+  type WatchedWindow,
+  windowOf,
+} from "./watched-collection.ts";
+
+/** How long windows may read the store on the server's loop before a reader does it aside. */
+export interface ReadTimes {
+  /** One window. */
+  readonly windowMs: number;
+  /** All windows that one commit has made short. */
+  readonly commitMs: number;
+}
+
+const READ_TIMES: ReadTimes = { windowMs: 10, commitMs: 20 };
+/** A count that others' writes overtake so often is made on the spot. */
+const COUNT_ATTEMPTS = 3;
+/** The last snapshot is kept for others who come for the same window, if its texts are together no longer than this. */
+const KEPT_SNAPSHOT_CHARS = 256 << 10;
+
+export interface LiveQueriesDeps {
+  readonly engine: Pick<ChangeEngine, "store" | "object" | "collOf" | "onCommit">;
+  readonly readers: Pick<ReaderPool, "run">;
+  readonly log: Log;
+  /** Which paths of a dataset are declared datetimes; none are by default. */
+  readonly declaredKind?: (dataset: string, path: string) => "datetime" | undefined;
+  readonly readTimes?: ReadTimes;
+  readonly reserve?: Reserve;
+  /** Runs something when the writers of a commit were answered, before the next commit. */
+  readonly soon?: (run: () => void) => void;
+}
+
+export interface LiveQueries {
+  /** Subscriptions, open and opening. A space with any is not idle. */
+  readonly size: number;
+  /**
+   * Reads a window and watches it from that version on. The subscription is to be closed, unless the sink was told that
+   * it ended.
+   * @throws SvcError the faults of `parseLiveBody`, object.not_found for an unknown or deleted object,
+   *   server.unavailable when the space is closed
+   */
+  subscribe(
+    collection: LiveCollection,
+    body: LiveBody,
+    sink: LiveSink,
+  ): Promise<{ snapshot: LiveSnapshot; subscription: LiveSubscription }>;
+  /** Ends every subscription with `sdk_closed`. */
+  close(): void;
+}
+
+/** Live windows over an open space. */
+export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
+  const { engine, readers, log, readTimes = READ_TIMES, reserve = DEFAULT_RESERVE } = deps;
+  const { soon = setImmediate, declaredKind = () => undefined } = deps;
+  const collectionByKey = new Map<string, WatchedCollection>();
+  let informed: Member[] = [];
+  let size = 0;
+  let closed = false;
+  let kept: { watched: WatchedWindow; stamp: number; snapshot: LiveSnapshot } | undefined;
+  /** Reads aside are made one after the other. */
+  let lastRefill: Promise<unknown> = Promise.resolve();
+
+  const stopListening = engine.onCommit(onCommit);
+
+  function onCommit(batch: CommitBatch): void {
+    if (collectionByKey.size === 0) return;
+    const byCollection = groupTouched(batch.touched, (touched) => collectionByKey.get(touchedKey(touched)));
+    let msLeft = readTimes.commitMs;
+    for (const [collection, records] of byCollection) {
+      if (collection.deleted && isObjectGone(collection.id)) continue;
+      collection.deleted = false;
+      for (const [watched, concerned] of recordsByWindow(collection, records.values())) {
+        guarded(watched, () => {
+          const step = watched.window.begin(concerned);
+          msLeft -= refill(watched, step, Math.min(msLeft, readTimes.windowMs));
+          finish(watched, step);
+          endDrifted(watched);
+        });
+      }
+    }
+    for (const touched of batch.touched)
+      if (touched.dataset === DELETIONS_DATASET && touched.doc !== null) deleteCollectionsOf(touched.recordId);
+  }
+
+  /** Refills a window that has become short, now if that is quick, else aside. Answers how long it took. */
+  function refill(watched: WatchedWindow, step: WindowStep, maxMs: number): number {
+    const { window } = watched;
+    if (!window.isShort) return 0;
+    if (watched.refilling || window.readMs > maxMs || !window.refill(step, maxMs)) {
+      // Whoever waits for it is told of a failure, and so is the log.
+      refillAside(watched).catch(() => {});
+      return window.readMs === Number.POSITIVE_INFINITY ? maxMs : 0;
+    }
+    return window.readMs;
+  }
+
+  function refillAside(watched: WatchedWindow): Promise<void> {
+    watched.refilling ??= lastRefill.then(async () => {
+      try {
+        await watched.window.refillAside((step) => finish(watched, step));
+      } catch (error) {
+        endFailed(watched, error);
+        throw error;
+      } finally {
+        watched.refilling = undefined;
+      }
+      if (watched.window.isShort && watched.audience.size > 0) refillAside(watched).catch(() => {});
+    });
+    lastRefill = watched.refilling.catch(() => {});
+    return watched.refilling;
+  }
+
+  function finish(watched: WatchedWindow, step: WindowStep): void {
+    if (watched.audience.size > 0) publish(watched, watched.window.finish(step));
+  }
+
+  function publish(watched: WatchedWindow, entries: readonly LiveEntry[]): void {
+    if (entries.length === 0) return;
+    const told = watched.audience.publish(entries);
+    if (informed.length === 0 && told.informed.length > 0) soon(inform);
+    for (const member of told.informed) informed.push(member);
+    for (const member of told.overflowed) end(watched, member, "overflow");
+  }
+
+  /** Subscribers are called after the writers were answered. */
+  function inform(): void {
+    const members = informed;
+    informed = [];
+    for (const member of members) if (!member.left) member.sink.changed();
+  }
+
+  function endDrifted(watched: WatchedWindow): void {
+    const { missingPercent } = watched.window;
+    if (missingPercent === 0) return;
+    for (const member of [...watched.audience.members])
+      if (missingPercent > member.driftBudgetPercent) end(watched, member, "drifted");
+  }
+
+  function deleteCollectionsOf(objectId: string): void {
+    if (!engine.object(objectId)?.deleted) return;
+    for (const collection of collectionByKey.values()) {
+      if (collection.id === "objects" || collection.id.objectId !== objectId || collection.deleted) continue;
+      collection.deleted = true;
+      for (const watched of [...collection.windowByKey.values()])
+        guarded(watched, () => publish(watched, watched.window.deleteAll()));
+    }
+  }
+
+  /** A window that cannot go on ends for its subscribers; the commit and the other windows are not concerned. */
+  function guarded(watched: WatchedWindow, run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      endFailed(watched, error);
+    }
+  }
+
+  function endFailed(watched: WatchedWindow, error: unknown): void {
+    if (!closed) log.error("a live window failed", { err: error, collection: collectionKey(watched.collection.id) });
+    for (const member of [...watched.audience.members]) end(watched, member, "sdk_closed");
+    drop(watched);
+  }
+
+  function end(watched: WatchedWindow, member: Member, reason: LiveEnd): void {
+    leave(watched, member);
+    member.sink.ended(reason);
+  }
+
+  function leave(watched: WatchedWindow, member: Member): void {
+    if (member.left) return;
+    member.left = true;
+    size--;
+    watched.audience.leave(member);
+    if (watched.audience.size === 0) drop(watched);
+  }
+
+  function drop(watched: WatchedWindow): void {
+    const { collection } = watched;
+    dropWindow(watched);
+    if (kept?.watched === watched) kept = undefined;
+    const key = collectionKey(collection.id);
+    if (collection.windowByKey.size === 0 && collectionByKey.get(key) === collection) collectionByKey.delete(key);
+  }
+
+  /** The window of a request, watched from now on. */
+  function open(request: LiveRequest): WatchedWindow {
+    const id = request.collection;
+    if (closed) throw fail("server.unavailable");
+    if (id !== "objects" && isObjectGone(id)) throw fail("object.not_found", { objectId: id.objectId });
+    const key = collectionKey(id);
+    const collection = collectionByKey.get(key) ?? createWatchedCollection(id, readerOf(id), reserve);
+    collectionByKey.set(key, collection);
+    return windowOf(collection, request);
+  }
+
+  function isObjectGone(id: LiveCollection): boolean {
+    return id !== "objects" && (engine.object(id.objectId)?.deleted ?? true);
+  }
+
+  function readerOf(id: LiveCollection) {
+    let coll: number | undefined;
+    return createCollectionReader(engine, readers, () => {
+      coll ??= collNumber(id);
+      return coll;
+    });
+  }
+
+  /** The number of a collection once something was written there; it never changes then. */
+  function collNumber(id: LiveCollection): number | undefined {
+    if (id === "objects") return OBJECTS_COLL;
+    const object = engine.object(id.objectId);
+    return object && engine.collOf(object, id.dataset);
+  }
+
+  /**
+   * Opens the window, waits until it is whole, and calls `register` with its snapshot at that very moment. Where reads
+   * go aside others may write, or the window may end, meanwhile: then it begins again.
+   */
+  async function whenWhole<T>(
+    request: LiveRequest,
+    includeTotal: boolean,
+    register: (watched: WatchedWindow, snapshot: LiveSnapshot) => T,
+  ): Promise<T> {
+    let counted: { watched: WatchedWindow; stamp: number; total: number | undefined } | undefined;
+    for (let attempt = 1; ; attempt++) {
+      const watched = open(request);
+      const { window } = watched;
+      try {
+        if (window.isShort && !refillNow(watched)) {
+          await refillAside(watched);
+          continue;
+        }
+        const known = counted?.watched === watched && counted.stamp === window.stamp ? counted.total : undefined;
+        if (!includeTotal || known !== undefined) return register(watched, snapshotOf(watched, known));
+        const total = window.count(attempt < COUNT_ATTEMPTS ? readTimes.windowMs : Number.POSITIVE_INFINITY);
+        if (total !== undefined) return register(watched, snapshotOf(watched, total));
+        counted = { watched, stamp: window.stamp, total: await window.countAside() };
+      } catch (error) {
+        if (watched.audience.size === 0) drop(watched);
+        throw error;
+      }
+    }
+  }
+
+  function refillNow(watched: WatchedWindow): boolean {
+    const { window } = watched;
+    if (watched.refilling || window.readMs > readTimes.windowMs) return false;
+    const step = window.begin([]);
+    if (!window.refill(step, readTimes.windowMs)) return false;
+    finish(watched, step);
+    return true;
+  }
+
+  function snapshotOf(watched: WatchedWindow, total: number | undefined): LiveSnapshot {
+    const { window } = watched;
+    const same = kept?.watched === watched && kept.stamp === window.stamp && kept.snapshot.total === total;
+    if (kept && same) return kept.snapshot;
+    const snapshot = window.snapshot(total);
+    let chars = 0;
+    for (const text of snapshot.records) chars += text.length;
+    kept = chars <= KEPT_SNAPSHOT_CHARS ? { watched, stamp: window.stamp, snapshot } : undefined;
+    return snapshot;
+  }
+
+  return {
+    get size() {
+      return size;
+    },
+
+    async subscribe(collection, body, sink) {
+      const request = parseLiveBody(collection, body, declaredKind);
+      if (engine.store.db.inTransaction) throw new Error("a subscription cannot begin within a write");
+      const member: Member = {
+        sink,
+        capacity: body.mailboxCapacity ?? LIMITS.mailboxCapacityDefault,
+        driftBudgetPercent: body.driftBudgetPercent ?? LIMITS.driftBudgetPercentDefault,
+        left: false,
+      };
+      size++;
+      try {
+        return await whenWhole(request, body.includeTotal === true, (watched, snapshot) => {
+          watched.audience.join(member);
+          const subscription: LiveSubscription = {
+            take: () => watched.audience.take(member),
+            close: () => leave(watched, member),
+          };
+          return { snapshot, subscription };
+        });
+      } catch (error) {
+        size--;
+        throw error;
+      }
+    },
+
+    close() {
+      closed = true;
+      stopListening();
+      for (const collection of [...collectionByKey.values()])
+        for (const watched of [...collection.windowByKey.values()]) {
+          for (const member of [...watched.audience.members]) end(watched, member, "sdk_closed");
+          drop(watched);
+        }
+    },
+  };
+}

@@ -1,0 +1,109 @@
+import type { TouchedRecord } from "../../change/commit-batch.ts";
+import type { Effect } from "../../change/record-fold.ts";
+import type { JsonObject } from "../../protocol/json.ts";
+import { mergeEffects } from "./merge-effects.ts";
+
+/** `{id, doc, ops}` of an added or updated record. Its text is made once, whoever sends it. */
+export class RecordPart {
+  readonly id: string;
+  readonly doc: string;
+  readonly effects: readonly Effect[];
+  #text: string | undefined;
+
+  constructor(id: string, doc: string, effects: readonly Effect[]) {
+    this.id = id;
+    this.doc = doc;
+    this.effects = effects;
+  }
+
+  get text(): string {
+    if (this.#text === undefined) {
+      const ops = this.effects.length === 0 ? "" : `,"ops":${JSON.stringify(this.effects)}`;
+      this.#text = `{"id":${JSON.stringify(this.id)},"doc":${this.doc}${ops}}`;
+    }
+    return this.#text;
+  }
+}
+
+/** What one commit did to one record, all its writes together. Parsed and encoded at most once. */
+export class LiveRecord {
+  readonly id: string;
+  /** The stored text before the commit, or null when the record was not live. */
+  readonly before: string | null;
+  #doc: string | null;
+  #versionId: string;
+  #effects: readonly Effect[];
+  #parsedBefore: JsonObject | undefined;
+  #parsed: JsonObject | undefined;
+  #part: RecordPart | undefined;
+
+  constructor(first: TouchedRecord) {
+    this.id = first.recordId;
+    this.before = first.before;
+    this.#doc = first.doc;
+    this.#versionId = first.versionId;
+    this.#effects = first.effects;
+  }
+
+  /** Takes in a later write of the same commit. Before anything is read. */
+  merge(later: TouchedRecord): void {
+    this.#effects = this.#doc === null ? later.effects : mergeEffects(this.#effects, later.effects);
+    this.#doc = later.doc;
+    this.#versionId = later.versionId;
+  }
+
+  /** The stored text after the commit, or null when the record is not live. */
+  get doc(): string | null {
+    return this.#doc;
+  }
+
+  /** Of the last write. */
+  get versionId(): string {
+    return this.#versionId;
+  }
+
+  get parsedBefore(): JsonObject | undefined {
+    if (this.before === null) return undefined;
+    this.#parsedBefore ??= JSON.parse(this.before) as JsonObject;
+    return this.#parsedBefore;
+  }
+
+  get parsed(): JsonObject | undefined {
+    if (this.#doc === null) return undefined;
+    this.#parsed ??= JSON.parse(this.#doc) as JsonObject;
+    return this.#parsed;
+  }
+
+  /** Only of a live record. */
+  get part(): RecordPart {
+    this.#part ??= new RecordPart(this.id, this.#doc ?? "null", this.#effects);
+    return this.#part;
+  }
+}
+
+/**
+ * The touched records of a commit by collection, each once, in the order of their last writes. `collectionOf` says which
+ * are wanted.
+ */
+export function groupTouched<C>(
+  touched: readonly TouchedRecord[],
+  collectionOf: (touched: TouchedRecord) => C | undefined,
+): Map<C, Map<string, LiveRecord>> {
+  const byCollection = new Map<C, Map<string, LiveRecord>>();
+  for (const one of touched) {
+    const collection = collectionOf(one);
+    if (collection === undefined) continue;
+    let records = byCollection.get(collection);
+    if (!records) {
+      records = new Map();
+      byCollection.set(collection, records);
+    }
+    const known = records.get(one.recordId);
+    if (known) {
+      known.merge(one);
+      records.delete(one.recordId);
+      records.set(one.recordId, known);
+    } else records.set(one.recordId, new LiveRecord(one));
+  }
+  return byCollection;
+}

@@ -1,0 +1,277 @@
+import type { JsonObject } from "../../protocol/json.ts";
+import { compileFilter } from "../../query/filter-match.ts";
+import { type Filter, isMatchAll } from "../../query/filter-types.ts";
+import type { QueryRequest, QueryResult } from "../../query/run-query.ts";
+import { compareEntries, type SortEntry, type SortKey, toSortEntry } from "../../query/sort.ts";
+import { type CollectionReader, type RawTerms, ReadTooLong } from "./collection-reader.ts";
+import type { LiveEntry, LiveItem, RemovalReason } from "./live-entry.ts";
+import { type LiveRecord, RecordPart } from "./live-record.ts";
+import type { LiveSnapshot } from "./live-request.ts";
+import { SortedHead } from "./sorted-head.ts";
+
+/** How many rows are held behind a window, to replace rows that leave without reading the store. */
+export interface Reserve {
+  /** Half of what the window needs, within these bounds. */
+  readonly min: number;
+  readonly max: number;
+  /** Where reading the store has turned out too slow to do within a commit. */
+  readonly wide: number;
+}
+
+export const DEFAULT_RESERVE: Reserve = { min: 8, max: 256, wide: 1_024 };
+
+export interface WindowQuery {
+  readonly filter: Filter;
+  readonly sort: readonly SortKey[];
+  /** Infinity: all. */
+  readonly limit: number;
+  readonly offset: number;
+}
+
+/** One commit, or one refill, on its way through a window. */
+export interface WindowStep {
+  readonly records: readonly LiveRecord[];
+  /** The records whose visibility can change, with what it was. */
+  readonly wasVisible: Map<string, boolean>;
+}
+
+/**
+ * The records at [offset, offset + limit) of a query's sorted matches, kept in step with the store commit by commit.
+ *
+ * A bounded window holds ids and sort values of the first offset + limit matches and of a reserve behind them. An
+ * unbounded one holds only those of the first `offset`, so nothing at all without an offset: whether a record was in it
+ * follows from its text before the commit.
+ */
+export class LiveWindow {
+  /** How long the last read of the store took, in milliseconds; Infinity after one that was given up. */
+  readMs = 0;
+  /** Rises with every commit that may concern the window. */
+  stamp = 0;
+  readonly #query: WindowQuery;
+  readonly #terms: RawTerms;
+  readonly #reader: CollectionReader;
+  readonly #reserve: Reserve;
+  /** Undefined: everything matches, and nothing need be parsed to know it. */
+  readonly #match: ((doc: JsonObject) => boolean) | undefined;
+  /** Undefined where nothing need be held. */
+  readonly #head: SortedHead | undefined;
+  /** Whether matches behind the held ones are in the window. */
+  readonly #unbounded: boolean;
+  /** While a reader is on its way: the last state of every record that a commit has touched since. */
+  #touchedMeanwhile: Map<string, LiveRecord> | undefined;
+  #lastVersionId = "";
+  /** How many records it showed when it last lacked none. */
+  #fullCount = 0;
+
+  constructor(query: WindowQuery, terms: RawTerms, reader: CollectionReader, reserve: Reserve) {
+    const { filter, sort, limit, offset } = query;
+    this.#query = query;
+    this.#terms = terms;
+    this.#reader = reader;
+    this.#reserve = reserve;
+    this.#match = isMatchAll(filter) ? undefined : compileFilter(filter);
+    this.#unbounded = !Number.isFinite(limit);
+    const needed = this.#unbounded ? offset : offset + limit;
+    const held = Math.min(reserve.max, Math.max(reserve.min, Math.ceil(needed / 2)));
+    if (needed > 0) this.#head = new SortedHead(compareEntries(sort), needed, held);
+  }
+
+  /** Rows have left, or were never read, and what follows is not known. */
+  get isShort(): boolean {
+    return this.#head?.isShort ?? false;
+  }
+
+  /** Which percentage of the window has left and was not replaced. */
+  get missingPercent(): number {
+    if (this.#unbounded || !this.isShort || this.#fullCount === 0) return 0;
+    return ((this.#fullCount - this.#visibleCount()) / this.#fullCount) * 100;
+  }
+
+  /** The window as it is now, in order. It must not be short. `total`: how many records match in all, if asked for. */
+  snapshot(total: number | undefined): LiveSnapshot {
+    const records = this.#unbounded
+      ? this.#reader.now(this.#query).records
+      : this.#visibleIds().map((id) => this.#reader.text(id));
+    return total === undefined ? { records } : { records, total, hasNext: this.#query.offset + records.length < total };
+  }
+
+  /** How many records match in all, or undefined if that takes longer than `maxMs`. */
+  count(maxMs: number): number | undefined {
+    return this.#readNow({ filter: this.#query.filter, sort: [], limit: 1, includeTotal: true }, maxMs)?.total;
+  }
+
+  /** The same off the loop: right as long as `stamp` stays what it was. */
+  async countAside(): Promise<number | undefined> {
+    return (await this.#reader.aside({ ...this.#terms, sort: undefined }, 1, true)).total;
+  }
+
+  /**
+   * Takes in what a commit did to the records that may concern the window. If it is short then, `refill` it or have it
+   * read aside; `finish` says what changed.
+   */
+  begin(records: readonly LiveRecord[]): WindowStep {
+    const wasVisible = new Map<string, boolean>();
+    const head = this.#head;
+    if (head) {
+      // Rows that no write touched move by no more than the number of writes: only those near an edge can cross it.
+      const { limit, offset } = this.#query;
+      for (const edge of this.#unbounded ? [offset] : [offset, offset + limit]) {
+        const end = Math.min(head.length, edge + records.length);
+        for (let at = Math.max(0, edge - records.length); at < end; at++)
+          wasVisible.set(head.idAt(at), this.#showsPosition(at));
+      }
+    }
+    for (const record of records)
+      if (!wasVisible.has(record.id)) wasVisible.set(record.id, this.#shows(record, this.#matchedBefore));
+    for (const record of records) {
+      this.#touchedMeanwhile?.set(record.id, record);
+      head?.remove(record.id);
+      this.#offer(record);
+    }
+    head?.trim();
+    if (records.length > 0) this.stamp++;
+    this.#lastVersionId = records.at(-1)?.versionId ?? this.#lastVersionId;
+    return { records, wasVisible };
+  }
+
+  /** Reads the rows that follow the held ones. Answers whether it could within `maxMs`; its cost is `readMs` then. */
+  refill(step: WindowStep, maxMs: number): boolean {
+    const head = this.#head;
+    if (!head?.isShort) return true;
+    const { filter, sort } = this.#query;
+    const limit = head.capacity - head.length;
+    const found = this.#readNow({ filter, sort, offset: head.length, limit }, maxMs);
+    this.readMs = found?.stats.ms ?? Number.POSITIVE_INFINITY;
+    if (!found) return false;
+    const entries = found.records.map(this.#entryOf);
+    for (const { id } of entries) if (!step.wasVisible.has(id)) step.wasVisible.set(id, this.#unbounded);
+    head.append(entries, entries.length < limit);
+    this.#noteFull();
+    return true;
+  }
+
+  /**
+   * Reads the first rows anew, off the loop, and calls `read` when they have replaced the held ones. The window may be
+   * short again then: others have written.
+   */
+  async refillAside(read: (step: WindowStep) => void): Promise<void> {
+    const head = this.#head;
+    if (!head?.isShort) return;
+    head.widen(this.#reserve.wide);
+    const touched = new Map<string, LiveRecord>();
+    this.#touchedMeanwhile = touched;
+    const limit = head.capacity;
+    const { records, stats } = await this.#reader.aside(this.#terms, limit, false).finally(() => {
+      this.#touchedMeanwhile = undefined;
+    });
+    this.readMs = stats.ms;
+    // Others have filled it, or its object was deleted.
+    if (!head.isShort) return;
+    // Whichever commit the reader saw: untouched records are the same in all of them, touched ones are known here.
+    const entries = records.map(this.#entryOf);
+    const untouched = entries.filter(({ id }) => !touched.has(id));
+    const matching = [...touched.values()].filter(this.#matches);
+    const step = this.begin([]);
+    for (let at = 0; at < head.length; at++) step.wasVisible.set(head.idAt(at), this.#showsPosition(at));
+    for (const { id } of [...untouched, ...matching])
+      if (!step.wasVisible.has(id)) step.wasVisible.set(id, this.#unbounded);
+    head.replace(untouched, entries.at(-1), entries.length < limit);
+    for (const record of matching) this.#offer(record);
+    head.trim();
+    this.#noteFull();
+    read(step);
+  }
+
+  /** What the step has changed, one entry a write. Rows that moved for others' sake go with the last write. */
+  finish({ records, wasVisible }: WindowStep): LiveEntry[] {
+    this.#noteFull();
+    const itemsByVersion = new Map<string, LiveItem[]>();
+    const put = (versionId: string, item: LiveItem): void => {
+      const items = itemsByVersion.get(versionId);
+      if (items) items.push(item);
+      else itemsByVersion.set(versionId, [item]);
+    };
+    for (const record of records) {
+      const item = this.#itemOf(record, wasVisible.get(record.id) ?? false);
+      if (item) put(record.versionId, item);
+      wasVisible.delete(record.id);
+    }
+    for (const [id, before] of wasVisible) {
+      const position = this.#head?.positionOf(id) ?? -1;
+      const after = position < 0 ? this.#unbounded : this.#showsPosition(position);
+      if (after && !before)
+        put(this.#lastVersionId, { kind: "added", part: new RecordPart(id, this.#reader.text(id), []) });
+      else if (before && !after) put(this.#lastVersionId, { kind: "removed", id, reason: "displaced" });
+    }
+    return [...itemsByVersion].map(([versionId, items]) => ({ versionId, items }));
+  }
+
+  /** The object that holds the collection was deleted, and all its records with it. */
+  deleteAll(): LiveEntry[] {
+    const items: LiveItem[] = this.#visibleIds().map((id) => ({ kind: "removed", id, reason: "deleted" }));
+    this.#head?.clear();
+    this.#fullCount = 0;
+    return items.length === 0 ? [] : [{ versionId: "", items }];
+  }
+
+  #itemOf(record: LiveRecord, before: boolean): LiveItem | undefined {
+    const after = this.#shows(record, this.#matches);
+    if (after) return { kind: before ? "updated" : "added", part: record.part };
+    return before ? { kind: "removed", id: record.id, reason: this.#reasonOf(record) } : undefined;
+  }
+
+  #reasonOf(record: LiveRecord): RemovalReason {
+    if (record.doc === null) return "deleted";
+    return this.#matches(record) ? "displaced" : "filtered-out";
+  }
+
+  #offer(record: LiveRecord): void {
+    const { parsed } = this.#head && this.#matches(record) ? record : {};
+    if (parsed) this.#head?.offer(toSortEntry(this.#query.sort, parsed));
+  }
+
+  /** Whether the window shows a record, by what is held now; `matches` judges one that is not held. */
+  #shows(record: LiveRecord, matches: (record: LiveRecord) => boolean): boolean {
+    const position = this.#head?.positionOf(record.id) ?? -1;
+    return position >= 0 ? this.#showsPosition(position) : this.#unbounded && matches(record);
+  }
+
+  #showsPosition(position: number): boolean {
+    return position >= this.#query.offset && position < this.#query.offset + this.#query.limit;
+  }
+
+  #visibleCount(): number {
+    const { limit, offset } = this.#query;
+    return Math.max(0, Math.min(this.#head?.length ?? 0, offset + limit) - offset);
+  }
+
+  #noteFull(): void {
+    if (!this.isShort) this.#fullCount = this.#visibleCount();
+  }
+
+  #visibleIds(): string[] {
+    const { filter, sort, offset } = this.#query;
+    const head = this.#head;
+    if (head && !this.#unbounded)
+      return Array.from({ length: this.#visibleCount() }, (_, at) => head.idAt(offset + at));
+    const hidden = Math.min(offset, head?.length ?? 0);
+    return this.#reader.now({ filter, sort, offset: hidden }).records.map((text) => this.#entryOf(text).id);
+  }
+
+  #readNow(request: QueryRequest, maxMs: number): QueryResult | undefined {
+    try {
+      return this.#reader.now(request, maxMs);
+    } catch (error) {
+      if (error instanceof ReadTooLong) return undefined;
+      throw error;
+    }
+  }
+
+  readonly #matches = (record: LiveRecord): boolean =>
+    record.doc !== null && (!this.#match || (record.parsed !== undefined && this.#match(record.parsed)));
+
+  readonly #matchedBefore = (record: LiveRecord): boolean =>
+    record.before !== null && (!this.#match || (record.parsedBefore !== undefined && this.#match(record.parsedBefore)));
+
+  readonly #entryOf = (text: string): SortEntry => toSortEntry(this.#query.sort, JSON.parse(text) as JsonObject);
+}

@@ -1,0 +1,34 @@
+import type { Effect } from "../../change/record-fold.ts";
+
+/** Beyond so many ops only those on the very same path replace one another: looking for paths below costs too much. */
+const PREFIX_OPS = 512;
+
+/**
+ * Ops that lead where `older` and then `newer` lead. A `$set` replaces what was done before at its path and below. So
+ * does an `$unset` at the top; a deeper one leaves the `$set` that made the objects on its way.
+ */
+export function mergeEffects(older: readonly Effect[], newer: readonly Effect[]): readonly Effect[] {
+  if (older.length === 0) return newer;
+  if (newer.length === 0) return older;
+  const byPlace = new Map<string, Effect>();
+  const lookBelow = older.length + newer.length <= PREFIX_OPS;
+  let roots = 0;
+  for (const effect of [...older, ...newer]) {
+    // A `$set` at the root sets the paths in its payload; it replaces nothing else.
+    if (effect.path.length === 0) {
+      byPlace.set(`root ${roots++}`, effect);
+      continue;
+    }
+    const place = JSON.stringify(effect.path).slice(0, -1);
+    const unset = `${place} unset`;
+    byPlace.delete(unset);
+    if (effect.type === "$unset" && effect.path.length > 1) {
+      byPlace.set(unset, effect);
+      continue;
+    }
+    if (lookBelow) for (const other of byPlace.keys()) if (other.startsWith(`${place},`)) byPlace.delete(other);
+    byPlace.delete(place);
+    byPlace.set(place, effect);
+  }
+  return [...byPlace.values()];
+}

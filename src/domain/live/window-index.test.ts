@@ -1,0 +1,82 @@
+import { expect, test } from "bun:test";
+import { createRandom, randomDocument, randomFilter } from "../../../test/support/random-json.ts";
+import type { JsonObject } from "../../protocol/json.ts";
+import { compileFilter } from "../../query/filter-match.ts";
+import { parseFilter } from "../../query/filter-parse.ts";
+import { guardOptions } from "./filter-guard.ts";
+import { WindowIndex } from "./window-index.ts";
+
+function indexOf(...filters: JsonObject[]) {
+  const index = new WindowIndex<number>();
+  for (const [at, filter] of filters.entries()) index.add(at, parseFilter(filter));
+  return index;
+}
+
+const found = (index: WindowIndex<number>, after: JsonObject | undefined, before?: JsonObject) =>
+  [...index.candidates({ parsedBefore: before, parsed: after })].sort();
+
+test("windows on other values are no candidates, before and after count", () => {
+  const index = indexOf({ owner: "ann" }, { owner: "bob" }, { owner: { $in: ["bob", "cy"] } }, { n: { $gt: 1 } }, {});
+  expect(found(index, { owner: "ann" })).toEqual([0, 3, 4]);
+  expect(found(index, { owner: "bob" })).toEqual([1, 2, 3, 4]);
+  expect(found(index, { owner: "cy" }, { owner: "ann" })).toEqual([0, 2, 3, 4]);
+  expect(found(index, undefined, { owner: ["x", "ann"] })).toEqual([0, 3, 4]);
+  expect(found(index, { other: 1 })).toEqual([3, 4]);
+});
+
+test("null is missing too, dates are one however they are written, and texts are no dates", () => {
+  const index = indexOf({ a: null }, { a: { $date: "2026-01-31T09:30:00.000Z" } }, { a: "\0date 1769851800000" });
+  expect(found(index, {})).toEqual([0]);
+  expect(found(index, { a: { $date: 1769851800000 } })).toContain(1);
+  expect(found(index, { a: 1769851800000 })).toEqual([]);
+});
+
+test("an $or is filed under all its branches, or under none", () => {
+  const index = indexOf({ $or: [{ a: 1 }, { b: 2 }] }, { $or: [{ a: 1 }, { b: { $gt: 2 } }] }, { a: { $in: [] } });
+  expect(found(index, { a: 1 })).toEqual([0, 1]);
+  expect(found(index, { b: 2 })).toEqual([0, 1]);
+  expect(found(index, { c: 2 })).toEqual([1]);
+});
+
+test("of two equalities the one that fewer windows share is used", () => {
+  const index = new WindowIndex<number>();
+  for (let n = 0; n < 100; n++) index.add(n, parseFilter({ state: "open", owner: `u${n}` }));
+  expect(found(index, { state: "open", owner: "u42" }).length).toBeLessThan(3);
+});
+
+test("removed windows are found no more", () => {
+  const index = indexOf({ a: 1 }, { a: { $in: [1, 2] } }, {});
+  index.remove(1);
+  index.remove(2);
+  expect(found(index, { a: 1 })).toEqual([0]);
+  index.remove(0);
+  expect(found(index, { a: 1 }, { a: 2 })).toEqual([]);
+});
+
+for (const seed of [1, 2, Date.now() % 1_000_000]) {
+  test(`whatever matches is a candidate, seed ${seed}`, () => {
+    const random = createRandom(seed);
+    let guarded = 0;
+    let spared = 0;
+    for (let round = 0; round < 60; round++) {
+      const filters = Array.from({ length: 40 }, () => parseFilter(randomFilter(random)));
+      const index = new WindowIndex<number>();
+      for (const [at, filter] of filters.entries()) {
+        index.add(at, filter);
+        if (guardOptions(filter).length > 0) guarded++;
+      }
+      for (let n = 0; n < 40; n++) {
+        const doc = randomDocument(random, `r${n}`);
+        const candidates = new Set(index.candidates({ parsedBefore: undefined, parsed: doc }));
+        spared += filters.length - candidates.size;
+        for (const [at, filter] of filters.entries()) {
+          if (!compileFilter(filter)(doc) || candidates.has(at)) continue;
+          throw new Error(`seed ${seed}: ${JSON.stringify(filter)} matches ${JSON.stringify(doc)} unseen`);
+        }
+      }
+    }
+    // The index must have something to do, and do it.
+    expect(guarded).toBeGreaterThan(400);
+    expect(spared).toBeGreaterThan(10_000);
+  });
+}
