@@ -1,5 +1,6 @@
 import type { Route } from "./route.ts";
 import { accountRoutes } from "./routes/account.ts";
+import { aggregateRoutes } from "./routes/aggregates.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { bundleRoutes } from "./routes/bundles.ts";
 import { chatRoutes } from "./routes/chat.ts";
@@ -32,6 +33,7 @@ export const ROUTES: readonly Route[] = [
   ...objectRoutes,
   ...bundleRoutes,
   ...recordRoutes,
+  ...aggregateRoutes,
   ...editorRoutes,
   ...chatRoutes,
 ];

@@ -22,8 +22,20 @@ interface AggregateJob {
   readonly limits: AggregateLimits;
 }
 
-export type ReaderJob = QueryJob | AggregateJob;
-export type ReaderResult<J extends ReaderJob> = J extends AggregateJob ? AggregateResult : QueryResult;
+/** How a pipeline would run. */
+interface ExplainJob {
+  readonly kind: "explain";
+  readonly source: RowSource;
+  readonly pipeline: unknown;
+  readonly limits: AggregateLimits;
+}
+
+export type ReaderJob = QueryJob | AggregateJob | ExplainJob;
+export type ReaderResult<J extends ReaderJob> = J extends ExplainJob
+  ? string
+  : J extends AggregateJob
+    ? AggregateResult
+    : QueryResult;
 
 /** To the worker. `stop` is one shared Int32: anything but 0 asks the job to end. */
 export interface ReaderRequest {

@@ -1,6 +1,7 @@
 /** Entry of a reader: runs one long read at a time over a read-only connection, so that the server's loop stays free. */
 import { Database } from "bun:sqlite";
 import { SvcError } from "../protocol/errors.ts";
+import { explainAggregate } from "./aggregate-explain.ts";
 import { parsePipeline } from "./aggregate-parse.ts";
 import { runAggregate } from "./aggregate-run.ts";
 import { parseFilter } from "./filter-parse.ts";
@@ -30,6 +31,7 @@ function databaseAt(path: string): Database {
 }
 
 function run(db: Database, job: ReaderJob, shouldStop: () => boolean): unknown {
+  if (job.kind === "explain") return explainAggregate(db, job.source, parsePipeline(job.pipeline), job.limits);
   if (job.kind === "aggregate") {
     return runAggregate(db, job.source, parsePipeline(job.pipeline), { limits: job.limits, shouldStop });
   }

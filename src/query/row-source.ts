@@ -16,6 +16,9 @@ export function rowsOf(coll: number): RowSource {
   return { table: "rows", where: `coll = ${checkedColl(coll)} AND state = 1`, params: [], coll };
 }
 
+/** A collection that nothing was ever written to. */
+export const NO_ROWS: RowSource = { table: "rows", where: "0", params: [] };
+
 export interface SelectParts {
   readonly columns: string;
   /** An index by name: SQLite, without statistics, would otherwise prefer the one on (coll, id). */

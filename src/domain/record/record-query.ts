@@ -9,6 +9,7 @@ import { type QueryRequest, type QueryResult, runQuery } from "../../query/run-q
 import { parseSort } from "../../query/sort.ts";
 import { OBJECTS_COLL } from "../../store/row-table.ts";
 import type { SchemaPort } from "../type/port.ts";
+import { onTheSpot } from "./on-the-spot.ts";
 
 /** The part of a query body that says what is wanted, in the caller's terms. */
 export interface QueryBody {
@@ -39,8 +40,6 @@ export function parseQuery(body: QueryBody, schema: Pick<SchemaPort, "declaredKi
 
 /** A collection of up to this many records is read on the spot. */
 const INLINE_ROWS = 2_000;
-/** How long a read over more may hold the server's loop before it is handed to a reader. */
-const INLINE_MS = 6;
 
 export type RecordQueries = ReturnType<typeof createRecordQueries>;
 
@@ -77,19 +76,8 @@ export function createRecordQueries(deps: {
   ): Promise<QueryResult> => {
     const source = rowsOf(coll);
     if (live <= INLINE_ROWS) return runQuery(db, source, request);
-    const until = performance.now() + INLINE_MS;
-    let late = false;
-    try {
-      return runQuery(db, source, {
-        ...request,
-        shouldStop: () => {
-          late = performance.now() > until;
-          return late;
-        },
-      });
-    } catch (error) {
-      if (!late) throw error;
-    }
+    const quick = onTheSpot((shouldStop) => runQuery(db, source, { ...request, shouldStop }));
+    if (quick) return quick;
     const { filter, sort, limit, offset } = body;
     return readers.run(
       path,

@@ -1,0 +1,79 @@
+import type { Log } from "../../base/log.ts";
+import type { ChangeEngine } from "../../change/change-engine.ts";
+import { explainAggregate } from "../../query/aggregate-explain.ts";
+import { parsePipeline } from "../../query/aggregate-parse.ts";
+import { type AggregateResult, parseAggregateLimits, runAggregate } from "../../query/aggregate-run.ts";
+import type { AggregateLimits, Pipeline } from "../../query/aggregate-types.ts";
+import type { ReaderPool } from "../../query/reader-pool.ts";
+import { NO_ROWS, rowsOf } from "../../query/row-source.ts";
+import type { SchemaPort } from "../type/port.ts";
+import { onTheSpot } from "./on-the-spot.ts";
+import type { QuerySource } from "./record-query.ts";
+
+/** The part of an aggregate body that says what is wanted, in the caller's terms. */
+export interface AggregateBody {
+  pipeline: unknown;
+  groupLimit?: unknown;
+  accumArrayLimit?: unknown;
+  memoryLimitBytes?: unknown;
+}
+
+/** Only a collection of up to this many records is worth a try on the server's own loop. */
+const INLINE_ROWS = 200;
+
+export type RecordAggregates = ReturnType<typeof createRecordAggregates>;
+
+/** Pipelines over the collections of a space (gaps § 6). */
+export function createRecordAggregates(deps: {
+  engine: ChangeEngine;
+  schema: Pick<SchemaPort, "declaredKind">;
+  readers: ReaderPool;
+  log: Log;
+}) {
+  const { engine, schema, readers, log } = deps;
+  const { db, rows, path } = engine.store;
+
+  const prepare = (source: QuerySource, body: AggregateBody): Prepared => {
+    const declared = (declaredPath: string) => schema.declaredKind(source.dataset, declaredPath);
+    const pipeline = parsePipeline(body.pipeline, { declared });
+    const limits = parseAggregateLimits(body);
+    const live = source.coll === undefined ? 0 : rows.liveCount(source.coll);
+    const rowSource = source.coll === undefined ? NO_ROWS : rowsOf(source.coll);
+    return { pipeline, limits, live, rowSource };
+  };
+
+  return {
+    /**
+     * `POST …/aggregate`. Runs on a reader unless the collection is tiny. Faults are aggregate.bad_pipeline,
+     * aggregate.limit_exceeded, filter.invalid, filter.too_complex, request.schema; server.unavailable when `signal`
+     * aborts.
+     */
+    async run(source: QuerySource, body: AggregateBody, signal?: AbortSignal): Promise<AggregateResult> {
+      const { pipeline, limits, live, rowSource } = prepare(source, body);
+      const tried =
+        live <= INLINE_ROWS
+          ? onTheSpot((shouldStop) => runAggregate(db, rowSource, pipeline, { limits, shouldStop }))
+          : undefined;
+      const result =
+        tried ??
+        (await readers.run(path, { kind: "aggregate", source: rowSource, pipeline: body.pipeline, limits }, signal));
+      log.debug("aggregate", { dataset: source.dataset, ...result.stats, reader: tried === undefined });
+      return result;
+    },
+
+    /** How the pipeline would run, for people. */
+    async explain(source: QuerySource, body: AggregateBody, signal?: AbortSignal): Promise<string> {
+      const { pipeline, limits, live, rowSource } = prepare(source, body);
+      // Planning counts candidates in indexes.
+      if (live <= INLINE_ROWS) return explainAggregate(db, rowSource, pipeline, limits);
+      return readers.run(path, { kind: "explain", source: rowSource, pipeline: body.pipeline, limits }, signal);
+    },
+  };
+}
+
+interface Prepared {
+  readonly pipeline: Pipeline;
+  readonly limits: AggregateLimits;
+  readonly live: number;
+  readonly rowSource: typeof NO_ROWS;
+}
