@@ -291,7 +291,9 @@ export function createProjection(deps: ProjectionDeps) {
       shown === null
         ? [{ type: "$unset", path: [] }]
         : diffDocs(before === null ? {} : (JSON.parse(before) as JsonObject), JSON.parse(shown) as JsonObject);
-    tell(object, dataset, row.coll, row.id, versionOf(last.lamport, last.change), before, shown, effects, true);
+    // Nothing that counts is left of a record when a verdict took away the last of its changes: no version then.
+    const version = last.change.length > 0 ? versionOf(last.lamport, last.change) : "";
+    tell(object, dataset, row.coll, row.id, version, before, shown, effects, true);
   };
 
   /** A stored change as the fold takes it. Its body opened before, else it would not be in the log. */
