@@ -5,6 +5,7 @@ import type { RulesRegistry } from "../change/ports.ts";
 import { createSigner } from "../crypto/sign.ts";
 import { createDeviceService } from "../domain/device/device-service.ts";
 import { createEventHub } from "../domain/event/event-hub.ts";
+import { createLiveQueries } from "../domain/live/live-queries.ts";
 import { createProcessRegistry } from "../domain/process/process-registry.ts";
 import { createRecordQueries } from "../domain/record/record-query.ts";
 import { TECH_DATASETS } from "../domain/type/built-in-schemas.ts";
@@ -96,6 +97,12 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
     const processes = createProcessRegistry({ accountId: account.id, bus: events, clock });
     const processSweep = setInterval(() => processes.sweep(), PROCESS_SWEEP_MS);
 
+    const techLive = createLiveQueries({
+      engine: techOpened.engine,
+      readers,
+      log,
+      declaredKind: techSchema.declaredKind,
+    });
     let bootstrapping = true;
     let closing = false;
     const pass = spaces
@@ -115,6 +122,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       events,
       processes,
       techDatasets: TECH_DATASETS,
+      techLive,
       techQueries: createRecordQueries({ engine: techOpened.engine, schema: techSchema, readers }),
       space: (spaceId) => spaces.open(spaceId),
       bootstrapping: () => bootstrapping,
@@ -124,6 +132,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
         processes.close();
         readers.close();
         await pass;
+        techLive.close();
         await spaces.close();
         await techOpened.close();
         store.close();

@@ -1,5 +1,6 @@
 import type { DeviceService } from "../domain/device/device-service.ts";
 import type { EventHub } from "../domain/event/event-hub.ts";
+import type { LiveQueries } from "../domain/live/live-queries.ts";
 import type { ProcessRegistry } from "../domain/process/process-registry.ts";
 import type { RecordQueries } from "../domain/record/record-query.ts";
 import type { BuiltInDataset } from "../domain/type/built-in-schemas.ts";
@@ -19,6 +20,8 @@ export interface Engine extends EngineLifecycle {
   readonly techDatasets: readonly BuiltInDataset[];
   /** Reads over the tech space's collections. */
   readonly techQueries: RecordQueries;
+  /** Live windows over the tech space's collections. */
+  readonly techLive: LiveQueries;
   /** An active space with its services; fails with the space resolution errors (gaps § 1). */
   space(spaceId: string): Promise<SpaceServices>;
 }

@@ -4,6 +4,7 @@ import { type BundleService, bundleChildren, createBundleService } from "../doma
 import { type ChatService, createChatService } from "../domain/chat/chat-service.ts";
 import { createUnread } from "../domain/chat/unread.ts";
 import { createEditorService, type EditorService } from "../domain/editor/editor-service.ts";
+import { createLiveQueries, type LiveQueries } from "../domain/live/live-queries.ts";
 import { createAccountMirror } from "../domain/object/account-mirror.ts";
 import { createObjectService, type ObjectService } from "../domain/object/object-service.ts";
 import { createRecordAggregates, type RecordAggregates } from "../domain/record/record-aggregate.ts";
@@ -33,6 +34,7 @@ export interface SpaceServices {
   readonly queries: RecordQueries;
   readonly aggregates: RecordAggregates;
   readonly chat: ChatService;
+  readonly live: LiveQueries;
   readonly editor: EditorService;
   readonly bundles: BundleService;
   readonly upserts: ReturnType<typeof createUpsertService>;
@@ -88,6 +90,7 @@ export function createSpaceServices(deps: {
     onBackgroundError,
   });
   const editor = createEditorService({ engine, requireWriter, attachType: objects.attachType, random: Math.random });
+  const live = createLiveQueries({ engine, readers: deps.readers, log: deps.log, declaredKind: schema.declaredKind });
   const unread = createUnread({ engine, accountId: account.id, frontiers: deps.frontiers, onBackgroundError });
   return {
     space,
@@ -103,8 +106,10 @@ export function createSpaceServices(deps: {
     bundles,
     editor,
     upserts: createUpsertService({ engine, records, accountId: account.id, clock, requireWriter }),
-    busy: () => false,
+    live,
+    busy: () => live.size > 0,
     close: () => {
+      live.close();
       mirror.stop();
       unread.stop();
       bundles.stop();

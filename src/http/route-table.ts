@@ -16,6 +16,7 @@ import { recordRoutes } from "./routes/records.ts";
 import { shutdownRoutes } from "./routes/shutdown.ts";
 import { spaceRoutes } from "./routes/spaces.ts";
 import { typeRoutes } from "./routes/types.ts";
+import { windowRoutes } from "./routes/windows.ts";
 
 /** Every route of the main API, in the order the documentation lists them. One line a resource. */
 export const ROUTES: readonly Route[] = [
@@ -33,6 +34,7 @@ export const ROUTES: readonly Route[] = [
   ...objectRoutes,
   ...bundleRoutes,
   ...recordRoutes,
+  ...windowRoutes,
   ...aggregateRoutes,
   ...editorRoutes,
   ...chatRoutes,
