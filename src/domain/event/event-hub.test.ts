@@ -136,7 +136,7 @@ describe("publishing (spec § 6)", () => {
       { type: "a", scope: "device", data: "x".repeat(LIMITS.eventDataBytes - 2) },
       { type: "a", scope: "device", data: null },
       { type: "editor.cursor", scope: "device", target: accountId },
-      { type: "editor.cursor", scope: "device", target: `${otherId}x` },
+      { type: "editor.cursor", scope: "device", target: `${otherId}-x` },
       { type: "editor.cursors", scope: "device", target: otherId },
     ];
     for (const input of fine) expect(await hub.publish(input)).toEqual({ subscribers: 0 });

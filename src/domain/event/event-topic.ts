@@ -1,4 +1,3 @@
-import { parseAccountId } from "../../crypto/account-id.ts";
 import type { EventFilter } from "./event-rules.ts";
 
 /**
@@ -9,6 +8,8 @@ import type { EventFilter } from "./event-rules.ts";
 const MAX_TOPIC_BYTES = 256;
 const MAX_TOPIC_SEGMENTS = 16;
 const NO_TARGET = "-";
+/** What is written like an account id, right or misspelt. */
+const ACCOUNT_LIKE = /^A[1-9A-HJ-NP-Za-km-z]{40,60}$/;
 const SELF_OWNED_TYPES: ReadonlySet<string> = new Set(["editor.cursor"]);
 
 /** The topic of an event that `account` publishes. */
@@ -51,7 +52,7 @@ export function parseTopic(topic: string): ParsedTopic | undefined {
 /** Whether an event of a self-owned type names another account in its target, whose topic it would then be. */
 export function namesForeignTopic(type: string, target: string | undefined, account: string): boolean {
   if (!SELF_OWNED_TYPES.has(type) || target === undefined) return false;
-  return target.split(".").some((part) => part !== account && parseAccountId(part) !== undefined);
+  return target.split(".").some((part) => part !== account && ACCOUNT_LIKE.test(part));
 }
 
 /**
