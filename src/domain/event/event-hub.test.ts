@@ -6,8 +6,8 @@ import { fail, SvcError } from "../../protocol/errors.ts";
 import { EVENT_SCOPES } from "../../protocol/event.ts";
 import type { Json } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import type { EventQuery } from "./event-filter.ts";
 import { createEventHub } from "./event-hub.ts";
-import type { EventQuery } from "./event-rules.ts";
 import type { BusEvent, EventInput, EventRoom } from "./port.ts";
 
 const accountId = accountIdOf(createSigner(new Uint8Array(32).fill(1)).publicKey);
@@ -249,7 +249,8 @@ describe("filters are ANDed across dimensions and ORed within one", () => {
       expect(await hub.publish(event)).toEqual({ subscribers: reached });
     }
     streams.forEach(({ events }, index) => {
-      expect(events.map(({ sender: _, ...event }) => event as EventInput)).toEqual(expected[index]!);
+      const sender = { identity: accountId, self: true };
+      expect(events).toEqual(expected[index]!.map((event) => ({ ...event, sender })));
     });
   });
 });

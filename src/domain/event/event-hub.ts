@@ -1,7 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
 import { fail, SvcError } from "../../protocol/errors.ts";
 import { encodeFrame } from "../../protocol/sse-frames.ts";
-import { checkEvent, type EventFilter, type EventQuery, matchesFilter, readEventFilter } from "./event-rules.ts";
+import { type EventFilter, type EventQuery, matchesFilter, readEventFilter } from "./event-filter.ts";
+import { checkEvent } from "./event-rules.ts";
 import { namesForeignTopic, parseTopic, topicOf } from "./event-topic.ts";
 import type { BusEvent, DropReason, EventBus, EventInput, IncomingEvent, NetworkEvents } from "./port.ts";
 import { createRateLimiter } from "./rate-limiter.ts";

@@ -1,4 +1,4 @@
-import type { EventFilter } from "./event-rules.ts";
+import type { EventFilter } from "./event-filter.ts";
 
 /**
  * How events are addressed on the network (gaps § 15). A topic is `ev/<type, dots as slashes>/<target or ->`. Types that

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { SvcError } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { type EventQuery, readEventFilter } from "./event-rules.ts";
+import { type EventQuery, readEventFilter } from "./event-filter.ts";
 import { coverOf, parseTopic, patternsOf, topicOf } from "./event-topic.ts";
 import type { EventRoom } from "./port.ts";
 import { createTopicInterest } from "./topic-interest.ts";

@@ -1,6 +1,6 @@
 import { fail } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import type { EventFilter } from "./event-rules.ts";
+import type { EventFilter } from "./event-filter.ts";
 import { coverOf, patternsOf } from "./event-topic.ts";
 import type { EventRoom, NetworkEvents } from "./port.ts";
 

@@ -334,8 +334,6 @@ describe("faults", () => {
     [{ title: "" }, "request.invalid_field", "title"],
     [{ title: "é".repeat(129) }, "request.invalid_field", "title"],
     [{ target: "a b" }, "request.invalid_field", "target"],
-    [{ scope: "space" }, "request.missing_field", "spaceId"],
-    [{ scope: "account", spaceId: "s" }, "request.invalid_field", "spaceId"],
   ];
   for (const [fields, code, field] of STARTS) {
     test(`start ${JSON.stringify(fields).slice(0, 50)}: ${code}`, async () => {

@@ -13,10 +13,10 @@ import { isJsonObject } from "../../protocol/json.ts";
 const MAX_BYTES = { kind: 128, title: 256, message: 1024, code: 128 } as const;
 
 /**
- * Checks the start of a process, its JSON types already checked.
+ * Checks the start of a process, its JSON types already checked; scope and space are checked when it is published.
  * Errors of all checks here: request.missing_field {field}; request.invalid_field {field, reason, limitBytes?}.
  */
-export function checkStart({ id, kind, title, scope, spaceId, target }: ProcessStartBody): void {
+export function checkStart({ id, kind, title, target }: ProcessStartBody): void {
   if (!isTarget(id)) throw refusal("id", TARGET_GRAMMAR);
   for (const [field, value] of [
     ["kind", kind],
@@ -26,10 +26,6 @@ export function checkStart({ id, kind, title, scope, spaceId, target }: ProcessS
     refuseLonger(field, value);
   }
   if (target !== undefined && !isTarget(target)) throw refusal("target", TARGET_GRAMMAR);
-  if (scope === "space" && (spaceId ?? "") === "") {
-    throw fail("request.missing_field", { field: "spaceId" }, "The scope space needs a spaceId");
-  }
-  if (scope !== "space" && spaceId !== undefined) throw refusal("spaceId", "belongs to the scope space alone");
 }
 
 export function checkProgress({ done, total, message }: ProcessProgressBody): void {
