@@ -12,6 +12,7 @@ import {
   createSpace,
   creationVersion,
   openCollection,
+  setFields,
 } from "../support/fixtures.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
@@ -49,6 +50,37 @@ describe("SIGKILL at random moments", () => {
   );
 });
 
+rule("[crash] the checker itself finds what is lost, half applied, revived or handed out twice", async () => {
+  await using server = await startServer();
+  const space = await createSpace(server.client);
+  const items = await createCollection(server.client, space.id);
+  await items.modify([setFields("g-half-0", { s: "half" }), setFields("g-back-0", { s: "back" })]);
+  await items.modify([{ id: "count", upsert: true, ops: [{ type: "$set", value: { n: 2, t: [1] } }] }]);
+  const journal = createJournal();
+  journal.groupsByToken.set("gone", { ids: ["g-gone-0"], fate: "kept" });
+  journal.groupsByToken.set("half", { ids: ["g-half-0", "g-half-1"], fate: "sent" });
+  journal.groupsByToken.set("back", { ids: ["g-back-0"], fate: "lost" });
+  journal.countersById.set("count", { acknowledged: 3, sent: 3 });
+  journal.deletedById.set("g-half-9", "kept");
+  journal.objectsByName.set("obj-gone", { fate: "kept" });
+  journal.spacesByName.set("space-gone", { fate: "kept" });
+  for (const id of ["c1", "c1"]) journal.acknowledgeChange(id);
+  const faults = (await verify(server.client, items, journal)).join("\n");
+  for (const part of [
+    "gone: acknowledged",
+    "half: 1 of 2",
+    "back: came back",
+    "shares its version",
+    "count: 2",
+    "lists 1",
+    "obj-gone",
+    "space-gone",
+    "c1 was handed out twice",
+  ]) {
+    expect(faults).toContain(part);
+  }
+});
+
 async function prepare(dataDir: string): Promise<Collection> {
   await using server = await startServer({ dataDir });
   const space = await createSpace(server.client, "the space under test");
@@ -76,6 +108,7 @@ async function killWhileWriting(
       while (writers.acknowledged() < wanted && Date.now() < deadline) await Bun.sleep(0);
     } else await Bun.sleep(rng.int(20, 450));
     await server.kill();
+    writers.stop();
     await writers.done;
     return writers.acknowledged();
   } finally {

@@ -19,12 +19,12 @@ export function startWriters(client: Client, items: Collection, journal: Journal
   let stopped = false;
   let acknowledged = 0;
 
-  /** Repeats a step until a request fails, which is how the death of the server shows. */
-  const loop = async (step: () => Promise<void>): Promise<void> => {
+  /** Repeats a step until a request fails, which is how the death of the server shows. A step may find nothing to do. */
+  const loop = async (step: () => Promise<boolean>): Promise<void> => {
     while (!stopped) {
       try {
-        await step();
-        acknowledged++;
+        if (await step()) acknowledged++;
+        else await Bun.sleep(5);
       } catch (error) {
         if (/expected \d+, got \d+/.test(String(error))) journal.faults.push(String(error)); // an answer, but a wrong one
         return;
@@ -32,7 +32,7 @@ export function startWriters(client: Client, items: Collection, journal: Journal
     }
   };
 
-  const writeGroup = async (): Promise<void> => {
+  const writeGroup = async (): Promise<boolean> => {
     const token = `token-${serial++}`;
     const ids = Array.from({ length: rng.int(2, 12) }, (_, i) => `g-${token}-${i}`);
     const group = { ids, fate: "sent" as "sent" | "kept" };
@@ -45,12 +45,13 @@ export function startWriters(client: Client, items: Collection, journal: Journal
     }
     group.fate = "kept";
     journal.acknowledgeChange(result.changeId);
+    return true;
   };
 
   const increment = (id: string) => {
     const counter = journal.countersById.get(id) ?? { acknowledged: 0, sent: 0 };
     journal.countersById.set(id, counter);
-    return async (): Promise<void> => {
+    return async (): Promise<boolean> => {
       const step = counter.sent + 1;
       counter.sent = step;
       const result = await collection.modify([
@@ -65,20 +66,22 @@ export function startWriters(client: Client, items: Collection, journal: Journal
       ]);
       counter.acknowledged = step;
       journal.acknowledgeChange(result.changeId);
+      return true;
     };
   };
 
-  const deleteOne = async (): Promise<void> => {
+  const deleteOne = async (): Promise<boolean> => {
     const kept = [...journal.groupsByToken.values()].filter((group) => group.fate === "kept");
     const id = kept.length > 0 ? rng.pick(rng.pick(kept).ids) : undefined;
-    if (id === undefined || journal.deletedById.has(id)) return Bun.sleep(5);
+    if (id === undefined || journal.deletedById.has(id)) return false;
     journal.deletedById.set(id, "sent");
     const result = await collection.deleteRecords([id]);
     journal.deletedById.set(id, "kept");
     journal.acknowledgeChange(result.changeId);
+    return true;
   };
 
-  const makeObject = async (): Promise<void> => {
+  const makeObject = async (): Promise<boolean> => {
     const name = `obj-${serial++}`;
     const entry: { id?: string; fate: "sent" | "kept" } = { fate: "sent" };
     journal.objectsByName.set(name, entry);
@@ -86,15 +89,17 @@ export function startWriters(client: Client, items: Collection, journal: Journal
     entry.id = made.id;
     entry.fate = "kept";
     await Bun.sleep(5);
+    return true;
   };
 
-  const makeSpace = async (): Promise<void> => {
+  const makeSpace = async (): Promise<boolean> => {
     const name = `space-${serial++}`;
     const entry: { id?: string; fate: "sent" | "kept" } = { fate: "sent" };
     journal.spacesByName.set(name, entry);
     entry.id = (await createSpace(client, name)).id;
     entry.fate = "kept";
     await Bun.sleep(60); // spaces are files: a few a round are enough
+    return true;
   };
 
   const loops = [
