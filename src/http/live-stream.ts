@@ -21,7 +21,7 @@ interface OpenWindow {
 
 interface WindowSink {
   changed(): void;
-  ended(reason: CloseReason): void;
+  ended(reason: CloseReason, last?: { readonly frame: Uint8Array }): void;
 }
 
 /** The snapshot and `closed`; changes are pulled, and wait in the live query's own mailbox. */
@@ -48,7 +48,10 @@ export async function openLiveStream(
     async start(sink) {
       const { snapshot, subscription } = await subscribe({
         changed: () => sink.wake(),
-        ended: (reason) => sink.close(reason),
+        ended: (reason, last) => {
+          if (last) sink.send(last.frame);
+          sink.close(reason);
+        },
       });
       sink.send(snapshotFrame(snapshot));
       return { stop: () => subscription.close(), pull: () => subscription.take()?.frame };

@@ -366,9 +366,19 @@ test("[§6 drifted] rows that leave while the refill waits: within the budget it
   expect(any.ids()).toEqual(fresh());
 });
 
-test("[§6 drifted] a window that shrinks because there are no more matches has lost nothing", async () => {
+test("[§6 drifted] a full window that runs out of matches has lost what nothing replaces", async () => {
   const space = await withRecords(10, { readTimes: ALWAYS_ASIDE });
-  const watcher = await watch(space, { sort: ["n"], limit: 10, driftBudgetPercent: 0 });
+  const strict = await watch(space, { sort: ["n"], limit: 10 });
+  const any = await watch(space, { sort: ["n"], limit: 10, driftBudgetPercent: 100 });
+  await space.remove("r0001", "r0002", "r0003", "r0004", "r0005", "r0006");
+  expect([strict.ended, any.ended]).toEqual(["drifted", undefined]);
+  any.take();
+  expect(any.ids()).toHaveLength(4);
+});
+
+test("[§6 drifted] a window that never was full shrinks without having lost anything", async () => {
+  const space = await withRecords(10, { readTimes: ALWAYS_ASIDE });
+  const watcher = await watch(space, { sort: ["n"], limit: 20, driftBudgetPercent: 0 });
   await space.remove("r0001", "r0002", "r0003", "r0004", "r0005", "r0006");
   watcher.take();
   expect(watcher.ended).toBeUndefined();

@@ -197,8 +197,10 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   }
 
   function end(watched: WatchedWindow, member: Member, reason: LiveEnd): void {
+    // What made a window drift is told before its end; a full mailbox is what overflow drops.
+    const last = reason === "drifted" ? watched.audience.take(member) : undefined;
     leave(watched, member);
-    member.sink.ended(reason);
+    member.sink.ended(reason, last);
   }
 
   function leave(watched: WatchedWindow, member: Member): void {

@@ -70,8 +70,8 @@ export type LiveEnd = Extract<CloseReason, "overflow" | "drifted" | "sdk_closed"
 export interface LiveSink {
   /** There is something to `take`. Called once; again only after a `take`. */
   changed(): void;
-  /** The subscription is over; nothing more can be taken. */
-  ended(reason: LiveEnd): void;
+  /** The subscription is over; nothing more can be taken. `last` is what was not taken yet. */
+  ended(reason: LiveEnd, last?: LiveChanges): void;
 }
 
 export interface LiveSnapshot {

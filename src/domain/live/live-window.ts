@@ -62,6 +62,8 @@ export class LiveWindow {
   #lastVersionId = "";
   /** How many records it showed when it last lacked none. */
   #fullCount = 0;
+  /** Whether it ever showed as many records as its limit allows. */
+  #wasFull = false;
 
   constructor(query: WindowQuery, terms: RawTerms, reader: CollectionReader, reserve: Reserve) {
     const { filter, sort, limit, offset } = query;
@@ -81,10 +83,14 @@ export class LiveWindow {
     return this.#head?.isShort ?? false;
   }
 
-  /** Which percentage of the window has left and was not replaced. */
+  /**
+   * Which percentage of the window has left and was not replaced: since it last lacked none while rows are still to be
+   * read, and of the whole limit once a window that was full has run out of matches.
+   */
   get missingPercent(): number {
-    if (this.#unbounded || !this.isShort || this.#fullCount === 0) return 0;
-    return ((this.#fullCount - this.#visibleCount()) / this.#fullCount) * 100;
+    if (this.#unbounded) return 0;
+    const whole = this.isShort ? this.#fullCount : this.#wasFull ? this.#query.limit : 0;
+    return whole === 0 ? 0 : ((whole - this.#visibleCount()) / whole) * 100;
   }
 
   /** The window as it is now, in order. It must not be short. `total`: how many records match in all, if asked for. */
@@ -211,6 +217,7 @@ export class LiveWindow {
     const items: LiveItem[] = this.#visibleIds().map((id) => ({ kind: "removed", id, reason: "deleted" }));
     this.#head?.clear();
     this.#fullCount = 0;
+    this.#wasFull = false;
     return items.length === 0 ? [] : [{ versionId: "", items }];
   }
 
@@ -246,7 +253,9 @@ export class LiveWindow {
   }
 
   #noteFull(): void {
-    if (!this.isShort) this.#fullCount = this.#visibleCount();
+    if (this.isShort) return;
+    this.#fullCount = this.#visibleCount();
+    this.#wasFull ||= this.#fullCount === this.#query.limit;
   }
 
   #visibleIds(): string[] {
