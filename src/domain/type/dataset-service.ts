@@ -47,7 +47,11 @@ export function createDatasetService(deps: DefinitionWriterDeps) {
   const shown = (definition: Definition): DatasetDef => {
     const winner = view.definitionByName(definition.declaration.name);
     if (winner === undefined || winner.id === definition.id) return definition.def;
-    return { ...definition.def, invalid: true, invalidReason: `the name belongs to an older definition, ${winner.id}` };
+    return {
+      ...definition.def,
+      invalid: true,
+      invalidReason: `the name belongs to an older definition, ${winner.id}; write to this one under its id`,
+    };
   };
 
   return {
