@@ -117,18 +117,19 @@ export function createObjectService(deps: ObjectServiceDeps) {
     },
 
     /** `POST {S}/properties/:objectId/set/:typeId`: values of one type; a null removes. */
-    async setProperties(objectId: string, typeName: string, patch: JsonObject): Promise<WriteResult> {
+    async setProperties(objectId: string, typeName: string, values: JsonObject): Promise<WriteResult> {
       deps.requireReader();
+      const patch = canonicalInstants(values) as JsonObject;
       const typeId = schema.typeId(typeName);
       if (!typeId) throw fail("type.not_found", { typeId: typeName });
       const scope = schema.checkValues(typeId, patch, 400);
       if (scope === "synced") deps.requireWriter();
       const result = await engine.write((tx) => writeProperties(tx, objectId, typeId, patch, scope));
       if (scope === "account") {
-        const values = Object.fromEntries(
+        const byPath = Object.fromEntries(
           Object.entries(patch).map(([property, value]) => [`${typeId}.${property}`, value]),
         );
-        await deps.setAccountValues(objectId as ObjectId, values);
+        await deps.setAccountValues(objectId as ObjectId, byPath);
       }
       return result;
     },
