@@ -1,7 +1,7 @@
 import { sha256 } from "../crypto/hash.ts";
 import type { Signer } from "../crypto/sign.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope, Link } from "./dag-cbor.ts";
+import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope, encodeOrderedMap, Link } from "./dag-cbor.ts";
 
 /** The formats this program writes and understands. A later one is parked, never guessed at. */
 export const CHANGE_FORMAT = 1;
@@ -67,22 +67,40 @@ const ENVELOPE_OVERHEAD_BYTES = 8 << 10;
 
 const link = (digest: Uint8Array | null): CborValue => (digest ? new Link(digest) : null);
 
+/** Field names in the canonical order of a map's keys: shorter first, then bytewise. */
+const HEADER_FIELDS = [
+  "v",
+  "acl",
+  "seq",
+  "kind",
+  "prev",
+  "time",
+  "keyId",
+  "space",
+  "author",
+  "object",
+  "writer",
+  "lamport",
+  "parents",
+] as const;
+
+/** The canonical bytes of a header: the additional data of the seal. */
 export function encodeHeader(header: ChangeHeader): Uint8Array {
-  return encodeCbor({
-    v: CHANGE_FORMAT,
-    kind: header.kind,
-    space: link(header.space),
-    object: link(header.object),
-    parents: header.parents.map((parent) => new Link(parent)),
-    lamport: header.lamport,
-    writer: header.writer,
-    seq: header.seq,
-    prev: link(header.prev),
-    author: header.author,
-    time: header.time,
-    acl: link(header.acl),
-    keyId: header.keyId,
-  });
+  return encodeOrderedMap(HEADER_FIELDS, [
+    CHANGE_FORMAT,
+    link(header.acl),
+    header.seq,
+    header.kind,
+    link(header.prev),
+    header.time,
+    header.keyId,
+    link(header.space),
+    header.author,
+    link(header.object),
+    header.writer,
+    header.lamport,
+    header.parents.map((parent) => new Link(parent)),
+  ]);
 }
 
 /** Signs and assembles a change. `sealed` is empty for a root. Returns its bytes and its id. */

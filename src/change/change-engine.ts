@@ -194,6 +194,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     },
     onFailure(error) {
       batch = createBatch();
+      store.forgetNumbers();
       projection.forgetBatch();
       log.clear();
       objects.clear();
@@ -210,6 +211,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       const current = batch;
       scope.onRollback(() => {
         current.touched.length = told;
+        store.forgetNumbers();
       });
       return run(scope);
     };

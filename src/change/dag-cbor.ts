@@ -122,6 +122,28 @@ export function encodeCbor(value: CborValue): Uint8Array {
   return writer.take();
 }
 
+const encodedKeys = new Map<string, Uint8Array>();
+
+function encodedKey(key: string): Uint8Array {
+  let bytes = encodedKeys.get(key);
+  if (!bytes) {
+    bytes = new Uint8Array(encodeCbor(key));
+    encodedKeys.set(key, bytes);
+  }
+  return bytes;
+}
+
+/** A map of fixed keys, given in canonical order: what is encoded for every change need not be sorted every time. */
+export function encodeOrderedMap(keys: readonly string[], values: readonly CborValue[]): Uint8Array {
+  const writer = new Writer();
+  writer.head(5, keys.length);
+  for (let i = 0; i < keys.length; i++) {
+    writer.raw(encodedKey(keys[i]!));
+    writer.value(values[i]!);
+  }
+  return writer.take();
+}
+
 /** `{b, h, s}` assembled around an already encoded header, whose bytes were sealed and signed as they are. */
 export function encodeEnvelope(parts: { body?: Uint8Array; header: Uint8Array; signature?: Uint8Array }): Uint8Array {
   const writer = new Writer();

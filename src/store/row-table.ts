@@ -8,6 +8,10 @@ export const ROW_TOMBSTONE: RowState = 2;
 /** The collection of all objects of the space. */
 export const OBJECTS_COLL = 0;
 
+/** More datasets than a space can have; keeps (object, dataset) apart in one number. */
+const MAX_DATASETS = 1 << 20;
+const MAX_CACHED_COLLS = 10_000;
+
 export interface RowHead {
   no: number;
   doc: string | null;
@@ -125,7 +129,22 @@ export function createRowTable(db: Database) {
   );
   const addLive = db.query<null, [number, number]>("UPDATE colls SET live = live + ? WHERE no = ?");
 
+  /** Numbers of collections by object and dataset, as far as they were read lately. */
+  const collNumbers = new Map<number, number>();
+
+  function findColl(obj: number, ds: number): number | undefined {
+    const key = obj * MAX_DATASETS + ds;
+    const known = collNumbers.get(key);
+    if (known !== undefined) return known;
+    const no = collOf.get(obj, ds)?.no;
+    if (no === undefined) return undefined;
+    if (collNumbers.size >= MAX_CACHED_COLLS) collNumbers.clear();
+    collNumbers.set(key, no);
+    return no;
+  }
+
   return {
+    forgetColls: () => collNumbers.clear(),
     get(coll: number, id: string): RowHead | undefined {
       const row = get.get(coll, id);
       return row ? toHead(row) : undefined;
@@ -185,6 +204,7 @@ export function createRowTable(db: Database) {
       }
       if (numbers.length === limit) return false;
       dropColl.run(coll);
+      collNumbers.clear();
       return true;
     },
     local: (row: number) => getLocal.get(row) ?? undefined,
@@ -197,9 +217,9 @@ export function createRowTable(db: Database) {
       setHasLocal.run(0, row);
     },
 
-    findColl: (obj: number, ds: number): number | undefined => collOf.get(obj, ds)?.no,
+    findColl,
     coll(obj: number, ds: number): number {
-      return collOf.get(obj, ds)?.no ?? Number(addColl.run(obj, ds).lastInsertRowid);
+      return findColl(obj, ds) ?? Number(addColl.run(obj, ds).lastInsertRowid);
     },
     collInfo: (no: number) => collInfo.get(no) ?? undefined,
     /** How many live records a collection has. */

@@ -26,18 +26,35 @@ export function openSpaceStore(path: string) {
   );
   const aclCut = db.query<null, [number]>("DELETE FROM acl_records WHERE pos >= ?");
 
+  const rows = createRowTable(db);
+  /** Numbers that were read; what a rollback takes back is forgotten with all of them. */
+  const datasetNumbers = new Map<string, number>();
+
+  function findDatasetNo(name: string): number | undefined {
+    const known = datasetNumbers.get(name);
+    if (known !== undefined) return known;
+    const no = datasetByName.get(name)?.no;
+    if (no !== undefined) datasetNumbers.set(name, no);
+    return no;
+  }
+
   return {
     db: db as Database,
     path,
     changes: createChangeTable(db),
-    rows: createRowTable(db),
+    rows,
+    /** After a rollback: numbers minted in what was rolled back mean nothing any more. */
+    forgetNumbers(): void {
+      datasetNumbers.clear();
+      rows.forgetColls();
+    },
     parked: createParkedTable(db),
     schema: createSchemaTable(db),
     meta: (key: string): Uint8Array | undefined => getMeta.get(key)?.value,
     putMeta: (key: string, value: Uint8Array) => void putMeta.run(key, value),
     /** The local number of a dataset's name, minted on first use. */
-    datasetNo: (name: string): number => datasetByName.get(name)?.no ?? Number(addDataset.run(name).lastInsertRowid),
-    findDatasetNo: (name: string): number | undefined => datasetByName.get(name)?.no,
+    datasetNo: (name: string): number => findDatasetNo(name) ?? Number(addDataset.run(name).lastInsertRowid),
+    findDatasetNo,
     datasetName: (no: number): string => datasetByNo.get(no)?.name ?? "",
     aclRecords: () => aclAll.all(),
     addAclRecord: (pos: number, id: Uint8Array, bytes: Uint8Array) => void aclAdd.run(pos, id, bytes),

@@ -77,10 +77,11 @@ export function createSchemaView(engine: () => ChangeEngine): SchemaView {
       else entries.delete(id);
     }
     index = undefined;
-    // What was read inside a transaction may yet be rolled back with it; the transaction ends before the microtask.
+    // What was read inside a transaction may yet be rolled back with it: it is read once more when that has ended.
     if (engine().store.db.inTransaction)
       queueMicrotask(() => {
         for (const id of ids) stale.add(id);
+        refresh();
       });
   };
 
