@@ -1,0 +1,488 @@
+/** Dataset definitions: drafts and their faults, fields, patches, removal, listings, definitions that change under data. */
+import { describe, expect } from "bun:test";
+import type { JsonObject, SpaceInfo, WriteResult } from "../support/client.ts";
+import {
+  type Collection,
+  type CreatedType,
+  content,
+  createObject,
+  createSpace,
+  createType,
+  type DatasetDraft,
+  openCollection,
+  setFields,
+  uniqueName,
+} from "../support/fixtures.ts";
+import { rule, useServer } from "../support/rule.ts";
+import { runScenarios } from "../support/scenario.ts";
+import { startServer } from "../support/server.ts";
+
+let space: SpaceInfo;
+let type: CreatedType;
+const shared = useServer({}, async ({ client }) => {
+  space = await createSpace(client);
+  type = await createType(client, space.id);
+});
+const S = () => `/v1/spaces/${space.id}`;
+const D = () => `${S()}/types/${type.typeId}/datasets`;
+
+interface Declared extends Collection {
+  readonly defId: string;
+  readonly def: string;
+}
+async function declare(draft: Partial<DatasetDraft> & JsonObject): Promise<Declared> {
+  const name = uniqueName("d");
+  const body = { name, idRule: "user", fields: [], ...draft };
+  const { datasetDefId } = await shared.client.post<{ datasetDefId: string }>(D(), body, 201);
+  const object = await createObject(shared.client, space.id, { types: [type.typeId] });
+  const ids = { spaceId: space.id, typeId: type.typeId, objectId: object.id, dataset: name };
+  return { ...openCollection(shared.client, ids), defId: datasetDefId, def: `${D()}/${datasetDefId}` };
+}
+const definition = async (defId: string): Promise<JsonObject> => {
+  const { datasets } = await shared.client.get<{ datasets: JsonObject[] }>(D());
+  return datasets.find((each) => each["id"] === defId)!;
+};
+const listing = async (name: string): Promise<{ schema: JsonObject; typeId?: string } | undefined> => {
+  const { datasets } = await shared.client.get<{ datasets: { name: string; schema: JsonObject }[] }>(`${S()}/datasets`);
+  return datasets.find((each) => each.name === name);
+};
+const addField = (items: Declared, draft: JsonObject): Promise<{ fieldDefId: string }> =>
+  shared.client.post(`${items.def}/fields`, draft, 201);
+const fieldsOf = async (items: Declared): Promise<JsonObject[]> =>
+  (await definition(items.defId))["fields"] as JsonObject[];
+
+describe("declaring", () => {
+  rule("[datasets] the whole of a definition reads back, and its JSON Schema says it all", async () => {
+    const items = await declare({
+      displayName: "Things",
+      description: "What there is",
+      idPattern: "[a-z]+",
+      idMaxLen: 20,
+      deleteBy: "author",
+      skipHistory: true,
+      search: { title: "title", text: ["title", "notes"], scope: "things" },
+      fields: [
+        { key: "title", name: "Title", description: "Short", kind: "string", required: true, mutableBy: "author" },
+        { key: "notes", mutableBy: "any" },
+        { key: "place", shape: { kind: "object", properties: { lat: { kind: "number" } }, required: ["lat"] } },
+        { key: "days", kind: "array", shape: { kind: "array", items: { kind: "datetime" } }, mutableBy: "any" },
+        { key: "seen", kind: "boolean", scope: "local" },
+        { key: "by", stamp: "creator" },
+        { key: "at", stamp: "createTime" },
+        { key: "changed", stamp: "modifyTime" },
+      ],
+    } as never);
+    const def = await definition(items.defId);
+    expect(def).toEqual({
+      id: items.defId,
+      name: items.dataset,
+      displayName: "Things",
+      description: "What there is",
+      idRule: "user",
+      idPattern: "[a-z]+",
+      idMaxLen: 20,
+      deleteBy: "author",
+      skipHistory: true,
+      search: { title: "title", text: ["title", "notes"], scope: "things" },
+      fields: expect.any(Array),
+    });
+    const fields = (await fieldsOf(items)).map(({ id, ...field }) => field);
+    expect(fields).toEqual([
+      {
+        key: "title",
+        name: "Title",
+        description: "Short",
+        kind: "string",
+        scope: "synced",
+        required: true,
+        mutableBy: "author",
+      },
+      { key: "notes", kind: "string", scope: "synced", mutableBy: "any" },
+      {
+        key: "place",
+        kind: "object",
+        shape: { kind: "object", properties: { lat: { kind: "number" } }, required: ["lat"] },
+        scope: "synced",
+        mutableBy: "never",
+      },
+      {
+        key: "days",
+        kind: "array",
+        shape: { kind: "array", items: { kind: "datetime" } },
+        scope: "synced",
+        mutableBy: "any",
+      },
+      { key: "seen", kind: "boolean", scope: "local", mutableBy: "never" },
+      { key: "by", kind: "string", scope: "derived", mutableBy: "never", stamp: "creator" },
+      { key: "at", kind: "datetime", scope: "derived", mutableBy: "never", stamp: "createTime" },
+      { key: "changed", kind: "datetime", scope: "derived", mutableBy: "never", stamp: "modifyTime" },
+    ]);
+    expect(await listing(items.dataset)).toEqual({
+      name: items.dataset,
+      typeId: type.typeId,
+      schema: {
+        type: "object",
+        title: "Things",
+        description: "What there is",
+        properties: {
+          title: {
+            type: "string",
+            title: "Title",
+            description: "Short",
+            "x-scope": "synced",
+            "x-mutable-by": "author",
+          },
+          notes: { type: "string", "x-scope": "synced", "x-mutable-by": "any" },
+          place: { type: "object", properties: { lat: { type: "number" } }, required: ["lat"], "x-scope": "synced" },
+          days: {
+            type: "array",
+            items: expect.objectContaining({ type: "object" }),
+            "x-scope": "synced",
+            "x-mutable-by": "any",
+          },
+          seen: { type: "boolean", "x-scope": "local" },
+          by: { type: "string", "x-scope": "derived", "x-stamp": "creator" },
+          at: expect.objectContaining({ "x-scope": "derived", "x-stamp": "createTime" }),
+          changed: expect.objectContaining({ "x-stamp": "modifyTime" }),
+        },
+        additionalProperties: false,
+        required: ["title"],
+        "x-delete-by": "author",
+        "x-id": "user",
+        "x-id-pattern": "[a-z]+",
+        "x-id-max-length": 20,
+        "x-search": { title: "title", text: ["title", "notes"], scope: "things" },
+      },
+    } as never);
+  });
+
+  rule(
+    "[datasets] defaults: auto ids, anyone deletes, closed; a single search text reads back as a string",
+    async () => {
+      const { datasetDefId } = await shared.client.post<{ datasetDefId: string }>(
+        D(),
+        { name: uniqueName("d"), fields: [{ key: "a" }], search: { text: ["a"] } },
+        201,
+      );
+      expect(await definition(datasetDefId)).toMatchObject({
+        idRule: "auto",
+        deleteBy: "anyone",
+        search: { text: "a" },
+      });
+    },
+  );
+
+  const bad = (title: string, draft: JsonObject, code: string, details?: JsonObject) => ({
+    title: `[datasets] ${title} is ${code}`,
+    method: "POST",
+    path: "{D}",
+    body: { name: "bad_draft", fields: [], ...draft },
+    status: 400,
+    code,
+    ...(details ? { details } : {}),
+  });
+  const badField = (title: string, field: JsonObject, path: string) =>
+    bad(title, { fields: [{ key: "a", ...field }] }, "dataset.decl_invalid", { path: `fields[0].${path}` });
+  runScenarios(
+    () => ({ client: shared.client, vars: { D: D() } }),
+    [
+      bad("an unknown idRule", { idRule: "uuid" }, "dataset.decl_invalid", { path: "idRule" }),
+      bad("an unknown deleteBy", { deleteBy: "nobody" }, "dataset.decl_invalid", { path: "deleteBy" }),
+      bad("idMaxLen without idRule user", { idMaxLen: 5 }, "dataset.decl_invalid", { path: "idMaxLen" }),
+      bad("idMaxLen 0", { idRule: "user", idMaxLen: 0 }, "dataset.decl_invalid", { path: "idMaxLen" }),
+      bad("a pattern that is no RE2", { idRule: "user", idPattern: "(?=a)" }, "dataset.decl_invalid", {
+        path: "idPattern",
+      }),
+      bad("a pattern that blows up", { idRule: "user", idPattern: "((a{1000}){1000})" }, "dataset.decl_invalid"),
+      bad("a search scope that is no slug", { search: { scope: "No Slug" } }, "request.invalid_field", {
+        field: "search.scope",
+      }),
+      bad("a search title that is no field", { search: { title: "nope" } }, "dataset.decl_invalid", {
+        path: "search.title",
+      }),
+      bad("an empty search text", { search: { text: [] } }, "dataset.decl_invalid", { path: "search.text" }),
+      bad("a repeated search text", { fields: [{ key: "a" }], search: { text: ["a", "a"] } }, "dataset.decl_invalid"),
+      bad(
+        "author fields without a creator stamp",
+        { fields: [{ key: "a", mutableBy: "author" }] },
+        "dataset.decl_invalid",
+        {
+          path: "fields.a.mutableBy",
+        },
+      ),
+      badField("an unknown kind", { kind: "money" }, "kind"),
+      badField("a shape of another kind", { kind: "string", shape: { kind: "number" } }, "kind"),
+      badField("a malformed shape", { shape: { kind: "array", items: {} } }, "shape.items.kind"),
+      badField("an unknown mutableBy", { mutableBy: "owner" }, "mutableBy"),
+      badField("an unknown scope", { scope: "account" }, "scope"),
+      badField("scope derived without a stamp", { scope: "derived" }, "scope"),
+      badField("an unknown stamp", { stamp: "editor" }, "stamp"),
+      badField("a stamp of another kind", { stamp: "creator", kind: "number" }, "kind"),
+      badField("a required stamp", { stamp: "creator", required: true }, "required"),
+      badField("a required local field", { scope: "local", required: true }, "required"),
+      badField("a stamp that clients change", { stamp: "creator", mutableBy: "any" }, "mutableBy"),
+      ...["id", "_x", "a.b", "", "*", "$set", "__proto__"].map((key) =>
+        badField(`the key ${JSON.stringify(key)}`, { key }, "key"),
+      ),
+      bad("a field without key", { fields: [{ kind: "string" }] }, "request.schema", { path: "fields[0].key" }),
+      bad("an unknown part of a field", { fields: [{ key: "a", index: true }] }, "request.schema"),
+      bad("an unknown part of a draft", { version: 2 }, "request.unknown_field", { fields: ["version"] }),
+      {
+        title: "[datasets] fields are required",
+        method: "POST",
+        path: "{D}",
+        body: { name: "bad_draft" },
+        status: 400,
+        code: "request.missing_field",
+        details: { field: "fields" },
+      },
+    ],
+  );
+
+  rule("[datasets] nothing of a refused draft is left", async () => {
+    const { datasets } = await shared.client.get<{ datasets: JsonObject[] }>(D());
+    expect(datasets.filter((each) => each["name"] === "bad_draft")).toEqual([]);
+  });
+});
+
+describe("changing a definition while data exists", () => {
+  rule("[datasets] a field added later can be written; records without it stay as they are", async () => {
+    const items = await declare({ fields: [{ key: "a", kind: "string", mutableBy: "any" }] });
+    await items.modify([setFields("one", { a: "x" })]);
+    await addField(items, { key: "b", kind: "number", mutableBy: "any" });
+    await items.modify([setFields("one", { b: 1 }), setFields("two", { a: "y", b: 2 })]);
+    expect(content(await items.find("one"))).toEqual({ id: "one", a: "x", b: 1 });
+    expect(content(await items.find("two"))).toEqual({ id: "two", a: "y", b: 2 });
+    const error = await shared.client.fails(
+      "POST",
+      `${items.def}/fields`,
+      { key: "c", required: true },
+      400,
+      "dataset.decl_invalid",
+    );
+    expect(error.details).toMatchObject({ path: "required" });
+    for (const draft of [{ key: "a" }, { key: "id" }, { key: "d", mutableBy: "author" }])
+      await shared.client.fails("POST", `${items.def}/fields`, draft, 400, "dataset.decl_invalid");
+    await shared.client.fails("POST", `${items.def}/fields`, {}, 400, "request.missing_field");
+    await shared.client.fails("POST", `${D()}/nope/fields`, { key: "x" }, 404, "sdk.not_found");
+  });
+
+  rule(
+    "[datasets] a removed field keeps its values and takes no more; its key may come back another kind",
+    async () => {
+      const items = await declare({
+        fields: [
+          { key: "a", kind: "string", mutableBy: "any" },
+          { key: "b", kind: "string", mutableBy: "any" },
+        ],
+      });
+      await items.modify([setFields("one", { a: "x", b: "y" })]);
+      const field = (await fieldsOf(items)).find((each) => each["key"] === "b")!;
+      await shared.client.del(`${items.def}/fields/${field["id"] as string}`);
+      const result = await items.modify([setFields("one", { a: "z", b: "new" })]);
+      expect(result.rejections).toMatchObject([{ recordIndex: 0, opIndex: 0, reason: expect.stringContaining("b") }]);
+      expect(content(await items.find("one"))).toEqual({ id: "one", a: "z", b: "y" });
+      await addField(items, { key: "b", kind: "number", mutableBy: "any" });
+      await items.modify([setFields("one", { b: 5 })]);
+      expect(content(await items.find("one"))).toEqual({ id: "one", a: "z", b: 5 });
+      const gone = `${items.def}/fields/${field["id"] as string}`;
+      const error = await shared.client.fails("DELETE", gone, undefined, 404, "sdk.not_found");
+      expect(error.details).toMatchObject({ fieldId: field["id"]! });
+    },
+  );
+
+  rule("[dataset.decl_invalid] a field that the rest of the definition needs cannot be removed", async () => {
+    const items = await declare({
+      deleteBy: "author",
+      search: { title: "t" },
+      fields: [{ key: "t", mutableBy: "author" }, { key: "by", stamp: "creator" }, { key: "free" }],
+    } as never);
+    const idOf = async (key: string) => (await fieldsOf(items)).find((each) => each["key"] === key)!["id"] as string;
+    for (const key of ["t", "by"])
+      await shared.client.fails(
+        "DELETE",
+        `${items.def}/fields/${await idOf(key)}`,
+        undefined,
+        400,
+        "dataset.decl_invalid",
+      );
+    await shared.client.del(`${items.def}/fields/${await idOf("free")}`);
+    expect((await fieldsOf(items)).map((field) => field["key"])).toEqual(["t", "by"]);
+  });
+
+  rule("[datasets] display leaves are patched; everything else is dataset.immutable", async () => {
+    const items = await declare({ fields: [{ key: "a" }, { key: "b" }] });
+    const patch = (body: JsonObject) => shared.client.request("PATCH", items.def, { body });
+    const set = {
+      displayName: "D",
+      description: "d",
+      "search.title": "a",
+      "search.text": ["a", "b"],
+      "search.scope": "s",
+    };
+    expect((await patch({ set })).status).toBe(204);
+    expect(await definition(items.defId)).toMatchObject({
+      displayName: "D",
+      description: "d",
+      search: { title: "a", text: ["a", "b"], scope: "s" },
+    });
+    expect((await patch({ set: { "search.text": ["b"] }, unset: ["search.title", "description"] })).status).toBe(204);
+    const changed = await definition(items.defId);
+    expect(changed).toMatchObject({ displayName: "D", search: { text: "b", scope: "s" } });
+    expect(changed).not.toHaveProperty("description");
+    expect((await patch({ unset: ["search"] })).status).toBe(204);
+    expect(await definition(items.defId)).not.toHaveProperty("search");
+    for (const path of [
+      "name",
+      "idRule",
+      "idPattern",
+      "deleteBy",
+      "dynamic",
+      "skipHistory",
+      "fields",
+      "fields.a",
+      "id",
+      "search",
+      "x",
+    ]) {
+      const error = await shared.client.fails("PATCH", items.def, { set: { [path]: "x" } }, 400, "dataset.immutable");
+      expect(error.details).toEqual({ path });
+    }
+    const { client } = shared;
+    await client.fails("PATCH", items.def, {}, 400, "request.missing_field");
+    await client.fails("PATCH", items.def, { set: { displayName: 5 } }, 400, "request.invalid_field");
+    await client.fails("PATCH", items.def, { set: { "search.scope": "No Slug" } }, 400, "request.invalid_field");
+    await client.fails("PATCH", items.def, { set: { "search.title": "nope" } }, 400, "dataset.decl_invalid");
+    await client.fails("PATCH", items.def, { set: { "search.text": [] } }, 400, "dataset.decl_invalid");
+    const missing = await client.fails("PATCH", `${D()}/nope`, { set: { displayName: "x" } }, 404, "sdk.not_found");
+    expect(missing.details).toMatchObject({ defId: "nope" });
+  });
+
+  rule(
+    "[datasets] a removed definition keeps its records; writes are dataset.unknown; its name is free again",
+    async () => {
+      const items = await declare({ fields: [{ key: "a", mutableBy: "any" }] });
+      await items.modify([setFields("one", { a: "x" })]);
+      await shared.client.del(items.def);
+      expect(content(await items.find("one"))).toEqual({ id: "one", a: "x" });
+      const body = { ...items.target, records: [setFields("one", { a: "y" })] };
+      await shared.client.fails("POST", `${items.path}/modify`, body, 400, "dataset.unknown");
+      await shared.client.fails("DELETE", items.def, undefined, 404, "sdk.not_found");
+      expect(await listing(items.dataset)).toBeUndefined();
+      await shared.client.post(
+        D(),
+        { name: items.dataset, idRule: "user", fields: [{ key: "n", kind: "number" }] },
+        201,
+      );
+      await items.modify([setFields("two", { n: 1 })]);
+      expect((await items.query({ sort: ["id"] })).records.map(content)).toEqual([
+        { id: "one", a: "x" },
+        { id: "two", n: 1 },
+      ]);
+    },
+  );
+
+  rule("[datasets] declarations made at once under one name: one stands", async () => {
+    const name = uniqueName("race");
+    const replies = await Promise.all(
+      Array.from({ length: 8 }, () => shared.client.request("POST", D(), { body: { name, fields: [] } })),
+    );
+    expect(replies.map((reply) => reply.status).toSorted()).toEqual([201, ...Array.from({ length: 7 }, () => 409)]);
+  });
+
+  rule("[datasets] definitions and what was written under each of their versions survive a restart", async () => {
+    await using first = await startServer();
+    const { id: spaceId } = await createSpace(first.client);
+    const made = await createType(first.client, spaceId);
+    const path = `/v1/spaces/${spaceId}/types/${made.typeId}/datasets`;
+    const draft = { name: "kept", idRule: "user", fields: [{ key: "a", mutableBy: "any" }] };
+    const { datasetDefId } = await first.client.post<{ datasetDefId: string }>(path, draft, 201);
+    const object = await createObject(first.client, spaceId, { types: [made.typeId] });
+    const ids = { spaceId, typeId: made.typeId, objectId: object.id, dataset: "kept" };
+    await openCollection(first.client, ids).modify([setFields("one", { a: "x" })]);
+    await first.client.post(`${path}/${datasetDefId}/fields`, { key: "b", kind: "number", mutableBy: "any" }, 201);
+    await openCollection(first.client, ids).modify([setFields("two", { b: 1 })]);
+    await first.stop();
+    await using second = await startServer({ dataDir: first.dataDir });
+    const again = openCollection(second.client, ids);
+    await again.modify([setFields("one", { b: 2 })]);
+    expect((await again.query({ sort: ["id"] })).records.map(content)).toEqual([
+      { id: "one", a: "x", b: 2 },
+      { id: "two", b: 1 },
+    ]);
+  });
+});
+
+describe("records under declared rules", () => {
+  rule("[dataset.validation] stamped and local fields refuse the whole synced write, with where and why", async () => {
+    const items = await declare({
+      fields: [
+        { key: "a", mutableBy: "any" },
+        { key: "by", stamp: "creator" },
+        { key: "here", scope: "local" },
+      ],
+    } as never);
+    for (const key of ["by", "here"]) {
+      const body = { ...items.target, records: [setFields("one", { a: "x", [key]: "y" })] };
+      const error = await shared.client.fails("POST", `${items.path}/modify`, body, 400, "dataset.validation");
+      expect(error.details).toMatchObject({ dataset: items.dataset, path: key, recordIndex: 0, opIndex: 0 });
+    }
+    expect(await items.find("one")).toBeUndefined();
+  });
+
+  rule("[datasets] local values are held to their kind on this device", async () => {
+    const items = await declare({ fields: [{ key: "a" }, { key: "here", kind: "number", scope: "local" }] } as never);
+    await items.modify([setFields("one", { a: "x" })]);
+    const local = (value: unknown): Promise<WriteResult> =>
+      items.modify([{ id: "one", ops: [{ type: "$set", path: "here", value: value as never }] }], { scope: "local" });
+    expect((await local("text")).rejections).toHaveLength(1);
+    expect(await local(5)).not.toHaveProperty("rejections");
+    expect(await items.find("one")).toMatchObject({ here: 5 });
+  });
+
+  rule("[filter.invalid] a declared datetime of a dataset, nested or not, is compared with a $date only", async () => {
+    const items = await declare({
+      fields: [
+        { key: "d", kind: "datetime", mutableBy: "any" },
+        { key: "log", shape: { kind: "array", items: { kind: "object", properties: { at: { kind: "datetime" } } } } },
+        { key: "s" },
+      ],
+    } as never);
+    await items.modify([setFields("one", { d: { $date: 0 } })]);
+    for (const path of ["d", "log.at", "log.0.at"]) {
+      const body = { ...items.target, filter: { [path]: { $lt: "2026-01-31" } } };
+      const error = await shared.client.fails("POST", `${items.path}/query`, body, 400, "filter.invalid");
+      expect(error.message).toContain("$date");
+    }
+    expect((await items.query({ filter: { d: { $lt: { $date: 5 } }, s: { $ne: "x" } } })).records).toHaveLength(1);
+  });
+
+  rule("[datasets] the listings name the built-in datasets with their scopes, and the account's own", async () => {
+    const { datasets } = await shared.client.get<{ datasets: { name: string; schema: JsonObject; typeId?: string }[] }>(
+      `${S()}/datasets`,
+    );
+    const built = new Map(datasets.map((each) => [each.name, each]));
+    expect(built.get("chat_messages")).toMatchObject({
+      typeId: "chat",
+      schema: {
+        additionalProperties: false,
+        "x-delete-by": "author",
+        properties: {
+          unread: { "x-scope": "local" },
+          creator: { "x-scope": "derived" },
+          text: { "x-scope": "synced" },
+        },
+      },
+    });
+    expect(built.get("editor_blocks")).toMatchObject({ typeId: "editor", schema: { required: ["type", "nav"] } });
+    expect(built.get("objects")).not.toHaveProperty("typeId");
+    for (const { schema } of datasets) {
+      expect(schema["type"]).toBe("object");
+      for (const field of Object.values(schema["properties"] as Record<string, JsonObject>))
+        expect(["synced", "derived", "local", "account"]).toContain(field["x-scope"] as string);
+    }
+    const own = await shared.client.get<{ datasets: { name: string; schema: JsonObject }[] }>("/v1/datasets");
+    expect(own.datasets.map((each) => each.name)).toEqual(["spaces", "profile", "devices"]);
+    expect(own.datasets[0]).not.toHaveProperty("typeId");
+  });
+});
