@@ -1,46 +1,26 @@
 import { createHash } from "node:crypto";
 import viewerStyle from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
 import viewerScript from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
+import type { DocsViewer } from "./docs-viewer.ts";
 import type { Page, PageSet } from "./page.ts";
 
-const DOCUMENT = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>svc API</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="/swagger/viewer.css">
-</head>
-<body>
-<div id="viewer"></div>
-<noscript>The documentation viewer needs JavaScript. The description itself is at /v1/openapi.json.</noscript>
-<script src="/swagger/viewer.js"></script>
-<script src="/swagger/start.js"></script>
-</body>
-</html>
-`;
-
-const START = `SwaggerUIBundle({
-  url: "/v1/openapi.json",
-  dom_id: "#viewer",
-  deepLinking: true,
-  docExpansion: "list",
-  defaultModelsExpandDepth: 0,
-  tryItOutEnabled: true,
-  validatorUrl: null,
-});
-`;
+const PATHS = {
+  page: "/swagger",
+  start: "/swagger/start.js",
+  viewerScript: "/swagger/viewer.js",
+  viewerStyle: "/swagger/viewer.css",
+  description: "/v1/openapi.json",
+} as const;
 
 const HTML = "text/html; charset=utf-8";
 const SCRIPT = "text/javascript; charset=utf-8";
 const STYLE = "text/css; charset=utf-8";
 
-const contents: Readonly<Record<string, { type: string; read(): string | Promise<Uint8Array> }>> = {
-  "/swagger": { type: HTML, read: () => DOCUMENT },
-  "/swagger/start.js": { type: SCRIPT, read: () => START },
-  "/swagger/viewer.js": { type: SCRIPT, read: () => Bun.file(viewerScript).bytes() },
-  "/swagger/viewer.css": { type: STYLE, read: () => Bun.file(viewerStyle).bytes() },
+const contents: Readonly<Record<string, { type: string; read(): Promise<string | Uint8Array> }>> = {
+  [PATHS.page]: { type: HTML, read: async () => (await viewer()).html },
+  [PATHS.start]: { type: SCRIPT, read: async () => (await viewer()).start },
+  [PATHS.viewerScript]: { type: SCRIPT, read: () => Bun.file(viewerScript).bytes() },
+  [PATHS.viewerStyle]: { type: STYLE, read: () => Bun.file(viewerStyle).bytes() },
 };
 const etagByPath = new Map<string, string>();
 
@@ -56,15 +36,23 @@ export const docsPages: PageSet = {
     "form-action 'none'",
     "frame-ancestors 'none'",
   ].join("; "),
-  owns: (pathname) => pathname === "/swagger" || pathname.startsWith("/swagger/"),
+  owns: (pathname) => pathname === PATHS.page || pathname.startsWith(`${PATHS.page}/`),
   async find(pathname): Promise<Page | undefined> {
-    const path = pathname === "/swagger/" ? "/swagger" : pathname;
+    const path = pathname === `${PATHS.page}/` ? PATHS.page : pathname;
     if (!Object.hasOwn(contents, path)) return undefined;
     const { type, read } = contents[path]!;
     const body = await read();
     return { type, body, etag: etagOf(path, body), cacheControl: "no-cache" };
   },
 };
+
+let rendered: Promise<DocsViewer> | undefined;
+
+/** Rendered when first asked for: no start of the server waits for it. */
+function viewer(): Promise<DocsViewer> {
+  rendered ??= import("./docs-viewer.ts").then(({ renderDocsViewer }) => renderDocsViewer(PATHS));
+  return rendered;
+}
 
 /** The viewer is large and does not change: it is hashed once and not kept in memory. */
 function etagOf(path: string, body: string | Uint8Array): string {
