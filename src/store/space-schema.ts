@@ -98,4 +98,14 @@ export const SPACE_MIGRATIONS: readonly Migration[] = [
         SELECT l.target, l.row, l.ns, l.prop FROM links_of_rows l JOIN rows r ON r.no = l.row WHERE instr(r.doc, 'svc://') > 0;
     `);
   },
+  (db) => {
+    db.exec(`
+      -- What is known to be kept elsewhere. target: network or peer. All changes up to a number, and single ones beyond.
+      CREATE TABLE sync_marks(target TEXT PRIMARY KEY, upto INTEGER NOT NULL) WITHOUT ROWID;
+      CREATE TABLE sync_ahead(target TEXT NOT NULL, change INTEGER NOT NULL, PRIMARY KEY(target, change)) WITHOUT ROWID;
+      CREATE INDEX sync_ahead_by_change ON sync_ahead(change);
+      -- Kept there, but still parked here.
+      CREATE TABLE sync_early(target TEXT NOT NULL, id BLOB NOT NULL, PRIMARY KEY(target, id)) WITHOUT ROWID;
+    `);
+  },
 ];

@@ -5,6 +5,7 @@ import { createParkedTable } from "./parked-table.ts";
 import { createRowTable } from "./row-table.ts";
 import { createSchemaTable } from "./schema-table.ts";
 import { SPACE_MIGRATIONS } from "./space-schema.ts";
+import { createSyncTable } from "./sync-table.ts";
 
 /** The database of one space. */
 export type SpaceStore = ReturnType<typeof openSpaceStore>;
@@ -50,6 +51,7 @@ export function openSpaceStore(path: string) {
     },
     parked: createParkedTable(db),
     schema: createSchemaTable(db),
+    sync: createSyncTable(db),
     meta: (key: string): Uint8Array | undefined => getMeta.get(key)?.value,
     putMeta: (key: string, value: Uint8Array) => void putMeta.run(key, value),
     /** The local number of a dataset's name, minted on first use. */

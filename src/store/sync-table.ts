@@ -1,0 +1,157 @@
+import type { Database } from "bun:sqlite";
+
+/** Who keeps copies of this device's changes: the network's log, and other devices of members. */
+export type ReplicaTarget = "network" | "peer";
+
+/** Where a change stands in its writer's chain, without its bytes. Writer 0 is nobody's: derived roots. */
+export interface ChangePlace {
+  readonly no: number;
+  readonly writer: number;
+  readonly seq: number;
+}
+
+export interface UnconfirmedChange extends ChangePlace {
+  readonly id: Uint8Array;
+  readonly bytes: Uint8Array;
+}
+
+/** A writer's chain in brief. More changes than its highest seq: two devices wrote under one name. */
+export interface ChainSize {
+  readonly writer: number;
+  readonly seq: number;
+  readonly count: number;
+}
+
+/**
+ * Which changes are known to be kept elsewhere: all up to a number, and single ones beyond it. Writes happen inside the
+ * commit queue's transaction.
+ */
+export type SyncTable = ReturnType<typeof createSyncTable>;
+
+export function createSyncTable(db: Database) {
+  const upto = db.query<{ upto: number }, [string]>("SELECT upto FROM sync_marks WHERE target = ?");
+  const setUpto = db.query<null, [string, number]>(
+    "INSERT INTO sync_marks(target, upto) VALUES(?, ?) ON CONFLICT(target) DO UPDATE SET upto = excluded.upto",
+  );
+  const addAhead = db.query<null, [string, number]>("INSERT OR IGNORE INTO sync_ahead(target, change) VALUES(?, ?)");
+  const dropAhead = db.query<null, [string, number]>("DELETE FROM sync_ahead WHERE target = ? AND change <= ?");
+  const clearAhead = db.query<null, [string]>("DELETE FROM sync_ahead WHERE target = ?");
+  const addEarly = db.query<null, [string, Uint8Array]>("INSERT OR IGNORE INTO sync_early(target, id) VALUES(?, ?)");
+  const early = db.query<{ no: number; id: Uint8Array }, [string]>(
+    "SELECT c.no, c.id FROM sync_early e JOIN changes c ON c.id = e.id WHERE e.target = ?",
+  );
+  const dropEarly = db.query<null, [string, Uint8Array]>("DELETE FROM sync_early WHERE target = ? AND id = ?");
+  const clearEarly = db.query<null, [string]>("DELETE FROM sync_early WHERE target = ?");
+  const firstGap = db.query<{ no: number | null }, [number, string]>(
+    "SELECT min(c.no) AS no FROM changes c WHERE c.no > ?1 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.target = ?2 AND a.change = c.no)",
+  );
+  const newest = db.query<{ no: number | null }, []>("SELECT max(no) AS no FROM changes");
+  const places = db.query<ChangePlace, [number, number]>(
+    "SELECT no, writer, seq FROM changes WHERE no > ? ORDER BY no LIMIT ?",
+  );
+  const unconfirmed = db.query<UnconfirmedChange, [number, string, number]>(
+    `SELECT no, writer, seq, id, bytes FROM changes c
+     WHERE no > ?1 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.target = ?2 AND a.change = c.no) ORDER BY no LIMIT ?3`,
+  );
+  const nowhere = db.query<{ obj: number; count: number }, [number]>(
+    `SELECT obj, count(*) AS count FROM changes c
+     WHERE no > ? AND writer <> 0 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) GROUP BY obj`,
+  );
+  const nowhereOf = db.query<{ count: number }, [number, number]>(
+    `SELECT count(*) AS count FROM changes c
+     WHERE obj = ? AND no > ? AND writer <> 0 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no)`,
+  );
+  const chains = db.query<ChainSize, []>(
+    "SELECT writer, max(seq) AS seq, count(*) AS count FROM changes WHERE writer <> 0 GROUP BY writer",
+  );
+  const forkedIds = db.query<{ id: Uint8Array }, [number]>(
+    `SELECT id FROM changes WHERE writer = ?1 AND seq IN
+       (SELECT seq FROM changes WHERE writer = ?1 GROUP BY seq HAVING count(*) > 1) ORDER BY id`,
+  );
+  const idsOfWriter = db.query<{ id: Uint8Array; no: number }, [number, number]>(
+    "SELECT id, no FROM changes WHERE writer = ? ORDER BY seq DESC LIMIT ?",
+  );
+  const writerOf = db.query<{ no: number; writer: number }, [Uint8Array]>("SELECT no, writer FROM changes WHERE id = ?");
+  const objectCounts = db.query<{ total: number }, []>(
+    "SELECT count(*) AS total FROM objects WHERE derived = 0 AND deleted = 0",
+  );
+  const objectSize = db.query<{ count: number; newest: number | null }, [number]>(
+    "SELECT count(*) AS count, max(no) AS newest FROM changes WHERE obj = ?",
+  );
+
+  const markOf = (target: ReplicaTarget): number => upto.get(target)?.upto ?? 0;
+  const newestNo = (): number => newest.get()?.no ?? 0;
+  /** Moves the mark over everything that is confirmed without a gap. */
+  const close = (target: ReplicaTarget): void => {
+    const from = markOf(target);
+    const gap = firstGap.get(from, target)?.no ?? null;
+    const to = gap === null ? newestNo() : gap - 1;
+    if (to <= from) return;
+    setUpto.run(target, to);
+    dropAhead.run(target, to);
+  };
+  const everywhereUpto = (): number => Math.max(markOf("network"), markOf("peer"));
+
+  return {
+    newestNo,
+    /** Single changes are kept there. */
+    confirm(target: ReplicaTarget, numbers: readonly number[]): void {
+      for (const no of numbers) addAhead.run(target, no);
+      close(target);
+    },
+    /** A change that still waits here is kept there: it counts once it is stored. */
+    confirmEarly: (target: ReplicaTarget, id: Uint8Array) => void addEarly.run(target, id),
+    /** Counts what was confirmed while it waited and has been stored since. */
+    settleEarly(target: ReplicaTarget): void {
+      const settled = early.all(target);
+      if (settled.length === 0) return;
+      for (const { no, id } of settled) {
+        addAhead.run(target, no);
+        dropEarly.run(target, id);
+      }
+      close(target);
+    },
+    /** Moves the mark as far as the target has everything. */
+    advance(target: ReplicaTarget, covers: (writer: number, seq: number) => boolean): void {
+      const from = markOf(target);
+      let to = from;
+      for (;;) {
+        const page = places.all(to, 1000);
+        for (const { no, writer, seq } of page) {
+          if (writer !== 0 && !covers(writer, seq)) {
+            if (to > from) setUpto.run(target, to);
+            return;
+          }
+          to = no;
+        }
+        if (page.length < 1000) break;
+      }
+      if (to > from) setUpto.run(target, to);
+    },
+    /** The target turned out to be another one, or an older copy: nothing is known to be there. */
+    forget(target: ReplicaTarget): void {
+      setUpto.run(target, 0);
+      clearAhead.run(target);
+      clearEarly.run(target);
+    },
+    unconfirmed: (target: ReplicaTarget, limit: number) => unconfirmed.all(markOf(target), target, limit),
+    /** Changes that only this device is known to have, by object number. */
+    keptNowhereElse: () => nowhere.all(everywhereUpto()),
+    keptNowhereElseOf: (obj: number): number => nowhereOf.get(obj, everywhereUpto())?.count ?? 0,
+
+    /** In the order of arrival, which is parents first. */
+    places: (afterNo: number, limit: number) => places.all(afterNo, limit),
+    chains: () => chains.all(),
+    /** Ids of all changes that share their seq with another of the same writer, sorted. */
+    forkedIds: (writer: number) => forkedIds.all(writer).map(({ id }) => id),
+    /** Newest first. */
+    idsOfWriter: (writer: number, limit: number) => idsOfWriter.all(writer, limit),
+    placeOf: (id: Uint8Array): { no: number; writer: number } | undefined => writerOf.get(id) ?? undefined,
+
+    regularObjects: (): number => objectCounts.get()?.total ?? 0,
+    objectSize(obj: number): { count: number; newestNo: number } {
+      const row = objectSize.get(obj);
+      return { count: row?.count ?? 0, newestNo: row?.newest ?? 0 };
+    },
+  };
+}
