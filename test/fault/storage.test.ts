@@ -6,7 +6,7 @@ import { Database } from "bun:sqlite";
 import { describe, expect } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { databaseFiles } from "../crash/database-check.ts";
-import type { JsonObject, SpaceInfo } from "../support/client.ts";
+import type { JsonObject, Page, SpaceInfo } from "../support/client.ts";
 import { createCollection, createSpace, openCollection, setFields } from "../support/fixtures.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
@@ -64,6 +64,31 @@ describe("a disk that is full", () => {
       expect(await collection.find(retried)).toMatchObject({ s: "now it fits" });
     },
     60_000,
+  );
+});
+
+describe("many spaces", () => {
+  rule(
+    "[store] four hundred spaces are served within 1,024 descriptors, before and after a restart",
+    async () => {
+      using root = scratchDir("svc-many");
+      const wrapper = ["bash", "-c", 'ulimit -n 1024; exec "$@"', "limited"];
+      const first = await startServer({ dataDir: root.path, wrapper });
+      const ids: string[] = [];
+      for (let i = 0; i < 400; i++) {
+        const space = await createSpace(first.client, `space ${i}`);
+        await first.client.post(`/v1/spaces/${space.id}/objects`, {}, 201);
+        ids.push(space.id);
+      }
+      expect(await first.stop()).toBe(0);
+      await using second = await startServer({ dataDir: root.path, wrapper });
+      for (const id of ids) {
+        const page = await second.client.post<Page>(`/v1/spaces/${id}/objects/query`, { filter: { "nav.type": 1 } });
+        expect([id, page.records.length]).toEqual([id, 1]);
+      }
+      await Promise.all(ids.map((id) => second.client.post(`/v1/spaces/${id}/objects`, {}, 201)));
+    },
+    120_000,
   );
 });
 
