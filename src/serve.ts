@@ -110,10 +110,26 @@ function wantsUi(config: Config, options: CreateServerOptions): boolean {
   return config["webUI.enabled"] && !options.embedded;
 }
 
+/** A server that was just told to stop may still hold the account for a moment: `svc stop && svc run` is no fault. */
+const HANDOVER_MS = 2_000;
+const HANDOVER_STEP_MS = 100;
+
+async function bootWithHandover(host: ServerAccountHost): Promise<void> {
+  for (let waitedMs = 0; ; waitedMs += HANDOVER_STEP_MS) {
+    try {
+      return await host.bootConfigured();
+    } catch (error) {
+      const inUse = error instanceof SvcError && error.code === "auth.account_in_use";
+      if (!inUse || waitedMs >= HANDOVER_MS) throw error;
+      await Bun.sleep(HANDOVER_STEP_MS);
+    }
+  }
+}
+
 /** Boots the account the configuration resolves to; without one the server starts unauthorized. */
 async function bootConfigured(host: ServerAccountHost, config: Config, log: Log): Promise<void> {
   try {
-    await host.bootConfigured();
+    await bootWithHandover(host);
   } catch (error) {
     // The code is what people search for; the message says what to do.
     if (error instanceof SvcError) throw new StartRefusal(`${error.code}: ${error.message}`, { cause: error });
