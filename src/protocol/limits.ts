@@ -39,6 +39,15 @@ export const LIMITS = {
   streamReadDeadlineMs: 60_000,
   /** Event streams open at once; more are refused with server.unavailable. */
   openStreams: 16_384,
+  /** Fields of one dataset's definition, and what they may take together as text. */
+  datasetFields: 500,
+  declarationChars: 128 << 10,
+  shapeDepth: 16,
+  idPatternChars: 512,
+  /** Ceiling of a definition's idMaxLen. */
+  recordIdChars: 512,
   sealedChangeBytes: 512 << 10,
   changeParents: 64,
+  /** Members of a space and its open invites. */
+  spaceMembers: 1000,
 } as const;

@@ -5,7 +5,7 @@ import { oneOf, strict } from "./schema.ts";
 export const KINDS = ["string", "number", "boolean", "array", "object", "datetime"] as const;
 
 /** A kind and, for arrays and objects, what is inside. */
-export const ShapeSchema = Type.Recursive(
+const ShapeSchema = Type.Recursive(
   (This) =>
     strict({
       kind: oneOf(KINDS, { fault: "request.schema" }),
@@ -44,7 +44,7 @@ const OptionSchema = strict({
   meta: Type.Optional(TextBag),
 });
 
-export const FormatSchema = strict({
+const FormatSchema = strict({
   type: oneOf(["links", "date", "datetime", "select", "multiselect"]),
   ui: Type.Optional(Type.String()),
   filter: Type.Optional(

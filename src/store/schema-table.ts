@@ -16,7 +16,6 @@ export interface LinkRow {
 }
 
 /** What a space's types are read from: their rows, the versions of definitions, the reverse of links. */
-export type SchemaTable = ReturnType<typeof createSchemaTable>;
 
 export function createSchemaTable(db: Database) {
   // Repeats the condition of the index rows_of_types.

@@ -330,6 +330,57 @@ describe("rules that depend on the record", () => {
   });
 });
 
+describe("one name twice", () => {
+  rule(
+    "[definitions] the oldest definition has the name, another is marked and is written to under its id",
+    async () => {
+      await withReplicas(["one", "two"], async ([one, two], { open }) => {
+        const rng = createRng(firstSeed + 6);
+        const made: { typeId: string; defId: string; objectId: string }[] = [];
+        for (const [replica, xKey] of [
+          [one!, "a"],
+          [two!, "b"],
+        ] as const) {
+          const { types, datasets, objects } = replica.services;
+          const type = await types.create({ xKey });
+          const fields = [{ key: xKey, kind: "string", mutableBy: "any" }];
+          const defId = await datasets.add(type.id, { name: "same", idRule: "user", fields });
+          const object = await objects.create({ types: [type.id] });
+          made.push({ typeId: type.id, defId, objectId: object.id });
+        }
+        const write = (replica: SchemaReplica, dataset: string, index: 0 | 1, value: string) =>
+          replica.services.records.modify({
+            objectId: made[index]!.objectId,
+            dataset,
+            records: [{ id: "r", upsert: true, ops: [{ type: "$set", path: index === 0 ? "a" : "b", value }] }],
+          });
+        await write(one!, "same", 0, "before");
+        await write(two!, "same", 1, "before");
+        await meet(rng, [one!, two!]);
+        const listed = made.map(({ typeId }) => one!.services.datasets.list(typeId)[0]!);
+        expect(listed.filter((each) => each.invalid)).toHaveLength(1);
+        const loser = listed[0]!.invalid ? 0 : 1;
+        const winner = loser === 0 ? 1 : 0;
+        expect(listed[loser]!.invalidReason).toContain(listed[winner]!.id);
+        await write(one!, "same", winner, "after");
+        await expect(write(one!, "same", loser, "after")).rejects.toMatchObject({ code: "dataset.validation" });
+        await write(two!, listed[loser]!.id, loser, "after");
+        await meet(rng, [one!, two!]);
+        const { engine, datasets } = one!.services;
+        for (const [index, { objectId }] of made.entries())
+          expect(engine.record(engine.object(objectId)!, "same", "r")).toMatchObject({
+            [index === 0 ? "a" : "b"]: "after",
+          });
+        expect(datasets.listing().filter((each) => each.name === "same")).toHaveLength(1);
+        await expectSame(rng, [one!, two!], open);
+        await datasets.remove(made[winner]!.typeId, listed[winner]!.id);
+        expect(datasets.list(made[loser]!.typeId)[0]).not.toHaveProperty("invalid");
+        await write(one!, "same", loser, "again");
+      });
+    },
+  );
+});
+
 describe("definitions that come late, or do not count", () => {
   const write = (replica: SchemaReplica, objectId: string, id: string) =>
     replica.services.records.modify({

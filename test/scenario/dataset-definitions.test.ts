@@ -86,7 +86,7 @@ describe("declaring", () => {
       search: { title: "title", text: ["title", "notes"], scope: "things" },
       fields: expect.any(Array),
     });
-    const fields = (await fieldsOf(items)).map(({ id, ...field }) => field);
+    const fields = (await fieldsOf(items)).map(({ id: _id, ...field }) => field);
     expect(fields).toEqual([
       {
         key: "title",

@@ -281,11 +281,19 @@ describe("patching", () => {
     await shared.client.del(`${T()}/properties/${prop.id}`);
     expect(await find(prop.id)).toBeUndefined();
     expect(await row(objectId)).toMatchObject({ [type.typeId]: { [prop.id]: 5 } });
+    const raw = (type_: string, value?: number) => ({
+      objectId,
+      dataset: "objects",
+      records: [{ id: objectId, ops: [{ type: type_, path: `${type.typeId}.${prop.id}`, value }] }],
+    });
+    await shared.client.fails("POST", `${S()}/modify`, raw("$set", 6), 400, "dataset.validation");
     const body = { patch: { [prop.id]: 6 } };
     const path = `${S()}/properties/${objectId}/set/${type.typeId}`;
     await shared.client.fails("POST", path, body, 400, "property.not_found");
     await shared.client.fails("DELETE", `${T()}/properties/${prop.id}`, undefined, 404, "sdk.not_found");
     await shared.client.fails("PATCH", `${T()}/properties/${prop.id}`, { set: { name: "x" } }, 404, "sdk.not_found");
+    await shared.client.post(`${S()}/modify`, raw("$unset")); // what is left of it may be cleaned up
+    expect(await row(objectId)).not.toHaveProperty([type.typeId, prop.id]);
     expect(await add({ name: "Again", kind: "string", xKey: "gone" })).toMatchObject({ xKey: "gone" });
   });
 });

@@ -1,24 +1,14 @@
 import { fail, type SvcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import type { DatasetDraft, FieldDef, FieldDraft } from "../../protocol/type.ts";
 import { SEARCH_SCOPE, textKeys } from "./dataset-record.ts";
-import {
-  DATASET_NAME,
-  DELETE_RULES,
-  fieldKeyFault,
-  ID_LENGTH_CEILING,
-  ID_RULES,
-  isIdLength,
-  MUTABLE_BY,
-  STAMPS,
-} from "./declaration.ts";
+import { DATASET_NAME, DELETE_RULES, fieldKeyFault, ID_RULES, isIdLength, MUTABLE_BY, STAMPS } from "./declaration.ts";
 import { compileIdPattern } from "./declared-rules.ts";
 import { canonicalShape, isKind, type Kind, type Shape, shapeDraftFault } from "./value-kind.ts";
 
 /** Names with a meaning of their own where datasets are named. */
 const RESERVED_NAMES = new Set(["prop", "schema"]);
-const ID_PATTERN_CHARS = 512;
-const MAX_FIELDS = 500;
 
 /** A declaration as records: of the definition, and of its fields without the id of the definition. */
 export interface DraftRecords {
@@ -50,14 +40,13 @@ export function readDatasetDraft(draft: DatasetDraft): DraftRecords {
     if (idPattern !== undefined) throw declarationFault("idPattern", "goes with idRule user only");
     if (idMaxLen !== undefined) throw declarationFault("idMaxLen", "goes with idRule user only");
   }
-  if (idPattern !== undefined && (idPattern.length > ID_PATTERN_CHARS || !compileIdPattern(idPattern)))
+  if (idPattern !== undefined && (idPattern.length > LIMITS.idPatternChars || !compileIdPattern(idPattern)))
     throw declarationFault(
       "idPattern",
-      `RE2 syntax of at most ${ID_PATTERN_CHARS} characters (no lookaround, no backreferences)`,
+      `RE2 syntax of at most ${LIMITS.idPatternChars} characters (no lookaround, no backreferences)`,
     );
   if (idMaxLen !== undefined && !isIdLength(idMaxLen))
-    throw declarationFault("idMaxLen", `an integer from 1 to ${ID_LENGTH_CEILING}`);
-  if (draft.fields.length > MAX_FIELDS) throw declarationFault("fields", `at most ${MAX_FIELDS} fields`);
+    throw declarationFault("idMaxLen", `an integer from 1 to ${LIMITS.recordIdChars}`);
   const fields = draft.fields.map((field, index) => readFieldDraft(field, `fields[${index}]`));
   const definition: JsonObject = {
     name,
@@ -157,6 +146,9 @@ function within<const T extends readonly string[]>(path: string, values: T, valu
 export function checkConsistent(definition: JsonObject, fields: readonly FieldDef[]): void {
   const keys = new Set<string>();
   const stamps = new Set<string>();
+  if (fields.length > LIMITS.datasetFields) throw declarationFault("fields", `at most ${LIMITS.datasetFields} fields`);
+  if (JSON.stringify(fields).length > LIMITS.declarationChars)
+    throw declarationFault("fields", `fields take at most ${LIMITS.declarationChars} characters together`);
   for (const { key, stamp } of fields) {
     if (keys.has(key)) throw declarationFault(`fields.${key}`, "two fields have this key");
     keys.add(key);

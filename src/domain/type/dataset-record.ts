@@ -1,4 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import { DATASET_NAME, DELETE_RULES, fieldKeyFault, ID_RULES, isIdLength, MUTABLE_BY, STAMPS } from "./declaration.ts";
 import { isKind, shapeDraftFault } from "./value-kind.ts";
 
@@ -43,7 +44,11 @@ export function definitionRecordFault(fields: JsonObject): string | undefined {
   if (typeof name !== "string" || !DATASET_NAME.test(name)) return "the name is outside its grammar";
   if (!textOrAbsent(displayName) || !textOrAbsent(description)) return "what is displayed is a text";
   if (!within(ID_RULES, idRule)) return "idRule is unknown";
-  if (idPattern !== undefined && (idRule !== "user" || typeof idPattern !== "string")) return "idPattern is refused";
+  if (
+    idPattern !== undefined &&
+    (idRule !== "user" || typeof idPattern !== "string" || idPattern.length > LIMITS.idPatternChars)
+  )
+    return "idPattern is refused";
   if (idMaxLen !== undefined && (idRule !== "user" || !isIdLength(idMaxLen))) return "idMaxLen is refused";
   if (!within(DELETE_RULES, deleteBy)) return "deleteBy is unknown";
   if (!trueOrAbsent(dynamic) || !trueOrAbsent(skipHistory)) return "dynamic and skipHistory are true or absent";

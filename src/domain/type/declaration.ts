@@ -4,6 +4,7 @@ import type { ObjectId } from "../../base/ids.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { isJsonObject, type Json } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import { canonicalShape, keyFault, type Shape, shapeDraftFault } from "./value-kind.ts";
 
 export const ID_RULES = ["auto", "user"] as const;
@@ -45,10 +46,6 @@ export interface Declaration {
 export const DATASET_NAME = /^[a-z0-9_][a-z0-9_-]{0,63}$/;
 export const DEFAULT_ID_PATTERN = "[A-Za-z0-9._:-]+";
 export const DEFAULT_ID_MAX_LENGTH = 128;
-/** No record id is longer, whatever a definition says. */
-export const ID_LENGTH_CEILING = 512;
-const ID_PATTERN_CHARS = 512;
-const MAX_FIELDS = 1000;
 
 const VERSION_TAG = utf8ToBytes("svc/definition/v1\0");
 const VERSION_BYTES = 20;
@@ -133,13 +130,13 @@ function isDeclaration(value: unknown): value is Declaration {
     DATASET_NAME.test(name) &&
     oneOf(ID_RULES, idRule) &&
     (idPattern === undefined ||
-      (idRule === "user" && typeof idPattern === "string" && idPattern.length <= ID_PATTERN_CHARS)) &&
+      (idRule === "user" && typeof idPattern === "string" && idPattern.length <= LIMITS.idPatternChars)) &&
     (idMaxLen === undefined || (idRule === "user" && isIdLength(idMaxLen))) &&
     oneOf(DELETE_RULES, deleteBy) &&
     trueOrAbsent(dynamic) &&
     trueOrAbsent(skipHistory) &&
     Array.isArray(fields) &&
-    fields.length <= MAX_FIELDS &&
+    fields.length <= LIMITS.datasetFields &&
     fields.every(isField) &&
     new Set(fields.map((field) => (field as { key: string }).key)).size === fields.length
   );
@@ -161,7 +158,7 @@ function isField(value: Json): boolean {
 }
 
 export function isIdLength(value: Json): value is number {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 1 && value <= ID_LENGTH_CEILING;
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 1 && value <= LIMITS.recordIdChars;
 }
 
 /** What is wrong with the key of a field, or undefined: a key of a record, at its top. */

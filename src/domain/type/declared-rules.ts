@@ -8,7 +8,6 @@ import {
   DEFAULT_ID_PATTERN,
   type Declaration,
   type DeclaredField,
-  ID_LENGTH_CEILING,
   type StampName,
 } from "./declaration.ts";
 import { NOT_AUTHOR, WRITE_ONCE } from "./port.ts";
@@ -134,7 +133,7 @@ function isSetBy(ops: readonly RecordOp[], field: DeclaredField): boolean {
 
 /** The check of ids that callers name. A pattern that does not compile admits none. */
 function userIdFault(declaration: Declaration): (id: string) => string | undefined {
-  const maxLength = Math.min(declaration.idMaxLen ?? DEFAULT_ID_MAX_LENGTH, ID_LENGTH_CEILING);
+  const maxLength = Math.min(declaration.idMaxLen ?? DEFAULT_ID_MAX_LENGTH, LIMITS.recordIdChars);
   const source = declaration.idPattern ?? DEFAULT_ID_PATTERN;
   const pattern = compileIdPattern(source);
   return (id) => {

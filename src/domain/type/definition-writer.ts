@@ -15,7 +15,6 @@ export interface DefinitionWriterDeps {
 }
 
 /** Writes to what types declare, one write a call. What a write changed is seen by the next one in its transaction. */
-export type DefinitionWriter = ReturnType<typeof createDefinitionWriter>;
 
 export function createDefinitionWriter({ engine, schema, requireWriter }: DefinitionWriterDeps) {
   const append = (tx: WriteTx, typeId: string, rules: DatasetRules, id: string, ops: RecordOp[]): string => {

@@ -1,4 +1,5 @@
 import type { JsonObject } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import type { DatasetDef, FieldDef } from "../../protocol/type.ts";
 import { type Declaration, type DeclaredField, encodeDeclaration, versionIdOf } from "./declaration.ts";
 import type { Shape } from "./value-kind.ts";
@@ -66,13 +67,18 @@ export function readDefinition(typeId: string, record: JsonObject, fieldRecords:
 function judgeFields(fields: readonly FieldDef[]): FieldDef[] {
   const keys = new Set<string>();
   const stamps = new Set<string>();
+  let chars = 0;
   const judged = fields.map((field) => {
+    const size = JSON.stringify(field).length;
     const reason = keys.has(field.key)
       ? "an older field has this key"
       : field.stamp && stamps.has(field.stamp)
         ? "an older field has this stamp"
-        : undefined;
+        : keys.size >= LIMITS.datasetFields || chars + size > LIMITS.declarationChars
+          ? "the older fields are as many as a definition holds"
+          : undefined;
     if (reason) return marked(field, reason);
+    chars += size;
     keys.add(field.key);
     if (field.stamp) stamps.add(field.stamp);
     return field;

@@ -1,25 +1,8 @@
 import { isJsonObject, type Json } from "../../protocol/json.ts";
 import { type Kind, keyFault } from "./value-kind.ts";
 
-export const FORMAT_TYPES = ["links", "date", "datetime", "select", "multiselect"] as const;
+const FORMAT_TYPES = ["links", "date", "datetime", "select", "multiselect"] as const;
 export type FormatType = (typeof FORMAT_TYPES)[number];
-
-/** An option of a select property. Each part is a text of the page's own. */
-export interface OptionDef {
-  name?: string;
-  color?: string;
-  pos?: string;
-  meta?: Record<string, string>;
-}
-
-export interface PropertyFormat {
-  type: FormatType;
-  ui?: string;
-  /** Of the objects a page offers to link to. */
-  filter?: { [key: string]: Json };
-  options?: Record<string, OptionDef>;
-  meta?: Record<string, string>;
-}
 
 /** The kinds a format's values may have; the first is meant when none is said. */
 const KINDS_BY_FORMAT: Record<FormatType, readonly Kind[]> = {

@@ -3,7 +3,7 @@ import { bagFault, formatFault, hasOptions, isFormatType, OPTION_LEAVES, uiFault
 import { isKind, keyFault, shapeDraftFault } from "./value-kind.ts";
 
 /** Scopes a property may be declared with. */
-export const PROPERTY_SCOPES = ["synced", "account", "local"] as const;
+const PROPERTY_SCOPES = ["synced", "account", "local"] as const;
 export const XKEY = /^[A-Za-z0-9_./:-]{1,128}$/;
 
 const RECORD_KEYS = new Set([

@@ -46,13 +46,13 @@ export function createSchema(deps: {
   /** Raw writes to objects' rows obey the declared kinds as `set` does. */
   const checkObjectOp = (type: RecordOp["type"], path: string, value: Json | undefined): void => {
     const [namespace, propId, ...below] = path.split(".");
-    const property = propId === undefined ? undefined : properties(namespace!)?.get(propId);
-    if (!property) return;
-    if (property.scope !== "synced") {
-      const reason = `${path} is ${property.scope}`;
-      throw fail("dataset.validation", { dataset: OBJECTS_DATASET, reason, path }, `${reason}; see the set endpoint`);
-    }
+    const declared = properties(namespace!);
+    if (!declared || propId === undefined) return;
+    const refuse = (reason: string) => fail("dataset.validation", { dataset: OBJECTS_DATASET, reason, path }, reason);
+    const property = declared.get(propId);
+    if (property && property.scope !== "synced") throw refuse(`${path} is ${property.scope}; see the set endpoint`);
     if (value === undefined || type === "$unset") return;
+    if (!property) throw refuse(`${path}: the type has no such property, or it was removed`);
     if (type === "$set" && below.length === 0) {
       checkPropertyValue(property, value);
       return;
@@ -82,7 +82,10 @@ export function createSchema(deps: {
       tx.append(tx.object(definition.typeId)!, { dataset: VERSIONS_DATASET, records }, VERSION_RULES);
     }
     const compiled = registry.compiled(id);
-    if (!compiled) throw new Error(`the version ${id} was written and is not there`);
+    if (!compiled) {
+      const { name } = definition.declaration;
+      throw fail("dataset.validation", { dataset: name, reason: "its definition, as it was merged, is refused" });
+    }
     return {
       rules: compiled.rules,
       definition: definitionName(definition.typeId, id),

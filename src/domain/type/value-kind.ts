@@ -1,4 +1,5 @@
 import { isJsonObject, type Json } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import { KINDS } from "../../protocol/type.ts";
 import { instantOf, isDateShaped, toInstant } from "../../query/instant.ts";
 
@@ -15,8 +16,6 @@ export interface Shape {
   readonly required?: readonly string[];
 }
 
-/** How deep a declared shape may nest. */
-const MAX_SHAPE_DEPTH = 16;
 const SHAPE_KEYS = new Set(["kind", "items", "properties", "required"]);
 
 const NOUNS: Record<Kind, string> = {
@@ -101,7 +100,7 @@ export function kindAlong(shape: Shape, segments: readonly string[]): Kind | und
 /** What is wrong with a declared shape, or undefined: its path and the reason. */
 export function shapeDraftFault(draft: unknown, path: string, depth = 1): { path: string; reason: string } | undefined {
   if (!isJsonObject(draft)) return { path, reason: "a shape is an object with a kind" };
-  if (depth > MAX_SHAPE_DEPTH) return { path, reason: `a shape has at most ${MAX_SHAPE_DEPTH} levels` };
+  if (depth > LIMITS.shapeDepth) return { path, reason: `a shape has at most ${LIMITS.shapeDepth} levels` };
   const stray = Object.keys(draft).find((key) => !SHAPE_KEYS.has(key));
   if (stray !== undefined)
     return { path: `${path}.${stray}`, reason: "a shape has kind, items, properties and required" };
