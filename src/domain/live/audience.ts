@@ -8,6 +8,8 @@ export interface Member {
   /** Entries that may wait for it. */
   readonly capacity: number;
   readonly driftBudgetPercent: number;
+  /** How often the window had been full before this member saw it. */
+  timesFullBefore: number;
   /** Closed or ended: it is told nothing more. */
   left: boolean;
 }

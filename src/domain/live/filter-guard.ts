@@ -2,52 +2,102 @@ import type { Json } from "../../protocol/json.ts";
 import type { FieldPath } from "../../query/field-path.ts";
 import type { Filter } from "../../query/filter-types.ts";
 import { instantOf } from "../../query/instant.ts";
+import type { Bound } from "./interval-list.ts";
 
 /** A value as a map's key: scalars are themselves, null stands for missing too, dates are marked texts. */
 export type GuardKey = string | number | boolean | null;
 
-/** A document without one of these values at the path does not match. */
-export interface Guard {
-  readonly path: FieldPath;
-  readonly keys: readonly GuardKey[];
-}
+/** The types that have ranges; dates are compared by their milliseconds. */
+export type RangeType = "number" | "string" | "date";
+
+/** A document without such a value at the path does not match. */
+export type Guard =
+  | { readonly path: FieldPath; readonly keys: readonly GuardKey[] }
+  /** Where the path leads to several values, one may meet the low bound and another the high one. */
+  | { readonly path: FieldPath; readonly type: RangeType; readonly low: Bound; readonly high: Bound };
+
+type Guards = readonly Guard[];
+type RangeGuard = Extract<Guard, { low: Bound }>;
 
 /** A filter with longer lists is cheaper to try than to file under every value. */
 const MAX_KEYS = 128;
 
 /**
  * The ways to say which documents a filter can match by the value of a path: within each, every match satisfies at least
- * one of its guards. None where the filter has no equality that all matches must meet.
+ * one of its guards. None where the filter has neither an equality nor a range that all matches must meet.
  */
-export function guardOptions(filter: Filter): (readonly Guard[])[] {
-  return optionsOf(filter).filter((guards) => countKeys(guards) <= MAX_KEYS);
+export function guardOptions(filter: Filter): Guards[] {
+  return optionsOf(filter).filter((guards) => weight(guards) <= MAX_KEYS);
 }
 
-function optionsOf(filter: Filter): (readonly Guard[])[] {
+function optionsOf(filter: Filter): Guards[] {
   switch (filter.kind) {
     case "and":
-      return filter.filters.flatMap(optionsOf);
+      return joinRanges(filter.filters.flatMap(optionsOf));
     case "or": {
-      const branches = filter.filters.map((branch) => fewestKeys(optionsOf(branch)));
+      const branches = filter.filters.map((branch) => lightest(optionsOf(branch)));
       return branches.every((guards) => guards !== undefined) ? [branches.flat()] : [];
     }
     case "not":
       return [];
-    case "field": {
-      const { condition, path } = filter;
-      if (condition.op !== "eq" && condition.op !== "in") return [];
-      const keys = (condition.op === "eq" ? [condition.value] : condition.values).map(guardKeyOf);
-      return keys.every((key) => key !== undefined) ? [[{ path, keys }]] : [];
-    }
+    case "field":
+      return fieldOptions(filter);
   }
 }
 
-function fewestKeys(options: readonly (readonly Guard[])[]): readonly Guard[] | undefined {
-  return options.toSorted((a, b) => countKeys(a) - countKeys(b))[0];
+function fieldOptions({ path, condition }: Extract<Filter, { kind: "field" }>): Guards[] {
+  switch (condition.op) {
+    case "eq":
+    case "in": {
+      const keys = (condition.op === "eq" ? [condition.value] : condition.values).map(guardKeyOf);
+      return keys.every((key) => key !== undefined) ? [[{ path, keys }]] : [];
+    }
+    case "gt":
+    case "gte":
+    case "lt":
+    case "lte": {
+      const found = rangeValueOf(condition.value);
+      if (!found) return [];
+      const { type, value } = found;
+      const lower = condition.op === "gt" || condition.op === "gte";
+      return [[lower ? { path, type, low: value, high: undefined } : { path, type, low: undefined, high: value }]];
+    }
+    default:
+      return [];
+  }
 }
 
-function countKeys(guards: readonly Guard[]): number {
-  return guards.reduce((sum, { keys }) => sum + keys.length, 0);
+/** Of a low and a high bound for one path, one range: `{n: {$gte: 1, $lt: 5}}`. */
+function joinRanges(options: readonly Guards[]): Guards[] {
+  const kept: Guards[] = [];
+  const lowByPlace = new Map<string, RangeGuard>();
+  const highs: RangeGuard[] = [];
+  for (const guards of options) {
+    const [only] = guards;
+    if (guards.length !== 1 || !only || !("low" in only)) kept.push(guards);
+    else if (only.high === undefined) lowByPlace.set(placeOf(only), only);
+    else if (only.low === undefined) highs.push(only);
+    else kept.push(guards);
+  }
+  for (const high of highs) {
+    const low = lowByPlace.get(placeOf(high));
+    lowByPlace.delete(placeOf(high));
+    kept.push([low ? { ...high, low: low.low } : high]);
+  }
+  return [...kept, ...[...lowByPlace.values()].map((low) => [low])];
+}
+
+function placeOf({ path, type }: RangeGuard): string {
+  return `${type} ${path.text}`;
+}
+
+function lightest(options: readonly Guards[]): Guards | undefined {
+  return options.toSorted((a, b) => weight(a) - weight(b))[0];
+}
+
+/** How many places a window is filed in. A range is worth less than an equality. */
+function weight(guards: Guards): number {
+  return guards.reduce((sum, guard) => sum + ("keys" in guard ? guard.keys.length : MAX_KEYS / 16), 0);
 }
 
 /** Equal values have equal keys; undefined for objects and arrays, which are not filed. */
@@ -56,4 +106,12 @@ export function guardKeyOf(value: Json | undefined): GuardKey | undefined {
   if (typeof value !== "object" || value === null) return value;
   const instant = instantOf(value);
   return instant === undefined ? undefined : `\0date ${instant}`;
+}
+
+/** A value as a point of a range, or undefined if it is of no type that has them. */
+export function rangeValueOf(value: Json | undefined): { type: RangeType; value: number | string } | undefined {
+  if (typeof value === "number") return { type: "number", value };
+  if (typeof value === "string") return { type: "string", value };
+  const instant = instantOf(value);
+  return instant === undefined ? undefined : { type: "date", value: instant };
 }

@@ -269,6 +269,7 @@ test("[§6 overflow] more entries than the mailbox takes end a subscriber that l
   }
   expect(slow.ended).toBeUndefined();
   await space.put("one more", { n: 0 });
+  await nextTurn();
   expect([slow.ended, roomy.ended, prompt.ended]).toEqual(["overflow", undefined, undefined]);
   expect(slow.subscription.take()).toBeUndefined();
   expect(roomy.take()).toHaveLength(17);
@@ -278,6 +279,7 @@ test("[§6 overflow] updates of the same record take one place", async () => {
   const space = await withRecords(1);
   const slow = await watch(space, { mailboxCapacity: 16 });
   for (let n = 0; n < 50; n++) await space.op("r0000", { type: "$set", path: `f${n % 4}`, value: n });
+  await nextTurn();
   expect(slow.ended).toBeUndefined();
   expect(slow.take()).toHaveLength(1);
 });
@@ -286,6 +288,7 @@ test("[§6 overflow] whatever one commit brings fits into an empty mailbox", asy
   const space = await openSpace();
   const watcher = await watch(space, { mailboxCapacity: 16 });
   await Promise.all(Array.from({ length: 40 }, (_, n) => space.put(`p${n}`, { n })));
+  await nextTurn();
   expect(watcher.ended).toBeUndefined();
   expect(watcher.take()).toHaveLength(40);
 });
@@ -340,6 +343,7 @@ test("[§6 drifted] rows that leave while the refill waits: within the budget it
   space.hold(true);
   // Ten rows and the reserve of 1,024 behind them: two are missing when all but eight have left.
   await space.remove(...numbered(0, 1026));
+  await nextTurn();
   expect([strict.ended, normal.ended, any.ended]).toEqual(["drifted", undefined, undefined]);
   normal.take();
   any.take();
@@ -358,6 +362,7 @@ test("[§6 drifted] rows that leave while the refill waits: within the budget it
 
   space.hold(true);
   await space.remove(...numbered(1026, 2066));
+  await nextTurn();
   expect([normal.ended, any.ended]).toEqual(["drifted", undefined]);
   space.hold(false);
   await nextTurn();
@@ -371,15 +376,27 @@ test("[§6 drifted] a full window that runs out of matches has lost what nothing
   const strict = await watch(space, { sort: ["n"], limit: 10 });
   const any = await watch(space, { sort: ["n"], limit: 10, driftBudgetPercent: 100 });
   await space.remove("r0001", "r0002", "r0003", "r0004", "r0005", "r0006");
+  await nextTurn();
   expect([strict.ended, any.ended]).toEqual(["drifted", undefined]);
   any.take();
   expect(any.ids()).toHaveLength(4);
+  // Who comes then has lost nothing until the window has been full again.
+  const late = await watch(space, { sort: ["n"], limit: 10 });
+  await space.op("r0000", { type: "$set", path: "x", value: 1 });
+  expect(summary(late.take())).toEqual([{ updated: ["r0000"] }]);
+  expect(late.ended).toBeUndefined();
+  await Promise.all(Array.from({ length: 6 }, (_, n) => space.put(`new${n}`, { n: 50 + n })));
+  late.take();
+  await space.remove("new0", "new1", "new2", "new3");
+  await nextTurn();
+  expect([late.ended, any.ended]).toEqual(["drifted", undefined]);
 });
 
 test("[§6 drifted] a window that never was full shrinks without having lost anything", async () => {
   const space = await withRecords(10, { readTimes: ALWAYS_ASIDE });
   const watcher = await watch(space, { sort: ["n"], limit: 20, driftBudgetPercent: 0 });
   await space.remove("r0001", "r0002", "r0003", "r0004", "r0005", "r0006");
+  await nextTurn();
   watcher.take();
   expect(watcher.ended).toBeUndefined();
   expect(watcher.ids()).toHaveLength(4);
@@ -438,6 +455,7 @@ test("a window that fails ends for its subscribers; the write and the other wind
   const failing = await watch(space, { sort: ["n"], limit: 1 });
   space.breakReads(new Error("disk"));
   await space.remove("r0000");
+  await nextTurn();
   expect([healthy.ended, failing.ended]).toEqual([undefined, "sdk_closed"]);
   expect(healthy.take()).toHaveLength(1);
   expect(space.live.size).toBe(1);

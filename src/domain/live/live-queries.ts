@@ -2,19 +2,20 @@
  * The live windows of one space (spec § 4, gaps § 4). After each commit every touched record is offered to the windows
  * of its collection that could care; what has changed in a window awaits its subscribers, coalesced, until they take it.
  *
- * A snapshot, its registration and the changes of a commit are each made without giving up the loop, so that nothing is
- * missed or told twice. A write costs a look at each path that guards windows of its collection, and the windows found.
+ * Windows are brought up to date once the writers of a commit were answered, and before anything reads the store for
+ * them; commits in between count as one. A snapshot and its registration are made without giving up the loop. So nothing
+ * is missed or told twice. A write costs a look at each path that guards windows of its collection, and the windows found.
  */
 import type { Log } from "../../base/log.ts";
 import type { ChangeEngine } from "../../change/change-engine.ts";
-import type { CommitBatch } from "../../change/commit-batch.ts";
+import type { CommitBatch, TouchedRecord } from "../../change/commit-batch.ts";
 import { DELETIONS_DATASET } from "../../change/deletion-log.ts";
 import { fail } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { ReaderPool } from "../../query/reader-pool.ts";
 import { OBJECTS_COLL } from "../../store/row-table.ts";
 import type { Member } from "./audience.ts";
-import { createCollectionReader } from "./collection-reader.ts";
+import { type CollectionReader, createCollectionReader } from "./collection-reader.ts";
 import type { LiveEntry } from "./live-entry.ts";
 import { groupTouched } from "./live-record.ts";
 import {
@@ -61,7 +62,7 @@ export interface LiveQueriesDeps {
   readonly declaredKind?: (dataset: string, path: string) => "datetime" | undefined;
   readonly readTimes?: ReadTimes;
   readonly reserve?: Reserve;
-  /** Runs something when the writers of a commit were answered, before the next commit. */
+  /** Runs something when the writers of a commit were answered. */
   readonly soon?: (run: () => void) => void;
 }
 
@@ -88,6 +89,9 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   const { engine, readers, log, readTimes = READ_TIMES, reserve = DEFAULT_RESERVE } = deps;
   const { soon = setImmediate, declaredKind = () => undefined } = deps;
   const collectionByKey = new Map<string, WatchedCollection>();
+  /** What commits have told since windows were last brought up to date. */
+  let touched: TouchedRecord[] = [];
+  let scheduled = false;
   let informed: Member[] = [];
   let size = 0;
   let closed = false;
@@ -99,7 +103,21 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
 
   function onCommit(batch: CommitBatch): void {
     if (collectionByKey.size === 0) return;
-    const byCollection = groupTouched(batch.touched, (touched) => collectionByKey.get(touchedKey(touched)));
+    for (const one of batch.touched) touched.push(one);
+    if (scheduled) return;
+    scheduled = true;
+    soon(() => {
+      scheduled = false;
+      catchUp();
+    });
+  }
+
+  /** Brings every window to the version of the store. Whatever reads the store for a window does this first. */
+  function catchUp(): void {
+    if (touched.length === 0) return;
+    const news = touched;
+    touched = [];
+    const byCollection = groupTouched(news, (one) => collectionByKey.get(touchedKey(one)));
     let msLeft = readTimes.commitMs;
     for (const [collection, records] of byCollection) {
       if (collection.deleted && isObjectGone(collection.id)) continue;
@@ -113,8 +131,9 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
         });
       }
     }
-    for (const touched of batch.touched)
-      if (touched.dataset === DELETIONS_DATASET && touched.doc !== null) deleteCollectionsOf(touched.recordId);
+    for (const { dataset, doc, recordId } of news)
+      if (dataset === DELETIONS_DATASET && doc !== null) deleteCollectionsOf(recordId);
+    inform();
   }
 
   /** Refills a window that has become short, now if that is quick, else aside. Answers how long it took. */
@@ -133,6 +152,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
     watched.refilling ??= lastRefill.then(async () => {
       try {
         await watched.window.refillAside((step) => finish(watched, step));
+        inform();
       } catch (error) {
         endFailed(watched, error);
         throw error;
@@ -152,12 +172,10 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   function publish(watched: WatchedWindow, entries: readonly LiveEntry[]): void {
     if (entries.length === 0) return;
     const told = watched.audience.publish(entries);
-    if (informed.length === 0 && told.informed.length > 0) soon(inform);
     for (const member of told.informed) informed.push(member);
     for (const member of told.overflowed) end(watched, member, "overflow");
   }
 
-  /** Subscribers are called after the writers were answered. */
   function inform(): void {
     const members = informed;
     informed = [];
@@ -165,10 +183,12 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   }
 
   function endDrifted(watched: WatchedWindow): void {
-    const { missingPercent } = watched.window;
-    if (missingPercent === 0) return;
-    for (const member of [...watched.audience.members])
-      if (missingPercent > member.driftBudgetPercent) end(watched, member, "drifted");
+    const { window } = watched;
+    if (window.missingPercent(true) === 0) return;
+    for (const member of [...watched.audience.members]) {
+      const missing = window.missingPercent(window.timesFull > member.timesFullBefore);
+      if (missing > member.driftBudgetPercent) end(watched, member, "drifted");
+    }
   }
 
   function deleteCollectionsOf(objectId: string): void {
@@ -223,6 +243,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   function open(request: LiveRequest): WatchedWindow {
     const id = request.collection;
     if (closed) throw fail("server.unavailable");
+    catchUp();
     if (id !== "objects" && isObjectGone(id)) throw fail("object.not_found", { objectId: id.objectId });
     const key = collectionKey(id);
     const collection = collectionByKey.get(key) ?? createWatchedCollection(id, readerOf(id), reserve);
@@ -236,10 +257,16 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
 
   function readerOf(id: LiveCollection) {
     let coll: number | undefined;
-    return createCollectionReader(engine, readers, () => {
+    const reader = createCollectionReader(engine, readers, () => {
       coll ??= collNumber(id);
       return coll;
     });
+    const aside: CollectionReader["aside"] = async (...args) => {
+      const result = await reader.aside(...args);
+      catchUp();
+      return result;
+    };
+    return { ...reader, aside };
   }
 
   /** The number of a collection once something was written there; it never changes then. */
@@ -285,6 +312,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
     const step = window.begin([]);
     if (!window.refill(step, readTimes.windowMs)) return false;
     finish(watched, step);
+    inform();
     return true;
   }
 
@@ -311,14 +339,20 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
         sink,
         capacity: body.mailboxCapacity ?? LIMITS.mailboxCapacityDefault,
         driftBudgetPercent: body.driftBudgetPercent ?? LIMITS.driftBudgetPercentDefault,
+        timesFullBefore: 0,
         left: false,
       };
       size++;
       try {
         return await whenWhole(request, body.includeTotal === true, (watched, snapshot) => {
+          const { timesFull, isFull } = watched.window;
+          member.timesFullBefore = isFull ? timesFull - 1 : timesFull;
           watched.audience.join(member);
           const subscription: LiveSubscription = {
-            take: () => watched.audience.take(member),
+            take() {
+              catchUp();
+              return watched.audience.take(member);
+            },
             close: () => leave(watched, member),
           };
           return { snapshot, subscription };

@@ -62,8 +62,8 @@ export class LiveWindow {
   #lastVersionId = "";
   /** How many records it showed when it last lacked none. */
   #fullCount = 0;
-  /** Whether it ever showed as many records as its limit allows. */
-  #wasFull = false;
+  /** How often it was found to show as many records as its limit allows. */
+  timesFull = 0;
 
   constructor(query: WindowQuery, terms: RawTerms, reader: CollectionReader, reserve: Reserve) {
     const { filter, sort, limit, offset } = query;
@@ -83,13 +83,17 @@ export class LiveWindow {
     return this.#head?.isShort ?? false;
   }
 
+  get isFull(): boolean {
+    return !this.#unbounded && this.#visibleCount() === this.#query.limit;
+  }
+
   /**
    * Which percentage of the window has left and was not replaced: since it last lacked none while rows are still to be
-   * read, and of the whole limit once a window that was full has run out of matches.
+   * read, and of the whole limit once the matches have run out for someone who has seen it full.
    */
-  get missingPercent(): number {
+  missingPercent(seenFull: boolean): number {
     if (this.#unbounded) return 0;
-    const whole = this.isShort ? this.#fullCount : this.#wasFull ? this.#query.limit : 0;
+    const whole = this.isShort ? this.#fullCount : seenFull ? this.#query.limit : 0;
     return whole === 0 ? 0 : ((whole - this.#visibleCount()) / whole) * 100;
   }
 
@@ -111,8 +115,13 @@ export class LiveWindow {
     return (await this.#reader.aside({ ...this.#terms, sort: undefined }, 1, true)).total;
   }
 
+  /** Whether a record that a commit has touched matters here: it matches, or did, or is held. */
+  concerns(record: LiveRecord): boolean {
+    return this.#matches(record) || this.#matchedBefore(record) || (this.#head?.has(record.id) ?? false);
+  }
+
   /**
-   * Takes in what a commit did to the records that may concern the window. If it is short then, `refill` it or have it
+   * Takes in what a commit did to the records that concern the window. If it is short then, `refill` it or have it
    * read aside; `finish` says what changed.
    */
   begin(records: readonly LiveRecord[]): WindowStep {
@@ -217,7 +226,6 @@ export class LiveWindow {
     const items: LiveItem[] = this.#visibleIds().map((id) => ({ kind: "removed", id, reason: "deleted" }));
     this.#head?.clear();
     this.#fullCount = 0;
-    this.#wasFull = false;
     return items.length === 0 ? [] : [{ versionId: "", items }];
   }
 
@@ -255,7 +263,7 @@ export class LiveWindow {
   #noteFull(): void {
     if (this.isShort) return;
     this.#fullCount = this.#visibleCount();
-    this.#wasFull ||= this.#fullCount === this.#query.limit;
+    if (this.isFull) this.timesFull++;
   }
 
   #visibleIds(): string[] {

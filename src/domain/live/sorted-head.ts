@@ -40,6 +40,10 @@ export class SortedHead {
     return (this.#entries[position] as SortEntry).id;
   }
 
+  has(id: string): boolean {
+    return this.#entryById.has(id);
+  }
+
   /** The place of a held id in the order, or -1. */
   positionOf(id: string): number {
     const entry = this.#entryById.get(id);

@@ -73,11 +73,12 @@ export function recordsByWindow(
   const found = new Map<WatchedWindow, LiveRecord[]>();
   for (const record of records) {
     if (record.before === record.doc) continue;
-    for (const watched of index.candidates(record)) {
+    index.visitCandidates(record, (watched) => {
+      if (!watched.window.concerns(record)) return;
       const those = found.get(watched);
       if (those) those.push(record);
       else found.set(watched, [record]);
-    }
+    });
   }
   return found;
 }

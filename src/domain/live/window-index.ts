@@ -1,24 +1,37 @@
 import type { Json, JsonObject } from "../../protocol/json.ts";
-import { compilePathTest } from "../../query/field-path.ts";
+import { compilePathTest, type FieldPath } from "../../query/field-path.ts";
 import type { Filter } from "../../query/filter-types.ts";
-import { type Guard, type GuardKey, guardKeyOf, guardOptions } from "./filter-guard.ts";
+import { compareStrings } from "../../query/value-order.ts";
+import { type Guard, type GuardKey, guardKeyOf, guardOptions, type RangeType, rangeValueOf } from "./filter-guard.ts";
+import { IntervalList } from "./interval-list.ts";
 
-/** The windows that guard one path, by the values they want there. */
+/** The windows that guard one path. */
 interface PathShelf<W> {
   readonly windowsByKey: Map<GuardKey, Set<W>>;
+  readonly windowsByRange: Readonly<Record<RangeType, IntervalList<W>>>;
   /** Passes every value that the matcher would look at to `#seen`. */
   readonly collect: (doc: Json) => void;
 }
 
+/** A record before and after a write; either may be missing. */
+export interface RecordStates {
+  readonly parsedBefore: JsonObject | undefined;
+  readonly parsed: JsonObject | undefined;
+}
+
+const compareNumbers = (a: number | string, b: number | string) => Number(a) - Number(b);
+const compareTexts = (a: number | string, b: number | string) => compareStrings(String(a), String(b));
+const RANGE_TYPES: readonly RangeType[] = ["number", "string", "date"];
+
 /**
- * Finds the windows that a record can concern without trying all of them: those whose filter demands a value at a path
- * are filed under path and value, the others are always candidates.
+ * Finds the windows that a record can concern without trying all of them: those whose filter demands a value or a range
+ * at a path are filed there, the others are always candidates.
  */
 export class WindowIndex<W> {
   readonly #shelves = new Map<string, PathShelf<W>>();
   readonly #guardsByWindow = new Map<W, readonly Guard[]>();
   readonly #unguarded = new Set<W>();
-  #seen: GuardKey[] = [];
+  #seen: (Json | undefined)[] = [];
 
   add(window: W, filter: Filter): void {
     const guards = this.#leastCrowded(guardOptions(filter));
@@ -27,68 +40,105 @@ export class WindowIndex<W> {
       return;
     }
     this.#guardsByWindow.set(window, guards);
-    for (const { path, keys } of guards) {
-      const shelf = this.#shelves.get(path.text) ?? this.#newShelf(path);
-      for (const key of keys) {
-        const windows = shelf.windowsByKey.get(key);
-        if (windows) windows.add(window);
-        else shelf.windowsByKey.set(key, new Set([window]));
-      }
+    for (const guard of guards) {
+      const shelf = this.#shelves.get(guard.path.text) ?? this.#newShelf(guard.path);
+      if ("keys" in guard) for (const key of guard.keys) addTo(shelf.windowsByKey, key, window);
+      else shelf.windowsByRange[guard.type].add(window, guard.low, guard.high);
     }
   }
 
   remove(window: W): void {
     this.#unguarded.delete(window);
-    for (const { path, keys } of this.#guardsByWindow.get(window) ?? []) {
-      const shelf = this.#shelves.get(path.text);
-      for (const key of keys) {
-        const windows = shelf?.windowsByKey.get(key);
-        windows?.delete(window);
-        if (windows?.size === 0) shelf?.windowsByKey.delete(key);
-      }
-      if (shelf?.windowsByKey.size === 0) this.#shelves.delete(path.text);
+    for (const guard of this.#guardsByWindow.get(window) ?? []) {
+      const shelf = this.#shelves.get(guard.path.text);
+      if (!shelf) continue;
+      if ("keys" in guard) for (const key of guard.keys) removeFrom(shelf.windowsByKey, key, window);
+      else shelf.windowsByRange[guard.type].remove(window);
+      if (isEmpty(shelf)) this.#shelves.delete(guard.path.text);
     }
     this.#guardsByWindow.delete(window);
   }
 
-  /** Every window that could match one of the two states of a record, and few others. */
-  candidates(states: {
-    readonly parsedBefore: JsonObject | undefined;
-    readonly parsed: JsonObject | undefined;
-  }): Iterable<W> {
-    if (this.#shelves.size === 0) return this.#unguarded;
-    const found = new Set(this.#unguarded);
-    for (const { windowsByKey, collect } of this.#shelves.values()) {
-      this.#seen = [];
-      if (states.parsedBefore) collect(states.parsedBefore);
-      if (states.parsed) collect(states.parsed);
-      for (const key of this.#seen) for (const window of windowsByKey.get(key) ?? []) found.add(window);
+  /** Visits every window that could match one of the two states of a record, and few others. */
+  visitCandidates(states: RecordStates, visit: (window: W) => void): void {
+    for (const window of this.#unguarded) visit(window);
+    if (this.#shelves.size === 0) return;
+    const found = new Set<W>();
+    for (const shelf of this.#shelves.values()) {
+      if (states.parsedBefore) this.#find(shelf, states.parsedBefore, found);
+      if (states.parsed) this.#find(shelf, states.parsed, found);
     }
-    return found;
+    for (const window of found) visit(window);
   }
 
-  /** The choice under whose values the fewest windows are filed already, so that records find few that do not match. */
+  #find({ windowsByKey, windowsByRange, collect }: PathShelf<W>, doc: JsonObject, found: Set<W>): void {
+    this.#seen = [];
+    collect(doc);
+    for (const value of this.#seen) {
+      const key = guardKeyOf(value);
+      if (key !== undefined) for (const window of windowsByKey.get(key) ?? []) found.add(window);
+    }
+    for (const type of RANGE_TYPES) {
+      const ranges = windowsByRange[type];
+      if (ranges.size === 0) continue;
+      const points = this.#seen.map(rangeValueOf).filter((point) => point?.type === type);
+      const values = points.map((point) => point?.value ?? 0).sort(comparatorOf(type));
+      if (values.length > 0) for (const window of ranges.meeting(values[0], values.at(-1))) found.add(window);
+    }
+  }
+
+  /** The choice that the fewest windows share already, so that records find few that do not match. */
   #leastCrowded(options: readonly (readonly Guard[])[]): readonly Guard[] | undefined {
     let best: { guards: readonly Guard[]; crowd: number } | undefined;
     for (const guards of options) {
-      let crowd = 0;
-      for (const { path, keys } of guards) {
-        const windowsByKey = this.#shelves.get(path.text)?.windowsByKey;
-        for (const key of keys) crowd += windowsByKey?.get(key)?.size ?? 0;
-      }
+      const crowd = guards.reduce((sum, guard) => sum + this.#crowdOf(guard), 0);
       if (!best || crowd < best.crowd) best = { guards, crowd };
     }
     return best?.guards;
   }
 
-  #newShelf(path: Guard["path"]): PathShelf<W> {
+  #crowdOf(guard: Guard): number {
+    const shelf = this.#shelves.get(guard.path.text);
+    if (!shelf) return 0;
+    if (!("keys" in guard)) return shelf.windowsByRange[guard.type].size;
+    return guard.keys.reduce<number>((sum, key) => sum + (shelf.windowsByKey.get(key)?.size ?? 0), 0);
+  }
+
+  #newShelf(path: FieldPath): PathShelf<W> {
     const note = (value: Json | undefined): boolean => {
-      const key = guardKeyOf(value);
-      if (key !== undefined) this.#seen.push(key);
+      this.#seen.push(value);
       return false;
     };
-    const shelf: PathShelf<W> = { windowsByKey: new Map(), collect: compilePathTest(path, note, true) };
+    const shelf: PathShelf<W> = {
+      windowsByKey: new Map(),
+      windowsByRange: {
+        number: new IntervalList(compareNumbers),
+        string: new IntervalList(compareTexts),
+        date: new IntervalList(compareNumbers),
+      },
+      collect: compilePathTest(path, note, true),
+    };
     this.#shelves.set(path.text, shelf);
     return shelf;
   }
+}
+
+function comparatorOf(type: RangeType): (a: number | string, b: number | string) => number {
+  return type === "string" ? compareTexts : compareNumbers;
+}
+
+function addTo<W>(windowsByKey: Map<GuardKey, Set<W>>, key: GuardKey, window: W): void {
+  const windows = windowsByKey.get(key);
+  if (windows) windows.add(window);
+  else windowsByKey.set(key, new Set([window]));
+}
+
+function removeFrom<W>(windowsByKey: Map<GuardKey, Set<W>>, key: GuardKey, window: W): void {
+  const windows = windowsByKey.get(key);
+  windows?.delete(window);
+  if (windows?.size === 0) windowsByKey.delete(key);
+}
+
+function isEmpty<W>({ windowsByKey, windowsByRange }: PathShelf<W>): boolean {
+  return windowsByKey.size === 0 && RANGE_TYPES.every((type) => windowsByRange[type].size === 0);
 }
