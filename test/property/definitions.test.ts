@@ -373,8 +373,9 @@ describe("one name twice", () => {
           });
         expect(datasets.listing().filter((each) => each.name === "same")).toHaveLength(1);
         await expectSame(rng, [one!, two!], open);
-        await datasets.remove(made[winner]!.typeId, listed[winner]!.id);
-        expect(datasets.list(made[loser]!.typeId)[0]).not.toHaveProperty("invalid");
+        const again = one!.services.datasets; // it was opened anew
+        await again.remove(made[winner]!.typeId, listed[winner]!.id);
+        expect(again.list(made[loser]!.typeId)[0]).not.toHaveProperty("invalid");
         await write(one!, "same", loser, "again");
       });
     },
