@@ -5,7 +5,7 @@ import { BINARY, childEnv, startServer } from "../support/server.ts";
 import { type Line, median, milliseconds } from "./report.ts";
 
 /** Median wall time of a process from spawn to exit, in milliseconds. */
-export function medianRunMs(command: string[], runs: number): number {
+function medianRunMs(command: string[], runs: number): number {
   using home = scratchDir("svc-bench-home");
   return median(
     Array.from({ length: runs }, () => {
@@ -35,7 +35,7 @@ export async function medianListeningMs(dataDir: string | undefined, runs: numbe
   return median(times);
 }
 
-export async function idleRssMiB(): Promise<number> {
+async function idleRssMiB(): Promise<number> {
   await using server = await startServer();
   await Bun.sleep(3_000);
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))![1]) / 1024;

@@ -3,7 +3,7 @@ import type { JsonObject } from "../support/client.ts";
 
 export const PAGE_RECORDS = 500;
 /** Records that one group has, whatever the size of the dataset: a filtered read always returns as many. */
-export const GROUP_RECORDS = 20;
+const GROUP_RECORDS = 20;
 
 export function recordId(index: number): string {
   return `record-${String(index).padStart(8, "0")}`;

@@ -13,15 +13,12 @@ import {
   referenceFold,
   type Value,
 } from "../support/reference-fold.ts";
-import type { Forgery, OpenWorld, Outcome, Packet, Replica, World } from "../support/replica-port.ts";
+import { openWorld } from "../support/replica.ts";
+import type { Forgery, Outcome, Packet, Replica, World } from "../support/replica-port.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { skipUnless } from "../support/skip.ts";
-
-// The adapter over the engine: the only thing here that knows the sources.
-const adapterPath = `${import.meta.dir}/../support/replica.ts`;
-const { openWorld } = (await import(adapterPath)) as { openWorld: OpenWorld };
 
 const HISTORIES = Number(process.env["HISTORIES"] ?? 100);
 const firstSeed = runSeed("convergence");

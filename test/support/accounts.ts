@@ -19,7 +19,7 @@ export interface MadeAccount {
 }
 
 /** Creates an account through `POST /v1/auth` in the given root (fresh when absent) and stops the server. */
-export async function makeAccount(root: string, body: Record<string, unknown> = {}): Promise<MadeAccount> {
+async function makeAccount(root: string, body: Record<string, unknown> = {}): Promise<MadeAccount> {
   await using server = await startServer({ dataDir: root, account: false });
   const made = await server.client.post<{ accountId: string; mnemonic?: string }>("/v1/auth", body);
   await server.client.untilBootstrapped();

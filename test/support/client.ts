@@ -3,21 +3,10 @@
  * response outside 2xx is checked against the envelope rule of the specification (section 7) in passing.
  */
 import { openStream, type SseStream } from "./sse-stream.ts";
+import type { Json, JsonObject } from "./wire-types.ts";
 
-export type Json = null | boolean | number | string | Json[] | JsonObject;
-export interface JsonObject {
-  [key: string]: Json | undefined;
-}
+export type { Json, JsonObject, Page, Row } from "./wire-types.ts";
 
-/** A record as every read returns it. */
-export interface Row extends JsonObject {
-  id: string;
-}
-export interface Page {
-  records: Row[];
-  total?: number;
-  hasNext?: boolean;
-}
 export interface Rejection {
   recordIndex: number;
   recordId?: string;

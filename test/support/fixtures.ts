@@ -49,7 +49,7 @@ export function createObject(client: Client, spaceId: string, body: JsonObject =
   return client.post<CreatedObject>(`/v1/spaces/${spaceId}/objects`, body, 201);
 }
 
-export function declareDataset(
+function declareDataset(
   client: Client,
   spaceId: string,
   typeId: string,

@@ -20,7 +20,7 @@ export function planHistory(rng: Rng): HistoryPlan {
  * One op. Paths keep to their kind of value (`s` text, `n` number, `t` array, `o` object), except `f`, which is set to
  * text, numbers and arrays alike, so that `$inc`, `$addToSet` and `$pull` meet what does not fit them.
  */
-export function randomOp(rng: Rng): WriteOp {
+function randomOp(rng: Rng): WriteOp {
   const element = (): Value => rng.pick<Value>(["a", "b", "c", 1, 2, true, { k: 1 }]);
   return rng.pick<() => WriteOp>([
     () => ({ type: "$set", path: "s", value: rng.pick(["x", "y", "z", ""]) }),

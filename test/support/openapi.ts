@@ -13,7 +13,7 @@ export interface Operation {
   responses: Map<number, { schema: Json | null; stream: boolean }>;
   raw: JsonObject;
 }
-export interface Parameter {
+interface Parameter {
   name: string;
   in: "path" | "query" | "header";
   required: boolean;

@@ -9,13 +9,13 @@
 export type Value = null | boolean | number | string | Value[] | { [key: string]: Value };
 export type Doc = { [key: string]: Value };
 
-export interface DecodedOp {
+interface DecodedOp {
   type: "$set" | "$unset" | "$inc" | "$addToSet" | "$pull";
   /** Dotted; absent or empty means the keys of `value` are the paths. */
   path?: string;
   value?: Value;
 }
-export interface DecodedRecord {
+interface DecodedRecord {
   id: string;
   upsert?: boolean;
   /** A deletion carries no ops. */

@@ -104,7 +104,7 @@ export interface World extends AsyncDisposable {
   forge(kind: Forgery, base: Replica): Promise<ForgedPacket>;
 }
 
-export interface WorldOptions {
+interface WorldOptions {
   /** Directory for the database files. */
   dir: string;
   /** Milliseconds since the epoch; moves with every call. */

@@ -34,7 +34,7 @@ export function runScenarios(context: () => ScenarioContext, scenarios: readonly
   for (const scenario of scenarios) rule(scenario.title, () => runScenario(context(), scenario));
 }
 
-export async function runScenario(context: ScenarioContext, scenario: Scenario): Promise<void> {
+async function runScenario(context: ScenarioContext, scenario: Scenario): Promise<void> {
   const { client, vars } = context;
   const path = fill(scenario.path, vars);
   const body = fillDeep(scenario.body, vars);

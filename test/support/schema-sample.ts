@@ -92,7 +92,7 @@ function sampleNumber(node: JsonObject, rng: Rng, whole: boolean): number {
   return whole ? rng.int(Math.ceil(low), Math.floor(high)) : low + rng.next() * (high - low);
 }
 
-export function sampleAnything(rng: Rng, depth = 0): Json {
+function sampleAnything(rng: Rng, depth = 0): Json {
   const kind = rng.int(0, depth > 3 ? 4 : 6);
   if (kind === 0) return null;
   if (kind === 1) return rng.chance(0.5);

@@ -1,22 +1,22 @@
 /** Reads a Server-Sent Events response frame by frame, with a deadline on every wait. */
-import type { Json, JsonObject, Page, Row } from "./client.ts";
+import type { Json, JsonObject, Page, Row } from "./wire-types.ts";
 
-export interface SseFrame {
+interface SseFrame {
   event: string;
   data: Json;
 }
 
-export interface WireOp {
+interface WireOp {
   type: "$set" | "$unset";
   path: string[];
   payload?: Json;
 }
-export interface DocEntry {
+interface DocEntry {
   id: string;
   doc: Row;
   ops?: WireOp[];
 }
-export interface RemovedEntry {
+interface RemovedEntry {
   id: string;
   reason: "deleted" | "filtered-out" | "displaced";
 }
