@@ -4,8 +4,8 @@ import type { ExitCode } from "./exit.ts";
 import type { ArgSpec, ArgSpecs, FlagSpecs } from "./flag-parser.ts";
 import type { FlagValues } from "./flag-values.ts";
 import type { GlobalValues } from "./global-flags.ts";
-import type { Target } from "./http-client.ts";
 import type { InputReader } from "./input-reader.ts";
+import type { Target } from "./target.ts";
 
 /** `GET /v1/spaces/:spaceId`. The names after colons are the command's first arguments, in their order. */
 export type Route = `${"GET" | "POST" | "PUT" | "PATCH" | "DELETE"} /${string}`;

@@ -525,11 +525,13 @@ test("the table above covers every command there is", async () => {
   expect(uncovered).toEqual([]);
 });
 
-describe("every command has help of its own", async () => {
+const commandLeaves = await leavesOf(commandRoot);
+
+describe("every command has help of its own", () => {
   const aliased = [...WORD_ALIASES].map(([alias, word]) =>
     word === "identities" ? `${alias} list` : `${alias} pending`,
   );
-  test.each([...(await leavesOf(commandRoot)), ...aliased])("%s --help", async (line) => {
+  test.each([...commandLeaves, ...aliased])("%s --help", async (line) => {
     const words = line.split(" ");
     const help = await runCli([...words, "--help"]);
     const parent = await runCli([...words.slice(0, -1), "--help"]);

@@ -1,8 +1,9 @@
 import type { Json } from "../src/protocol/json.ts";
 import { CliError, EXIT, type ExitCode } from "./exit.ts";
-import { type ApiRequest, guarded, send, type Target } from "./http-client.ts";
+import { type ApiRequest, guarded, send } from "./http-client.ts";
 import { writeOut } from "./output.ts";
 import { readSse, type SseFrame } from "./sse-reader.ts";
+import type { Target } from "./target.ts";
 
 /**
  * Prints every frame of a stream as one line `{"event":…,"data":…}` until the server closes it, the reader of our

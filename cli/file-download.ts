@@ -1,9 +1,10 @@
 import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
 import { type CommandContext, localCommand } from "./command.ts";
 import { CliError, EXIT, type ExitCode, UsageError } from "./exit.ts";
-import { type ApiRequest, fillPath, guarded, send, type Target } from "./http-client.ts";
+import { type ApiRequest, fillPath, guarded, send } from "./http-client.ts";
 import { writeOut } from "./output.ts";
 import { startProgress } from "./progress.ts";
+import type { Target } from "./target.ts";
 
 export const fileDownload = localCommand({
   summary: "Download a file's bytes to stdout or to a path",

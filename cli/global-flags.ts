@@ -1,7 +1,7 @@
 import { parseDurationMs } from "../src/base/duration.ts";
 import { UsageError } from "./exit.ts";
 import type { FlagSpecs } from "./flag-parser.ts";
-import type { Target } from "./http-client.ts";
+import { DEFAULT_ADDR, type Target } from "./target.ts";
 
 /** Accepted by every command, before or after its words. */
 export const GLOBAL_FLAGS = {
@@ -25,7 +25,6 @@ export const flagsOf = (leaf: { flags: FlagSpecs } | undefined): FlagSpecs => ({
   ...leaf?.flags,
 });
 
-export const DEFAULT_ADDR = "127.0.0.1:7001";
 const DEFAULT_TIMEOUT_MS = 30_000;
 
 export interface GlobalValues {

@@ -1,17 +1,8 @@
 import type { Json } from "../src/protocol/json.ts";
 import { ApiError, CliError, EXIT, UsageError } from "./exit.ts";
-import { DEFAULT_ADDR } from "./global-flags.ts";
 import { say } from "./output.ts";
 import { redact } from "./redaction.ts";
-
-/** Which server, and how long to wait for it. */
-export interface Target {
-  /** `host:port`. */
-  readonly addr: string;
-  readonly timeoutMs: number;
-  /** The HTTP exchange goes to stderr, secrets taken out. */
-  readonly verbose: boolean;
-}
+import { DEFAULT_ADDR, type Target } from "./target.ts";
 
 export interface ApiRequest {
   readonly method: string;

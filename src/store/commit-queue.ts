@@ -7,9 +7,10 @@ export interface WriteScope {
 }
 
 /** Thrown by a write to roll its savepoint back and still answer its caller: nothing was worth keeping. */
-export class RollBackWith<T> {
+export class RollBackWith<T> extends Error {
   readonly result: T;
   constructor(result: T) {
+    super("rolled back on purpose");
     this.result = result;
   }
 }

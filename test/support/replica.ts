@@ -29,7 +29,10 @@ import type { Account } from "../../src/space/account.ts";
 import { openSpace, plantSpace, type Space, type SpaceSeed, seedCreatedSpace } from "../../src/space/space.ts";
 import type { StoredChange } from "../../src/store/change-table.ts";
 import type { DecodedChange } from "./reference-fold.ts";
-import type { ForgedPacket, Forgery, OpenWorld, Packet, Replica, Verdict, WriteRecord } from "./replica-port.ts";
+import type { Forgery, OpenWorld, Packet, Replica, WriteRecord } from "./replica-port.ts";
+
+type Verdict = Awaited<ReturnType<Replica["ingest"]>>[number];
+type ForgedPacket = Awaited<ReturnType<Awaited<ReturnType<OpenWorld>>["forge"]>>;
 
 const ITEMS: DatasetRules = { name: "items", idRule: "user" };
 const AUTO: DatasetRules = { name: "auto", idRule: "auto" };
