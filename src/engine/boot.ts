@@ -21,6 +21,7 @@ import { createSpaceService } from "../space/space-service.ts";
 import { TECH_SPACE_NAME } from "../space/tech-datasets.ts";
 import { createTechSpace, techIndex } from "../space/tech-space.ts";
 import { openAccountStore } from "../store/account-store.ts";
+import { createSyncService } from "../sync/sync-service.ts";
 import type { BootEngine } from "./boot-engine.ts";
 import { spaceDatasets, techDatasets } from "./built-in-datasets.ts";
 import { crashPoint } from "./crash-point.ts";
@@ -84,9 +85,24 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       store,
       tech,
       crashPoint,
-      open: async (spaceId) =>
-        createSpaceServices({ ...openWith(spaceId, builtIns), account, clock, log, readers, frontiers, accountValues }),
+      open: async (spaceId) => {
+        const opened = openWith(spaceId, builtIns);
+        sync.attach(opened.space);
+        return createSpaceServices({ ...opened, account, clock, log, readers, frontiers, accountValues });
+      },
     });
+    const sync = createSyncService({
+      peerId: account.peerId,
+      clock,
+      log,
+      intervalMs: config["sync.interval"],
+      spaces: {
+        tech: techOpened,
+        active: () => spaces.activeIds(),
+        open: async (spaceId) => (await spaces.open(spaceId)).space,
+      },
+    });
+    sync.attach(techOpened);
     const events = createEventHub({
       accountId: account.id,
       clock,
@@ -107,6 +123,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
     let closing = false;
     const pass = spaces
       .bootPass(() => closing)
+      .then(() => sync.start())
       .then(() => void (config["index.enabled"] && probeVectorSupport(accountDir, log)))
       .catch((error: unknown) => log.error("the boot pass failed", { err: error }))
       .finally(() => {
@@ -121,6 +138,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       devices,
       events,
       processes,
+      sync,
       techDatasets: TECH_DATASETS,
       techLive,
       techQueries: createRecordQueries({ engine: techOpened.engine, schema: techSchema, readers }),
@@ -130,6 +148,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
         closing = true;
         clearInterval(processSweep);
         processes.close();
+        await sync.close();
         readers.close();
         await pass;
         techLive.close();

@@ -6,6 +6,7 @@ import type { RecordQueries } from "../domain/record/record-query.ts";
 import type { BuiltInDataset } from "../domain/type/built-in-schemas.ts";
 import type { SpaceService } from "../space/space-service.ts";
 import type { TechSpace } from "../space/tech-space.ts";
+import type { SyncService } from "../sync/sync-service.ts";
 import type { EngineLifecycle } from "./lifecycle.ts";
 import type { SpaceServices } from "./space-services.ts";
 
@@ -16,6 +17,7 @@ export interface Engine extends EngineLifecycle {
   readonly devices: DeviceService;
   readonly events: EventHub;
   readonly processes: ProcessRegistry;
+  readonly sync: SyncService;
   /** The tech space's datasets with their schemas. */
   readonly techDatasets: readonly BuiltInDataset[];
   /** Reads over the tech space's collections. */

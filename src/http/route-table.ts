@@ -5,16 +5,19 @@ import { authRoutes } from "./routes/auth.ts";
 import { bundleRoutes } from "./routes/bundles.ts";
 import { chatRoutes } from "./routes/chat.ts";
 import { datasetRoutes } from "./routes/datasets.ts";
+import { debugRoutes } from "./routes/debug.ts";
 import { deviceRoutes } from "./routes/devices.ts";
 import { editorRoutes } from "./routes/editor.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { networkRoutes } from "./routes/network.ts";
 import { objectRoutes } from "./routes/objects.ts";
 import { processRoutes } from "./routes/processes.ts";
 import { propertyRoutes } from "./routes/properties.ts";
 import { recordRoutes } from "./routes/records.ts";
 import { shutdownRoutes } from "./routes/shutdown.ts";
 import { spaceRoutes } from "./routes/spaces.ts";
+import { syncRoutes } from "./routes/sync.ts";
 import { typeRoutes } from "./routes/types.ts";
 import { windowRoutes } from "./routes/windows.ts";
 
@@ -38,4 +41,7 @@ export const ROUTES: readonly Route[] = [
   ...aggregateRoutes,
   ...editorRoutes,
   ...chatRoutes,
+  ...syncRoutes,
+  ...debugRoutes,
+  ...networkRoutes,
 ];

@@ -167,6 +167,13 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
 
     info: (spaceId: string): SpaceInfo => spaceInfoOf(rowOf(spaceId)),
 
+    /** Ids of the active spaces, newest first. */
+    activeIds(): SpaceId[] {
+      return this.list(undefined)
+        .sort((a, b) => (a.createdAt.$date < b.createdAt.$date ? 1 : -1))
+        .map(({ id }) => id as SpaceId);
+    },
+
     /** Rows by status: active ones by default, `all`, or exactly one status. */
     list(status: string | undefined): SpaceInfo[] {
       const coll = tech.space.engine.collOf(tech.index, SPACES_RULES.name);

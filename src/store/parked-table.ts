@@ -55,6 +55,19 @@ export function createParkedTable(db: Database) {
   const usageOf = db.query<{ count: number; bytes: number | null }, [Uint8Array]>(
     "SELECT count(*) AS count, sum(length(bytes)) AS bytes FROM parked WHERE author = ?",
   );
+  const waiting = db.query<{ bytes: Uint8Array }, [number, number]>(
+    "SELECT bytes FROM parked WHERE NOT (wait_kind = 'change' AND rounds >= ?) ORDER BY received_ms LIMIT ?",
+  );
+  const waitingCount = db.query<{ count: number }, [number]>(
+    "SELECT count(*) AS count FROM parked WHERE NOT (wait_kind = 'change' AND rounds >= ?)",
+  );
+  const orphans = db.query<{ id: Uint8Array; wait_for: Uint8Array }, [number, number]>(
+    "SELECT id, wait_for FROM parked WHERE wait_kind = 'change' AND rounds >= ? ORDER BY received_ms DESC LIMIT ?",
+  );
+  const ids = db.query<{ id: Uint8Array }, [number]>("SELECT id FROM parked LIMIT ?");
+  const quarantinedIds = db.query<{ id: Uint8Array }, [number]>(
+    "SELECT id FROM quarantine ORDER BY received_ms DESC LIMIT ?",
+  );
   const ageAll = db.query<null, []>("UPDATE parked SET rounds = rounds + 1");
   const wanted = db.query<{ wait_kind: string; wait_for: Uint8Array }, [number]>(
     "SELECT DISTINCT wait_kind, wait_for FROM parked LIMIT ?",
@@ -92,6 +105,14 @@ export function createParkedTable(db: Database) {
     },
     /** One sync round passed without what they wait for. */
     ageAll: () => void ageAll.run(),
+    /** Bytes of what waits, oldest first, but for what has waited for another change through `patience` rounds. */
+    waiting: (patience: number, limit: number): Uint8Array[] => waiting.all(patience, limit).map((row) => row.bytes),
+    waitingCount: (patience: number): number => waitingCount.get(patience)?.count ?? 0,
+    /** What has waited in vain for another change. It is still taken up should that come. */
+    orphans: (patience: number, limit: number) =>
+      orphans.all(patience, limit).map((row) => ({ id: row.id, waitFor: row.wait_for })),
+    ids: (limit: number): Uint8Array[] => ids.all(limit).map((row) => row.id),
+    quarantinedIds: (limit: number): Uint8Array[] => quarantinedIds.all(limit).map((row) => row.id),
     wanted: (limit: number) =>
       wanted.all(limit).map((row) => ({ kind: row.wait_kind as WaitKind, what: row.wait_for })),
     quarantine: (id: Uint8Array, reason: string, bytes: Uint8Array, receivedMs: number) =>

@@ -1,0 +1,33 @@
+import { ObjectDebug, P2pDebug, SpaceDebug } from "../../protocol/sync.ts";
+import { type Route, route } from "../route.ts";
+
+/** For finding out what is wrong. Their shapes may change. */
+export const debugRoutes: Route[] = [
+  route({
+    method: "GET",
+    path: "/v1/spaces/:spaceId/debug",
+    tag: "Debug",
+    summary: "What rounds with each peer have brought since the start",
+    description: "Diagnostic and not stable. The network is the peer `network`.",
+    responses: { 200: { description: "The counters", schema: SpaceDebug } },
+    handler: async ({ engine, params }) => engine.sync.debug(params.spaceId),
+  }),
+  route({
+    method: "GET",
+    path: "/v1/spaces/:spaceId/debug/objects/:objectId",
+    tag: "Debug",
+    summary: "An object's changes in figures",
+    description: "Diagnostic and not stable. `latestVersionId` and `maxAddSeq` are this device's own.",
+    responses: { 200: { description: "The figures", schema: ObjectDebug } },
+    errors: ["object.not_found"],
+    handler: async ({ engine, params }) => engine.sync.objectDebug(params.spaceId, params.objectId),
+  }),
+  route({
+    method: "GET",
+    path: "/v1/debug/p2p",
+    tag: "Debug",
+    summary: "The devices seen on the LAN and the spaces shared with them",
+    responses: { 200: { description: "What is seen", schema: P2pDebug } },
+    handler: async ({ engine }) => engine.sync.p2pDebug(),
+  }),
+];

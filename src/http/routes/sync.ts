@@ -1,0 +1,107 @@
+import { fail } from "../../protocol/errors.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { encodeFrame } from "../../protocol/sse-frames.ts";
+import { ObjectSyncStatus, SpaceSyncStatus } from "../../protocol/sync.ts";
+import { type Route, route } from "../route.ts";
+import { openStream } from "../sse.ts";
+
+const EXAMPLE_STATUS: SpaceSyncStatus = {
+  spaceId: "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy",
+  state: "synced",
+  synced: 12,
+  total: 12,
+  networkPeers: 1,
+  localPeers: 0,
+  p2p: "notconnected",
+  lastSyncedAt: "2026-01-31T09:30:00.000Z",
+};
+
+/** Whether what is here is elsewhere too, and what is elsewhere here. */
+export const syncRoutes: Route[] = [
+  route({
+    method: "POST",
+    path: "/v1/spaces/:spaceId/sync",
+    tag: "Sync",
+    summary: "Run one sync round now",
+    description: "Answers when it has ended, at once when nobody is reached. How it went is in the status.",
+    responses: { 204: { description: "The round has ended" } },
+    handler: async ({ engine, params }) => engine.sync.force(params.spaceId),
+  }),
+  route({
+    method: "GET",
+    path: "/v1/spaces/:spaceId/sync-status",
+    tag: "Sync",
+    summary: "The sync status of a space",
+    responses: { 200: { description: "The status", schema: SpaceSyncStatus, example: EXAMPLE_STATUS } },
+    handler: async ({ engine, params }) => engine.sync.status(params.spaceId),
+  }),
+  route({
+    method: "GET",
+    path: "/v1/spaces/:spaceId/sync-status/peers",
+    tag: "Sync",
+    summary: "Not offered",
+    responses: { 204: { description: "Never" } },
+    errors: ["sdk.not_implemented"],
+    handler: async () => {
+      throw fail("sdk.not_implemented");
+    },
+  }),
+  route({
+    method: "GET",
+    path: "/v1/spaces/:spaceId/sync-status/objects/:objectId",
+    tag: "Sync",
+    summary: "The sync status of an object",
+    description: "An id of which nothing is known answers `unknown`.",
+    responses: { 200: { description: "The status", schema: ObjectSyncStatus } },
+    handler: async ({ engine, params }) => engine.sync.objectStatus(params.spaceId, params.objectId),
+  }),
+  route({
+    method: "GET",
+    path: "/v1/spaces/:spaceId/sync-status/objects/:objectId/subscribe",
+    tag: "Sync",
+    summary: "Watch the sync status of an object",
+    responses: { 200: { description: "The status now and whenever it changes", frames: { status: ObjectSyncStatus } } },
+    handler: async (ctx) =>
+      openStream(ctx, {
+        capacity: LIMITS.forwarderCapacity,
+        overflow: "lag",
+        async start(sink) {
+          const { spaceId, objectId } = ctx.params;
+          const { current, stop } = await ctx.engine.sync.watchObject(spaceId, objectId, (status) =>
+            sink.send(encodeFrame("status", status)),
+          );
+          sink.send(encodeFrame("status", current));
+          return { stop };
+        },
+      }),
+  }),
+  route({
+    method: "GET",
+    path: "/v1/sync-status/subscribe",
+    tag: "Sync",
+    summary: "Watch the sync status of every space",
+    responses: {
+      200: { description: "The statuses now, and each whenever it changes", frames: { status: SpaceSyncStatus } },
+    },
+    handler: async (ctx) =>
+      openStream(ctx, {
+        capacity: LIMITS.forwarderCapacity,
+        overflow: "lag",
+        async start(sink) {
+          let pending: SpaceSyncStatus[] = [];
+          const { current, stop } = await ctx.engine.sync.watch((status) => sink.send(encodeFrame("status", status)));
+          pending = current;
+          if (pending.length > 0) sink.wake();
+          return {
+            stop,
+            // However many spaces there are, the first statuses do not overflow the mailbox.
+            pull: () => {
+              const next = pending.shift();
+              if (next && pending.length > 0) queueMicrotask(() => sink.wake());
+              return next && encodeFrame("status", next);
+            },
+          };
+        },
+      }),
+  }),
+];

@@ -1,0 +1,20 @@
+import type { SpaceId } from "../base/ids.ts";
+import type { Space } from "../space/space.ts";
+
+/** A way to other replicas: the devices on the LAN, or the network. */
+export interface Carrier {
+  /** Names, as progress knows them, of who keeps the space and is reached now. */
+  names(spaceId: SpaceId): readonly string[];
+  /** Why it does not serve although it can be reached; undefined otherwise. */
+  fault(spaceId: SpaceId): string | undefined;
+  /**
+   * One round in both directions with everyone who is reached: what they have comes here, what is here goes there.
+   * Failures are entered into the progress, not thrown.
+   */
+  round(space: Space): Promise<void>;
+  /** Something was written to the space, here or by others. */
+  changed(space: Space): void;
+  /** The space ended, or is closed: nothing of it is held any longer. */
+  forget(spaceId: SpaceId): Promise<void>;
+  close(): Promise<void>;
+}

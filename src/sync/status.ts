@@ -1,0 +1,197 @@
+import { bytesToHex, equalBytes } from "../base/bytes.ts";
+import { decodeChange, isDerivedRoot } from "../change/change-codec.ts";
+import type { ChangeEngine } from "../change/change-engine.ts";
+import type { ObjectEntry } from "../change/object-cache.ts";
+import { versionOf } from "../change/version.ts";
+import { cidFromDigest } from "../crypto/cid.ts";
+import type {
+  ObjectDebug,
+  ObjectSyncStatus,
+  P2pState,
+  SpaceDebug,
+  SpaceSyncStatus,
+  SyncState,
+} from "../protocol/sync.ts";
+import { countersOf, type SpaceProgress, timeText } from "./progress.ts";
+
+/** Who can be reached of those that keep a space. */
+export interface Reach {
+  readonly networkPeers: number;
+  readonly localPeers: number;
+  readonly p2p: P2pState;
+  /** Names of those that are reached now, as progress knows them. */
+  readonly names: readonly string[];
+  /** Why the network does not serve although it is reached; undefined when it does. */
+  readonly fault: string | undefined;
+}
+
+const LAST_SYNCED_KEY = "sync.lastSyncedAt";
+/** After so many rounds without its parent a change is set aside: nobody who was asked has it. */
+const PATIENCE_ROUNDS = 5;
+const PARKED_LOOKED_AT = 1000;
+const QUARANTINE_SHOWN = 50;
+
+/** What this device has that nobody else is known to keep, and what it has received but not judged. */
+interface Backlog {
+  /** Changes by object number. */
+  readonly unconfirmed: ReadonlyMap<number, number>;
+  readonly unconfirmedCount: number;
+  /** Hex ids of objects with parked changes. */
+  readonly parkedObjects: ReadonlySet<string>;
+  readonly parkedCount: number;
+  readonly stale: boolean;
+}
+
+function backlogOf(engine: ChangeEngine): Backlog {
+  const { sync, parked } = engine.store;
+  const unconfirmed = new Map(sync.keptNowhereElse().map(({ obj, count }) => [obj, count]));
+  const parkedObjects = new Set<string>();
+  const parkedCount = parked.waitingCount(PATIENCE_ROUNDS);
+  if (parkedCount > 0) {
+    for (const bytes of parked.waiting(PATIENCE_ROUNDS, PARKED_LOOKED_AT)) {
+      const object = objectOf(bytes);
+      if (object) parkedObjects.add(bytesToHex(object));
+    }
+  }
+  return {
+    unconfirmed,
+    unconfirmedCount: [...unconfirmed.values()].reduce((sum, count) => sum + count, 0),
+    parkedObjects,
+    parkedCount,
+    stale: engine.objects.stale().length > 0,
+  };
+}
+
+/** The object a parked change belongs to, when its format is known. */
+function objectOf(bytes: Uint8Array): Uint8Array | undefined {
+  try {
+    const change = decodeChange(bytes);
+    return isDerivedRoot(change) ? change.id : (change.header.object ?? change.id);
+  } catch {
+    return undefined; // a later version's: parked for exactly that
+  }
+}
+
+/**
+ * The state by the definitions of the interface: never `synced` by default or by time-out. `complete`: nothing of what it
+ * is about is unconfirmed or unjudged here.
+ */
+function stateOf(progress: SpaceProgress, reach: Reach, complete: boolean): SyncState {
+  if (!progress.roundEnded) return "unknown";
+  if (reach.fault !== undefined && reach.localPeers === 0) return "error";
+  if (reach.names.length === 0) return "offline";
+  const reached = reach.names.map((name) => progress.peers.get(name));
+  const rounds = reached.filter((peer) => peer !== undefined);
+  if (!complete || rounds.some((peer) => peer.missing)) {
+    return rounds.some((peer) => peer.lastError !== "") ? "error" : "syncing";
+  }
+  if (rounds.some((peer) => peer.lastError !== "")) return "error";
+  return rounds.some((peer) => peer.lastSyncAtMs !== undefined) ? "synced" : "syncing";
+}
+
+export function spaceStatus(engine: ChangeEngine, progress: SpaceProgress, reach: Reach): SpaceSyncStatus {
+  const backlog = backlogOf(engine);
+  const total = engine.store.sync.regularObjects();
+  let waiting = 0;
+  const counted = new Set<number>();
+  for (const no of backlog.unconfirmed.keys()) {
+    const object = engine.objects.byNo(no);
+    if (object && !object.derived && !object.deleted) counted.add(no);
+  }
+  for (const hex of backlog.parkedObjects) {
+    const object = engine.objects.byId(Buffer.from(hex, "hex"));
+    if (object && !object.derived && !object.deleted) counted.add(object.no);
+  }
+  waiting = counted.size;
+  const complete = backlog.unconfirmedCount === 0 && backlog.parkedCount === 0 && !backlog.stale;
+  return {
+    spaceId: engine.spaceId,
+    state: stateOf(progress, reach, complete),
+    synced: Math.max(0, total - waiting),
+    total,
+    networkPeers: reach.networkPeers,
+    localPeers: reach.localPeers,
+    p2p: reach.p2p,
+    lastSyncedAt: timeText(lastSyncedAt(engine)),
+  };
+}
+
+/** When the space was found synced last, over restarts. Unix milliseconds. */
+export function lastSyncedAt(engine: ChangeEngine): number | undefined {
+  const stored = engine.store.meta(LAST_SYNCED_KEY);
+  return stored?.length === 8 ? Number(Buffer.from(stored).readBigUInt64BE()) : undefined;
+}
+
+export async function markSynced(engine: ChangeEngine, atMs: number): Promise<void> {
+  const stamp = Buffer.alloc(8);
+  stamp.writeBigUInt64BE(BigInt(atMs));
+  await engine.write(() => engine.store.putMeta(LAST_SYNCED_KEY, stamp));
+}
+
+function objectState(engine: ChangeEngine, object: ObjectEntry, progress: SpaceProgress, reach: Reach): SyncState {
+  const unconfirmed = engine.store.sync.keptNowhereElseOf(object.no);
+  const parked =
+    engine.store.parked.waitingCount(PATIENCE_ROUNDS) > 0 && backlogOf(engine).parkedObjects.has(bytesToHex(object.id));
+  return stateOf(progress, reach, unconfirmed === 0 && !parked && engine.objects.stale().length === 0);
+}
+
+const lastSyncOf = (progress: SpaceProgress): string | null => {
+  const times = [...progress.peers.values()].flatMap(({ lastSyncAtMs }) => lastSyncAtMs ?? []);
+  return timeText(times.length === 0 ? undefined : Math.max(...times));
+};
+
+/** An id of which nothing is known is `unknown`, as is everything before the first round. */
+export function objectStatus(
+  engine: ChangeEngine,
+  objectId: string,
+  progress: SpaceProgress,
+  reach: Reach,
+): ObjectSyncStatus {
+  const object = engine.object(objectId);
+  if (!object || object.deleted) return { objectId, state: "unknown", lastSyncAt: null };
+  return { objectId, state: objectState(engine, object, progress, reach), lastSyncAt: lastSyncOf(progress) };
+}
+
+export function spaceDebug(engine: ChangeEngine, progress: SpaceProgress): SpaceDebug {
+  const { parked } = engine.store;
+  const backlog = backlogOf(engine);
+  return {
+    spaceId: engine.spaceId,
+    peers: countersOf(progress),
+    parked: backlog.parkedCount,
+    quarantined: [
+      ...parked.orphans(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map(({ id, waitFor }) => ({
+        id: cidFromDigest(id),
+        reason: `it follows ${cidFromDigest(waitFor)}, which nobody has`,
+      })),
+      ...parked.quarantineList(QUARANTINE_SHOWN).map(({ id, reason }) => ({ id: cidFromDigest(id), reason })),
+    ],
+    unconfirmed: backlog.unconfirmedCount,
+    writersReplaced: progress.writersReplaced,
+  };
+}
+
+export function objectDebug(
+  engine: ChangeEngine,
+  object: ObjectEntry,
+  progress: SpaceProgress,
+  reach: Reach,
+): ObjectDebug {
+  const { changes, sync } = engine.store;
+  const { count, newestNo } = sync.objectSize(object.no);
+  const newest = changes.newestOfObject(object.no);
+  const hasContent = newest !== undefined && !equalBytes(newest.id, object.id);
+  return {
+    objectId: object.idText,
+    syncState: objectState(engine, object, progress, reach),
+    pending: sync.keptNowhereElseOf(object.no),
+    lastSyncAt: lastSyncOf(progress),
+    heads: object.heads.map(({ id }) => cidFromDigest(id)),
+    headsCount: object.heads.length,
+    branchCount: object.heads.length,
+    treeLen: count,
+    snapshots: 0,
+    latestVersionId: hasContent ? versionOf(newest.lamport, newest.id) : "",
+    maxAddSeq: newestNo,
+  };
+}

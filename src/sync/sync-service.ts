@@ -1,0 +1,315 @@
+import type { Clock } from "../base/clock.ts";
+import type { PeerId, SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import { fail } from "../protocol/errors.ts";
+import type {
+  ObjectDebug,
+  ObjectSyncStatus,
+  P2pDebug,
+  P2pState,
+  SpaceDebug,
+  SpaceSyncStatus,
+} from "../protocol/sync.ts";
+import type { Space } from "../space/space.ts";
+import type { Carrier } from "./carrier.ts";
+import { createProgressBook, NETWORK_PEER, type ProgressBook } from "./progress.ts";
+import { markSynced, objectDebug, objectStatus, type Reach, spaceDebug, spaceStatus } from "./status.ts";
+
+/** What the account's spaces lend to sync. */
+export interface SyncSpaces {
+  /** The account's own space, open all the time. */
+  readonly tech: Space;
+  /** Active spaces, newest first; the account's own is not among them. */
+  active(): SpaceId[];
+  /** An active space, opened if need be. Fails with the space resolution errors. */
+  open(spaceId: string): Promise<Space>;
+}
+
+/** The LAN, as far as its state is shown. */
+export interface LanView {
+  state(): P2pState;
+  debug(): P2pDebug;
+}
+
+export interface NetworkView {
+  init(replicas?: number): Promise<{ created: string[]; existing: string[] }>;
+}
+
+export interface SyncServiceDeps {
+  readonly peerId: PeerId;
+  readonly spaces: SyncSpaces;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Between rounds without a reason. */
+  readonly intervalMs: number;
+}
+
+/** Rounds with everybody who keeps the account's spaces, and the truth about them. */
+export type SyncService = ReturnType<typeof createSyncService>;
+
+const AFTER_COMMIT_MS = 40;
+const STATUS_MS = 50;
+const SPACES_AT_ONCE = 4;
+
+export function createSyncService(deps: SyncServiceDeps) {
+  const { spaces, clock, log } = deps;
+  const book: ProgressBook = createProgressBook();
+  const carriers: Carrier[] = [];
+  let lan: LanView | undefined;
+  let network: NetworkView | undefined;
+  let closed = false;
+  /** The newest status told of each space: closed spaces do not change. */
+  const statusBySpace = new Map<SpaceId, SpaceSyncStatus>();
+  const listeners = new Set<(spaceId: SpaceId) => void>();
+  const running = new Map<SpaceId, Promise<void>>();
+  const queued = new Map<SpaceId, Promise<void>>();
+  const soon = new Map<SpaceId, ReturnType<typeof setTimeout>>();
+  const stale = new Set<SpaceId>();
+  let statusTimer: ReturnType<typeof setTimeout> | undefined;
+
+  const reachOf = (spaceId: SpaceId): Reach => {
+    const names = carriers.flatMap((carrier) => carrier.names(spaceId));
+    const networkPeers = names.includes(NETWORK_PEER) ? 1 : 0;
+    return {
+      networkPeers,
+      localPeers: names.length - networkPeers,
+      p2p: lan?.state() ?? "notpossible",
+      names,
+      fault: carriers.map((carrier) => carrier.fault(spaceId)).find((fault) => fault !== undefined),
+    };
+  };
+
+  const openSpace = (spaceId: SpaceId): Promise<Space> =>
+    spaceId === spaces.tech.id ? Promise.resolve(spaces.tech) : spaces.open(spaceId);
+
+  const statusOf = (space: Space): SpaceSyncStatus => {
+    const status = spaceStatus(space.engine, book.of(space.id), reachOf(space.id));
+    statusBySpace.set(space.id, status);
+    return status;
+  };
+
+  /** The states of spaces may have changed: whoever watches is told soon, once for all that happened meanwhile. */
+  const touch = (spaceId: SpaceId): void => {
+    stale.add(spaceId);
+    if (listeners.size === 0 || closed) return;
+    statusTimer ??= setTimeout(() => {
+      statusTimer = undefined;
+      for (const each of stale) for (const listener of [...listeners]) listener(each);
+      stale.clear();
+    }, STATUS_MS);
+  };
+
+  const oneRound = async (spaceId: SpaceId): Promise<void> => {
+    const space = await openSpace(spaceId);
+    await Promise.all(carriers.map((carrier) => carrier.round(space)));
+    const progress = book.of(spaceId);
+    progress.roundEnded = true;
+    progress.lastRoundEndedMs = clock.nowMs();
+    if (statusOf(space).state === "synced") await markSynced(space.engine, clock.nowMs());
+    touch(spaceId);
+  };
+
+  /** One round that begins after this call; calls during a round share the next. */
+  const round = (spaceId: SpaceId): Promise<void> => {
+    const begin = (): Promise<void> => {
+      queued.delete(spaceId);
+      const work = oneRound(spaceId).finally(() => running.delete(spaceId));
+      running.set(spaceId, work);
+      return work;
+    };
+    const current = running.get(spaceId);
+    if (!current) return begin();
+    let next = queued.get(spaceId);
+    if (!next) {
+      next = current.then(begin, begin);
+      queued.set(spaceId, next);
+    }
+    return next;
+  };
+
+  /** A round nobody waits for. */
+  const roundSoon = (spaceId: SpaceId, delayMs = AFTER_COMMIT_MS): void => {
+    if (closed || carriers.length === 0 || soon.has(spaceId)) return;
+    soon.set(
+      spaceId,
+      setTimeout(() => {
+        soon.delete(spaceId);
+        round(spaceId).catch((error: unknown) => {
+          if (!closed) log.warn("sync: a round failed", { err: error, spaceId });
+        });
+      }, delayMs),
+    );
+  };
+
+  /** The account's own space first, for it says which others there are; then those, newest first. */
+  const roundOfAll = async (): Promise<void> => {
+    await round(spaces.tech.id);
+    const waiting = spaces.active();
+    const worker = async (): Promise<void> => {
+      for (let spaceId = waiting.shift(); spaceId !== undefined && !closed; spaceId = waiting.shift()) {
+        try {
+          await round(spaceId);
+        } catch (error) {
+          if (!closed) log.warn("sync: a round failed", { err: error, spaceId });
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: SPACES_AT_ONCE }, worker));
+  };
+
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let all: Promise<void> = Promise.resolve();
+  const schedule = (): void => {
+    if (closed) return;
+    timer = setTimeout(() => {
+      all = roundOfAll()
+        .catch((error: unknown) => {
+          if (!closed) log.warn("sync: a round failed", { err: error });
+        })
+        .finally(schedule);
+    }, deps.intervalMs);
+  };
+
+  return {
+    book,
+    touch,
+    roundSoon,
+    /** A way to other replicas is there. */
+    addCarrier(carrier: Carrier): void {
+      carriers.push(carrier);
+    },
+    setLan: (view: LanView) => {
+      lan = view;
+    },
+    setNetwork: (view: NetworkView) => {
+      network = view;
+    },
+    /** Follows what is written to a space while it is open. */
+    attach(space: Space): void {
+      space.engine.onCommit(() => {
+        for (const carrier of carriers) carrier.changed(space);
+        touch(space.id);
+      });
+    },
+
+    /** The round of the boot pass; the regular ones follow. */
+    async start(): Promise<void> {
+      await roundOfAll();
+      schedule();
+    },
+
+    /** One round that begins now, of the account's own space and this one. */
+    async force(spaceId: string): Promise<void> {
+      const { id } = await spaces.open(spaceId);
+      if (carriers.every((carrier) => carrier.names(spaces.tech.id).length + carrier.names(id).length === 0)) {
+        await round(id);
+        return;
+      }
+      await round(spaces.tech.id);
+      await round(id);
+    },
+
+    async status(spaceId: string): Promise<SpaceSyncStatus> {
+      return statusOf(await spaces.open(spaceId));
+    },
+    async objectStatus(spaceId: string, objectId: string): Promise<ObjectSyncStatus> {
+      const { id, engine } = await spaces.open(spaceId);
+      return objectStatus(engine, objectId, book.of(id), reachOf(id));
+    },
+    async debug(spaceId: string): Promise<SpaceDebug> {
+      const { id, engine } = await spaces.open(spaceId);
+      return spaceDebug(engine, book.of(id));
+    },
+    async objectDebug(spaceId: string, objectId: string): Promise<ObjectDebug> {
+      const { id, engine } = await spaces.open(spaceId);
+      const object = engine.object(objectId);
+      if (!object || object.deleted) throw fail("object.not_found", { objectId });
+      return objectDebug(engine, object, book.of(id), reachOf(id));
+    },
+    p2pDebug: (): P2pDebug =>
+      lan?.debug() ?? {
+        peerId: deps.peerId,
+        enabled: false,
+        listenerStarted: false,
+        port: 0,
+        possibility: "notpossible",
+        state: "notpossible",
+        peers: [],
+      },
+    async initNetwork(replicas: number | undefined): Promise<{ created: string[]; existing: string[] }> {
+      if (!network) throw fail("network.disabled");
+      return network.init(replicas);
+    },
+
+    /** The statuses of all active spaces now, and each again when it changed. */
+    async watch(told: (status: SpaceSyncStatus) => void): Promise<{ current: SpaceSyncStatus[]; stop(): void }> {
+      const last = new Map<SpaceId, string>();
+      const listener = (spaceId: SpaceId): void => {
+        if (spaceId === spaces.tech.id || !spaces.active().includes(spaceId)) return;
+        spaces
+          .open(spaceId)
+          .then((space) => {
+            const status = statusOf(space);
+            const text = JSON.stringify(status);
+            if (last.get(spaceId) === text || !listeners.has(listener)) return;
+            last.set(spaceId, text);
+            told(status);
+          })
+          .catch((error: unknown) => log.debug("sync: no status", { err: error, spaceId }));
+      };
+      listeners.add(listener);
+      const current: SpaceSyncStatus[] = [];
+      for (const spaceId of spaces.active()) {
+        const status = statusOf(await spaces.open(spaceId));
+        last.set(spaceId, JSON.stringify(status));
+        current.push(status);
+      }
+      return { current, stop: () => void listeners.delete(listener) };
+    },
+
+    async watchObject(
+      spaceId: string,
+      objectId: string,
+      told: (status: ObjectSyncStatus) => void,
+    ): Promise<{ current: ObjectSyncStatus; stop(): void }> {
+      const { id } = await spaces.open(spaceId);
+      const read = async () => {
+        const { engine } = await spaces.open(id);
+        return objectStatus(engine, objectId, book.of(id), reachOf(id));
+      };
+      let last = "";
+      const listener = (changed: SpaceId): void => {
+        if (changed !== id) return;
+        read()
+          .then((status) => {
+            const text = JSON.stringify(status);
+            if (text === last || !listeners.has(listener)) return;
+            last = text;
+            told(status);
+          })
+          .catch((error: unknown) => log.debug("sync: no status", { err: error, spaceId }));
+      };
+      listeners.add(listener);
+      const current = await read();
+      last = JSON.stringify(current);
+      return { current, stop: () => void listeners.delete(listener) };
+    },
+
+    /** Everything known of a space's rounds is forgotten: it ended. */
+    async forget(spaceId: SpaceId): Promise<void> {
+      book.forget(spaceId);
+      statusBySpace.delete(spaceId);
+      await Promise.all(carriers.map((carrier) => carrier.forget(spaceId)));
+    },
+
+    async close(): Promise<void> {
+      closed = true;
+      clearTimeout(timer);
+      clearTimeout(statusTimer);
+      for (const each of soon.values()) clearTimeout(each);
+      await Promise.all(carriers.map((carrier) => carrier.close()));
+      await all;
+      await Promise.allSettled([...running.values(), ...queued.values()]);
+    },
+  };
+}
