@@ -15,6 +15,7 @@ import { type RowSource, selectFrom } from "./row-source.ts";
 import { type QueryStats, runQuery } from "./run-query.ts";
 import { inSnapshot } from "./snapshot.ts";
 import { chainStages, createTextSink, pushText } from "./stage-sinks.ts";
+import { getRow } from "./statement-cache.ts";
 import { streamMatches } from "./stream-matches.ts";
 
 export interface AggregateOptions {
@@ -188,8 +189,7 @@ class AggregateRun {
     if (!id.isWellFormed()) return undefined;
     this.#reader.check();
     const select = selectFrom(this.#source, { columns: "doc", conditions: [{ text: "id = ?", params: [id] }] });
-    // One text per collection, so the statement cache holds it.
-    const row = this.#db.query<{ doc: string }, (string | number)[]>(select.text).get(...select.params);
+    const row = getRow<{ doc: string }>(this.#db, select);
     return row ? (JSON.parse(row.doc) as JsonObject) : undefined;
   }
 }

@@ -37,7 +37,7 @@ function countRows(
   conditions: readonly Sql[],
 ): number {
   const select = selectFrom(source, { columns: "count(*) AS n", index, conditions });
-  return reader.all<{ n: number }>(select)[0]?.n ?? 0;
+  return reader.get<{ n: number }>(select)?.n ?? 0;
 }
 
 /** Without an index every row is read anyway, so it is read once: only what SQL is not sure of comes with its text. */

@@ -14,6 +14,7 @@
  */
 import type { Database } from "bun:sqlite";
 import { toFieldPath } from "./field-path.ts";
+import { getRow } from "./statement-cache.ts";
 
 export const OPAQUE = "x'ff'";
 
@@ -93,7 +94,7 @@ const knownByDatabase = new WeakMap<Database, KnownIndexes>();
 
 /** The paths of a collection that have an index right now, on this connection. Cached until the schema changes. */
 export function indexedPaths(db: Database, coll: number): ReadonlySet<string> {
-  const row = db.query<{ schema_version: number }, []>("PRAGMA schema_version").get();
+  const row = getRow<{ schema_version: number }>(db, { text: "PRAGMA schema_version", params: [] });
   const schemaVersion = row?.schema_version ?? 0;
   let known = knownByDatabase.get(db);
   if (known?.schemaVersion !== schemaVersion) {

@@ -5,6 +5,7 @@ import { indexedPaths, indexKeySql, indexName } from "./index-key.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
 import type { SortKey } from "./sort.ts";
 import { filterToSql, type KeyRanges, keyRangesOf, type Sql, type SqlFilter } from "./sql-superset.ts";
+import { getRow } from "./statement-cache.ts";
 
 export interface SortIndex {
   readonly name: string;
@@ -108,12 +109,8 @@ function countUpTo(db: Database, source: RowSource, index: string, ranges: reado
   for (const range of ranges) {
     if (count >= bound) break;
     const inner = selectFrom(source, { columns: "1", index, conditions: [range] });
-    const counted = db.prepare<{ n: number }, (string | number)[]>(`SELECT count(*) AS n FROM (${inner.text} LIMIT ?)`);
-    try {
-      count += counted.get(...inner.params, bound - count)?.n ?? 0;
-    } finally {
-      counted.finalize();
-    }
+    const text = `SELECT count(*) AS n FROM (${inner.text} LIMIT ?+0)`;
+    count += getRow<{ n: number }>(db, { text, params: [...inner.params, bound - count] })?.n ?? 0;
   }
   return count;
 }

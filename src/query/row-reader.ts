@@ -4,7 +4,8 @@ import { fail } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { compileFilter } from "./filter-match.ts";
 import { type Filter, isMatchAll } from "./filter-types.ts";
-import type { Sql, SqlValue } from "./sql-superset.ts";
+import type { Sql } from "./sql-superset.ts";
+import { getRow, iterateStatement } from "./statement-cache.ts";
 
 export interface Row {
   readonly id: string;
@@ -47,14 +48,9 @@ export class RowReader {
 
   /** Rows of a SELECT of `id, doc`. */
   *rows<R = Row>(select: Sql): Generator<R> {
-    const statement = this.#db.prepare<R, SqlValue[]>(select.text);
-    try {
-      for (const row of statement.iterate(...select.params)) {
-        if (++this.candidates % ROWS_BETWEEN_CHECKS === 0) this.check();
-        yield row;
-      }
-    } finally {
-      statement.finalize();
+    for (const row of iterateStatement<R>(this.#db, select)) {
+      if (++this.candidates % ROWS_BETWEEN_CHECKS === 0) this.check();
+      yield row;
     }
   }
 
@@ -69,15 +65,10 @@ export class RowReader {
 
   /** The rows that the filter accepts, of those a SELECT of `no` names, in its order. */
   *matchingNumbers(select: Sql): Generator<MatchedRow> {
-    const fetch = this.#db.prepare<{ doc: string }, [number]>("SELECT doc FROM rows WHERE no = ?");
-    try {
-      for (const { no } of this.rows<{ readonly no: number }>(select)) {
-        const row = fetch.get(no);
-        const parsed = row && this.#accept(row.doc);
-        if (parsed) yield { doc: row.doc, parsed };
-      }
-    } finally {
-      fetch.finalize();
+    for (const { no } of this.rows<{ readonly no: number }>(select)) {
+      const row = getRow<{ doc: string }>(this.#db, { text: "SELECT doc FROM rows WHERE no = ?", params: [no] });
+      const parsed = row && this.#accept(row.doc);
+      if (parsed) yield { doc: row.doc, parsed };
     }
   }
 
@@ -92,16 +83,11 @@ export class RowReader {
 
   /** Rows of a SELECT that counts rows by key. */
   *keyCounts(select: Sql): Generator<KeyCount> {
-    const statement = this.#db.prepare<KeyCount, SqlValue[]>(select.text);
-    try {
-      let groups = 0;
-      for (const row of statement.iterate(...select.params)) {
-        if (++groups % ROWS_BETWEEN_CHECKS === 0) this.check();
-        this.matches += row.n;
-        yield row;
-      }
-    } finally {
-      statement.finalize();
+    let groups = 0;
+    for (const row of iterateStatement<KeyCount>(this.#db, select)) {
+      if (++groups % ROWS_BETWEEN_CHECKS === 0) this.check();
+      this.matches += row.n;
+      yield row;
     }
   }
 
@@ -115,14 +101,9 @@ export class RowReader {
     return parsed;
   }
 
-  /** All rows of a small SELECT. */
-  all<T>(select: Sql): T[] {
-    const statement = this.#db.prepare<T, SqlValue[]>(select.text);
-    try {
-      return statement.all(...select.params);
-    } finally {
-      statement.finalize();
-    }
+  /** The one row of a SELECT. */
+  get<T>(select: Sql): T | undefined {
+    return getRow<T>(this.#db, select);
   }
 
   /** @throws SvcError server.unavailable when the reader was told to stop */

@@ -28,6 +28,9 @@ export interface SelectParts {
   readonly limit?: { readonly limit: number; readonly offset: number } | undefined;
 }
 
+/** Where a bare parameter stands here, SQLite plans the statement anew each time it is bound. */
+const LIMITED = "LIMIT ?+0 OFFSET ?+0";
+
 /** One SELECT over a source. */
 export function selectFrom(source: RowSource, { columns, index, conditions, orderBy, limit }: SelectParts): Sql {
   const kept = conditions.filter(({ text }) => text !== "1");
@@ -37,7 +40,7 @@ export function selectFrom(source: RowSource, { columns, index, conditions, orde
     index === undefined ? "" : `INDEXED BY ${index}`,
     `WHERE ${where}`,
     orderBy === undefined ? "" : `ORDER BY ${orderBy}`,
-    limit === undefined ? "" : "LIMIT ? OFFSET ?",
+    limit === undefined ? "" : LIMITED,
   ];
   const params = [...source.params, ...kept.flatMap((condition) => condition.params)];
   if (limit) params.push(Number.isSafeInteger(limit.limit) ? limit.limit : -1, limit.offset);

@@ -143,6 +143,19 @@ export function createRowTable(db: Database) {
     return no;
   }
 
+  /** Live records by collection, as of the last commit: never filled inside a transaction, dropped by what counts anew. */
+  const liveCounts = new Map<number, number>();
+
+  function liveCount(coll: number): number {
+    const known = liveCounts.get(coll);
+    if (known !== undefined) return known;
+    const live = collInfo.get(coll)?.live ?? 0;
+    if (db.inTransaction) return live;
+    if (liveCounts.size >= MAX_CACHED_COLLS) liveCounts.clear();
+    liveCounts.set(coll, live);
+    return live;
+  }
+
   return {
     forgetColls: () => collNumbers.clear(),
     get(coll: number, id: string): RowHead | undefined {
@@ -205,6 +218,7 @@ export function createRowTable(db: Database) {
       if (numbers.length === limit) return false;
       dropColl.run(coll);
       collNumbers.clear();
+      liveCounts.delete(coll);
       return true;
     },
     local: (row: number) => getLocal.get(row) ?? undefined,
@@ -223,7 +237,10 @@ export function createRowTable(db: Database) {
     },
     collInfo: (no: number) => collInfo.get(no) ?? undefined,
     /** How many live records a collection has. */
-    liveCount: (coll: number): number => collInfo.get(coll)?.live ?? 0,
-    addLive: (coll: number, by: number) => void addLive.run(by, coll),
+    liveCount,
+    addLive(coll: number, by: number): void {
+      addLive.run(by, coll);
+      liveCounts.delete(coll);
+    },
   };
 }
