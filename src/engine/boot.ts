@@ -5,6 +5,7 @@ import type { RulesRegistry } from "../change/ports.ts";
 import { createSigner } from "../crypto/sign.ts";
 import { createDeviceService } from "../domain/device/device-service.ts";
 import { createEventHub } from "../domain/event/event-hub.ts";
+import { createIdentityDirectory } from "../domain/identity/identity-directory.ts";
 import { createLiveQueries } from "../domain/live/live-queries.ts";
 import { createProcessRegistry } from "../domain/process/process-registry.ts";
 import { createRecordQueries } from "../domain/record/record-query.ts";
@@ -74,6 +75,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
         peerId: account.peerId,
       });
 
+    const identities = createIdentityDirectory({ store, accountId: account.id });
     const frontiers = createReadFrontiers(tech);
     const accountValues = createAccountValues(tech);
     const builtIns = spaceDatasets();
@@ -136,6 +138,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       spaces,
       tech,
       devices,
+      identities,
       events,
       processes,
       sync,

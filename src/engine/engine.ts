@@ -1,5 +1,6 @@
 import type { DeviceService } from "../domain/device/device-service.ts";
 import type { EventHub } from "../domain/event/event-hub.ts";
+import type { IdentityDirectory } from "../domain/identity/identity-directory.ts";
 import type { LiveQueries } from "../domain/live/live-queries.ts";
 import type { ProcessRegistry } from "../domain/process/process-registry.ts";
 import type { RecordQueries } from "../domain/record/record-query.ts";
@@ -15,6 +16,7 @@ export interface Engine extends EngineLifecycle {
   readonly spaces: SpaceService<SpaceServices>;
   readonly tech: TechSpace;
   readonly devices: DeviceService;
+  readonly identities: IdentityDirectory;
   readonly events: EventHub;
   readonly processes: ProcessRegistry;
   readonly sync: SyncService;

@@ -10,6 +10,7 @@ import { deviceRoutes } from "./routes/devices.ts";
 import { editorRoutes } from "./routes/editor.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { identityRoutes } from "./routes/identities.ts";
 import { networkRoutes } from "./routes/network.ts";
 import { objectRoutes } from "./routes/objects.ts";
 import { processRoutes } from "./routes/processes.ts";
@@ -27,6 +28,7 @@ export const ROUTES: readonly Route[] = [
   ...shutdownRoutes,
   ...authRoutes,
   ...accountRoutes,
+  ...identityRoutes,
   ...deviceRoutes,
   ...eventRoutes,
   ...processRoutes,

@@ -11,6 +11,14 @@ const MIGRATIONS: readonly Migration[] = [
       CREATE TABLE local_spaces(space_id TEXT PRIMARY KEY, clean INTEGER NOT NULL DEFAULT 0, projection INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
     `);
   },
+  (db) => {
+    db.exec(`
+      -- Who belongs to which space, as their ACLs said when last read; and what is known of each.
+      CREATE TABLE space_members(space_id TEXT NOT NULL, identity TEXT NOT NULL, PRIMARY KEY(space_id, identity)) WITHOUT ROWID;
+      CREATE INDEX space_members_by_identity ON space_members(identity);
+      CREATE TABLE profiles(identity TEXT PRIMARY KEY, profile TEXT NOT NULL) WITHOUT ROWID;
+    `);
+  },
 ];
 
 export type AccountStore = ReturnType<typeof openAccountStore>;
@@ -31,7 +39,37 @@ export function openAccountStore(path: string) {
     "INSERT INTO local_spaces(space_id, clean, projection) VALUES(?, ?, ?) ON CONFLICT(space_id) DO UPDATE SET clean = excluded.clean, projection = excluded.projection",
   );
   const forgetSpace = db.query<null, [string]>("DELETE FROM local_spaces WHERE space_id = ?");
+  const membersOf = db.query<{ identity: string }, [string]>(
+    "SELECT identity FROM space_members WHERE space_id = ? ORDER BY identity",
+  );
+  const addMember = db.query<null, [string, string]>(
+    "INSERT OR IGNORE INTO space_members(space_id, identity) VALUES(?, ?)",
+  );
+  const dropMember = db.query<null, [string, string]>("DELETE FROM space_members WHERE space_id = ? AND identity = ?");
+  const spacesOf = db.query<{ space_id: string }, [string]>(
+    "SELECT space_id FROM space_members WHERE identity = ? ORDER BY space_id",
+  );
+  const identities = db.query<{ identity: string }, []>(
+    "SELECT DISTINCT identity FROM space_members ORDER BY identity",
+  );
+  const profile = db.query<{ profile: string }, [string]>("SELECT profile FROM profiles WHERE identity = ?");
+  const putProfile = db.query<null, [string, string]>(
+    "INSERT INTO profiles(identity, profile) VALUES(?, ?) ON CONFLICT(identity) DO UPDATE SET profile = excluded.profile",
+  );
   return {
+    membersOf: (spaceId: string): string[] => membersOf.all(spaceId).map((row) => row.identity),
+    /** Replaces the members of a space. */
+    setMembers: db.transaction((spaceId: string, wanted: readonly string[]) => {
+      const known = membersOf.all(spaceId).map((row) => row.identity);
+      for (const identity of known) if (!wanted.includes(identity)) dropMember.run(spaceId, identity);
+      for (const identity of wanted) addMember.run(spaceId, identity);
+    }),
+    spacesOf: (identity: string): string[] => spacesOf.all(identity).map((row) => row.space_id),
+    identities: (): string[] => identities.all().map((row) => row.identity),
+    /** What is known of an identity, as JSON text. */
+    profile: (identity: string): string | undefined => profile.get(identity)?.profile,
+    putProfile: (identity: string, text: string) => void putProfile.run(identity, text),
+
     putIntent: (spaceId: string, payload: Uint8Array) => void putIntent.run(spaceId, payload),
     dropIntent: (spaceId: string) => void dropIntent.run(spaceId),
     intents: () => intents.all().map((row) => ({ spaceId: row.space_id, payload: row.payload })),

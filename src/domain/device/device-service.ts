@@ -3,11 +3,11 @@ import type { PeerId } from "../../base/ids.ts";
 import type { RecordOp } from "../../change/change-body.ts";
 import type { WriteTx } from "../../change/change-engine.ts";
 import { fail } from "../../protocol/errors.ts";
-import type { Json, JsonObject } from "../../protocol/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { DEVICES_DATASET, DEVICES_RULES } from "../../space/tech-datasets.ts";
 import type { TechSpace } from "../../space/tech-space.ts";
 import { type AppBag, checkDeviceUpdate, checkSlug, type DeviceUpdateInput, deviceOs } from "./device-fields.ts";
-import { type DeviceRow, electActive, nextClaim } from "./election.ts";
+import { type Claim, type DeviceRow, electActive, nextClaim, readClaim } from "./election.ts";
 
 /** A device as `GET /v1/devices` shows it. */
 export interface DeviceInfo {
@@ -16,7 +16,7 @@ export interface DeviceInfo {
   os?: string;
   version?: string;
   apps?: Record<string, AppBag>;
-  activeClaims?: Record<string, { seq?: unknown; at?: unknown }>;
+  activeClaims?: Record<string, Claim>;
 }
 
 interface DeviceServiceDeps {
@@ -129,12 +129,17 @@ export function createDeviceService(deps: DeviceServiceDeps) {
 
 function toDeviceInfo(row: JsonObject): DeviceInfo {
   const { name, os, version, apps, activeClaims } = row;
+  const claims: Record<string, Claim> = {};
+  for (const [slug, value] of Object.entries(isJsonObject(activeClaims) ? activeClaims : {})) {
+    const claim = readClaim(value);
+    if (claim) claims[slug] = claim;
+  }
   return {
     peerId: row["id"] as string,
     ...(typeof name === "string" ? { name } : {}),
     ...(typeof os === "string" ? { os } : {}),
     ...(typeof version === "string" ? { version } : {}),
     ...(apps ? { apps: apps as Record<string, AppBag> } : {}),
-    ...(activeClaims ? { activeClaims: activeClaims as NonNullable<DeviceInfo["activeClaims"]> } : {}),
+    ...(Object.keys(claims).length > 0 ? { activeClaims: claims } : {}),
   };
 }

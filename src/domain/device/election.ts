@@ -49,7 +49,8 @@ export function nextClaim(rows: Iterable<DeviceRow>, slug: string, nowMs: number
   return { seq: Math.min(MAX_SEQ, highest + 1), at: Math.floor(nowMs / 1000) };
 }
 
-function readClaim(value: Json | undefined): Claim | undefined {
+/** A claim as some device wrote it, or undefined where it is malformed: that reads as absent. */
+export function readClaim(value: Json | undefined): Claim | undefined {
   if (!isJsonObject(value)) return undefined;
   const { seq, at } = value as { seq?: Json; at?: Json };
   if (typeof seq !== "number" || !Number.isInteger(seq) || seq < 1 || seq > MAX_SEQ) return undefined;

@@ -61,7 +61,7 @@ export const chatRoutes: Route[] = [
     tag: "Chat",
     summary: "Put a reaction on a message, or take it back",
     responses: { 200: { description: "What was written", schema: WriteReply } },
-    errors: ["object.not_found", "chat.not_found", "space.read_only"],
+    errors: ["object.not_found", "chat.not_found", "request.invalid_field", "space.read_only"],
     handler: async ({ engine, params }) =>
       (await engine.space(params.spaceId)).chat.react(params.objectId, params.msgId, params.emoji),
   }),

@@ -5,7 +5,7 @@ import { queryReply, refuseTarget } from "../query-reply.ts";
 import { type Route, route } from "../route.ts";
 
 const AppBag = Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()]));
-const Claim = Type.Object({ seq: Type.Optional(Type.Unknown()), at: Type.Optional(Type.Unknown()) });
+const Claim = strict({ seq: Type.Integer(), at: Type.Number({ description: "Unix seconds" }) });
 
 const Device = strict({
   peerId: Type.String(),

@@ -1,0 +1,76 @@
+import type { AccountId, SpaceId } from "../../base/ids.ts";
+import { fail } from "../../protocol/errors.ts";
+import type { IdentitiesFrame, IdentityInfo } from "../../protocol/identity.ts";
+import type { Profile } from "../../space/tech-space.ts";
+import type { AccountStore } from "../../store/account-store.ts";
+
+interface DirectoryDeps {
+  store: Pick<AccountStore, "membersOf" | "setMembers" | "spacesOf" | "identities" | "profile" | "putProfile">;
+  accountId: AccountId;
+}
+
+/**
+ * The accounts that share a space with this one, and what is known of them. Kept on this device; carries no rights. One's
+ * own account is not in it.
+ */
+export type IdentityDirectory = ReturnType<typeof createIdentityDirectory>;
+
+export function createIdentityDirectory({ store, accountId }: DirectoryDeps) {
+  const listeners = new Set<(frame: IdentitiesFrame) => void>();
+
+  const infoOf = (identity: string): IdentityInfo | undefined => {
+    const spaceIds = store.spacesOf(identity);
+    if (spaceIds.length === 0 || identity === accountId) return undefined;
+    const known = store.profile(identity);
+    return { identity, ...(known ? (JSON.parse(known) as Profile) : {}), spaceIds };
+  };
+
+  /** Tells what a change made of these identities. */
+  const tell = (before: ReadonlyMap<string, IdentityInfo | undefined>): void => {
+    const frame: Required<IdentitiesFrame> = { added: [], updated: [], removed: [] };
+    for (const [identity, was] of before) {
+      const is = infoOf(identity);
+      if (is && !was) frame.added.push(is);
+      else if (!is && was) frame.removed.push(identity);
+      else if (is && !Bun.deepEquals(is, was)) frame.updated.push(is);
+    }
+    const told: IdentitiesFrame = {
+      ...(frame.added.length > 0 ? { added: frame.added } : {}),
+      ...(frame.updated.length > 0 ? { updated: frame.updated } : {}),
+      ...(frame.removed.length > 0 ? { removed: frame.removed } : {}),
+    };
+    if (Object.keys(told).length > 0) for (const listener of listeners) listener(told);
+  };
+
+  const remember = (identities: Iterable<string>) =>
+    new Map([...identities].map((identity) => [identity, infoOf(identity)]));
+
+  return {
+    list: (): IdentityInfo[] =>
+      store
+        .identities()
+        .map(infoOf)
+        .filter((info) => info !== undefined),
+    get(identity: string): IdentityInfo {
+      const info = infoOf(identity);
+      if (!info) throw fail("identity.not_found", { identity });
+      return info;
+    },
+    /** The members of a space as its ACL has them now; none once the space was left. */
+    setMembers(spaceId: SpaceId, members: readonly AccountId[]): void {
+      const before = remember([...store.membersOf(spaceId), ...members]);
+      store.setMembers(spaceId, members);
+      tell(before);
+    },
+    /** What an account says of itself, now that its key has opened it. */
+    setProfile(identity: AccountId, profile: Profile): void {
+      const before = remember([identity]);
+      store.putProfile(identity, JSON.stringify(profile));
+      tell(before);
+    },
+    subscribe(listener: (frame: IdentitiesFrame) => void): () => void {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+}
