@@ -132,6 +132,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     onRoot: (object) => settleDeletion(object),
   });
 
+  let tearDownDue = false;
   const deletionRoot = encodeDerivedRoot({ space: digestOfCid(deps.spaceId)!, type: DELETIONS_TYPE, derivation: "" });
   const deletionLog = () => objects.byId(deletionRoot.id);
   const deletionOf = (object: ObjectEntry): JsonObject | undefined => {
@@ -144,6 +145,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     const entry = deletionOf(object);
     if (object.deleted === (entry !== undefined)) return;
     objects.setDeleted(object, entry !== undefined);
+    if (entry) tearDownDue = true;
     if (entry)
       projection.hideObjectRow(object, {
         version: (entry["_ver"] as JsonObject)["id"] as string,
@@ -189,6 +191,10 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       const done = batch;
       batch = createBatch();
       objects.trim();
+      if (tearDownDue) {
+        tearDownDue = false;
+        tearDownDeleted().catch((error: unknown) => deps.onFailure?.(error));
+      }
       if (done.touched.length === 0 && done.objects.size === 0) return;
       for (const listener of listeners) listener(done);
     },
@@ -353,12 +359,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       return numbers.length;
     },
 
-    /** Removes the rows of deleted objects, a slice a write, so that other work goes on between. Their changes stay. */
-    async tearDownDeleted(): Promise<void> {
-      for (const coll of rows.collsOfDeleted()) {
-        while (!(await queue.enqueue(() => rows.tearDown(coll, TEAR_DOWN_ROWS), "background")));
-      }
-    },
+    tearDownDeleted,
 
     object: objectById,
     /** The id that the derived object of (type, derivation) has here, whether it is made yet or not. */
@@ -396,6 +397,13 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       store.close();
     },
   };
+
+  /** Removes the rows of deleted objects, a slice a write, so that other work goes on between. Their changes stay. */
+  async function tearDownDeleted(): Promise<void> {
+    for (const coll of rows.collsOfDeleted()) {
+      while (!queue.closing() && !(await queue.enqueue(() => rows.tearDown(coll, TEAR_DOWN_ROWS), "background")));
+    }
+  }
 
   function* allChanges(): Generator<StoredChange> {
     for (let after = 0; ; ) {

@@ -76,7 +76,6 @@ export function createSpaceServices(deps: {
       await deps.accountValues.set(space.id, objectId, values);
       await mirror.mirror(objectId, Object.keys(values));
     },
-    onBackgroundError,
     childrenOf: (root) => bundleChildren(engine, root),
   });
   const bundles = createBundleService({

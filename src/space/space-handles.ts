@@ -18,7 +18,7 @@ interface Slot<T> {
 
 const MAX_OPEN = 48;
 /** A space that was asked for this recently may still have a request in flight. */
-const QUIET_MS = 30_000;
+const QUIET_MS = 1_000;
 
 /** Opens spaces when they are asked for and closes those longest unused, so that file handles stay bounded. */
 export function createSpaceHandles<T extends SpaceHandle>(deps: {
@@ -28,21 +28,33 @@ export function createSpaceHandles<T extends SpaceHandle>(deps: {
   log: Log;
 }) {
   const slots = new Map<SpaceId, Slot<T>>();
+  /** Spaces on their way out: they are opened again only when that is over, for one file has one writer. */
+  const closing = new Map<SpaceId, Promise<void>>();
 
-  const closeOne = async (spaceId: SpaceId, slot: Slot<T>): Promise<void> => {
+  const closeOne = (spaceId: SpaceId, slot: Slot<T>): Promise<void> => {
     slots.delete(spaceId);
-    const handle = await slot.handle;
-    await handle.close();
-    deps.store.markClean(spaceId, true, PROJECTION_VERSION);
+    const closed = (async () => {
+      const handle = await slot.handle;
+      await handle.close();
+      deps.store.markClean(spaceId, true, PROJECTION_VERSION);
+    })().finally(() => closing.delete(spaceId));
+    closing.set(spaceId, closed);
+    return closed;
   };
 
   const trim = async (): Promise<void> => {
     const now = deps.clock.nowMs();
-    for (const [spaceId, slot] of slots) {
+    for (const [spaceId, slot] of [...slots]) {
       if (slots.size <= MAX_OPEN) return;
-      if (now - slot.usedMs < QUIET_MS || (await slot.handle).busy()) continue;
-      await closeOne(spaceId, slot);
+      const busy = now - slot.usedMs < QUIET_MS || (await slot.handle).busy();
+      if (!busy && slots.get(spaceId) === slot) await closeOne(spaceId, slot);
     }
+  };
+
+  const open = async (spaceId: SpaceId): Promise<T> => {
+    await closing.get(spaceId);
+    deps.store.markClean(spaceId, false, PROJECTION_VERSION);
+    return deps.open(spaceId);
   };
 
   return {
@@ -55,8 +67,7 @@ export function createSpaceHandles<T extends SpaceHandle>(deps: {
         known.usedMs = deps.clock.nowMs();
         return known.handle;
       }
-      deps.store.markClean(spaceId, false, PROJECTION_VERSION);
-      const slot: Slot<T> = { handle: deps.open(spaceId), usedMs: deps.clock.nowMs() };
+      const slot: Slot<T> = { handle: open(spaceId), usedMs: deps.clock.nowMs() };
       slots.set(spaceId, slot);
       slot.handle
         .then(trim, () => slots.delete(spaceId))
@@ -66,11 +77,12 @@ export function createSpaceHandles<T extends SpaceHandle>(deps: {
     isOpen: (spaceId: SpaceId): boolean => slots.has(spaceId),
     async drop(spaceId: SpaceId): Promise<void> {
       const slot = slots.get(spaceId);
-      if (slot) await closeOne(spaceId, slot);
+      await (slot ? closeOne(spaceId, slot) : closing.get(spaceId));
       deps.store.forgetSpace(spaceId);
     },
     async closeAll(): Promise<void> {
       for (const [spaceId, slot] of [...slots]) await closeOne(spaceId, slot);
+      await Promise.all(closing.values());
     },
   };
 }

@@ -45,6 +45,8 @@ export interface CommitQueue {
   enqueue<T>(run: (scope: WriteScope) => T, priority?: "local" | "background"): Promise<T>;
   /** Resolves when nothing is queued. */
   idle(): Promise<void>;
+  /** Whether later writes are refused. */
+  closing(): boolean;
   /** Refuses later writes; what is queued still commits. */
   close(): Promise<void>;
 }
@@ -138,6 +140,7 @@ export function createCommitQueue(db: Database, hooks: CommitQueueHooks): Commit
         schedule();
       }),
     idle,
+    closing: () => closed,
     close: async () => {
       closed = true;
       await idle();

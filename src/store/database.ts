@@ -22,7 +22,7 @@ export class NewerSchemaError extends Error {
  * Throws NewerSchemaError for a file of a later program and SQLite's own error for a damaged one.
  */
 export function openDatabase(path: string, options: OpenOptions): Database {
-  const db = new Database(path, { create: true, readwrite: true });
+  const db = openFile(path);
   try {
     db.exec(`
       PRAGMA busy_timeout = 5000;
@@ -42,8 +42,21 @@ export function openDatabase(path: string, options: OpenOptions): Database {
     return db;
   } catch (error) {
     db.close();
-    throw error;
+    throw error instanceof NewerSchemaError ? error : namingFile(path, error);
   }
+}
+
+function openFile(path: string): Database {
+  try {
+    return new Database(path, { create: true, readwrite: true });
+  } catch (error) {
+    throw namingFile(path, error);
+  }
+}
+
+/** SQLite does not say which file it is about. */
+function namingFile(path: string, error: unknown): Error {
+  return new Error(`${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
 }
 
 function migrate(db: Database, path: string, migrations: readonly Migration[]): void {

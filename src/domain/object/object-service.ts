@@ -23,8 +23,6 @@ interface ObjectServiceDeps {
   setAccountValues(objectId: ObjectId, values: Readonly<Record<string, Json>>): Promise<void>;
   /** Objects that end with this one. */
   childrenOf(object: ObjectEntry): readonly string[];
-  /** What fails behind an answered request. */
-  onBackgroundError(error: unknown): void;
 }
 
 const NAV_ITEM = 1;
@@ -147,7 +145,6 @@ export function createObjectService(deps: ObjectServiceDeps) {
         }
         tx.deleteObject(object);
       });
-      engine.tearDownDeleted().catch(deps.onBackgroundError);
     },
   };
 
