@@ -33,7 +33,19 @@ export interface AccountRecord {
   id: string;
   peerId: string;
   techSpaceId: string;
-  metadata?: { name?: string; description?: string; iconCid?: string };
+  metadata?: Profile;
+}
+
+export interface Profile {
+  name?: string;
+  description?: string;
+  iconCid?: string;
+}
+
+/** What became of a write; what was refused of it is in `rejections`. */
+export interface WriteResult {
+  recordIds: string[];
+  rejections?: { recordIndex: number; recordId?: string; opIndex: number; reason: string }[];
 }
 
 export interface DatasetItem {
@@ -47,15 +59,20 @@ export const api = {
   authStatus: () => call<AuthStatus>("GET", "/v1/auth"),
   authenticate: (body: AuthBody) => call<AuthResult>("POST", "/v1/auth", body),
   account: () => call<AccountRecord>("GET", "/v1/account"),
+  setProfile: (profile: Profile) => call<void>("PUT", "/v1/account/metadata", profile),
   spaces: () => call<SpaceInfo[]>("GET", "/v1/spaces?status=all"),
   createSpace: (name: string) => call<SpaceInfo>("POST", "/v1/spaces", { name }),
+  renameSpace: (spaceId: string, name: string, description: string) =>
+    call<void>("PATCH", spacePath(spaceId), { name, description }),
+  deleteSpace: (spaceId: string) => call<void>("DELETE", spacePath(spaceId)),
   space: (spaceId: string) => call<SpaceInfo>("GET", spacePath(spaceId)),
   datasets: async (spaceId: string) =>
     (await call<{ datasets: DatasetItem[] }>("GET", spacePath(spaceId, "datasets"))).datasets,
-  createObject: (spaceId: string, name: string) =>
-    call<{ id: string }>("POST", spacePath(spaceId, "objects"), { initialProperties: { svc: { name } } }),
-  object: async (spaceId: string, objectId: string) =>
-    (await call<{ record: AnyRecord }>("GET", spacePath(spaceId, "properties", objectId))).record,
+  createObject: (spaceId: string, name: string, types: readonly string[]) =>
+    call<{ id: string }>("POST", spacePath(spaceId, "objects"), { types, initialProperties: { svc: { name } } }),
+  renameObject: (spaceId: string, objectId: string, name: string) =>
+    call<WriteResult>("POST", spacePath(spaceId, "properties", objectId, "set", "svc"), { patch: { name } }),
+  deleteObject: (spaceId: string, objectId: string) => call<void>("DELETE", spacePath(spaceId, "objects", objectId)),
 };
 
 /** `/v1/spaces/<spaceId>/…`, every segment encoded. */
@@ -63,7 +80,8 @@ export function spacePath(...segments: string[]): string {
   return `/v1/spaces/${segments.map(encodeURIComponent).join("/")}`;
 }
 
-async function call<Reply>(method: string, path: string, body?: object): Promise<Reply> {
+/** One request and its JSON reply; undefined for a 204. Throws ApiError. */
+export async function call<Reply>(method: string, path: string, body?: object): Promise<Reply> {
   const response = await send(method, path, body);
   return (response.status === 204 ? undefined : await response.json()) as Reply;
 }

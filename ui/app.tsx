@@ -1,14 +1,19 @@
 /** The frame of the page: state of the server above, and below whatever the address asks for. */
 import { AccountSetup } from "./account-setup.tsx";
+import { DevicePage } from "./device-page.tsx";
 import { ErrorNote } from "./error-note.tsx";
+import { EventPage } from "./event-page.tsx";
 import { MnemonicPanel } from "./mnemonic-panel.tsx";
 import { ObjectPage } from "./object-page.tsx";
+import { ProcessPage } from "./process-page.tsx";
 import { href, route } from "./router.ts";
 import { ServerPage } from "./server-page.tsx";
 import { authStatus, health, newMnemonic, serverError } from "./session.ts";
 import { SpaceListPage } from "./space-list-page.tsx";
 import { SpacePage } from "./space-page.tsx";
 import { Tabs } from "./tabs.tsx";
+
+const SECTIONS = ["spaces", "devices", "processes", "events", "server"] as const;
 
 export function App() {
   const { segments } = route.value;
@@ -25,10 +30,11 @@ export function App() {
         {authStatus.value?.authorized && newMnemonic.value === undefined && (
           <Tabs
             label="Sections"
-            tabs={[
-              { title: "Spaces", to: ["spaces"], current: section === "spaces" },
-              { title: "Server", to: ["server"], current: section === "server" },
-            ]}
+            tabs={SECTIONS.map((name) => ({
+              title: `${name[0]?.toUpperCase()}${name.slice(1)}`,
+              to: [name],
+              current: name === section,
+            }))}
           />
         )}
         <span class="grow" />
@@ -49,12 +55,15 @@ function Content({ segments }: { segments: readonly string[] }) {
   const auth = authStatus.value;
   if (!auth) return serverError.value ? <ErrorNote error={serverError.value} /> : <p class="faint">Loading…</p>;
   if (!auth.authorized) return <AccountSetup />;
-  const [section = "spaces", spaceId, tab, objectId] = segments;
+  const [section = "spaces", spaceId, tab, objectId, view] = segments;
+  if (section === "devices") return <DevicePage />;
+  if (section === "processes") return <ProcessPage />;
+  if (section === "events") return <EventPage />;
   if (section === "server") return <ServerPage />;
   if (section !== "spaces") return <NotFound />;
   if (spaceId === undefined) return <SpaceListPage />;
   if (tab === "objects" && objectId !== undefined) {
-    return <ObjectPage key={objectId} spaceId={spaceId} objectId={objectId} />;
+    return <ObjectPage key={objectId} spaceId={spaceId} objectId={objectId} view={view} />;
   }
   return <SpacePage key={spaceId} spaceId={spaceId} tab={tab ?? "objects"} />;
 }

@@ -1,19 +1,30 @@
 /** The datasets a space knows, with their fields. */
+import { useSignal } from "@preact/signals";
 import type { JsonObject } from "../src/protocol/json.ts";
 import { api, type DatasetItem } from "./api-client.ts";
 import { ErrorNote } from "./error-note.tsx";
+import { NewDataset } from "./new-dataset.tsx";
 import { useLoaded } from "./use-loaded.ts";
 
 export function DatasetList({ spaceId }: { spaceId: string }) {
-  const { value: datasets, error } = useLoaded(() => api.datasets(spaceId), spaceId);
+  const made = useSignal(0);
+  const { value: datasets, error } = useLoaded(() => api.datasets(spaceId), `${spaceId} ${made.value}`);
   if (error) return <ErrorNote error={error} />;
   if (!datasets) return <p class="faint">Loading…</p>;
   return (
-    <ul class="cards">
-      {datasets.map((dataset) => (
-        <DatasetCard key={dataset.name} dataset={dataset} />
-      ))}
-    </ul>
+    <>
+      <NewDataset
+        spaceId={spaceId}
+        onMade={() => {
+          made.value++;
+        }}
+      />
+      <ul class="cards">
+        {datasets.map((dataset) => (
+          <DatasetCard key={dataset.name} dataset={dataset} />
+        ))}
+      </ul>
+    </>
   );
 }
 

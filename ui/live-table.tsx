@@ -2,7 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { type AnyRecord, type ApiError, type QueryBody, toApiError } from "./api-client.ts";
 import { displayValue } from "./display-value.ts";
-import { type LiveRecords, useLiveRecords } from "./live-records.ts";
+import { LiveLine } from "./live-line.tsx";
+import { useLiveRecords } from "./live-records.ts";
 import { QueryForm } from "./query-form.tsx";
 import { DEFAULT_LIMIT, readQueryText, toQueryBody } from "./record-query.ts";
 import { route } from "./router.ts";
@@ -32,7 +33,7 @@ export function LiveTable({ caption, path, target, defaultSort, columns }: LiveT
   return (
     <section aria-label={caption}>
       <QueryForm defaultSort={defaultSort} error={addressError ?? live.error.value} />
-      <LiveLine live={live} />
+      <LiveLine state={live.state.value}>{countText(records.length, live.total.value)}</LiveLine>
       {records.length > 0 && (
         <RecordTable caption={caption} records={records} columns={columns ?? fieldColumns(records)} />
       )}
@@ -49,17 +50,8 @@ function readBody(defaultSort: string): [QueryBody, ApiError | undefined] {
   }
 }
 
-const STATES = { connecting: "Loading", live: "Live", retrying: "Reconnecting", refused: "Refused" } as const;
-
-function LiveLine({ live }: { live: LiveRecords }) {
-  const shown = live.records.value.length;
-  const total = live.total.value ?? 0;
-  return (
-    <p class="live-line" role="status">
-      <span class={`dot dot-${live.state.value}`} /> {STATES[live.state.value]}
-      {live.state.value !== "refused" && <span class="faint"> · {total > shown ? `${shown} of ${total}` : shown}</span>}
-    </p>
-  );
+function countText(shown: number, total = 0): string {
+  return total > shown ? `${shown} of ${total}` : String(shown);
 }
 
 function RecordTable(props: { caption: string; records: readonly AnyRecord[]; columns: readonly Column[] }) {

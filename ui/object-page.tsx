@@ -1,75 +1,62 @@
-/** One object: the records of its datasets, live, and its own row. */
-import { api, type DatasetItem, spacePath } from "./api-client.ts";
+/** One object, live: as a document, as a chat, as records, and its own row. */
+import type { Json } from "../src/protocol/json.ts";
+import { type AnyRecord, spacePath } from "./api-client.ts";
+import { ChatView } from "./chat-view.tsx";
+import { DocumentView } from "./document-view.tsx";
 import { ErrorNote } from "./error-note.tsx";
-import { LiveTable } from "./live-table.tsx";
-import { objectTitle, objectTypes } from "./object-list.tsx";
-import { href, route, setParams } from "./router.ts";
-import { spaceTitle } from "./space-list-page.tsx";
-import { useLoaded } from "./use-loaded.ts";
+import { useLiveRecords } from "./live-records.ts";
+import { ObjectHead } from "./object-head.tsx";
+import { chatCounters, objectTypes } from "./object-row.ts";
+import { RecordsView } from "./records-view.tsx";
+import { type Tab, Tabs } from "./tabs.tsx";
 
-export function ObjectPage({ spaceId, objectId }: { spaceId: string; objectId: string }) {
-  const { value, error } = useLoaded(
-    () => Promise.all([api.space(spaceId), api.object(spaceId, objectId), api.datasets(spaceId)]),
-    `${spaceId} ${objectId}`,
+export interface ObjectPageProps {
+  spaceId: string;
+  objectId: string;
+  view: string | undefined;
+}
+
+export function ObjectPage({ spaceId, objectId, view }: ObjectPageProps) {
+  const live = useLiveRecords(spacePath(spaceId, "objects", "query"), {
+    filter: { id: objectId },
+    sort: ["id"],
+    limit: 1,
+  });
+  const row = live.records.value[0];
+  if (live.error.value) return <ErrorNote error={live.error.value} />;
+  if (!row) {
+    if (live.state.value !== "live") return <p class="faint">Loading…</p>;
+    return <p class="empty">This object is not here. It may have been deleted.</p>;
+  }
+  const views = viewsOf(row);
+  const shown = views.find(({ name }) => name === view)?.name ?? views[0]?.name;
+  const tabs = views.map(
+    ({ name, title }): Tab => ({
+      title,
+      to: ["spaces", spaceId, "objects", objectId, name],
+      current: name === shown,
+    }),
   );
-  if (error) return <ErrorNote error={error} />;
-  if (!value) return <p class="faint">Loading…</p>;
-  const [space, record, datasets] = value;
-  const types = objectTypes(record);
-  // Datasets of the object's own types first; those that no type owns may hold records of any object.
-  const offered = [
-    ...datasets.filter(({ typeId }) => typeId !== undefined && types.includes(typeId)),
-    ...datasets.filter(({ typeId }) => typeId === undefined),
-  ];
   return (
     <>
-      <nav class="crumbs" aria-label="Where you are">
-        <a href={href("spaces")}>Spaces</a>
-        <a href={href("spaces", spaceId)}>{spaceTitle(space)}</a>
-      </nav>
-      <h1>{objectTitle(record)}</h1>
-      <p class="tags">
-        {types.map((type) => (
-          <span class="tag" key={type}>
-            {type}
-          </span>
-        ))}
-      </p>
-      <Records spaceId={spaceId} objectId={objectId} datasets={offered} />
-      <details class="card">
-        <summary>The object's own row</summary>
-        <pre>{JSON.stringify(record, null, 2)}</pre>
-      </details>
+      <ObjectHead spaceId={spaceId} row={row} />
+      <Tabs label="Views of the object" tabs={tabs} />
+      {shown === "document" && <DocumentView spaceId={spaceId} objectId={objectId} row={row} />}
+      {shown === "chat" && <ChatView spaceId={spaceId} objectId={objectId} row={row} />}
+      {shown === "records" && <RecordsView spaceId={spaceId} objectId={objectId} types={objectTypes(row)} />}
+      {shown === "row" && <pre class="card">{JSON.stringify(row as Json, null, 2)}</pre>}
     </>
   );
 }
 
-function Records(props: { spaceId: string; objectId: string; datasets: readonly DatasetItem[] }) {
-  const dataset = route.value.params.get("dataset") ?? props.datasets[0]?.name;
-  if (dataset === undefined) return <p class="empty">This space has no datasets for this object.</p>;
-  return (
-    <>
-      <div class="inline-form">
-        <label for="dataset">Dataset</label>
-        <select
-          id="dataset"
-          value={dataset}
-          onChange={(event) => setParams({ dataset: event.currentTarget.value, filter: undefined, sort: undefined })}
-        >
-          {props.datasets.map(({ name }) => (
-            <option key={name} value={name}>
-              {name}
-            </option>
-          ))}
-        </select>
-      </div>
-      <LiveTable
-        key={dataset}
-        caption={`Records of ${dataset}`}
-        path={spacePath(props.spaceId, "query")}
-        target={{ objectId: props.objectId, dataset }}
-        defaultSort="id"
-      />
-    </>
-  );
+/** What an object can be looked at as; the first is shown unless the address says otherwise. */
+function viewsOf(row: AnyRecord): { name: string; title: string }[] {
+  const types = objectTypes(row);
+  const { unread } = chatCounters(row);
+  return [
+    ...(types.includes("page") || types.includes("editor") ? [{ name: "document", title: "Document" }] : []),
+    ...(types.includes("chat") ? [{ name: "chat", title: unread > 0 ? `Chat (${unread})` : "Chat" }] : []),
+    { name: "records", title: "Records" },
+    { name: "row", title: "Own row" },
+  ];
 }

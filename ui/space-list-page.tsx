@@ -7,6 +7,7 @@ import { ErrorNote } from "./error-note.tsx";
 import { useFormAction } from "./form-action.ts";
 import { go, href } from "./router.ts";
 import { refresh, spaces } from "./session.ts";
+import { spaceTitle } from "./space-title.ts";
 
 export function SpaceListPage() {
   const shown = (spaces.value ?? []).filter((space) => space.status !== "deleted");
@@ -41,11 +42,6 @@ function SpaceCard({ space }: { space: SpaceInfo }) {
       <p class="faint">Since {displayValue(space.createdAt)}</p>
     </li>
   );
-}
-
-/** A space's name, or the end of its id. */
-export function spaceTitle(space: Pick<SpaceInfo, "id" | "name">): string {
-  return space.name || `Unnamed …${space.id.slice(-6)}`;
 }
 
 function NewSpace() {

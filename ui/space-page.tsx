@@ -7,7 +7,7 @@ import { ErrorNote } from "./error-note.tsx";
 import { Facts } from "./facts.tsx";
 import { ObjectList } from "./object-list.tsx";
 import { href } from "./router.ts";
-import { spaceTitle } from "./space-list-page.tsx";
+import { spaceTitle } from "./space-title.ts";
 import { Tabs } from "./tabs.tsx";
 import { useLoaded } from "./use-loaded.ts";
 

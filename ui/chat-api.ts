@@ -1,0 +1,44 @@
+import type { AnyRecord } from "./api-client.ts";
+import { call, spacePath, type WriteResult } from "./api-client.ts";
+import type { Instant } from "./instant.ts";
+
+export type ChatMessage = AnyRecord & {
+  creator: string;
+  createdAt: Instant;
+  modifiedAt: Instant;
+  text?: string;
+  replyToMessageId?: string;
+  agent?: { name: string; debugLink?: string; done: boolean };
+  attachments?: { [id: string]: { type: string; link: string } };
+  /** When whom reacted, by emoji. */
+  reactions?: { [emoji: string]: { [identity: string]: Instant } };
+  unread?: boolean;
+  unreadReactions?: boolean;
+};
+
+export interface MessageDraft {
+  text: string;
+  replyToMessageId?: string;
+}
+
+/** What the composer is about, where it is not a new message. */
+export interface ComposerTarget {
+  kind: "reply" | "edit";
+  message: ChatMessage;
+}
+
+/** Requests on the chat of one object. */
+export function chatApi(spaceId: string, objectId: string) {
+  const path = (...segments: string[]) => spacePath(spaceId, "objects", objectId, "chat", ...segments);
+  return {
+    send: (draft: MessageDraft) => call<WriteResult>("POST", path("messages"), draft),
+    edit: (id: string, text: string) => call<WriteResult>("PATCH", path("messages", id), { text }),
+    remove: (id: string) => call<WriteResult>("DELETE", path("messages", id)),
+    react: (id: string, emoji: string) => call<WriteResult>("POST", path("messages", id, "reactions", emoji)),
+    readUpTo: (id: string) => call<void>("POST", path("messages", id, "read")),
+    readAll: () => call<void>("POST", path("read-all")),
+    readReactions: (id: string) => call<void>("POST", path("messages", id, "reactions-read")),
+  };
+}
+
+export type ChatApi = ReturnType<typeof chatApi>;

@@ -1,0 +1,59 @@
+/** The records of an object's datasets, live, and a form for a new one. */
+import { api, type DatasetItem, spacePath } from "./api-client.ts";
+import { ErrorNote } from "./error-note.tsx";
+import { LiveTable } from "./live-table.tsx";
+import { NewRecord } from "./new-record.tsx";
+import { route, setParams } from "./router.ts";
+import { useLoaded } from "./use-loaded.ts";
+
+export interface RecordsViewProps {
+  spaceId: string;
+  objectId: string;
+  types: readonly string[];
+}
+
+export function RecordsView({ spaceId, objectId, types }: RecordsViewProps) {
+  const { value: datasets, error } = useLoaded(() => api.datasets(spaceId), spaceId);
+  if (error) return <ErrorNote error={error} />;
+  if (!datasets) return <p class="faint">Loading…</p>;
+  // Datasets of the object's own types first; those that no type owns may hold records of any object.
+  const offered = [
+    ...datasets.filter(({ typeId }) => typeId !== undefined && types.includes(typeId)),
+    ...datasets.filter(({ typeId }) => typeId === undefined),
+  ];
+  const name = route.value.params.get("dataset") ?? offered[0]?.name;
+  const dataset = offered.find((candidate) => candidate.name === name);
+  if (!dataset) return <p class="empty">This object has no datasets. Its types declare none.</p>;
+  return (
+    <>
+      <DatasetChoice datasets={offered} name={dataset.name} />
+      <NewRecord key={`new ${dataset.name}`} spaceId={spaceId} objectId={objectId} dataset={dataset} />
+      <LiveTable
+        key={dataset.name}
+        caption={`Records of ${dataset.name}`}
+        path={spacePath(spaceId, "query")}
+        target={{ objectId, dataset: dataset.name }}
+        defaultSort="id"
+      />
+    </>
+  );
+}
+
+function DatasetChoice({ datasets, name }: { datasets: readonly DatasetItem[]; name: string }) {
+  return (
+    <div class="inline-form">
+      <label for="dataset">Dataset</label>
+      <select
+        id="dataset"
+        value={name}
+        onChange={(event) => setParams({ dataset: event.currentTarget.value, filter: undefined, sort: undefined })}
+      >
+        {datasets.map((dataset) => (
+          <option key={dataset.name} value={dataset.name}>
+            {dataset.name}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
