@@ -54,7 +54,9 @@ function code(text: string, lang: string): string {
   let longest = 0;
   for (const run of text.match(char === "`" ? /`+/g : /~+/g) ?? []) longest = Math.max(longest, run.length);
   const fence = char.repeat(Math.max(3, longest + 1));
-  return text === "" ? `${fence}${info}\n${fence}` : `${fence}${info}\n${text}\n${fence}`;
+  // An info string that begins with the fence's own character would lengthen the fence.
+  const opening = info.startsWith(char) ? `${fence} ${info}` : `${fence}${info}`;
+  return text === "" ? `${opening}\n${fence}` : `${opening}\n${text}\n${fence}`;
 }
 
 function item(type: string, marker: string, text: string): string {
