@@ -27,6 +27,7 @@ import type { BootEngine } from "./boot-engine.ts";
 import { spaceDatasets, techDatasets } from "./built-in-datasets.ts";
 import { crashPoint } from "./crash-point.ts";
 import type { Engine } from "./engine.ts";
+import { type Replication, startReplication } from "./replication.ts";
 import { createSpaceServices, type SpaceServices } from "./space-services.ts";
 import { probeVectorSupport } from "./vector-support.ts";
 
@@ -90,7 +91,17 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       open: async (spaceId) => {
         const opened = openWith(spaceId, builtIns);
         sync.attach(opened.space);
-        return createSpaceServices({ ...opened, account, clock, log, readers, frontiers, accountValues });
+        replication?.spaceChanged(opened.space);
+        const services = createSpaceServices({
+          ...opened,
+          account,
+          clock,
+          log,
+          readers,
+          frontiers,
+          accountValues,
+        });
+        return { ...services, busy: () => services.busy() || sync.isBusy(spaceId) };
       },
     });
     const sync = createSyncService({
@@ -105,6 +116,10 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       },
     });
     sync.attach(techOpened);
+    spaces.onEnded((spaceId) => {
+      replication?.spaceEnded(spaceId);
+      sync.forget(spaceId).catch((error: unknown) => log.error("forgetting a space failed", { err: error, spaceId }));
+    });
     const events = createEventHub({
       accountId: account.id,
       clock,
@@ -121,11 +136,30 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       log,
       declaredKind: techSchema.declaredKind,
     });
+    let replication: Replication | undefined;
     let bootstrapping = true;
     let closing = false;
     const pass = spaces
       .bootPass(() => closing)
-      .then(() => sync.start())
+      .then(async () => {
+        if (closing) return;
+        replication = await startReplication({
+          config,
+          account,
+          deviceSeed: wallet.deviceSeed,
+          clock,
+          log,
+          sync,
+          tech: techOpened,
+          open: async (spaceId) =>
+            spaceId === techOpened.id
+              ? techOpened
+              : spaces.isActive(spaceId)
+                ? (await spaces.open(spaceId)).space
+                : undefined,
+        });
+        await sync.start();
+      })
       .then(() => void (config["index.enabled"] && probeVectorSupport(accountDir, log)))
       .catch((error: unknown) => log.error("the boot pass failed", { err: error }))
       .finally(() => {
@@ -152,8 +186,9 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
         clearInterval(processSweep);
         processes.close();
         await sync.close();
-        readers.close();
         await pass;
+        await replication?.close();
+        readers.close();
         techLive.close();
         await spaces.close();
         await techOpened.close();

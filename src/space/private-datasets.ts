@@ -5,6 +5,7 @@ import type { Json } from "../protocol/json.ts";
 /** Datasets of the tech space that no endpoint shows: what an account keeps to itself, in step across its devices. */
 export const READ_FRONTIERS_DATASET = "read_frontiers";
 export const ACCOUNT_VALUES_DATASET = "account_values";
+export const SPACE_ROOTS_DATASET = "space_roots";
 
 /**
  * How far an object was read: for each writer the highest seq of its changes that was. A frontier only moves forward,
@@ -34,4 +35,23 @@ export const ACCOUNT_VALUES_RULES: DatasetRules = {
   refuseCreate: (id) => (digestOfCid(id) ? undefined : "the record's id is no object id"),
 };
 
-export const PRIVATE_RULES: readonly DatasetRules[] = [READ_FRONTIERS_RULES, ACCOUNT_VALUES_RULES];
+/**
+ * What another device of the account needs to make a space there: header and first record of the chain of rights (base64),
+ * and the secret under which its channel on the network is found and opened. Set once.
+ */
+export const SPACE_ROOTS_RULES: DatasetRules = {
+  name: SPACE_ROOTS_DATASET,
+  idRule: "user",
+  skipHistory: true,
+  refuseCreate: (id) => (digestOfCid(id) ? undefined : "the record's id is no space id"),
+  refuseDelete: () => "a space's root stays",
+  refuseOp(doc, segments, op) {
+    const [field] = segments;
+    if (segments.length !== 1 || (field !== "header" && field !== "aclRoot" && field !== "transport"))
+      return "a space's root has header, aclRoot and transport";
+    if (op.type !== "$set" || typeof op.value !== "string") return "the field is a text";
+    return Object.hasOwn(doc, field) ? "the field is set once" : undefined;
+  },
+};
+
+export const PRIVATE_RULES: readonly DatasetRules[] = [READ_FRONTIERS_RULES, ACCOUNT_VALUES_RULES, SPACE_ROOTS_RULES];

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, rmSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { SpaceId } from "../base/ids.ts";
 
@@ -10,6 +10,7 @@ export function spacePaths(accountDir: string) {
     sdk,
     account: join(sdk, "account.db"),
     space: (spaceId: SpaceId) => join(sdk, `${spaceId}.db`),
+    hasSpace: (spaceId: SpaceId): boolean => existsSync(join(sdk, `${spaceId}.db`)),
     /** Makes the names of new files durable; their contents already are. */
     syncDirectory(): void {
       const handle = openSync(sdk, "r");

@@ -25,6 +25,7 @@ import {
   writeSpaceMetadata,
 } from "./space-index.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
+import { createSpaceRoots } from "./space-roots.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
@@ -56,13 +57,16 @@ export type SpaceService<T extends SpaceHandle & { space: Space }> = ReturnType<
 
 export function createSpaceService<T extends SpaceHandle & { space: Space }>(deps: SpaceServiceDeps<T>) {
   const { account, tech, store, paths } = deps;
+  const roots = createSpaceRoots(tech);
   const handles = createSpaceHandles<T>({
     store,
     clock: deps.clock,
     log: deps.log,
     open: async (spaceId) => {
+      plantKnown(spaceId);
       const opened = await deps.open(spaceId);
       watchMetadata(opened.space);
+      await settleRow(opened.space);
       return opened;
     },
   });
@@ -72,6 +76,35 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     if (!row) throw fail("space.not_found", { spaceId });
     return row;
   };
+
+  /** Makes a space that another device of the account has. Fails with space.not_accepted while its root has not come. */
+  function plantKnown(spaceId: SpaceId): void {
+    if (paths.hasSpace(spaceId)) return;
+    const derived = DERIVED_SPACES.map((name) => seedDerivedSpace(account, name)).find(
+      (seed) => seed.spaceId === spaceId,
+    );
+    const seed = derived ?? roots.of(spaceId)?.seed;
+    if (!seed)
+      throw fail("space.not_accepted", { spaceId, status: "active" }, "The space has not come here yet; retry");
+    plantSpace(paths.space(spaceId), seed);
+    paths.syncDirectory();
+  }
+
+  /** What the row says on this device alone, and what the other devices need to hold the space too. */
+  async function settleRow(space: Space): Promise<void> {
+    const row = tech.spaceRow(space.id);
+    if (!row) return;
+    if (row["spaceIndexObjectId"] === undefined) {
+      const index = await space.engine.write(spaceIndexIn);
+      await tech.set(
+        SPACES_RULES,
+        space.id,
+        {},
+        { ownRole: space.role(), spaceIndexObjectId: index.idText, push: pushKeys(space) },
+      );
+    }
+    if (row["derived"] !== true) await roots.keep(space);
+  }
 
   /** Row, planted database and metadata of a space, from an intent that may have been begun before. */
   const carryOut = async (spaceId: SpaceId, intent: CreateIntent): Promise<void> => {
@@ -105,6 +138,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       { ownRole: space.role(), spaceIndexObjectId: index.idText, push: pushKeys(space) },
     );
     deps.crashPoint("space-create:row");
+    if (!intent.derived) await roots.keep(space);
     store.dropIntent(spaceId);
   };
 
@@ -148,6 +182,30 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     if (batch.touched.some((touched) => touched.dataset === SPACES_RULES.name)) active.clear();
   });
 
+  const endings = new Map<SpaceId, Promise<void>>();
+  const endListeners = new Set<(spaceId: SpaceId) => void>();
+  /** Closes a space that ended and removes its data from this device. Idempotent. */
+  const endHere = (spaceId: SpaceId): Promise<void> => {
+    const known = endings.get(spaceId);
+    if (known) return known;
+    const ending = (async () => {
+      await handles.drop(spaceId);
+      paths.removeSpace(spaceId);
+      for (const listener of endListeners) listener(spaceId);
+    })().finally(() => endings.delete(spaceId));
+    endings.set(spaceId, ending);
+    return ending;
+  };
+  // A space that another device ended ends here too.
+  tech.space.engine.onCommit((batch) => {
+    for (const { dataset, recordId, doc } of batch.touched) {
+      if (dataset !== SPACES_RULES.name || !doc) continue;
+      const spaceId = recordId as SpaceId;
+      if (spaceStatusOf(JSON.parse(doc) as JsonObject) !== "deleted" || !paths.hasSpace(spaceId)) continue;
+      endHere(spaceId).catch((error: unknown) => deps.log.error("ending a space failed", { err: error, spaceId }));
+    }
+  });
+
   const requireActive = (spaceId: string): SpaceId => {
     if (active.has(spaceId)) return spaceId as SpaceId;
     const status = spaceStatusOf(rowOf(spaceId));
@@ -159,6 +217,13 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
 
   return {
     requireActive,
+    isActive(spaceId: string): boolean {
+      const row = digestOfCid(spaceId) ? tech.spaceRow(spaceId as SpaceId) : undefined;
+      return row !== undefined && spaceStatusOf(row) === "active";
+    },
+    roots,
+    /** Called when a space has ended on this device. */
+    onEnded: (listener: (spaceId: SpaceId) => void): void => void endListeners.add(listener),
     /** An active space, opened if need be. Fails with the space resolution errors (gaps § 1). */
     open: async (spaceId: string): Promise<T> => handles.get(requireActive(spaceId)),
 
@@ -219,8 +284,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       if (spaceStatusOf(row) === "deleted") return;
       const own = row["author"] === account.id;
       await tech.set(SPACES_RULES, spaceId, { status: "deleted", ...(own ? { final: true } : {}) });
-      await handles.drop(spaceId as SpaceId);
-      paths.removeSpace(spaceId as SpaceId);
+      await endHere(spaceId as SpaceId);
     },
 
     derived(): DerivedSpaceItem[] {
@@ -251,10 +315,8 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       for (const info of this.list("all")) {
         if (stopped()) return;
         const spaceId = info.id as SpaceId;
-        if (info.status === "deleted") {
-          await handles.drop(spaceId);
-          paths.removeSpace(spaceId);
-        } else if (info.status === "active" && !store.isClean(spaceId, PROJECTION_VERSION)) {
+        if (info.status === "deleted") await endHere(spaceId);
+        else if (info.status === "active" && !store.isClean(spaceId, PROJECTION_VERSION)) {
           const { space } = await handles.get(spaceId);
           await space.engine.rebuildProjection("stale");
           await space.engine.tearDownDeleted();

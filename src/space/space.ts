@@ -24,9 +24,13 @@ const HEADER_KEY = "header";
 export interface Space {
   readonly id: SpaceId;
   readonly header: SpaceHeader;
+  /** The header as it was signed: what the id is the CID of. */
+  readonly headerBytes: Uint8Array;
   readonly acl: AclLog;
   readonly keys: SpaceKeyRing;
   readonly engine: ChangeEngine;
+  /** Public key of the account that opened it. */
+  readonly accountKey: Uint8Array;
   /** This account's permission now. */
   role(): Permission;
   close(): Promise<void>;
@@ -129,9 +133,11 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
   return {
     id: spaceId,
     header: encoded.header,
+    headerBytes,
     acl,
     keys,
     engine: opened,
+    accountKey: account.signer.publicKey,
     role: () => acl.permission(account.signer.publicKey),
     close: () => opened.close(),
   };

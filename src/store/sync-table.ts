@@ -71,7 +71,9 @@ export function createSyncTable(db: Database) {
   const idsOfWriter = db.query<{ id: Uint8Array; no: number }, [number, number]>(
     "SELECT id, no FROM changes WHERE writer = ? ORDER BY seq DESC LIMIT ?",
   );
-  const writerOf = db.query<{ no: number; writer: number }, [Uint8Array]>("SELECT no, writer FROM changes WHERE id = ?");
+  const placeOf = db.query<ChangePlace & { obj: number }, [Uint8Array]>(
+    "SELECT no, writer, seq, obj FROM changes WHERE id = ?",
+  );
   const objectCounts = db.query<{ total: number }, []>(
     "SELECT count(*) AS total FROM objects WHERE derived = 0 AND deleted = 0",
   );
@@ -146,7 +148,7 @@ export function createSyncTable(db: Database) {
     forkedIds: (writer: number) => forkedIds.all(writer).map(({ id }) => id),
     /** Newest first. */
     idsOfWriter: (writer: number, limit: number) => idsOfWriter.all(writer, limit),
-    placeOf: (id: Uint8Array): { no: number; writer: number } | undefined => writerOf.get(id) ?? undefined,
+    placeOf: (id: Uint8Array) => placeOf.get(id) ?? undefined,
 
     regularObjects: (): number => objectCounts.get()?.total ?? 0,
     objectSize(obj: number): { count: number; newestNo: number } {

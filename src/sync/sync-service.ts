@@ -99,6 +99,18 @@ export function createSyncService(deps: SyncServiceDeps) {
     }, STATUS_MS);
   };
 
+  const held = new Map<SpaceId, number>();
+  const holding = async <T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T> => {
+    held.set(spaceId, (held.get(spaceId) ?? 0) + 1);
+    try {
+      return await work();
+    } finally {
+      const left = held.get(spaceId)! - 1;
+      if (left > 0) held.set(spaceId, left);
+      else held.delete(spaceId);
+    }
+  };
+
   const oneRound = async (spaceId: SpaceId): Promise<void> => {
     const space = await openSpace(spaceId);
     await Promise.all(carriers.map((carrier) => carrier.round(space)));
@@ -113,7 +125,7 @@ export function createSyncService(deps: SyncServiceDeps) {
   const round = (spaceId: SpaceId): Promise<void> => {
     const begin = (): Promise<void> => {
       queued.delete(spaceId);
-      const work = oneRound(spaceId).finally(() => running.delete(spaceId));
+      const work = holding(spaceId, () => oneRound(spaceId)).finally(() => running.delete(spaceId));
       running.set(spaceId, work);
       return work;
     };
@@ -134,6 +146,7 @@ export function createSyncService(deps: SyncServiceDeps) {
       spaceId,
       setTimeout(() => {
         soon.delete(spaceId);
+        if (closed) return;
         round(spaceId).catch((error: unknown) => {
           if (!closed) log.warn("sync: a round failed", { err: error, spaceId });
         });
@@ -173,7 +186,18 @@ export function createSyncService(deps: SyncServiceDeps) {
   return {
     book,
     touch,
+    touchAll: (): void => {
+      for (const spaceId of spaces.active()) touch(spaceId);
+    },
     roundSoon,
+    holding,
+    /** Whether work is being done with a space, which must then stay open. */
+    isBusy: (spaceId: SpaceId): boolean => held.has(spaceId),
+    /** All spaces, once more, without a reason to wait for the next regular round. */
+    allSoon: (): void => {
+      roundSoon(spaces.tech.id);
+      for (const spaceId of spaces.active()) roundSoon(spaceId);
+    },
     /** A way to other replicas is there. */
     addCarrier(carrier: Carrier): void {
       carriers.push(carrier);

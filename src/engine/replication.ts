@@ -1,0 +1,123 @@
+import { equalBytes } from "../base/bytes.ts";
+import type { Clock } from "../base/clock.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import { deriveAccountSecret } from "../crypto/account-keys.ts";
+import { deriveKey } from "../crypto/derive.ts";
+import type { Account } from "../space/account.ts";
+import type { Space } from "../space/space.ts";
+import { createLanSync } from "../sync/lan-sync.ts";
+import { type LinkManager, startLinkManager } from "../sync/link/link-manager.ts";
+import type { SyncService } from "../sync/sync-service.ts";
+import type { Config } from "./config.ts";
+
+export interface ReplicationDeps {
+  readonly config: Config;
+  readonly account: Account;
+  readonly deviceSeed: Uint8Array;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly sync: SyncService;
+  readonly tech: Space;
+  /** A space that is active here, opened; undefined for anything else. */
+  open(spaceId: string): Promise<Space | undefined>;
+}
+
+export interface Replication {
+  /** A space was opened, or its keys or members changed: peers recognise it by them. */
+  spaceChanged(space: Space): void;
+  spaceEnded(spaceId: SpaceId): void;
+  close(): Promise<void>;
+}
+
+const COMPARE_AGAIN_MS = 150;
+
+/** Connects sync with what there is of LAN and network, as configured. Neither is needed by anything else. */
+export async function startReplication(deps: ReplicationDeps): Promise<Replication> {
+  const keysBySpace = new Map<SpaceId, Uint8Array[]>();
+  let links: LinkManager | undefined;
+  let comparing: ReturnType<typeof setTimeout> | undefined;
+  const compareSoon = (): void => {
+    comparing ??= setTimeout(() => {
+      comparing = undefined;
+      links?.spacesChanged();
+    }, COMPARE_AGAIN_MS);
+  };
+
+  if (deps.config["p2p.enabled"]) links = await startLan(deps, keysBySpace);
+
+  return {
+    spaceChanged(space) {
+      if (space.id === deps.tech.id) return;
+      const keys = linkKeysOf(space);
+      const known = keysBySpace.get(space.id) ?? [];
+      if (known.length === keys.length && keys.every((key, index) => equalBytes(key, known[index]!))) return;
+      keysBySpace.set(space.id, keys);
+      compareSoon();
+    },
+    spaceEnded(spaceId) {
+      if (keysBySpace.delete(spaceId)) compareSoon();
+    },
+    async close() {
+      clearTimeout(comparing);
+      await links?.[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** The keys by which devices recognise a space they share: whoever holds the present read key has them. */
+function linkKeysOf(space: Space): Uint8Array[] {
+  const current = space.keys.current();
+  return current ? [deriveKey(current.key, "p2p-space", space.id)] : [];
+}
+
+async function startLan(
+  deps: ReplicationDeps,
+  keysBySpace: ReadonlyMap<SpaceId, readonly Uint8Array[]>,
+): Promise<LinkManager> {
+  const { sync, account, log, config } = deps;
+  const own = deriveAccountSecret(account.seed, "p2p");
+  const links = await startLinkManager({
+    deviceSeed: deps.deviceSeed,
+    account: account.signer,
+    log,
+    listenPort: config["p2p.port"],
+    port: {
+      keys: () => ({
+        own,
+        spaces: [...keysBySpace].flatMap(([spaceId, keys]) => keys.map((key) => ({ spaceId, key }))),
+      }),
+      connected: (link) => {
+        sync.touchAll();
+        if (link.own) sync.allSoon();
+        else for (const spaceId of link.sharedSpaces()) sync.roundSoon(spaceId);
+      },
+      disconnected: () => sync.touchAll(),
+      spacesChanged: (link) => {
+        sync.touchAll();
+        for (const spaceId of link.sharedSpaces()) sync.roundSoon(spaceId);
+      },
+    },
+  });
+  sync.setLan({
+    state: () => links.state(),
+    debug: () => {
+      const seen = links.debug();
+      return { ...seen, peers: seen.peers.map((peer) => ({ ...peer, spaceIds: [...peer.spaceIds] })) };
+    },
+  });
+  sync.addCarrier(
+    createLanSync({
+      links,
+      book: sync.book,
+      clock: deps.clock,
+      log,
+      techId: deps.tech.id,
+      open: deps.open,
+      roundSoon: (spaceId) => sync.roundSoon(spaceId),
+      touch: sync.touch,
+      holding: sync.holding,
+    }),
+  );
+  return links;
+}

@@ -1,0 +1,51 @@
+import { equalBytes } from "../base/bytes.ts";
+import type { IngestVerdict } from "../change/ingest.ts";
+import { sha256 } from "../crypto/hash.ts";
+import type { Space } from "../space/space.ts";
+
+/** What came of a batch of changes of others. Each was judged alone: a bad one holds up none of its neighbours. */
+export interface Taken {
+  readonly verdicts: readonly IngestVerdict[];
+  readonly ids: readonly Uint8Array[];
+  /** Stored: roots of objects that were not here, and other changes. */
+  readonly fresh: number;
+  readonly changed: number;
+  readonly parked: number;
+  readonly quarantined: number;
+  /** A quota is used up: they have to be offered again. */
+  readonly refused: number;
+  /** Changes under this device's own writer that it did not write: the device was copied, or put back to an older state. */
+  readonly foreignOwn: boolean;
+}
+
+/** Stores and folds changes of other replicas; durable when it resolves. */
+export async function takeIn(space: Space, changes: readonly Uint8Array[]): Promise<Taken> {
+  const { engine } = space;
+  const verdicts = await engine.ingest(changes);
+  const ids = changes.map(sha256);
+  const ownId = engine.writerId();
+  const own = ownId && engine.store.changes.writer(space.accountKey, ownId)?.no;
+  let fresh = 0;
+  let changed = 0;
+  let foreignOwn = false;
+  verdicts.forEach((verdict, index) => {
+    if (verdict.kind !== "stored") return;
+    const id = ids[index]!;
+    const place = engine.store.sync.placeOf(id);
+    const object = place && engine.objects.byNo(place.obj);
+    if (object && equalBytes(object.id, id)) fresh++;
+    else changed++;
+    if (own !== undefined && place?.writer === own) foreignOwn = true;
+  });
+  const count = (kind: IngestVerdict["kind"]) => verdicts.filter((verdict) => verdict.kind === kind).length;
+  return {
+    verdicts,
+    ids,
+    fresh,
+    changed,
+    parked: count("parked"),
+    quarantined: count("quarantined"),
+    refused: count("refused"),
+    foreignOwn,
+  };
+}

@@ -1,0 +1,241 @@
+import { equalBytes } from "../base/bytes.ts";
+import type { Clock } from "../base/clock.ts";
+import type { PeerId, SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import { SvcError } from "../protocol/errors.ts";
+import type { Space } from "../space/space.ts";
+import { aclRecordsFrom, mayReadSpace, takeAclRecords } from "./acl-exchange.ts";
+import type { Carrier } from "./carrier.ts";
+import type { LinkManager } from "./link/link-manager.ts";
+import type { PeerLink } from "./link/peer-link.ts";
+import type { ProgressBook } from "./progress.ts";
+import { SYNC_BOUNDS } from "./session/bounds.ts";
+import { askState, fetchMissing, SYNC_KINDS } from "./session/fetch.ts";
+import {
+  decodeAclRequest,
+  decodeItems,
+  decodePullRequest,
+  decodeSpaceName,
+  decodeState,
+  decodeStateRequest,
+  decodeWants,
+  encodeAclRequest,
+  encodeItems,
+  encodePullReply,
+  encodeSpaceName,
+  encodeState,
+  NOT_HELD,
+  type SpaceState,
+} from "./session/messages.ts";
+import { fullState, pullFrame, stateFor, wanted } from "./session/serve.ts";
+import { coverage, coversAll } from "./session/vector.ts";
+
+/** Notice to a peer: something new of a space is here. */
+const CHANGED = "sync.changed";
+const BACK_TIMEOUT_MS = 60_000;
+/** How often a peer is told to go on with a long transfer in one round. */
+const BACK_ATTEMPTS = 1000;
+const NOTICE_MS = 30;
+
+export interface LanSyncDeps {
+  readonly links: Pick<LinkManager, "links" | "onRequest" | "onNotice">;
+  readonly book: ProgressBook;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The account's own space: for its own devices alone. */
+  readonly techId: SpaceId;
+  /** A space that is held here and active, or the account's own; undefined for anything else. */
+  open(spaceId: string): Promise<Space | undefined>;
+  /** A peer has something new of a space. */
+  roundSoon(spaceId: SpaceId): void;
+  touch(spaceId: SpaceId): void;
+  /** Keeps a space open while `work` runs. */
+  holding<T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T>;
+}
+
+/** Rounds with the devices on the LAN. All is pulled: a peer says that it has news, and is asked for them. */
+export function createLanSync(deps: LanSyncDeps): Carrier {
+  const { links, book, clock, log } = deps;
+  /** Peers that said they do not hold a space; asked again every round. */
+  const withoutBySpace = new Map<SpaceId, Set<PeerId>>();
+  const fetchingBack = new Set<string>();
+  const notices = new Map<SpaceId, ReturnType<typeof setTimeout>>();
+  let closed = false;
+
+  const shares = (link: PeerLink, spaceId: SpaceId): boolean =>
+    link.own || (spaceId !== deps.techId && link.sharedSpaces().includes(spaceId));
+  const sharers = (spaceId: SpaceId): PeerLink[] => links.links().filter((link) => shares(link, spaceId));
+  const holders = (spaceId: SpaceId): PeerLink[] =>
+    sharers(spaceId).filter((link) => !withoutBySpace.get(spaceId)?.has(link.peerId));
+
+  const noteHolder = (spaceId: SpaceId, peerId: PeerId, holds: boolean): void => {
+    const without = withoutBySpace.get(spaceId) ?? new Set();
+    if (holds) without.delete(peerId);
+    else without.add(peerId);
+    withoutBySpace.set(spaceId, without);
+  };
+
+  /** The space, if the peer may have its content: what matched says that it may know of it, the chain of rights the rest. */
+  const served = async (link: PeerLink, spaceId: string): Promise<Space | undefined> => {
+    const space = await deps.open(spaceId);
+    if (!space || !shares(link, space.id)) return undefined;
+    return link.own || mayReadSpace(space, link.accountId) ? space : undefined;
+  };
+
+  /** Rights first, then changes; each frame is durable before the next. True when the deadline came first. */
+  const fetchFrom = async (link: PeerLink, space: Space, state: SpaceState, deadlineMs?: number): Promise<boolean> => {
+    if (!equalBytes(state.aclHead, space.acl.head().id)) {
+      const from = encodeAclRequest(space.id, 0);
+      await takeAclRecords(space, decodeItems(await link.request(SYNC_KINDS.acl, from)));
+    }
+    const fetched = await fetchMissing(link, space, state.vector, deadlineMs);
+    const progress = book.peer(space.id, link.peerId);
+    progress.fresh += fetched.fresh;
+    progress.changed += fetched.changed;
+    progress.missing = fetched.missing;
+    if (fetched.refused > 0) progress.lastError = "changes were not kept: the quota of waiting changes is used up";
+    if (fetched.foreignOwn) await replaceWriter(space, link.peerId);
+    return fetched.cut;
+  };
+
+  const replaceWriter = async (space: Space, peerId: PeerId): Promise<void> => {
+    book.of(space.id).writersReplaced++;
+    log.warn(
+      "sync: this device's writer was used elsewhere too: it is a copy or was put back; it writes on as another",
+      {
+        spaceId: space.id,
+        peerId,
+      },
+    );
+    await space.engine.mintWriter();
+  };
+
+  const confirm = async (space: Space, state: SpaceState): Promise<void> => {
+    const { sync } = space.engine.store;
+    const covers = coverage(space.engine.store, state.vector);
+    await space.engine.write(() => sync.advance("peer", covers));
+  };
+
+  /** One round with one peer: theirs here, ours there, and the proof of it. */
+  const roundWith = async (link: PeerLink, space: Space): Promise<void> => {
+    let state = await askState(link, space);
+    noteHolder(space.id, link.peerId, state.known);
+    if (!state.known) return;
+    const progress = book.peer(space.id, link.peerId);
+    progress.lastError = "";
+    if (state.same) progress.missing = false;
+    else {
+      await fetchFrom(link, space, state);
+      for (let asked = 0; asked < BACK_ATTEMPTS && isBehind(space, state); asked++) {
+        const reply = await link.request(SYNC_KINDS.back, encodeSpaceName(space.id), { timeoutMs: BACK_TIMEOUT_MS });
+        state = decodeState(reply);
+        if (!state.known) return noteHolder(space.id, link.peerId, false);
+        await confirm(space, state);
+        deps.touch(space.id);
+        if (!state.more) break;
+      }
+    }
+    await confirm(space, state);
+    progress.lastSyncAtMs = clock.nowMs();
+  };
+
+  const isBehind = (space: Space, state: SpaceState): boolean =>
+    !coversAll(space.engine.store, state.vector) || !equalBytes(state.aclHead, space.acl.head().id);
+
+  const round = async (space: Space): Promise<void> => {
+    await Promise.all(
+      sharers(space.id).map(async (link) => {
+        try {
+          await roundWith(link, space);
+        } catch (error) {
+          if (link.signal.aborted || closed) return; // gone: no longer among those that are reached
+          book.peer(space.id, link.peerId).lastError = error instanceof Error ? error.message : String(error);
+          const known = error instanceof SvcError;
+          log[known ? "debug" : "warn"]("sync: a round with a peer failed", {
+            err: error,
+            spaceId: space.id,
+            peerId: link.peerId,
+          });
+        }
+      }),
+    );
+    const someone = holders(space.id).length > 0;
+    if (someone && space.engine.store.parked.usage().count > 0)
+      await space.engine.write(() => space.engine.store.parked.ageAll());
+  };
+
+  /** A peer asks us to fetch what it has. Answers what we are at then. */
+  const fetchBack = async (link: PeerLink, space: Space): Promise<SpaceState> => {
+    const key = `${link.peerId} ${space.id}`;
+    if (fetchingBack.has(key)) return fullState(space, true);
+    fetchingBack.add(key);
+    try {
+      const state = await askState(link, space);
+      if (!state.known) return fullState(space, false);
+      const deadlineMs = performance.now() + SYNC_BOUNDS.backMs;
+      const cut = state.same ? false : await fetchFrom(link, space, state, deadlineMs);
+      await confirm(space, state);
+      deps.touch(space.id);
+      return fullState(space, cut);
+    } finally {
+      fetchingBack.delete(key);
+    }
+  };
+
+  links.onRequest(SYNC_KINDS.state, async (link, body) => {
+    const request = decodeStateRequest(body);
+    const space = await served(link, request.space);
+    return encodeState(space ? stateFor(space, request) : NOT_HELD);
+  });
+  links.onRequest(SYNC_KINDS.pull, async (link, body) => {
+    const request = decodePullRequest(body);
+    const space = await served(link, request.space);
+    return encodePullReply(space ? pullFrame(space, request) : { changes: [], next: 0, withheld: 0, needIds: [] });
+  });
+  links.onRequest(SYNC_KINDS.wants, async (link, body) => {
+    const { space: spaceId, ids } = decodeWants(body);
+    const space = await served(link, spaceId);
+    return encodeItems(space ? wanted(space.engine.store, ids) : []);
+  });
+  links.onRequest(SYNC_KINDS.acl, async (link, body) => {
+    const { space: spaceId, from } = decodeAclRequest(body);
+    const space = await served(link, spaceId);
+    return encodeItems(space ? aclRecordsFrom(space, from) : []);
+  });
+  links.onRequest(SYNC_KINDS.back, async (link, body) => {
+    const space = await served(link, decodeSpaceName(body));
+    return encodeState(space ? await deps.holding(space.id, () => fetchBack(link, space)) : NOT_HELD);
+  });
+  links.onNotice(CHANGED, async (link, body) => {
+    const space = await served(link, decodeSpaceName(body));
+    if (!space) return;
+    noteHolder(space.id, link.peerId, true);
+    deps.roundSoon(space.id);
+  });
+
+  return {
+    names: (spaceId) => holders(spaceId).map(({ peerId }) => peerId),
+    fault: () => undefined,
+    round,
+    changed(space) {
+      if (closed || notices.has(space.id) || sharers(space.id).length === 0) return;
+      notices.set(
+        space.id,
+        setTimeout(() => {
+          notices.delete(space.id);
+          for (const link of sharers(space.id))
+            link
+              .notify(CHANGED, encodeSpaceName(space.id))
+              .catch((error: unknown) => log.debug("sync: a notice was not sent", { err: error, peerId: link.peerId }));
+        }, NOTICE_MS),
+      );
+    },
+    forget: async (spaceId) => {
+      withoutBySpace.delete(spaceId);
+    },
+    close: async () => {
+      closed = true;
+      for (const timer of notices.values()) clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,15 @@
+/** What one message of a session holds at most, so that neither side has to hold much. */
+export const SYNC_BOUNDS = {
+  frameBytes: 1 << 20,
+  frameChanges: 500,
+  /** Rows looked at for one frame. */
+  scanned: 50_000,
+  /** Ids of a writer's chain that are compared when it forked; older ones are sent again. */
+  chainIds: 16_384,
+  /** Changes received but not stored that a peer is told of. */
+  held: 4_096,
+  wants: 256,
+  aclRecords: 500,
+  /** How long a peer works for us on one request before it answers that there is more. */
+  backMs: 10_000,
+} as const;

@@ -1,0 +1,130 @@
+import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
+import type { Space } from "../../space/space.ts";
+import { type Taken, takeIn } from "../intake.ts";
+import { SYNC_BOUNDS } from "./bounds.ts";
+import {
+  decodeItems,
+  decodePullReply,
+  decodeState,
+  encodePullRequest,
+  encodeStateRequest,
+  encodeWants,
+  type PullRequest,
+  SessionFault,
+  type SpaceState,
+} from "./messages.ts";
+import { byWriter, claimedBeyond, suspects, vectorOf, type WriterState, writerKey } from "./vector.ts";
+
+/** The kinds of a session's requests. */
+export const SYNC_KINDS = {
+  state: "sync.state",
+  pull: "sync.pull",
+  wants: "sync.wants",
+  acl: "sync.acl",
+  back: "sync.back",
+} as const;
+
+/** A replica that answers requests, over whatever connects the two. */
+export interface RemoteReplica {
+  request(kind: string, body: Uint8Array, options?: { readonly timeoutMs?: number }): Promise<Uint8Array>;
+}
+
+/** What the remote is at: exactly what we were at when we asked, or what it says. */
+export async function askState(remote: RemoteReplica, space: Space): Promise<SpaceState> {
+  const { digest, vector } = vectorOf(space.engine.store);
+  const request = encodeStateRequest({ space: space.id, aclHead: space.acl.head().id, digest });
+  const state = decodeState(await remote.request(SYNC_KINDS.state, request));
+  return state.same ? { ...state, vector } : state;
+}
+
+export interface Fetched {
+  fresh: number;
+  changed: number;
+  foreignOwn: boolean;
+  /** The remote claims changes that it neither gave nor that are held back here. */
+  missing: boolean;
+  refused: number;
+  /** Not everything was asked for: the deadline came first. */
+  cut: boolean;
+}
+
+/** Gets all that the remote has and we lack, frame by frame, each durable before the next is asked for. */
+export async function fetchMissing(
+  remote: RemoteReplica,
+  space: Space,
+  theirs: readonly WriterState[],
+  deadlineMs = Number.POSITIVE_INFINITY,
+): Promise<Fetched> {
+  const { store } = space.engine;
+  const result: Fetched = { fresh: 0, changed: 0, foreignOwn: false, missing: false, refused: 0, cut: false };
+  let explained = 0;
+  const enter = (taken: Taken) => {
+    result.fresh += taken.fresh;
+    result.changed += taken.changed;
+    result.refused += taken.refused;
+    result.foreignOwn ||= taken.foreignOwn;
+    explained += taken.parked + taken.quarantined;
+  };
+  const held = [...store.parked.ids(SYNC_BOUNDS.held / 2), ...store.parked.quarantinedIds(SYNC_BOUNDS.held / 2)];
+  let request: PullRequest = {
+    space: space.id,
+    vector: vectorOf(store).vector,
+    cursor: 0,
+    chains: suspects(store, theirs).map((state) => chainOf(space, state)),
+    held,
+  };
+  for (;;) {
+    const reply = decodePullReply(await remote.request(SYNC_KINDS.pull, encodePullRequest(request)));
+    if (reply.needIds.length > 0) {
+      if (request.chains.length > 0 && reply.needIds.every((key) => hasChain(request, key)))
+        throw new SessionFault("the peer asks for ids that it was given");
+      request = { ...request, chains: [...request.chains, ...chainsAsked(space, request, reply.needIds)] };
+      continue;
+    }
+    explained += reply.withheld;
+    if (reply.changes.length > 0) enter(await takeIn(space, reply.changes));
+    if (reply.next === 0) break;
+    if (reply.next <= request.cursor) throw new SessionFault("the peer's frames do not go forward");
+    request = { ...request, cursor: reply.next };
+    if (performance.now() > deadlineMs) {
+      result.cut = true;
+      break;
+    }
+  }
+  if (!result.cut) await fetchWanted(remote, space, enter);
+  result.missing = result.cut || result.refused > 0 || claimedBeyond(store, theirs) > explained;
+  return result;
+}
+
+/** Asks by name for the parents that parked changes wait for. */
+async function fetchWanted(remote: RemoteReplica, space: Space, enter: (taken: Taken) => void): Promise<void> {
+  const asked = new Set<string>();
+  for (;;) {
+    const wants = space.engine.store.parked
+      .wanted(SYNC_BOUNDS.wants)
+      .filter(({ kind, what }) => kind === "change" && !asked.has(bytesToHex(what)))
+      .map(({ what }) => what);
+    if (wants.length === 0) return;
+    for (const id of wants) asked.add(bytesToHex(id));
+    const changes = decodeItems(await remote.request(SYNC_KINDS.wants, encodeWants(space.id, wants)));
+    if (changes.length === 0) return;
+    enter(await takeIn(space, changes));
+  }
+}
+
+function chainOf(space: Space, { author, writer }: Pick<WriterState, "author" | "writer">) {
+  const { changes, sync } = space.engine.store;
+  const row = changes.writer(author, writer);
+  return { author, writer, ids: row ? sync.idsOfWriter(row.no, SYNC_BOUNDS.chainIds).map(({ id }) => id) : [] };
+}
+
+const hasChain = (request: PullRequest, key: Uint8Array): boolean =>
+  request.chains.some(({ author, writer }) => equalBytes(concatBytes(author, writer), key));
+
+function chainsAsked(space: Space, request: PullRequest, keys: readonly Uint8Array[]) {
+  const known = byWriter(request.vector);
+  return keys.flatMap((key) => {
+    const state = known.get(writerKey(key.subarray(0, 32), key.subarray(32)));
+    return state && !hasChain(request, key) ? [chainOf(space, state)] : [];
+  });
+}

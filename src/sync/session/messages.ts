@@ -1,0 +1,219 @@
+import { concatBytes } from "../../base/bytes.ts";
+import { type CborValue, decodeCbor, encodeCbor } from "../../change/dag-cbor.ts";
+import { SYNC_BOUNDS } from "./bounds.ts";
+import type { WriterState } from "./vector.ts";
+
+/** Bytes of a peer that do not follow the protocol. */
+export class SessionFault extends Error {}
+
+type Fields = { [key: string]: CborValue };
+
+/** What a space's replica is at. */
+export interface SpaceState {
+  /** False: the peer does not hold the space, or does not serve it to us. Nothing else is said then. */
+  readonly known: boolean;
+  /** It has exactly what we said we have; the vector is left out. */
+  readonly same: boolean;
+  /** It is still fetching what we have. */
+  readonly more: boolean;
+  readonly aclHead: Uint8Array;
+  readonly aclCount: number;
+  readonly vector: readonly WriterState[];
+}
+
+/** The answer about a space that is not here, or not the asker's to know of. */
+export const NOT_HELD: SpaceState = {
+  known: false,
+  same: false,
+  more: false,
+  aclHead: new Uint8Array(32),
+  aclCount: 0,
+  vector: [],
+};
+
+export interface StateRequest {
+  readonly space: string;
+  readonly aclHead: Uint8Array;
+  readonly digest: Uint8Array;
+}
+
+export interface PullRequest {
+  readonly space: string;
+  readonly vector: readonly WriterState[];
+  /** Where the last frame ended; 0 at the beginning. */
+  readonly cursor: number;
+  /** All that is here of writers whose chains differ. */
+  readonly chains: readonly { readonly author: Uint8Array; readonly writer: Uint8Array; readonly ids: Uint8Array[] }[];
+  /** Received before, but not stored: parked or refused for good. */
+  readonly held: readonly Uint8Array[];
+}
+
+export interface PullReply {
+  readonly changes: readonly Uint8Array[];
+  /** 0: nothing is left. */
+  readonly next: number;
+  /** Left out of this frame because they are held already. */
+  readonly withheld: number;
+  /** Writers of whose chains the ids are needed: both fields of each, joined. */
+  readonly needIds: readonly Uint8Array[];
+}
+
+export const encodeStateRequest = (request: StateRequest): Uint8Array => encodeCbor({ ...request });
+
+export function decodeStateRequest(bytes: Uint8Array): StateRequest {
+  const map = fieldsOf(bytes);
+  return { space: text(map, "space"), aclHead: blob(map, "aclHead", 32), digest: blob(map, "digest", 32) };
+}
+
+export function encodeState(state: SpaceState): Uint8Array {
+  return encodeCbor(state.known ? { ...state, vector: vectorValue(state.vector) } : { known: false });
+}
+
+export function decodeState(bytes: Uint8Array): SpaceState {
+  const map = fieldsOf(bytes);
+  if (map["known"] !== true) return NOT_HELD;
+  return {
+    known: true,
+    same: map["same"] === true,
+    more: map["more"] === true,
+    aclHead: blob(map, "aclHead", 32),
+    aclCount: count(map, "aclCount"),
+    vector: readVector(map["vector"]),
+  };
+}
+
+export function encodePullRequest(request: PullRequest): Uint8Array {
+  return encodeCbor({
+    space: request.space,
+    vector: vectorValue(request.vector),
+    cursor: request.cursor,
+    chains: request.chains.map(({ author, writer, ids }) => ({ author, writer, ids: concatBytes(...ids) })),
+    held: concatBytes(...request.held),
+  });
+}
+
+export function decodePullRequest(bytes: Uint8Array): PullRequest {
+  const map = fieldsOf(bytes);
+  return {
+    space: text(map, "space"),
+    vector: readVector(map["vector"]),
+    cursor: count(map, "cursor"),
+    chains: list(map, "chains").map((item) => {
+      const chain = asFields(item);
+      return { author: blob(chain, "author", 32), writer: blob(chain, "writer", 16), ids: digests(chain["ids"]) };
+    }),
+    held: digests(map["held"]),
+  };
+}
+
+export function encodePullReply(reply: PullReply): Uint8Array {
+  return encodeCbor({ ...reply, changes: [...reply.changes], needIds: [...reply.needIds] });
+}
+
+export function decodePullReply(bytes: Uint8Array): PullReply {
+  const map = fieldsOf(bytes);
+  return {
+    changes: blobs(map, "changes"),
+    next: count(map, "next"),
+    withheld: count(map, "withheld"),
+    needIds: blobs(map, "needIds"),
+  };
+}
+
+/** `{space, ids}`: these changes, wherever they stand. */
+export const encodeWants = (space: string, ids: readonly Uint8Array[]): Uint8Array =>
+  encodeCbor({ space, ids: concatBytes(...ids) });
+
+export function decodeWants(bytes: Uint8Array): { space: string; ids: Uint8Array[] } {
+  const map = fieldsOf(bytes);
+  return { space: text(map, "space"), ids: digests(map["ids"]).slice(0, SYNC_BOUNDS.wants) };
+}
+
+/** A list of changes or of ACL records. */
+export const encodeItems = (items: readonly Uint8Array[]): Uint8Array => encodeCbor({ items: [...items] });
+export const decodeItems = (bytes: Uint8Array): Uint8Array[] => blobs(fieldsOf(bytes), "items");
+
+/** A space, and from which record of its chain of rights on. */
+export const encodeAclRequest = (space: string, from: number): Uint8Array => encodeCbor({ space, from });
+export function decodeAclRequest(bytes: Uint8Array): { space: string; from: number } {
+  const map = fieldsOf(bytes);
+  return { space: text(map, "space"), from: count(map, "from") };
+}
+
+export const encodeSpaceName = (space: string): Uint8Array => encodeCbor({ space });
+export const decodeSpaceName = (bytes: Uint8Array): string => text(fieldsOf(bytes), "space");
+
+function vectorValue(vector: readonly WriterState[]): CborValue {
+  return vector.map(({ author, writer, seq, count, last, forks }) => [author, writer, seq, count, last, forks]);
+}
+
+function readVector(value: CborValue | undefined): WriterState[] {
+  if (!Array.isArray(value)) throw new SessionFault("no vector");
+  return value.map((item) => {
+    if (!Array.isArray(item) || item.length !== 6) throw new SessionFault("a malformed vector");
+    const [author, writer, seq, count, last, forks] = item;
+    const isCount = (each: CborValue | undefined): each is number => typeof each === "number" && each >= 0;
+    if (
+      !sized(author, 32) ||
+      !sized(writer, 16) ||
+      !isCount(seq) ||
+      !isCount(count) ||
+      count < seq ||
+      !sized(last, 32) ||
+      !(forks instanceof Uint8Array) ||
+      (forks.length !== 0 && forks.length !== 32)
+    )
+      throw new SessionFault("a malformed vector");
+    return { author, writer, seq, count, last, forks };
+  });
+}
+
+function fieldsOf(bytes: Uint8Array): Fields {
+  try {
+    return asFields(decodeCbor(bytes));
+  } catch (error) {
+    if (error instanceof RangeError || error instanceof TypeError) throw new SessionFault(error.message);
+    throw error;
+  }
+}
+
+function asFields(value: CborValue): Fields {
+  if (typeof value !== "object" || value === null || Array.isArray(value) || value instanceof Uint8Array)
+    throw new SessionFault("a message is a map");
+  return value as Fields;
+}
+
+const sized = (value: CborValue | undefined, length: number): value is Uint8Array =>
+  value instanceof Uint8Array && value.length === length;
+
+function blob(map: Fields, field: string, length: number): Uint8Array {
+  const value = map[field];
+  if (!sized(value, length)) throw new SessionFault(`${field} has another length`);
+  return value;
+}
+function text(map: Fields, field: string): string {
+  const value = map[field];
+  if (typeof value !== "string") throw new SessionFault(`${field} is no text`);
+  return value;
+}
+function count(map: Fields, field: string): number {
+  const value = map[field];
+  if (typeof value !== "number" || value < 0) throw new SessionFault(`${field} is no count`);
+  return value;
+}
+function list(map: Fields, field: string): CborValue[] {
+  const value = map[field];
+  if (!Array.isArray(value)) throw new SessionFault(`${field} is no list`);
+  return value;
+}
+/** Copies, so that what is kept of one does not keep the whole message. */
+function blobs(map: Fields, field: string): Uint8Array[] {
+  return list(map, field).map((item) => {
+    if (!(item instanceof Uint8Array)) throw new SessionFault(`${field} holds something else than bytes`);
+    return new Uint8Array(item);
+  });
+}
+function digests(value: CborValue | undefined): Uint8Array[] {
+  if (!(value instanceof Uint8Array) || value.length % 32 !== 0) throw new SessionFault("a list of ids is torn");
+  return Array.from({ length: value.length / 32 }, (_, index) => value.subarray(index * 32, index * 32 + 32));
+}

@@ -1,0 +1,135 @@
+import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
+import type { Space } from "../../space/space.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import { SYNC_BOUNDS } from "./bounds.ts";
+import type { PullReply, PullRequest, SpaceState, StateRequest } from "./messages.ts";
+import { byWriter, isForked, lowestAt, sameState, vectorOf, type WriterState, writerKey } from "./vector.ts";
+
+/** The state of our replica, in short if the other is at the same. */
+export function stateFor(space: Space, request: StateRequest): SpaceState {
+  const { vector, digest } = vectorOf(space.engine.store);
+  const aclHead = space.acl.head().id;
+  const same = equalBytes(digest, request.digest) && equalBytes(aclHead, request.aclHead);
+  return { known: true, same, more: false, aclHead, aclCount: space.acl.records().length, vector: same ? [] : vector };
+}
+
+/** The same in full. */
+export function fullState(space: Space, more: boolean): SpaceState {
+  const { vector } = vectorOf(space.engine.store);
+  return { known: true, same: false, more, aclHead: space.acl.head().id, aclCount: space.acl.records().length, vector };
+}
+
+/** Which of a writer's changes the other lacks: all after a seq, or all whose ids it has not named. */
+type Lacks = { readonly afterSeq: number } | { readonly except: ReadonlySet<string> };
+
+/**
+ * One frame of what the other lacks, in our order of arrival: parents come before their children, whatever is left out.
+ * A derived root goes before the first change of its object.
+ */
+export function pullFrame(space: Space, request: PullRequest): PullReply {
+  const { store, objects } = space.engine;
+  const { lacksByWriter, needIds } = lackingOf(store, request);
+  if (needIds.length > 0) return { changes: [], next: request.cursor, withheld: 0, needIds };
+  if (lacksByWriter.size === 0) return { changes: [], next: 0, withheld: 0, needIds };
+  const held = new Set(request.held.map(bytesToHex));
+  const changes: Uint8Array[] = [];
+  const rootsSent = new Set<number>();
+  let bytes = 0;
+  let withheld = 0;
+  let scanned = 0;
+  let at = request.cursor === 0 ? firstLacking(store, lacksByWriter) - 1 : request.cursor;
+  for (;;) {
+    const page = store.sync.places(at, 1000);
+    for (const { no, writer, seq } of page) {
+      const lacks = lacksByWriter.get(writer);
+      if (lacks && (!("afterSeq" in lacks) || seq > lacks.afterSeq)) {
+        const change = store.changes.byNo(no)!;
+        const id = bytesToHex(change.id);
+        if (!("except" in lacks) || !lacks.except.has(id)) {
+          if (held.has(id)) withheld++;
+          else {
+            const object = objects.byNo(change.obj);
+            const root = object?.derived && !rootsSent.has(object.no) ? store.changes.byId(object.id) : undefined;
+            const size = change.bytes.length + (root?.bytes.length ?? 0);
+            const full = bytes + size > SYNC_BOUNDS.frameBytes || changes.length + 2 > SYNC_BOUNDS.frameChanges;
+            if (full && changes.length > 0) return { changes, next: at, withheld, needIds };
+            if (root) {
+              rootsSent.add(change.obj);
+              changes.push(root.bytes);
+            }
+            changes.push(change.bytes);
+            bytes += size;
+          }
+        }
+      }
+      at = no;
+    }
+    if (page.length < 1000) return { changes, next: 0, withheld, needIds };
+    scanned += page.length;
+    if (scanned >= SYNC_BOUNDS.scanned) return { changes, next: at, withheld, needIds };
+  }
+}
+
+function lackingOf(
+  store: SpaceStore,
+  request: PullRequest,
+): { lacksByWriter: Map<number, Lacks>; needIds: Uint8Array[] } {
+  const theirs = byWriter(request.vector);
+  const chains = new Map(
+    request.chains.map(({ author, writer, ids }) => [writerKey(author, writer), new Set(ids.map(bytesToHex))]),
+  );
+  const lacksByWriter = new Map<number, Lacks>();
+  const needIds: Uint8Array[] = [];
+  for (const mine of vectorOf(store).vector) {
+    const { no } = store.changes.writer(mine.author, mine.writer)!;
+    const key = writerKey(mine.author, mine.writer);
+    const other = theirs.get(key);
+    if (!other) {
+      lacksByWriter.set(no, { afterSeq: 0 });
+      continue;
+    }
+    if (sameState(mine, other)) continue;
+    const except = chains.get(key);
+    if (except) {
+      lacksByWriter.set(no, { except });
+      continue;
+    }
+    const from = plainlyFrom(store, no, mine, other);
+    if (from === undefined) needIds.push(concatBytes(mine.author, mine.writer));
+    else if (from < mine.seq) lacksByWriter.set(no, { afterSeq: from });
+  }
+  return { lacksByWriter, needIds };
+}
+
+/** Up to which seq the other has our chain, when neither is seen to have forked; undefined when ids must tell. */
+function plainlyFrom(store: SpaceStore, no: number, mine: WriterState, other: WriterState): number | undefined {
+  if (isForked(mine) || isForked(other)) return undefined;
+  if (other.seq > mine.seq) return mine.seq; // it knows our end, and would have sent ids if that were not its own
+  if (other.seq === 0) return 0;
+  const id = lowestAt(store, no, other.seq);
+  return id && equalBytes(id, other.last) ? other.seq : undefined;
+}
+
+/** The lowest number among what is lacking: nothing before it needs a look. */
+function firstLacking(store: SpaceStore, lacksByWriter: ReadonlyMap<number, Lacks>): number {
+  let first = Number.MAX_SAFE_INTEGER;
+  for (const [writer, lacks] of lacksByWriter) {
+    const seq = "afterSeq" in lacks ? lacks.afterSeq + 1 : 1;
+    for (const { no } of store.changes.atSeq(writer, seq)) first = Math.min(first, no);
+  }
+  return first === Number.MAX_SAFE_INTEGER ? 1 : first;
+}
+
+/** Changes asked for by name, as many as fit into a frame. */
+export function wanted(store: SpaceStore, ids: readonly Uint8Array[]): Uint8Array[] {
+  const changes: Uint8Array[] = [];
+  let bytes = 0;
+  for (const id of ids) {
+    const change = store.changes.byId(id);
+    if (!change) continue;
+    bytes += change.bytes.length;
+    if (bytes > SYNC_BOUNDS.frameBytes && changes.length > 0) break;
+    changes.push(change.bytes);
+  }
+  return changes;
+}

@@ -1,0 +1,85 @@
+/** Two devices of one account on one LAN (loopback), found by multicast alone: real processes, no network. */
+import { describe, expect } from "bun:test";
+import { type JsonObject, until } from "../../support/client.ts";
+import { setName, spacesOf, startDevice, statusOf, untilSame } from "../../support/devices.ts";
+import { createObject, createSpace, createType } from "../../support/fixtures.ts";
+import { rule } from "../../support/rule.ts";
+
+const LONG_MS = 90_000;
+
+describe("two devices of an account on a LAN", () => {
+  rule(
+    "[lan] a second device brings everything back, edits pass both ways, and the states are true",
+    async () => {
+      await using first = await startDevice({ lan: true });
+      const space = await createSpace(first.server.client);
+      const type = await createType(first.server.client, space.id);
+      for (let i = 0; i < 20; i++) await createObject(first.server.client, space.id, { types: [type.xKey] });
+
+      await first.server.client.post(`/v1/spaces/${space.id}/sync`, {}, 204);
+      const alone = await statusOf(first, space.id);
+      expect(alone).toMatchObject({ state: "offline", localPeers: 0, networkPeers: 0, lastSyncedAt: null, synced: 0 });
+      expect(alone.total).toBeGreaterThanOrEqual(20);
+
+      await using second = await startDevice({ lan: true, mnemonic: first.mnemonic });
+      await until(async () => (await spacesOf(second)).some(({ id }) => id === space.id), "the space's row", 20_000);
+      await until(
+        async () => (await second.server.client.request("GET", `/v1/spaces/${space.id}/sync-status`)).status === 200,
+        "the space itself",
+        20_000,
+      );
+      await untilSame([first, second], space.id, (rows) => rows.split('"_ver"').length > 20);
+      await until(async () => (await statusOf(first, space.id)).state === "synced", "synced at the first", 20_000);
+      await until(async () => (await statusOf(second, space.id)).state === "synced", "synced at the second", 20_000);
+      const status = await statusOf(first, space.id);
+      expect(status).toMatchObject({ localPeers: 1, p2p: "connected", synced: status.total });
+      expect(status.lastSyncedAt).toBeString();
+      expect((await spacesOf(second)).find(({ id }) => id === space.id)).toMatchObject({
+        ownRole: "owner",
+        status: "active",
+        spaceIndexObjectId: (await spacesOf(first)).find(({ id }) => id === space.id)!.spaceIndexObjectId!,
+      });
+
+      const made = await createObject(second.server.client, space.id);
+      await setName(second, space.id, made.id, "from the second");
+      await createObject(first.server.client, space.id, { initialProperties: { svc: { name: "from the first" } } });
+      await untilSame(
+        [first, second],
+        space.id,
+        (rows) => rows.includes("from the second") && rows.includes("from the first"),
+      );
+
+      const p2p = await first.server.client.get<JsonObject>("/v1/debug/p2p");
+      expect(p2p).toMatchObject({ enabled: true, listenerStarted: true, state: "connected" });
+      const debug = await second.server.client.get<{ peers: JsonObject[] }>(`/v1/spaces/${space.id}/debug`);
+      expect(debug.peers).toHaveLength(1);
+      expect(debug.peers[0]).toMatchObject({ lastErr: "" });
+      expect(Number(debug.peers[0]!["new"])).toBeGreaterThanOrEqual(20);
+
+      await second.server.kill();
+      await setName(first, space.id, made.id, "while nobody listens");
+      await until(async () => (await statusOf(first, space.id)).state === "offline", "offline again", 60_000);
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[lan] a space ended on one device ends on the other; accounts that share nothing do not meet",
+    async () => {
+      await using first = await startDevice({ lan: true });
+      await using stranger = await startDevice({ lan: true });
+      await using second = await startDevice({ lan: true, mnemonic: first.mnemonic });
+      const space = await createSpace(first.server.client);
+      await until(async () => (await spacesOf(second)).some(({ id }) => id === space.id), "the space's row", 20_000);
+      expect(await spacesOf(stranger)).toEqual([]);
+      const seen = await stranger.server.client.get<{ peers: { spaceIds: string[] }[] }>("/v1/debug/p2p");
+      expect(seen.peers.flatMap(({ spaceIds }) => spaceIds)).toEqual([]);
+
+      await second.server.client.request("DELETE", `/v1/spaces/${space.id}`);
+      await until(async () => (await spacesOf(first)).length === 0, "its end", 20_000);
+      const reply = await first.server.client.request("GET", `/v1/spaces/${space.id}/sync-status`);
+      expect(reply.status).toBe(409);
+    },
+    LONG_MS,
+  );
+});
