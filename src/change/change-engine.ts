@@ -1,4 +1,4 @@
-import { equalBytes, utf8ToBytes } from "../base/bytes.ts";
+import { bytesToHex, equalBytes, utf8ToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { ObjectId, SpaceId } from "../base/ids.ts";
 import { cidFromDigest, digestOfCid } from "../crypto/cid.ts";
@@ -19,7 +19,7 @@ import { DELETION_RULES, DELETIONS_DATASET, DELETIONS_TYPE, deletedAtMs } from "
 import { createIngest, DEFAULT_PARK_QUOTA, type IngestVerdict, type ParkQuota } from "./ingest.ts";
 import { type Appended, createLocalWriter } from "./local-writer.ts";
 import { createObjectCache, type ObjectEntry } from "./object-cache.ts";
-import type { AclView, KeyRing, RulesRegistry } from "./ports.ts";
+import type { AclConsequences, AclView, KeyRing, RulesRegistry } from "./ports.ts";
 import { createProjection, OBJECTS_DATASET } from "./projection.ts";
 import { parseVersion, versionOf, writerName } from "./version.ts";
 
@@ -27,6 +27,7 @@ import { parseVersion, versionOf, writerName } from "./version.ts";
 export const PROJECTION_VERSION = 1;
 const WRITER_KEY = "writer";
 const TEAR_DOWN_ROWS = 500;
+const PAGE = 500;
 
 export interface ChangeEngineDeps {
   spaceId: SpaceId;
@@ -90,6 +91,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   const listeners = new Set<(batch: CommitBatch) => void>();
   const reactions = new Map<string, Reaction>();
   let localVersions = 0;
+  /** Authors (hex) whose changes are judged anew before the commit. */
+  const unsettled = new Set<string>();
 
   const projection = createProjection({
     spaceId: deps.spaceId,
@@ -130,6 +133,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     quota: deps.quota ?? DEFAULT_PARK_QUOTA,
     datasetNo: store.datasetNo,
     onRoot: (object) => settleDeletion(object),
+    onSettled: (author) => unsettled.add(bytesToHex(author)),
   });
 
   let tearDownDue = false;
@@ -181,6 +185,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
 
   const queue = createCommitQueue(store.db, {
     beforeCommit() {
+      recheckAuthors(unsettled);
       projection.finishBatch();
       settleTouchedDeletions();
       projection.finishBatch();
@@ -202,6 +207,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       batch = createBatch();
       store.forgetNumbers();
       projection.forgetBatch();
+      unsettled.clear();
       log.clear();
       objects.clear();
       writer.forgetBatch();
@@ -273,6 +279,51 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     localVersion,
   });
 
+  /** Takes the verdict on a stored change anew; answers whether it moved. */
+  function recheck(stored: StoredChange, author: Uint8Array, writerId: Uint8Array, placed = true): boolean {
+    const { seq, id, aclPos } = stored;
+    const counts = placed && acl.counts({ author, writer: writerId, seq, id, aclPos }) && !ranBackwards(stored);
+    if (counts === stored.counts) return false;
+    changes.setCounts(stored.no, counts);
+    const object = objects.byNo(stored.obj);
+    if (object && !object.deleted && stored.ds !== 0) projection.refoldTouchedBy({ ...stored, counts }, object);
+    return true;
+  }
+
+  /** Takes the verdicts on everything of these authors (hex) anew. */
+  function recheckAuthors(authors: Set<string>): void {
+    if (authors.size === 0) return;
+    for (const known of changes.writers()) {
+      if (!authors.has(bytesToHex(known.author))) continue;
+      for (let after = 0; ; ) {
+        const page = changes.ofWriterAfter(known.no, after, PAGE);
+        for (const stored of page) recheck(stored, known.author, known.id);
+        if (page.length < PAGE) break;
+        after = page.at(-1)!.no;
+      }
+    }
+    authors.clear();
+  }
+
+  /** Places changes anew after a fork of the ACL was resolved. One whose record has no place here does not count. */
+  function repositionFrom(from: number): void {
+    const writers = new Map(changes.writers().map((known) => [known.no, known]));
+    for (let after = 0; ; ) {
+      const page = changes.fromAclPos(from, after, PAGE);
+      for (const stored of page) {
+        const known = writers.get(stored.writer);
+        const change = decodeChange(stored.bytes);
+        if (!known || isDerivedRoot(change)) continue;
+        const pos = acl.at(change.header.acl)?.pos;
+        const aclPos = pos ?? from;
+        if (aclPos !== stored.aclPos) changes.setAclPos(stored.no, aclPos);
+        recheck({ ...stored, aclPos }, known.author, known.id, pos !== undefined);
+      }
+      if (page.length < PAGE) return;
+      after = page.at(-1)!.no;
+    }
+  }
+
   /** Sorts after every version this device has seen and is never stored in a change. */
   function localVersion(): string {
     const stamp = Buffer.alloc(8);
@@ -314,6 +365,24 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
         "background",
       ),
 
+    /**
+     * A write that moves the ACL: `run` takes records in and answers, beside its result, what follows from them, which
+     * is carried out in the same transaction.
+     */
+    moveAcl: <T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T> =>
+      queue.enqueue(
+        guarded((scope) => {
+          const { result, consequences } = run(scope);
+          if (consequences) {
+            if (consequences.repositionFrom !== undefined) repositionFrom(consequences.repositionFrom);
+            recheckAuthors(new Set(consequences.cut.map(bytesToHex)));
+            for (const id of consequences.named) ingest.release("acl", id, scope);
+            if (consequences.keys) ingest.retry("key", scope);
+          }
+          return result;
+        }),
+      ),
+
     /** The ACL changed: every verdict is taken anew and the records concerned are folded again. Answers how many moved. */
     recheckVerdicts: (): Promise<number> =>
       queue.enqueue(
@@ -322,21 +391,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
           const writers = new Map(changes.writers().map((known) => [known.no, known]));
           for (const stored of allChanges()) {
             const known = writers.get(stored.writer);
-            if (!known) continue; // a derived root
-            const counts =
-              !ranBackwards(stored) &&
-              acl.counts({
-                author: known.author,
-                writer: known.id,
-                seq: stored.seq,
-                id: stored.id,
-                aclPos: stored.aclPos,
-              });
-            if (counts === stored.counts) continue;
-            changes.setCounts(stored.no, counts);
-            const object = objects.byNo(stored.obj);
-            if (object && !object.deleted && stored.ds !== 0) projection.refoldTouchedBy({ ...stored, counts }, object);
-            moved++;
+            if (known && recheck(stored, known.author, known.id)) moved++; // a derived root has no writer
           }
           return moved;
         }),

@@ -55,6 +55,8 @@ interface IngestDeps {
   datasetNo(name: string): number;
   /** A root came in: its object may be in the deletion log already. */
   onRoot(object: ObjectEntry): void;
+  /** A change came in that tells which of its writer's changes were accepted: they are judged anew. */
+  onSettled(author: Uint8Array): void;
 }
 
 /** Takes in the bytes of other replicas. Runs inside the commit queue, through the same log and fold as local writes. */
@@ -170,6 +172,7 @@ export function createIngest(deps: IngestDeps) {
       log.append({ ...placeOf(change, position.pos, counts), bytes, ds: 0 }, created, writer, scope);
       deps.onRoot(created);
       parked.drop(id);
+      noteSettled(change);
       return { kind: "stored", counts };
     }
 
@@ -196,7 +199,13 @@ export function createIngest(deps: IngestDeps) {
     });
     if (folded.defined) defined.push(...folded.defined);
     parked.drop(id);
+    noteSettled(change);
     return { kind: "stored", counts };
+  };
+
+  const noteSettled = ({ id, header }: Change): void => {
+    if (acl.settles?.({ author: header.author, writer: header.writer, seq: header.seq, id }))
+      deps.onSettled(header.author);
   };
 
   const placeOf = (change: Change, aclPos: number, counts: boolean) => ({

@@ -1,7 +1,10 @@
 import type { ChangeBody } from "./change-body.ts";
 import type { DatasetRules } from "./dataset-rules.ts";
 
-/** What the change engine asks of the space's ACL. Positions are indexes into the chain of ACL records. */
+/**
+ * What the change engine asks of the space's ACL. Positions are indexes into the chain of ACL records; a record of a
+ * branch that lost stands at a fraction, between the record it followed and the next.
+ */
 export interface AclView {
   /** The newest record: what a change written now names. */
   head(): { id: Uint8Array; pos: number; clock: number };
@@ -12,6 +15,20 @@ export interface AclView {
    * cut the writer's chain before `seq`.
    */
   counts(change: { author: Uint8Array; writer: Uint8Array; seq: number; id: Uint8Array; aclPos: number }): boolean;
+  /** Whether this change, now that it is stored, tells which of its forked writer's changes were accepted before a cut. */
+  settles?(change: { author: Uint8Array; writer: Uint8Array; seq: number; id: Uint8Array }): boolean;
+}
+
+/** What must be brought in step with the ACL once it has moved, in the same transaction. */
+export interface AclConsequences {
+  /** Record ids that changes may have waited for. */
+  named: readonly Uint8Array[];
+  /** Accounts of whose changes some may have ceased to count. */
+  cut: readonly Uint8Array[];
+  /** Read keys became known that were not. */
+  keys: boolean;
+  /** Changes that stand at this position or a later one may stand elsewhere now. */
+  repositionFrom?: number;
 }
 
 /** The read keys of a space that this device holds. */

@@ -61,6 +61,12 @@ test("two keys share one secret from both sides, and no other pair has it", () =
   expect(sharedSecret(a, publicKeyOfSeed(a))).toEqual(sharedSecret(a, publicKeyOfSeed(a)));
 });
 
+test("a key in a Buffer is left as it is", () => {
+  const key = Buffer.from(publicKey);
+  sealTo(key, secret, "c");
+  expect(key.equals(publicKey)).toBe(true);
+});
+
 test("the Montgomery form of a key is the one another implementation computes", () => {
   for (let i = 0; i < 100; i++) {
     const key = publicKeyOfSeed(randomBytes(32));

@@ -8,6 +8,7 @@ import { publicKeyObject } from "./public-key.ts";
 export type SignatureKind =
   | "change"
   | "acl"
+  | "acl-proposal"
   | "space"
   | "event"
   | "inbox"

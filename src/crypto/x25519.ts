@@ -20,7 +20,7 @@ export function x25519PrivateKeyOfSeed(seed: Uint8Array): KeyObject {
 
 /** RFC 7748 § 4.1: u = (1 + y) / (1 − y) of an Ed25519 public key; the sign of x is of no concern. */
 export function edwardsToMontgomery(publicKey: Uint8Array): Uint8Array {
-  const bytes = publicKey.slice().reverse();
+  const bytes = publicKey.toReversed(); // a copy: `slice` of a Buffer is none
   bytes[0]! &= 0x7f;
   const y = BigInt(`0x${bytes.toHex()}`);
   const u = ((1n + y) * invert(1n - y + P)) % P;

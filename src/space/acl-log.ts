@@ -1,41 +1,240 @@
-import { bytesToHex } from "../base/bytes.ts";
+import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import type { AclView } from "../change/ports.ts";
+import type { WriteScope } from "../store/commit-queue.ts";
 import type { SpaceStore } from "../store/space-store.ts";
-import { type AclRecord, decodeAclRecord, type Permission } from "./acl-record.ts";
-import { type AclState, applyAclRecord, canWrite, emptyAcl, permissionAt } from "./acl-state.ts";
+import { createAlarms } from "./acl-alarms.ts";
+import { createCutJudge } from "./acl-cuts.ts";
+import { chooseBranch } from "./acl-fork.ts";
+import { type AclRecord, decodeAclRecord } from "./acl-record.ts";
+import { type AclApplied, applyAclRecord } from "./acl-reducer.ts";
+import { canWrite, type Permission } from "./acl-rights.ts";
+import { type AclState, type EpochState, emptyAcl, permissionAt, permissionOf, rightsPositions } from "./acl-state.ts";
+import { createAclUnits } from "./acl-units.ts";
 import type { SpaceHeader } from "./space-header.ts";
-
-/** The stored ACL chain of a space, judged record by record when it is opened and whenever one is added. */
-export interface AclLog extends AclView {
-  readonly state: AclState;
-  records(): AclRecord[];
-  permission(account: Uint8Array): Permission;
-}
 
 /** Thrown when a stored chain does not verify: the file was damaged or written by somebody else. */
 export class AclDamagedError extends Error {}
 
-export function openAclLog(store: SpaceStore, header: SpaceHeader): AclLog {
-  const state = emptyAcl();
-  const records: AclRecord[] = [];
-  for (const { pos, bytes } of store.aclRecords()) {
-    const record = decodeAclRecord(bytes);
-    const fault = record ? applyAclRecord(state, record, header) : "it is no ACL record";
-    if (!record || fault) throw new AclDamagedError(`${store.path}: ACL record ${pos}: ${fault}`);
-    records.push(record);
-  }
-  return {
-    state,
-    records: () => records,
-    permission: (account) => permissionAt(state, account, state.clocks.length - 1),
+/** What records taken in mean for the changes of the space. */
+export interface AclMove {
+  /** Ids that changes can name from now on. */
+  named: Uint8Array[];
+  /** Accounts of whose changes some may have ceased to count. */
+  cut: Uint8Array[];
+  /** Changes that name this position or a later one may stand elsewhere now. */
+  repositionFrom?: number;
+}
+
+/**
+ * What became of records that were offered: `extended` the chain; won a fork and `replaced` its end; `known` before;
+ * `lost` to what is here (they wait to be proposed again); `split`: nothing decides, an alarm was raised; `gap`: what
+ * they follow is not here; `refused`: invalid, with the reason.
+ */
+export type AclMerge = {
+  kind: "extended" | "replaced" | "known" | "lost" | "split" | "gap" | "refused";
+  /** How many of the records are in the chain now that were not before. */
+  taken: number;
+  reason?: string;
+  move?: AclMove;
+  /** Epochs of the branch that was replaced. */
+  dropped?: readonly EpochState[];
+};
+
+/** The stored ACL chain of a space, judged record by record when it is opened and whenever one is added. */
+export type AclLog = ReturnType<typeof openAclLog>;
+
+const HEAD_KEY = "acl-head";
+const DROPPED = "acl-dropped/";
+
+export function openAclLog(store: SpaceStore, header: SpaceHeader) {
+  const units = createAclUnits(store);
+  const alarms = createAlarms(store);
+  const judge = createCutJudge(store.changes);
+  let { state, records } = load(store, header);
+
+  const pinned = store.meta(HEAD_KEY);
+  if (pinned && !state.positions.has(bytesToHex(pinned)))
+    alarms.raise({ kind: "rolled_back", record: bytesToHex(pinned) });
+
+  const recordIndex = (id: Uint8Array): number | undefined => {
+    const pos = state.positions.get(bytesToHex(id))?.pos;
+    return pos !== undefined && Number.isInteger(pos) ? pos : undefined;
+  };
+
+  const cutsOf = (account: Uint8Array) => state.cuts.get(bytesToHex(account)) ?? [];
+
+  const wasDropped = (id: Uint8Array): boolean => store.meta(DROPPED + bytesToHex(id)) !== undefined;
+
+  /** Applies and stores the next record; taken back with the write. */
+  const extend = (record: AclRecord, scope: WriteScope): { fault: string } | AclApplied => {
+    const applied = applyAclRecord(state, record, header);
+    if ("fault" in applied) return applied;
+    const list = records;
+    list.push(record);
+    scope.onRollback(() => {
+      list.pop();
+      applied.undo();
+    });
+    store.addAclRecord(list.length - 1, record.id, record.bytes);
+    store.putMeta(HEAD_KEY, record.id);
+    return applied;
+  };
+
+  const moveOf = (applied: readonly AclApplied[]): AclMove => {
+    const named = applied.flatMap((one) => one.named);
+    const sides = named.flatMap((id) => {
+      const { pos } = state.positions.get(bytesToHex(id))!;
+      return Number.isInteger(pos) ? [] : [Math.floor(pos)];
+    });
+    // Stored changes can only name a lost record if it was in the chain here.
+    const moved = named.some(wasDropped);
+    return {
+      named,
+      cut: applied.flatMap((one) => one.cut),
+      ...(moved ? { repositionFrom: Math.min(...sides) } : {}),
+    };
+  };
+
+  const extendBy = (offered: readonly AclRecord[], scope: WriteScope): AclMerge => {
+    const applied: AclApplied[] = [];
+    for (const record of offered) {
+      const one = extend(record, scope);
+      if ("fault" in one) {
+        const move = applied.length > 0 ? { move: moveOf(applied) } : {};
+        return { kind: "refused", taken: applied.length, reason: one.fault, ...move };
+      }
+      applied.push(one);
+    }
+    units.settle(state);
+    return { kind: "extended", taken: applied.length, move: moveOf(applied) };
+  };
+
+  /** Two branches follow record `at`: ours and the one offered. */
+  const resolveFork = (at: number, offered: readonly AclRecord[], scope: WriteScope): AclMerge => {
+    const base = replay(records.slice(0, at + 1), header);
+    const theirs: AclRecord[] = [];
+    let reason: string | undefined;
+    const candidate = replay(records.slice(0, at + 1), header);
+    for (const record of offered) {
+      const one = applyAclRecord(candidate, record, header);
+      if ("fault" in one) {
+        reason = one.fault;
+        break;
+      }
+      theirs.push(record);
+    }
+    if (theirs.length === 0) return { kind: "refused", taken: 0, reason: reason! };
+    const ours = records.slice(at + 1);
+    const choice = chooseBranch(base, ours, theirs);
+    if (choice === "split") {
+      alarms.raise({ kind: "split", record: bytesToHex(theirs[0]!.id) });
+      return { kind: "split", taken: 0, reason: "two branches, and no owner's record decides between them" };
+    }
+    if (choice === "ours") {
+      for (const record of theirs) if (!state.positions.has(bytesToHex(record.id))) units.put(record);
+      return { kind: "lost", taken: 0, reason: "another branch of the chain has priority" };
+    }
+    const dropped = state.epochs.filter(({ pos }) => pos > at);
+    replaceFrom(at + 1, theirs, candidate, scope);
+    for (const record of ours) {
+      units.put(record);
+      store.putMeta(DROPPED + bytesToHex(record.id), new Uint8Array(0));
+    }
+    units.settle(state);
+    const named = [...state.positions.keys()].flatMap((name) =>
+      base.positions.has(name) ? [] : [Buffer.from(name, "hex")],
+    );
+    return { kind: "replaced", taken: theirs.length, move: { named, cut: [], repositionFrom: at }, dropped };
+  };
+
+  const replaceFrom = (pos: number, theirs: readonly AclRecord[], candidate: AclState, scope: WriteScope): void => {
+    const before = { state, records };
+    scope.onRollback(() => {
+      ({ state, records } = before);
+    });
+    store.cutAclRecords(pos);
+    for (const [index, record] of theirs.entries()) store.addAclRecord(pos + index, record.id, record.bytes);
+    records = [...records.slice(0, pos), ...theirs];
+    state = candidate;
+    store.putMeta(HEAD_KEY, state.head!);
+  };
+
+  const view: AclView = {
     head() {
       const pos = state.clocks.length - 1;
       return { id: state.head!, pos, clock: state.clocks[pos]! };
     },
-    at(id) {
-      const pos = state.positions.get(bytesToHex(id));
-      return pos === undefined ? undefined : { pos, clock: state.clocks[pos]! };
+    at: (id) => state.positions.get(bytesToHex(id)),
+    counts: (change) => {
+      const cuts = cutsOf(change.author);
+      return rightsPositions(change.aclPos).some(
+        (pos) => canWrite(permissionAt(state, change.author, pos)) && !judge.rejects(cuts, change, pos),
+      );
     },
-    counts: (change) => canWrite(permissionAt(state, change.author, change.aclPos)),
+    settles: (change) => judge.settles(cutsOf(change.author), change),
   };
+
+  return {
+    ...view,
+    units,
+    alarms,
+    /** Whether a record stood in the chain here before its branch lost. */
+    wasDropped,
+    /** Replaced, not only changed, when a fork is resolved: read it anew in every turn. */
+    get state(): AclState {
+      return state;
+    },
+    records: (): readonly AclRecord[] => records,
+    permission: (account: Uint8Array): Permission => permissionOf(state, account),
+
+    /**
+     * Takes in records that follow one another, in a write of the commit queue. Whatever they lead to, the changes of
+     * the space must be brought in step with `move` in the same write.
+     */
+    merge(chain: readonly Uint8Array[], scope: WriteScope): AclMerge {
+      const offered: AclRecord[] = [];
+      for (const bytes of chain) {
+        const record = decodeAclRecord(bytes);
+        if (!record) return { kind: "refused", taken: 0, reason: "it is no ACL record" };
+        if (offered.length === 0 && recordIndex(record.id) !== undefined) continue;
+        const before = offered.at(-1);
+        if (before && !(record.prev && equalBytes(record.prev, before.id)))
+          return { kind: "refused", taken: 0, reason: "the records do not follow one another" };
+        offered.push(record);
+      }
+      const first = offered[0];
+      if (!first) return { kind: "known", taken: 0 };
+      if (!first.prev) return { kind: "refused", taken: 0, reason: "it is the root of another chain" };
+      const at = recordIndex(first.prev);
+      if (at === undefined) return { kind: "gap", taken: 0, reason: "what it follows is not here" };
+      return at === records.length - 1 ? extendBy(offered, scope) : resolveFork(at, offered, scope);
+    },
+
+    /** After a failed transaction: what is stored is what counts. */
+    reload(): void {
+      ({ state, records } = load(store, header));
+    },
+  };
+}
+
+function replay(records: readonly AclRecord[], header: SpaceHeader): AclState {
+  const state = emptyAcl();
+  for (const record of records) {
+    const applied = applyAclRecord(state, record, header);
+    if ("fault" in applied) throw new AclDamagedError(`ACL record ${bytesToHex(record.id)}: ${applied.fault}`);
+  }
+  return state;
+}
+
+function load(store: SpaceStore, header: SpaceHeader): { state: AclState; records: AclRecord[] } {
+  const state = emptyAcl();
+  const records: AclRecord[] = [];
+  for (const { pos, bytes } of store.aclRecords()) {
+    const record = decodeAclRecord(bytes);
+    const applied = record ? applyAclRecord(state, record, header) : { fault: "it is no ACL record" };
+    if ("fault" in applied) throw new AclDamagedError(`${store.path}: ACL record ${pos}: ${applied.fault}`);
+    records.push(record!);
+  }
+  if (records.length === 0) throw new AclDamagedError(`${store.path}: the ACL has no root`);
+  return { state, records };
 }

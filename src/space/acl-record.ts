@@ -1,138 +1,147 @@
-import { equalBytes } from "../base/bytes.ts";
 import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope, Link } from "../change/dag-cbor.ts";
 import { sha256 } from "../crypto/hash.ts";
-import { admitPublicKey } from "../crypto/public-key.ts";
-import { type Signer, verify } from "../crypto/sign.ts";
+import { type SignatureKind, type Signer, verify } from "../crypto/sign.ts";
+import {
+  ACL_BOUNDS,
+  type AclOp,
+  countPins,
+  opMap,
+  readBlob,
+  readCount,
+  readKey,
+  readLink,
+  readList,
+  readMap,
+  readOp,
+} from "./acl-op.ts";
 
-/** Permissions in rising order of authority, guests apart (spec § 2). */
-export type Permission = "none" | "reader" | "guest" | "writer" | "admin" | "owner";
-
-/** A read key sealed to one person, or to the holder of an invite's or guest key's secret. */
-export interface SealedKey {
-  to: Uint8Array;
-  box: Uint8Array;
-}
-
-/** A new key epoch: the key's id, the key for each who may read, and the key before sealed under it. */
-export interface EpochOp {
-  keyId: Uint8Array;
-  sealed: SealedKey[];
-  /** The previous epoch's key, sealed under this one; absent in the first. */
-  previous?: Uint8Array;
-}
-
-/** What an ACL record does. A record may hold several ops, applied in order, all or none. */
-export type AclOp = { op: "root"; epoch: EpochOp };
-
-export interface AclRecord {
+interface AclUnitFields {
+  /** sha2-256 of the bytes. Invites and requests are known by the id of the unit that made them. */
   id: Uint8Array;
+  bytes: Uint8Array;
   space: Uint8Array;
-  /** The record before; null in the root. */
-  prev: Uint8Array | null;
   author: Uint8Array;
-  /** Unix milliseconds; 0 in the deterministic root of a derived space. */
+  /** Unix milliseconds; 0 in a deterministic root. */
   time: number;
-  /** The space's clock when written: the highest lamport its author had seen. Changes that name this record come after. */
-  clock: number;
   ops: AclOp[];
 }
 
-const FORMAT = 1;
-const MAX_RECORD_BYTES = 256 << 10;
-const MAX_SEALED = 5000;
-
-type Map = { [key: string]: CborValue };
-const isMap = (value: CborValue | undefined): value is Map =>
-  typeof value === "object" &&
-  value !== null &&
-  !Array.isArray(value) &&
-  !(value instanceof Uint8Array) &&
-  !(value instanceof Link);
-
-function epochMap(epoch: EpochOp): CborValue {
-  return {
-    keyId: epoch.keyId,
-    sealed: epoch.sealed.map(({ to, box }) => ({ to, box })),
-    ...(epoch.previous ? { previous: epoch.previous } : {}),
-  };
+/** A link of the chain. */
+export interface AclRecord extends AclUnitFields {
+  kind: "acl";
+  /** The record before; null in the root. */
+  prev: Uint8Array | null;
+  /** The space's clock when written: the highest lamport its author had seen. Changes that name this record come after. */
+  clock: number;
 }
 
-const opMap = (op: AclOp): CborValue => ({ op: op.op, epoch: epochMap(op.epoch) });
+/**
+ * What somebody who may not extend the chain alone asks for: the owner's device puts it into the chain. Keys are not its
+ * business: whoever sequences it shares or changes them as the ops demand.
+ */
+export interface AclProposal extends AclUnitFields {
+  kind: "acl-proposal";
+  /** The head that its author knew. */
+  basis: Uint8Array;
+}
+
+/** Anything signed that carries ops: what the owner may sequence. */
+export type AclUnit = AclRecord | AclProposal;
+
+const FORMAT = 1;
+
+function seal(header: { [key: string]: CborValue }, kind: SignatureKind, signer: Signer): Uint8Array {
+  const bytes = encodeCbor(header).slice();
+  return encodeEnvelope({ header: bytes, signature: signer.sign(kind, encodeEnvelope({ header: bytes })) }).slice();
+}
 
 /** Signs and encodes a record of the space's ACL chain. */
 export function encodeAclRecord(
-  record: Omit<AclRecord, "id" | "author">,
+  record: Pick<AclRecord, "space" | "prev" | "time" | "clock" | "ops">,
   signer: Signer,
 ): { bytes: Uint8Array; id: Uint8Array } {
-  const header = encodeCbor({
+  const header = {
     v: FORMAT,
     kind: "acl",
     space: new Link(record.space),
-    prev: record.prev ? new Link(record.prev) : null,
+    prev: record.prev && new Link(record.prev),
     author: signer.publicKey,
     time: record.time,
     clock: record.clock,
     ops: record.ops.map(opMap),
-  });
-  const bytes = encodeEnvelope({ header, signature: signer.sign("acl", encodeEnvelope({ header })) });
+  };
+  const bytes = seal(header, "acl", signer);
   return { bytes, id: sha256(bytes) };
 }
 
-function readEpoch(value: CborValue | undefined): EpochOp | undefined {
-  if (!isMap(value)) return undefined;
-  const { keyId, sealed, previous } = value;
-  if (!(keyId instanceof Uint8Array) || keyId.length !== 16 || !Array.isArray(sealed) || sealed.length > MAX_SEALED)
-    return undefined;
-  const keys: SealedKey[] = [];
-  for (const entry of sealed) {
-    if (!isMap(entry) || !(entry["to"] instanceof Uint8Array) || !(entry["box"] instanceof Uint8Array))
-      return undefined;
-    keys.push({ to: entry["to"], box: entry["box"] });
-  }
-  if (previous !== undefined && !(previous instanceof Uint8Array)) return undefined;
-  return { keyId, sealed: keys, ...(previous ? { previous } : {}) };
-}
-
-function readOp(value: CborValue): AclOp | undefined {
-  if (!isMap(value) || value["op"] !== "root") return undefined;
-  const epoch = readEpoch(value["epoch"]);
-  return epoch && { op: "root", epoch };
-}
-
-/** Reads a record and verifies its signature; undefined for bytes that are none. Its rights are judged by the reducer. */
-export function decodeAclRecord(bytes: Uint8Array): AclRecord | undefined {
-  if (bytes.length > MAX_RECORD_BYTES) return undefined;
-  let envelope: CborValue;
-  try {
-    envelope = decodeCbor(bytes);
-  } catch {
-    return undefined;
-  }
-  if (!isMap(envelope) || !isMap(envelope["h"]) || !(envelope["s"] instanceof Uint8Array)) return undefined;
-  const { v, kind, space, prev, author, time, clock, ops } = envelope["h"];
-  if (v !== FORMAT || kind !== "acl" || !(space instanceof Link) || !(prev === null || prev instanceof Link))
-    return undefined;
-  if (
-    !(author instanceof Uint8Array) ||
-    !admitPublicKey(author) ||
-    typeof time !== "number" ||
-    typeof clock !== "number" ||
-    clock < 0
-  )
-    return undefined;
-  if (!Array.isArray(ops) || ops.length === 0) return undefined;
-  const read = ops.map(readOp);
-  if (read.some((op) => op === undefined)) return undefined;
-  const header = encodeCbor(envelope["h"]);
-  if (!equalBytes(encodeEnvelope({ header, signature: envelope["s"] }), bytes)) return undefined;
-  if (!verify(author, "acl", encodeEnvelope({ header }), envelope["s"])) return undefined;
-  return {
-    id: sha256(bytes),
-    space: space.digest,
-    prev: prev?.digest ?? null,
-    author,
-    time,
-    clock,
-    ops: read as AclOp[],
+/** Signs and encodes a proposal to the space's owner. */
+export function encodeAclProposal(
+  proposal: Pick<AclProposal, "space" | "basis" | "time" | "ops">,
+  signer: Signer,
+): { bytes: Uint8Array; id: Uint8Array } {
+  const header = {
+    v: FORMAT,
+    kind: "acl-proposal",
+    space: new Link(proposal.space),
+    basis: new Link(proposal.basis),
+    author: signer.publicKey,
+    time: proposal.time,
+    ops: proposal.ops.map(opMap),
   };
+  const bytes = seal(header, "acl-proposal", signer);
+  return { bytes, id: sha256(bytes) };
+}
+
+/**
+ * Reads a record or proposal and verifies its signature; undefined for bytes that are neither, down to one bit. Rights
+ * are judged by the reducer.
+ */
+export function decodeAclUnit(bytes: Uint8Array): AclUnit | undefined {
+  if (bytes.length > ACL_BOUNDS.recordBytes) return undefined;
+  try {
+    const envelope = readMap(decodeCbor(bytes), "h", "s");
+    const header = envelope["h"] as { [key: string]: CborValue };
+    const unit = readUnit(header, bytes);
+    const signed = encodeEnvelope({ header: encodeCbor(header) });
+    return verify(unit.author, unit.kind, signed, readBlob(envelope["s"], 64)) ? unit : undefined;
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+/** As `decodeAclUnit`, for what must be a link of the chain. */
+export function decodeAclRecord(bytes: Uint8Array): AclRecord | undefined {
+  const unit = decodeAclUnit(bytes);
+  return unit?.kind === "acl" ? unit : undefined;
+}
+
+function readUnit(header: { [key: string]: CborValue }, bytes: Uint8Array): AclUnit {
+  readMap(header, "v", "kind", "space", "author", "time", "ops", "prev?", "clock?", "basis?");
+  if (header["v"] !== FORMAT) throw new RangeError("another format");
+  const fields = {
+    id: sha256(bytes),
+    bytes,
+    space: readLink(header["space"]),
+    author: readKey(header["author"]),
+    time: readCount(header["time"], 0),
+    ops: readList(header["ops"], ACL_BOUNDS.ops, readOp),
+  };
+  if (fields.ops.length === 0) throw new RangeError("no ops");
+  if (countPins(fields.ops) > ACL_BOUNDS.pins) throw new RangeError("too many pins");
+  if (header["kind"] === "acl") {
+    readMap(header, "v", "kind", "space", "prev", "author", "time", "clock", "ops");
+    const prev = header["prev"] === null ? null : readLink(header["prev"]);
+    return { ...fields, kind: "acl", prev, clock: readCount(header["clock"], 0) };
+  }
+  if (header["kind"] === "acl-proposal") {
+    readMap(header, "v", "kind", "space", "basis", "author", "time", "ops");
+    return { ...fields, kind: "acl-proposal", basis: readLink(header["basis"]) };
+  }
+  throw new RangeError("another kind");
+}
+
+/** What the holder of an invite's secret signs for the account that joins by it. */
+export function joinProofBytes(space: Uint8Array, invite: Uint8Array, account: Uint8Array): Uint8Array {
+  return encodeCbor({ space: new Link(space), invite, account });
 }

@@ -1,59 +1,106 @@
-import { bytesToHex, equalBytes } from "../base/bytes.ts";
+import { bytesToHex, equalBytes, hexToBytes } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { KeyRing } from "../change/ports.ts";
-import { deriveAccountSecret } from "../crypto/account-keys.ts";
-import { openWith } from "../crypto/box.ts";
-import { keyIdOf, open } from "../crypto/seal.ts";
+import type { SpaceStore } from "../store/space-store.ts";
 import type { Account } from "./account.ts";
+import { isMetadataKeyOf, openPreviousKey, openReadKey, sealReadKey } from "./acl-epoch.ts";
 import type { AclLog } from "./acl-log.ts";
+import type { EpochState } from "./acl-state.ts";
 import type { SpaceHeader } from "./space-header.ts";
+import { derivedReadKey, oneToOneReadKey, oneToOneSecret, transportSecretOf } from "./space-keys.ts";
 
-/** Context of the sealed box that carries a read key: it opens for this space and purpose alone. */
-export const readKeyContext = (spaceId: SpaceId): string => `svc/read-key/v1/${spaceId}`;
-
-/** The read key of a derived space: nothing is stored, every device of the account computes it. */
-export function derivedReadKey(account: Account, name: string): Uint8Array {
-  return deriveAccountSecret(account.seed, `derived-space/${name}`);
-}
+const KEPT = "kept-key/";
 
 /** The read keys this account can open from the ACL. Refreshed when records were added. */
 export interface SpaceKeyRing extends KeyRing {
-  refresh(): void;
+  /** Opens what can be opened by now. Answers whether there is a key that was not there before. */
+  refresh(): boolean;
+  /**
+   * Stores what is known of these epochs' keys, sealed to the account: their branch of the chain lost, and what was
+   * written under them must still open.
+   */
+  keep(epochs: readonly EpochState[]): void;
+  /** Undefined while the first key is not open here. */
+  transportSecret(): Uint8Array | undefined;
+  /** Ids (hex) of epochs whose author did not give what it claims to: our box, the key before, or the metadata key. */
+  broken(): readonly string[];
 }
 
-export function createKeyRing(spaceId: SpaceId, header: SpaceHeader, acl: AclLog, account: Account): SpaceKeyRing {
-  let keys = new Map<string, Uint8Array>();
-  let current: { id: Uint8Array; key: Uint8Array } | undefined;
+export function createKeyRing(
+  spaceId: SpaceId,
+  header: SpaceHeader,
+  acl: AclLog,
+  store: SpaceStore,
+  account: Account,
+): SpaceKeyRing {
+  const keys = new Map<string, Uint8Array>();
+  let broken = new Set<string>();
 
-  /** A key counts only if it is the one that its id commits to. */
-  const keep = (keyId: Uint8Array, key: Uint8Array | undefined): boolean => {
-    if (!key || key.length !== 32 || !equalBytes(keyIdOf(key), keyId)) return false;
-    keys.set(bytesToHex(keyId), key);
-    return true;
+  /** The key as it reaches us outside the chain, or sealed to us in it. */
+  const openOwn = (entry: EpochState, index: number): Uint8Array | undefined => {
+    const { epoch, shared } = entry;
+    if (index === 0 && header.kind === "derived") return derivedReadKey(account, header.name);
+    if (index === 0 && header.kind === "onetoone") {
+      const secret = oneToOneSecret(account, header.pair);
+      return secret && oneToOneReadKey(secret, spaceId);
+    }
+    let opened: Uint8Array | undefined;
+    for (const { to, box } of [...epoch.sealed, ...shared]) {
+      if (!equalBytes(to, account.signer.publicKey)) continue;
+      opened ??= openReadKey(spaceId, account.seed, box, epoch.keyId);
+      if (!opened) broken.add(bytesToHex(epoch.keyId));
+    }
+    return opened;
   };
 
-  const refresh = () => {
-    keys = new Map();
-    current = undefined;
+  const refresh = (): boolean => {
+    const before = keys.size;
+    broken = new Set();
     const { epochs } = acl.state;
+    // Newest first: whoever holds an epoch's key opens those before it with it.
     for (let i = epochs.length - 1; i >= 0; i--) {
       const { epoch } = epochs[i]!;
-      const known = keys.has(bytesToHex(epoch.keyId));
-      if (!known) {
-        const box = epoch.sealed.find((sealed) => equalBytes(sealed.to, account.signer.publicKey))?.box;
-        const key =
-          header.kind === "derived" && i === 0
-            ? derivedReadKey(account, header.name)
-            : box && openWith(account.seed, box, readKeyContext(spaceId));
-        keep(epoch.keyId, key);
+      const name = bytesToHex(epoch.keyId);
+      const key = keys.get(name) ?? openOwn(epochs[i]!, i);
+      if (!key) continue;
+      keys.set(name, key);
+      if (!isMetadataKeyOf(spaceId, key, epoch.metadataKey)) broken.add(name);
+      for (const previous of epoch.previous) {
+        const opened = openPreviousKey(key, epoch.keyId, previous);
+        if (opened) keys.set(bytesToHex(previous.keyId), opened);
+        else broken.add(name);
       }
-      const key = keys.get(bytesToHex(epoch.keyId));
-      if (key && i === epochs.length - 1) current = { id: epoch.keyId, key };
-      // Whoever holds an epoch's key can open the one before it.
-      if (key && epoch.previous && i > 0) keep(epochs[i - 1]!.epoch.keyId, open(key, epoch.previous, epoch.keyId));
     }
+    return keys.size > before;
   };
+
+  for (const { key, value } of store.metaUnder(KEPT)) {
+    const keyId = hexToBytes(key.slice(KEPT.length));
+    const opened = keyId && openReadKey(spaceId, account.seed, value, keyId);
+    if (opened) keys.set(bytesToHex(keyId), opened);
+  }
   refresh();
 
-  return { refresh, current: () => current, byId: (id) => keys.get(bytesToHex(id)) };
+  return {
+    refresh,
+    keep(epochs) {
+      for (const { epoch } of epochs) {
+        const name = bytesToHex(epoch.keyId);
+        const key = keys.get(name);
+        const [own] = key ? sealReadKey(spaceId, key, [account.signer.publicKey]) : [];
+        if (own) store.putMeta(KEPT + name, own.box);
+      }
+    },
+    current() {
+      const epoch = acl.state.epochs.at(-1)?.epoch;
+      const key = epoch && keys.get(bytesToHex(epoch.keyId));
+      return key && { id: epoch.keyId, key };
+    },
+    byId: (id) => keys.get(bytesToHex(id)),
+    transportSecret() {
+      const first = keys.get(bytesToHex(acl.state.epochs[0]!.epoch.keyId));
+      return first && transportSecretOf(spaceId, first);
+    },
+    broken: () => [...broken],
+  };
 }

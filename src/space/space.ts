@@ -1,22 +1,22 @@
+import { equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
 import { type ChangeEngine, createChangeEngine } from "../change/change-engine.ts";
 import type { RulesRegistry } from "../change/ports.ts";
-import { sealTo } from "../crypto/box.ts";
-import { keyIdOf } from "../crypto/seal.ts";
 import { openSpaceStore, type SpaceStore } from "../store/space-store.ts";
 import type { Account } from "./account.ts";
+import { makeEpoch, READ_KEY_BYTES } from "./acl-epoch.ts";
 import { type AclLog, openAclLog } from "./acl-log.ts";
-import { encodeAclRecord, type Permission } from "./acl-record.ts";
-import { createKeyRing, derivedReadKey, readKeyContext, type SpaceKeyRing } from "./key-ring.ts";
-import {
-  decodeSpaceHeader,
-  type EncodedHeader,
-  encodeSpaceHeader,
-  SPACE_TYPE,
-  type SpaceHeader,
-} from "./space-header.ts";
+import type { Permission } from "./acl-rights.ts";
+import { type AclService, createAclService } from "./acl-service.ts";
+import { createKeyRing, type SpaceKeyRing } from "./key-ring.ts";
+import { seedOneToOneSpace } from "./one-to-one.ts";
+import { decodeSpaceHeader, encodeSpaceHeader, SPACE_TYPE, type SpaceHeader } from "./space-header.ts";
+import { derivedReadKey } from "./space-keys.ts";
+import { makeSeed, type SpaceSeed } from "./space-seed.ts";
+
+export type { SpaceSeed };
 
 const HEADER_KEY = "header";
 
@@ -27,6 +27,8 @@ export interface Space {
   /** The header as it was signed: what the id is the CID of. */
   readonly headerBytes: Uint8Array;
   readonly acl: AclLog;
+  /** What moves the ACL. */
+  readonly aclService: AclService;
   readonly keys: SpaceKeyRing;
   readonly engine: ChangeEngine;
   /** Public key of the account that opened it. */
@@ -36,13 +38,6 @@ export interface Space {
   close(): Promise<void>;
 }
 
-/** What makes a space, complete: writing it out twice gives the same space. */
-export interface SpaceSeed {
-  spaceId: SpaceId;
-  header: Uint8Array;
-  aclRoot: { id: Uint8Array; bytes: Uint8Array };
-}
-
 /** A fresh space of this account: random seed, random first read key. */
 export function seedCreatedSpace(account: Account, clock: Clock): SpaceSeed {
   const time = clock.nowMs();
@@ -50,9 +45,8 @@ export function seedCreatedSpace(account: Account, clock: Clock): SpaceSeed {
     { kind: "created", spaceType: SPACE_TYPE, author: account.signer.publicKey, time, seed: randomBytes(16) },
     account.signer,
   );
-  const readKey = randomBytes(32);
-  const box = sealTo(account.signer.publicKey, readKey, readKeyContext(encoded.spaceId));
-  return withRoot(encoded, account, time, { keyId: keyIdOf(readKey), sealed: [{ to: account.signer.publicKey, box }] });
+  const epoch = makeEpoch(encoded.spaceId, randomBytes(READ_KEY_BYTES), [account.signer.publicKey], []);
+  return makeSeed(encoded, account.signer, time, epoch);
 }
 
 /** A space that is a pure function of the account and a name, down to its bytes. */
@@ -61,20 +55,7 @@ export function seedDerivedSpace(account: Account, name: string): SpaceSeed {
     { kind: "derived", spaceType: SPACE_TYPE, author: account.signer.publicKey, name },
     account.signer,
   );
-  return withRoot(encoded, account, 0, { keyId: keyIdOf(derivedReadKey(account, name)), sealed: [] });
-}
-
-function withRoot(
-  encoded: EncodedHeader,
-  account: Account,
-  time: number,
-  epoch: { keyId: Uint8Array; sealed: { to: Uint8Array; box: Uint8Array }[] },
-): SpaceSeed {
-  const aclRoot = encodeAclRecord(
-    { space: encoded.digest, prev: null, time, clock: 0, ops: [{ op: "root", epoch }] },
-    account.signer,
-  );
-  return { spaceId: encoded.spaceId, header: encoded.bytes, aclRoot };
+  return makeSeed(encoded, account.signer, 0, makeEpoch(encoded.spaceId, derivedReadKey(account, name), [], []));
 }
 
 /** Writes header and ACL root into a space's database if they are not there yet. One transaction; idempotent. */
@@ -114,9 +95,11 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
   const headerBytes = store.meta(HEADER_KEY);
   const encoded = headerBytes && decodeSpaceHeader(headerBytes);
   if (!encoded || encoded.spaceId !== spaceId) throw new Error(`${store.path} is not the space ${spaceId}`);
+  const { header } = encoded;
   const { account, clock } = deps;
-  const acl = openAclLog(store, encoded.header);
-  const keys = createKeyRing(spaceId, encoded.header, acl, account);
+  const acl = openAclLog(store, header);
+  if (header.kind === "onetoone") checkOneToOne(store, header.pair, account);
+  const keys = createKeyRing(spaceId, header, acl, store, account);
   let engine: ChangeEngine | undefined;
   const registry = deps.registry(() => engine!);
   engine = createChangeEngine({
@@ -127,18 +110,32 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     registry,
     signer: account.signer,
     clock,
-    ...(deps.onFailure ? { onFailure: deps.onFailure } : {}),
+    onFailure(error) {
+      acl.reload();
+      keys.refresh();
+      deps.onFailure?.(error);
+    },
   });
   const opened = engine;
   return {
     id: spaceId,
-    header: encoded.header,
+    header,
     headerBytes,
     acl,
+    aclService: createAclService({ spaceId, header, account, store, acl, keys, engine: opened, clock }),
     keys,
     engine: opened,
     accountKey: account.signer.publicKey,
     role: () => acl.permission(account.signer.publicKey),
     close: () => opened.close(),
   };
+}
+
+/** Who is one of the two computes the root alone; any other root was made by somebody else. */
+function checkOneToOne(store: SpaceStore, pair: readonly [Uint8Array, Uint8Array], account: Account): void {
+  const own = account.signer.publicKey;
+  const other = equalBytes(pair[0], own) ? pair[1] : equalBytes(pair[1], own) ? pair[0] : undefined;
+  const root = store.aclRecords()[0];
+  if (!other || !root || !equalBytes(root.id, seedOneToOneSpace(account, other).aclRoot.id))
+    throw new Error(`${store.path} is not a one-to-one space of this account`);
 }

@@ -88,6 +88,17 @@ export function createChangeTable(db: Database) {
   const after = db.query<ChangeRow, [number, number]>(
     `SELECT ${COLUMNS} FROM changes WHERE no > ? ORDER BY no LIMIT ?`,
   );
+  const countOfWriter = db.query<{ n: number }, [number]>("SELECT count(*) AS n FROM changes WHERE writer = ?");
+  const newestOfWriter = db.query<{ seq: number; id: Uint8Array; lamport: number }, [number]>(
+    "SELECT seq, id, lamport FROM changes WHERE writer = ? ORDER BY seq DESC, id LIMIT 1",
+  );
+  const ofWriterAfter = db.query<ChangeRow, [number, number, number]>(
+    `SELECT ${COLUMNS} FROM changes WHERE writer = ? AND no > ? ORDER BY no LIMIT ?`,
+  );
+  const fromAclPos = db.query<ChangeRow, [number, number, number]>(
+    `SELECT ${COLUMNS} FROM changes WHERE no > ? AND acl_pos >= ? ORDER BY no LIMIT ?`,
+  );
+  const setAclPos = db.query<null, [number, number]>("UPDATE changes SET acl_pos = ? WHERE no = ?");
   const setCounts = db.query<null, [number, number]>("UPDATE changes SET counts = ? WHERE no = ?");
 
   const headsOf = db.query<{ no: number; id: Uint8Array; lamport: number; acl_pos: number }, [number]>(
@@ -185,6 +196,16 @@ export function createChangeTable(db: Database) {
     atSeq: (writer: number, seq: number) => atSeq.all(writer, seq).map(fromRow),
     /** In the order of arrival. */
     after: (no: number, limit: number) => after.all(no, limit).map(fromRow),
+    /** A page of a writer's changes in the order of arrival. */
+    ofWriterAfter: (writer: number, afterNo: number, limit: number) =>
+      ofWriterAfter.all(writer, afterNo, limit).map(fromRow),
+    /** A writer's change with the highest seq. */
+    newestOfWriter: (writer: number) => newestOfWriter.get(writer) ?? undefined,
+    /** How many changes a writer has here: more than its highest seq when its chain forks. */
+    countOfWriter: (writer: number): number => countOfWriter.get(writer)!.n,
+    /** Changes at an ACL position or a later one, in the order of arrival. */
+    fromAclPos: (aclPos: number, afterNo: number, limit: number) => fromAclPos.all(afterNo, aclPos, limit).map(fromRow),
+    setAclPos: (no: number, aclPos: number) => void setAclPos.run(aclPos, no),
     setCounts: (no: number, counts: boolean) => void setCounts.run(counts ? 1 : 0, no),
 
     heads: (obj: number) =>

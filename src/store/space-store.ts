@@ -16,6 +16,10 @@ export function openSpaceStore(path: string) {
   const putMeta = db.query<null, [string, Uint8Array]>(
     "INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value",
   );
+  const dropMeta = db.query<null, [string]>("DELETE FROM meta WHERE key = ?");
+  const metaUnder = db.query<{ key: string; value: Uint8Array }, [string, string]>(
+    "SELECT key, value FROM meta WHERE key >= ? AND key < ? ORDER BY key",
+  );
   const datasetByName = db.query<{ no: number }, [string]>("SELECT no FROM datasets WHERE name = ?");
   const datasetByNo = db.query<{ name: string }, [number]>("SELECT name FROM datasets WHERE no = ?");
   const addDataset = db.query<null, [string]>("INSERT INTO datasets(name) VALUES(?)");
@@ -54,6 +58,9 @@ export function openSpaceStore(path: string) {
     sync: createSyncTable(db),
     meta: (key: string): Uint8Array | undefined => getMeta.get(key)?.value,
     putMeta: (key: string, value: Uint8Array) => void putMeta.run(key, value),
+    dropMeta: (key: string) => void dropMeta.run(key),
+    /** Entries whose keys begin with a prefix, by key. */
+    metaUnder: (prefix: string) => metaUnder.all(prefix, `${prefix}\u{10ffff}`),
     /** The local number of a dataset's name, minted on first use. */
     datasetNo: (name: string): number => findDatasetNo(name) ?? Number(addDataset.run(name).lastInsertRowid),
     findDatasetNo,

@@ -25,7 +25,11 @@ import { accountIdOf } from "../../src/crypto/account-id.ts";
 import { sha256 } from "../../src/crypto/hash.ts";
 import { keyIdOf } from "../../src/crypto/seal.ts";
 import { createSigner, type Signer } from "../../src/crypto/sign.ts";
+import { fail } from "../../src/protocol/errors.ts";
 import type { Account } from "../../src/space/account.ts";
+import { addAccounts, removeAccounts } from "../../src/space/acl-actions.ts";
+import type { AclMerge } from "../../src/space/acl-log.ts";
+import { canWrite } from "../../src/space/acl-rights.ts";
 import { openSpace, plantSpace, type Space, type SpaceSeed, seedCreatedSpace } from "../../src/space/space.ts";
 import type { StoredChange } from "../../src/store/change-table.ts";
 import type { DecodedChange } from "./reference-fold.ts";
@@ -41,6 +45,9 @@ const OBJECT_TYPE = "test.world";
 interface Open {
   space: Space;
   path: string;
+  account: Account;
+  /** ACL records that came before what they follow. */
+  early: Uint8Array[];
 }
 
 function createAccount(): Account {
@@ -91,13 +98,50 @@ function toVerdict(bytes: Uint8Array, verdict: IngestVerdict): Verdict {
   }
 }
 
+const packetOf = (kind: Packet["kind"], id: Uint8Array, bytes: Uint8Array): Packet => ({
+  id: bytesToHex(id),
+  kind,
+  bytes,
+});
+
+/** Sessions send the chain in its order; here it may come in any, so records are held until what they follow is here. */
+async function takeRecord(opened: Open, packet: Packet): Promise<Verdict> {
+  opened.early.push(packet.bytes);
+  let merge: AclMerge | undefined;
+  for (let progress = true; progress; ) {
+    progress = false;
+    for (const bytes of [...opened.early]) {
+      const result = await opened.space.aclService.take([bytes]);
+      if (bytes === packet.bytes) merge = result;
+      if (result.kind === "gap") continue;
+      opened.early.splice(opened.early.indexOf(bytes), 1);
+      progress = true;
+    }
+  }
+  const { id } = packet;
+  switch (merge!.kind) {
+    case "extended":
+    case "replaced":
+      return { id, outcome: "applied" };
+    case "known":
+      return { id, outcome: "duplicate" };
+    case "gap":
+      return { id, outcome: "parked", reason: "waits for a acl" };
+    default:
+      return { id, outcome: "refused", reason: merge!.reason! };
+  }
+}
+
 function createReplica(name: string, opened: Open, reopenSpace: () => Space): Replica {
   const engine = () => opened.space.engine;
-  const append = (dataset: DatasetRules, records: RecordChange[]) =>
-    engine().write((tx) => {
+  const append = (dataset: DatasetRules, records: RecordChange[]) => {
+    const { space } = opened;
+    if (!canWrite(space.role())) throw fail("space.read_only", { spaceId: space.id, role: space.role() });
+    return engine().write((tx) => {
       const body: ChangeBody = { dataset: dataset.name, records };
       return tx.append(tx.ensureDerived(OBJECT_TYPE, ""), body, dataset);
     });
+  };
   return {
     name,
     async write(records: WriteRecord[]) {
@@ -117,13 +161,26 @@ function createReplica(name: string, opened: Open, reopenSpace: () => Space): Re
     },
     async packets() {
       await engine().idle();
-      return [...allChanges(opened.space)].map(
-        (change): Packet => ({ id: bytesToHex(change.id), kind: "change", bytes: change.bytes }),
-      );
+      const { space } = opened;
+      const records = space.acl.records().slice(1); // the root came with the space
+      // Who was removed cannot open what came after, nor what follows it, but holds it like everybody else.
+      const { parked } = space.engine.store;
+      const sealed = space.role() === "none" ? [...parked.ofKind("key"), ...parked.ofKind("change")] : [];
+      return [
+        ...records.map(({ id, bytes }) => packetOf("acl", id, bytes)),
+        ...[...allChanges(space), ...sealed].map(({ id, bytes }) => packetOf("change", id, bytes)),
+      ];
     },
     async ingest(packets) {
-      const verdicts = await engine().ingest(packets.map((packet) => packet.bytes));
-      return verdicts.map((verdict, index) => toVerdict(packets[index]!.bytes, verdict));
+      const verdicts: Verdict[] = [];
+      for (const packet of packets) {
+        if (packet.kind === "acl") verdicts.push(await takeRecord(opened, packet));
+        else {
+          const [verdict] = await engine().ingest([packet.bytes]);
+          verdicts.push(toVerdict(packet.bytes, verdict!));
+        }
+      }
+      return verdicts;
     },
     async rowTexts(dataset = "items") {
       await engine().idle();
@@ -180,17 +237,32 @@ export const openWorld: OpenWorld = async ({ dir, now }) => {
   const seed = seedCreatedSpace(owner, clock);
   const open = new Map<Replica, Open>();
 
-  const create = async (name: string): Promise<Replica> => {
+  const create = async (name: string, account: Account): Promise<Replica> => {
     const path = join(dir, `${name}.db`);
     plantSpace(path, seed);
-    const opened: Open = { path, space: openAt(path, seed, owner, clock) };
-    const replica = createReplica(name, opened, () => openAt(path, seed, owner, clock));
+    const opened: Open = { path, account, early: [], space: openAt(path, seed, account, clock) };
+    const replica = createReplica(name, opened, () => openAt(path, seed, account, clock));
     open.set(replica, opened);
     return replica;
   };
 
   return {
-    createReplica: create,
+    createReplica: (name) => create(name, owner),
+    async createMember(name) {
+      const account = createAccount();
+      const by = [...open.values()].find((one) => one.account === owner);
+      if (!by) throw new Error("a member is let in by a replica of the owner's");
+      const added = await by.space.aclService.act((context) =>
+        addAccounts(context, [{ identity: account.id, permission: "writer" }]),
+      );
+      const member = await create(name, account);
+      await member.ingest([packetOf("acl", added!.id, added!.bytes)]);
+      return member;
+    },
+    async removeMember(member, at) {
+      const { account } = open.get(member)!;
+      await open.get(at)!.space.aclService.act((context) => removeAccounts(context, [account.id]));
+    },
     forge: async (kind, base) => forge(kind, open.get(base)!.space, seed, owner, now),
     async [Symbol.asyncDispose]() {
       for (const { space } of open.values()) await space.close();

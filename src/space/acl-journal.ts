@@ -1,0 +1,38 @@
+/** Changes to an in-memory state that can be taken back as one. */
+export interface Journal {
+  put<K, V>(map: Map<K, V>, key: K, value: V): void;
+  drop<K, V>(map: Map<K, V>, key: K): void;
+  push<V>(list: V[], value: V): void;
+  assign<T extends object>(target: T, fields: Partial<T>): void;
+  /** Takes everything back, newest first. Once. */
+  undo(): void;
+}
+
+export function createJournal(): Journal {
+  const undos: (() => void)[] = [];
+  return {
+    put(map, key, value) {
+      const before = map.get(key);
+      undos.push(before === undefined ? () => void map.delete(key) : () => void map.set(key, before));
+      map.set(key, value);
+    },
+    drop(map, key) {
+      const before = map.get(key);
+      if (before === undefined) return;
+      undos.push(() => void map.set(key, before));
+      map.delete(key);
+    },
+    push(list, value) {
+      undos.push(() => void list.pop());
+      list.push(value);
+    },
+    assign(target, fields) {
+      const before = { ...target };
+      undos.push(() => void Object.assign(target, before));
+      Object.assign(target, fields);
+    },
+    undo() {
+      for (const undo of undos.splice(0).reverse()) undo();
+    },
+  };
+}
