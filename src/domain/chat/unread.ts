@@ -74,7 +74,7 @@ export function createUnread(deps: UnreadDeps) {
 
   const react: Reaction = (touched, local) => {
     const deltas = new Map<string, Record<Flag, number>>();
-    for (const record of touched) {
+    for (const record of lastStates(touched)) {
       const object = local.object(record.object);
       if (!object) continue;
       const before = record.before === null ? undefined : (JSON.parse(record.before) as JsonObject);
@@ -184,6 +184,17 @@ export function createUnread(deps: UnreadDeps) {
     );
     await settle(objectId);
   }
+}
+
+/** One entry a record: as it was before the batch and as it is after, whatever happened in between. */
+function lastStates(touched: readonly TouchedRecord[]): Iterable<TouchedRecord> {
+  const byRecord = new Map<string, TouchedRecord>();
+  for (const record of touched) {
+    const key = `${record.object} ${record.recordId}`;
+    const first = byRecord.get(key);
+    byRecord.set(key, first ? { ...record, before: first.before } : record);
+  }
+  return byRecord.values();
 }
 
 /** The version that last wrote a path of a record, as `_ver` has it. */

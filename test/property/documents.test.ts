@@ -1,0 +1,136 @@
+/**
+ * A document edited on several replicas at once. Once everybody has everything, all show the same markdown, and no block
+ * is lost that nobody deleted.
+ */
+import { describe, expect } from "bun:test";
+import type { ChangeEngine } from "../../src/change/change-engine.ts";
+import type { DatasetRules } from "../../src/change/dataset-rules.ts";
+import { EDITOR_DATASET, EDITOR_RULES } from "../../src/domain/editor/editor-rules.ts";
+import { createEditorService, type EditorService } from "../../src/domain/editor/editor-service.ts";
+import { createOpenSeed, createTestAccount, deliver, openEngine } from "../support/open-engine.ts";
+import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rule } from "../support/rule.ts";
+import { scratchDir } from "../support/scratch.ts";
+
+const OBJECTS: DatasetRules = { name: "objects", idRule: "object" };
+const DOCUMENTS = Number(process.env["DOCUMENTS"] ?? 12);
+const firstSeed = runSeed("documents");
+
+interface Replica {
+  engine: ChangeEngine;
+  editor: EditorService;
+  /** Blocks that this replica made, and those it deleted. */
+  made: Set<string>;
+  deleted: Set<string>;
+}
+
+const WORDS = ["alpha", "beta", "gamma", "delta", "epsilon"];
+const paragraph = (rng: Rng): string =>
+  rng.pick([
+    () => `${rng.pick(WORDS)} ${rng.int(0, 999)}`,
+    () => `# ${rng.pick(WORDS)} ${rng.int(0, 99)}`,
+    () => `- ${rng.pick(WORDS)} ${rng.int(0, 99)}`,
+    () => `\`\`\`js\nlet ${rng.pick(WORDS)} = ${rng.int(0, 9)};\n\`\`\``,
+    () => `> ${rng.pick(WORDS)}`,
+  ])();
+
+async function edit(rng: Rng, { editor, made, deleted }: Replica, objectId: string): Promise<void> {
+  const content = editor.markdown(objectId);
+  const parts = content.split("\n\n");
+  const at = rng.int(0, parts.length);
+  const act = rng.pick(["append", "insert", "change", "delete", "move"]);
+  if (act === "append") return note(await editor.append(objectId, paragraph(rng)));
+  if (act === "insert") parts.splice(at, 0, paragraph(rng));
+  else if (act === "change") parts[Math.min(at, parts.length - 1)] = paragraph(rng);
+  else if (act === "delete") parts.splice(Math.min(at, parts.length - 1), 1);
+  else parts.push(...parts.splice(0, 1));
+  note(await editor.put(objectId, parts.join("\n\n")));
+
+  function note(result: { inserted: string[]; deleted: string[] }): void {
+    for (const id of result.inserted) made.add(id);
+    for (const id of result.deleted) deleted.add(id);
+  }
+}
+
+const liveBlocks = ({ engine }: Replica, objectId: string): Set<string> => {
+  const coll = engine.collOf(engine.object(objectId)!, EDITOR_DATASET);
+  const docs = coll === undefined ? [] : engine.store.rows.docs(coll);
+  return new Set(docs.map((text) => (JSON.parse(text) as { id: string }).id));
+};
+
+async function runDocument(seed: number): Promise<void> {
+  const rng = createRng(seed);
+  using dir = scratchDir("svc-documents");
+  const space = createOpenSeed();
+  let now = 1_760_000_000_000;
+  const replicas = Array.from({ length: rng.int(2, 3) }, (_, index): Replica => {
+    const engine = openEngine(dir.path, `r${index}`, space, createTestAccount(), [OBJECTS, EDITOR_RULES], () => now++);
+    const editor = createEditorService({
+      engine,
+      requireWriter: () => {},
+      attachType: () => {},
+      random: () => rng.next(),
+    });
+    return { engine, editor, made: new Set(), deleted: new Set() };
+  });
+  try {
+    const [first] = replicas;
+    const objectId = await first!.engine.write((tx) => {
+      const object = tx.createObject();
+      tx.append(
+        object,
+        {
+          dataset: "objects",
+          records: [{ id: "", upsert: true, ops: [{ type: "$set", path: "svc.name", value: "d" }] }],
+        },
+        OBJECTS,
+      );
+      return object.idText;
+    });
+    const shuffle = <T>(items: readonly T[]): T[] => rng.shuffle(items);
+    for (const other of replicas.slice(1)) await deliver(first!.engine, other.engine, shuffle);
+
+    for (let step = 0; step < 40; step++) {
+      await edit(rng, rng.pick(replicas), objectId);
+      if (rng.chance(0.15)) {
+        const [from, to] = rng.shuffle(replicas);
+        await deliver(from!.engine, to!.engine, shuffle);
+      }
+    }
+    for (let round = 0; round < 2; round++)
+      for (const from of replicas)
+        for (const to of replicas) if (from !== to) await deliver(from.engine, to.engine, shuffle);
+
+    const shown = replicas.map(({ editor }) => editor.markdown(objectId));
+    for (const content of shown) expect(content).toBe(shown[0]!);
+    const deleted = new Set(replicas.flatMap((replica) => [...replica.deleted]));
+    const made = replicas.flatMap((replica) => [...replica.made]);
+    for (const replica of replicas) {
+      const live = liveBlocks(replica, objectId);
+      expect(made.filter((id) => !deleted.has(id) && !live.has(id))).toEqual([]);
+      expect([...live].filter((id) => deleted.has(id))).toEqual([]);
+    }
+    // What is shown is a document like any other: putting it back writes nothing.
+    const again = await first!.editor.put(objectId, shown[0]!);
+    expect([again.inserted, again.updated, again.deleted]).toEqual([[], [], []]);
+  } catch (error) {
+    console.error(`SEED=${seed} DOCUMENTS=1`);
+    throw error;
+  } finally {
+    for (const { engine, editor } of replicas) {
+      editor.stop();
+      await engine.close();
+    }
+  }
+}
+
+describe("documents", () => {
+  for (let i = 0; i < DOCUMENTS; i++) {
+    const seed = (firstSeed + i) >>> 0;
+    rule(
+      `[editor] document ${i}: concurrent edits converge and no block is lost that nobody deleted`,
+      () => runDocument(seed),
+      60_000,
+    );
+  }
+});

@@ -1,0 +1,216 @@
+/** Unread flags and counters after random traffic between two accounts, against a slow recount of what was read. */
+import { describe, expect } from "bun:test";
+import type { ObjectId } from "../../src/base/ids.ts";
+import type { ChangeEngine } from "../../src/change/change-engine.ts";
+import type { DatasetRules } from "../../src/change/dataset-rules.ts";
+import { CHAT_DATASET, CHAT_RULES } from "../../src/domain/chat/chat-rules.ts";
+import { type ChatService, createChatService } from "../../src/domain/chat/chat-service.ts";
+import { createUnread } from "../../src/domain/chat/unread.ts";
+import type { Account } from "../../src/space/account.ts";
+import type { ChangeOrigin, ReadFrontiers } from "../../src/space/read-frontiers.ts";
+import { createOpenSeed, createTestAccount, deliver, openEngine } from "../support/open-engine.ts";
+import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rule } from "../support/rule.ts";
+import { scratchDir } from "../support/scratch.ts";
+
+const OBJECTS: DatasetRules = { name: "objects", idRule: "object" };
+const HISTORIES = Number(process.env["CHATS"] ?? 10);
+const firstSeed = runSeed("unread");
+
+interface Row {
+  id: string;
+  creator: string;
+  mentions?: string[];
+  reactions?: Record<string, Record<string, unknown>>;
+  unread?: true;
+  unreadMention?: true;
+  unreadReactions?: true;
+  _ver: { id: string };
+}
+
+/** What an account has read, over its devices: as the tech space keeps it. */
+function createFrontiers(): ReadFrontiers {
+  const read = new Map<string, number>();
+  const listeners = new Set<(objectId: ObjectId) => void>();
+  const key = (objectId: string, { writer }: Pick<ChangeOrigin, "writer">) => `${objectId} ${writer}`;
+  return {
+    covers: (objectId, origin) => (read.get(key(objectId, origin)) ?? 0) >= origin.seq,
+    async advance(_spaceId, objectId, origins) {
+      for (const origin of origins)
+        read.set(key(objectId, origin), Math.max(origin.seq, read.get(key(objectId, origin)) ?? 0));
+      for (const listener of listeners) listener(objectId);
+    },
+    onMoved(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+}
+
+interface Device {
+  account: Account;
+  engine: ChangeEngine;
+  chat: ChatService;
+  stop(): void;
+}
+
+const messages = ({ engine }: Device, objectId: string): Row[] => {
+  const coll = engine.collOf(engine.object(objectId)!, CHAT_DATASET);
+  const docs = coll === undefined ? [] : engine.store.rows.docs(coll);
+  return docs.map((text) => JSON.parse(text) as Row).sort((a, b) => (a._ver.id < b._ver.id ? -1 : 1));
+};
+
+const counters = (
+  { engine }: Device,
+  objectId: string,
+): { unreadCount?: number; unreadMentions?: number; unreadReactionsCount?: number } =>
+  (engine.record(engine.object(objectId)!, "objects", objectId)?.["chat"] ?? {}) as object;
+
+async function act(rng: Rng, device: Device, others: readonly Account[], objectId: string): Promise<void> {
+  const known = messages(device, objectId);
+  const pick = known.length > 0 ? rng.pick(known) : undefined;
+  const mine = known.filter((message) => message.creator === device.account.id);
+  switch (
+    rng.pick([
+      "send",
+      "send",
+      "send",
+      "mention",
+      "reply",
+      "react",
+      "edit",
+      "delete",
+      "read",
+      "readAll",
+      "readReactions",
+    ])
+  ) {
+    case "send":
+      return void (await device.chat.send(objectId, { text: `hello ${rng.int(0, 99)}` }));
+    case "mention":
+      return void (await device.chat.send(objectId, { text: `see svc://m/space/${rng.pick(others).id}` }));
+    case "reply":
+      return void (await device.chat.send(objectId, { text: "yes", ...(pick ? { replyToMessageId: pick.id } : {}) }));
+    case "react":
+      return void (pick && (await device.chat.react(objectId, pick.id, rng.pick(["👍", "🎉"]))));
+    case "edit":
+      return void (
+        mine.length > 0 &&
+        (await device.chat.edit(objectId, rng.pick(mine).id, `edited svc://m/space/${rng.pick(others).id}`))
+      );
+    case "delete":
+      return void (mine.length > 0 && (await device.chat.delete(objectId, rng.pick(mine).id)));
+    case "read":
+      return void (pick && (await device.chat.read(objectId, pick.id)));
+    case "readAll":
+      return device.chat.readAll(objectId);
+    default:
+      return void (pick && (await device.chat.readReactions(objectId, pick.id)));
+  }
+}
+
+/** The flags that stand on the messages, counted one by one; and rules that no flag may break. */
+function expectHonest(device: Device, objectId: string): void {
+  const all = messages(device, objectId);
+  const count = (flag: "unread" | "unreadMention" | "unreadReactions") =>
+    all.filter((message) => message[flag] === true).length || undefined;
+  expect(counters(device, objectId)).toEqual(
+    JSON.parse(
+      JSON.stringify({
+        unreadCount: count("unread"),
+        unreadMentions: count("unreadMention"),
+        unreadReactionsCount: count("unreadReactions"),
+      }),
+    ),
+  );
+  for (const message of all) {
+    const own = message.creator === device.account.id;
+    if (own) expect([message.unread, message.unreadMention]).toEqual([undefined, undefined]);
+    else expect(message.unreadReactions).toBeUndefined();
+    if (message.unreadMention)
+      expect([message.unread, message.mentions?.includes(device.account.id)]).toEqual([true, true]);
+  }
+}
+
+async function runHistory(seed: number): Promise<void> {
+  const rng = createRng(seed);
+  using dir = scratchDir("svc-unread");
+  const space = createOpenSeed();
+  let now = 1_760_000_000_000;
+  const accounts = [createTestAccount(), createTestAccount()];
+  // The first account has two devices that share what was read.
+  const shared = createFrontiers();
+  const device = (name: string, account: Account, frontiers: ReadFrontiers): Device => {
+    const engine = openEngine(dir.path, name, space, account, [OBJECTS, CHAT_RULES], () => now++);
+    const onBackgroundError = (error: unknown) => {
+      throw error;
+    };
+    const unread = createUnread({ engine, accountId: account.id, frontiers, onBackgroundError });
+    const chat = createChatService({
+      engine,
+      accountId: account.id,
+      unread,
+      requireWriter: () => {},
+      attachType: () => {},
+    });
+    return { account, engine, chat, stop: unread.stop };
+  };
+  const devices = [
+    device("a1", accounts[0]!, shared),
+    device("a2", accounts[0]!, shared),
+    device("b", accounts[1]!, createFrontiers()),
+  ];
+  try {
+    const objectId = await devices[0]!.engine.write((tx) => {
+      const object = tx.createObject();
+      tx.append(
+        object,
+        {
+          dataset: "objects",
+          records: [{ id: "", upsert: true, ops: [{ type: "$set", path: "svc.name", value: "c" }] }],
+        },
+        OBJECTS,
+      );
+      return object.idText;
+    });
+    const shuffle = <T>(items: readonly T[]): T[] => rng.shuffle(items);
+    const meet = async () => {
+      for (const from of devices)
+        for (const to of devices) if (from !== to) await deliver(from.engine, to.engine, shuffle);
+    };
+    await meet();
+    for (let step = 0; step < 60; step++) {
+      const actor = rng.pick(devices);
+      await act(rng, actor, accounts, objectId);
+      expectHonest(actor, objectId);
+      if (rng.chance(0.25)) await meet();
+    }
+    await meet();
+    for (const each of devices) {
+      await each.engine.idle();
+      expectHonest(each, objectId);
+    }
+    // Both devices of one account show the same once both have everything.
+    const flags = (each: Device) =>
+      messages(each, objectId).map(({ id, unread, unreadMention }) => ({ id, unread, unreadMention }));
+    expect(flags(devices[1]!)).toEqual(flags(devices[0]!));
+    await devices[2]!.chat.readAll(objectId);
+    expect(messages(devices[2]!, objectId).filter((message) => message.unread)).toEqual([]);
+    expectHonest(devices[2]!, objectId);
+  } catch (error) {
+    console.error(`SEED=${seed} CHATS=1`);
+    throw error;
+  } finally {
+    for (const each of devices) {
+      each.stop();
+      await each.engine.close();
+    }
+  }
+}
+
+describe("unread", () => {
+  for (let i = 0; i < HISTORIES; i++) {
+    const seed = (firstSeed + i) >>> 0;
+    rule(`[chat] history ${i}: counters equal a recount, on every device`, () => runHistory(seed), 60_000);
+  }
+});
