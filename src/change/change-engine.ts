@@ -13,8 +13,9 @@ import { createBodyOpener } from "./body-opener.ts";
 import type { ChangeBody } from "./change-body.ts";
 import { decodeChange, encodeDerivedRoot, isDerivedRoot } from "./change-codec.ts";
 import { createChangeLog } from "./change-log.ts";
+import type { FoldInput } from "./change-parts.ts";
 import { type CommitBatch, createBatch, type TouchedRecord } from "./commit-batch.ts";
-import type { DatasetRules } from "./dataset-rules.ts";
+import type { ChangeEnvelope, DatasetRules } from "./dataset-rules.ts";
 import { DELETION_RULES, DELETIONS_DATASET, DELETIONS_TYPE, deletedAtMs } from "./deletion-log.ts";
 import { createIngest, DEFAULT_PARK_QUOTA, type IngestVerdict, type ParkQuota } from "./ingest.ts";
 import { type Appended, createLocalWriter } from "./local-writer.ts";
@@ -24,7 +25,7 @@ import { createProjection, OBJECTS_DATASET } from "./projection.ts";
 import { parseVersion, versionOf, writerName } from "./version.ts";
 
 /** Raised when a handler or the fold gives other rows for the same changes: objects are then folded anew. */
-export const PROJECTION_VERSION = 1;
+export const PROJECTION_VERSION = 2;
 const WRITER_KEY = "writer";
 const TEAR_DOWN_ROWS = 500;
 const PAGE = 500;
@@ -98,6 +99,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     spaceId: deps.spaceId,
     changes,
     rows,
+    history: store.history,
     objects,
     opener,
     registry,
@@ -422,6 +424,11 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       cidFromDigest(encodeDerivedRoot({ space: digestOfCid(deps.spaceId)!, type, derivation }).id) as ObjectId,
     record,
     collOf,
+    /** A stored change as the fold takes it, for folding what is not the present state. */
+    replay(stored: StoredChange, object: ObjectEntry): { input: FoldInput; envelope: ChangeEnvelope } {
+      const input = projection.inputOf(stored, object);
+      return { input, envelope: projection.envelopeOf(input) };
+    },
     /** Another device was found to use this one's writer: continue under a fresh one. */
     mintWriter: () => queue.enqueue(() => writer.mintWriter()),
     writerId: () => writer.writerId(),

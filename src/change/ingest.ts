@@ -191,7 +191,8 @@ export function createIngest(deps: IngestDeps) {
       scope,
     );
     const folded = projection.foldChange({
-      change: { no, id, lamport: header.lamport, counts, timeMs: header.time },
+      change: { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time },
+      parents: header.parents,
       author: header.author,
       object: object!,
       body: opened.body,

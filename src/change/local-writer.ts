@@ -172,7 +172,8 @@ export function createLocalWriter(deps: LocalWriterDeps) {
         scope,
       );
       const folded = projection.foldChange({
-        change: { no, id, lamport: header.lamport, counts, timeMs: header.time },
+        change: { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time },
+        parents: header.parents,
         author: header.author,
         object,
         body,

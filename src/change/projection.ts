@@ -1,7 +1,7 @@
-import type { AccountId, SpaceId } from "../base/ids.ts";
-import { accountIdOf } from "../crypto/account-id.ts";
+import type { SpaceId } from "../base/ids.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import type { ChangeTable, StoredChange } from "../store/change-table.ts";
+import type { HistoryTable } from "../store/history-table.ts";
 import {
   OBJECTS_COLL,
   ROW_ABSENT,
@@ -12,17 +12,18 @@ import {
   type RowTable,
 } from "../store/row-table.ts";
 import type { BodyOpener } from "./body-opener.ts";
-import type { ChangeBody, RecordChange } from "./change-body.ts";
+import type { ChangeBody } from "./change-body.ts";
 import { type Change, decodeChange, isDerivedRoot } from "./change-codec.ts";
+import { createEnvelopes, type FoldInput, finalRecordId, recordIdFault } from "./change-parts.ts";
 import type { CommitBatch } from "./commit-batch.ts";
-import type { ChangeEnvelope, DatasetRules } from "./dataset-rules.ts";
 import { diffDocs } from "./doc-diff.ts";
+import { traceKey } from "./history-trace.ts";
 import { overlayLocal } from "./local-overlay.ts";
 import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
 import { compareOrder, type OrderKey } from "./order.ts";
 import type { RulesRegistry } from "./ports.ts";
 import { ABSENT, type Effect, foldRecord, type RecordState } from "./record-fold.ts";
-import { autoRecordId, versionOf } from "./version.ts";
+import { versionOf } from "./version.ts";
 
 /** A record's part that did not take effect; indexes are into the change's body. */
 export interface Rejection {
@@ -41,15 +42,6 @@ export interface FoldOutcome {
   defined?: readonly string[];
 }
 
-/** A change that is in the log, with its opened body. */
-export interface FoldInput {
-  change: Pick<StoredChange, "no" | "id" | "lamport" | "counts" | "timeMs">;
-  author: Uint8Array;
-  object: ObjectEntry;
-  body: ChangeBody;
-  rules: DatasetRules;
-}
-
 /** A row whose history is long is folded from the last of these, not from its beginning. */
 const CHECKPOINT_EVERY_OPS = 256;
 export const OBJECTS_DATASET = "objects";
@@ -58,6 +50,7 @@ interface ProjectionDeps {
   spaceId: SpaceId;
   changes: ChangeTable;
   rows: RowTable;
+  history: HistoryTable;
   objects: ObjectCache;
   opener: BodyOpener;
   registry: RulesRegistry;
@@ -73,34 +66,13 @@ interface ProjectionDeps {
 export type Projection = ReturnType<typeof createProjection>;
 
 export function createProjection(deps: ProjectionDeps) {
-  const { changes, rows, objects, opener, registry } = deps;
+  const { changes, rows, history, objects, opener, registry } = deps;
   /** Rows to fold anew before the batch ends, with the earliest place that changed. */
   const dirtyRows = new Map<number, { at: OrderKey; object: ObjectEntry; dataset: string }>();
-  const authorTexts = new Map<string, AccountId>();
-
-  const authorText = (key: Uint8Array): AccountId => {
-    const name = Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString("latin1");
-    let text = authorTexts.get(name);
-    if (!text) {
-      text = accountIdOf(key);
-      if (authorTexts.size > 10_000) authorTexts.clear();
-      authorTexts.set(name, text);
-    }
-    return text;
-  };
+  const envelopeOf = createEnvelopes(deps.spaceId);
 
   const collOf = (object: ObjectEntry, dataset: string): number =>
     dataset === OBJECTS_DATASET ? OBJECTS_COLL : rows.coll(object.no, deps.datasetNo(dataset));
-
-  const envelopeOf = (input: Pick<FoldInput, "change" | "author" | "object">): ChangeEnvelope => ({
-    version: versionOf(input.change.lamport, input.change.id),
-    changeId: input.change.id,
-    author: authorText(input.author),
-    timeMs: input.change.timeMs,
-    spaceId: deps.spaceId,
-    objectId: input.object.idText,
-    ...(input.object.author ? { objectAuthor: authorText(input.object.author) } : {}),
-  });
 
   const markDirty = (row: number, at: OrderKey, object: ObjectEntry, dataset: string) => {
     const known = dirtyRows.get(row);
@@ -177,19 +149,20 @@ export function createProjection(deps: ProjectionDeps) {
     });
   };
 
-  const finalId = (record: RecordChange, input: FoldInput, empties: { count: number }): string => {
-    if (input.rules.idRule === "object") return input.object.idText;
-    return record.id === "" ? autoRecordId(input.change.id, empties.count++) : record.id;
-  };
-
-  /** Whether the record's entry may name the id it names, whatever is stored. */
-  const idFault = (record: RecordChange, live: boolean, input: FoldInput): string | undefined => {
-    if (input.rules.idRule === "object" && record.id !== "" && record.id !== input.object.idText)
-      return "the only record here is the object's own";
-    if (input.rules.idRule === "user" && record.id === "") return "the caller names the records of this dataset";
-    if (input.rules.idRule === "auto" && record.id !== "" && !live && !record.delete && record.upsert)
-      return "the server names the records of this dataset";
-    return undefined;
+  /** The change's place in its object's graph, and its traces: what the history is listed by. */
+  const noteHistory = ({ change, parents, object, body, rules }: FoldInput): void => {
+    const hidden = rules.skipHistory === true;
+    history.add(object.no, {
+      change: change.no,
+      lamport: change.lamport,
+      writer: change.writer,
+      ds: deps.datasetNo(body.dataset),
+      hidden,
+      timeMs: change.timeMs,
+      parents: parents.flatMap((parent) => changes.noOf(parent) ?? []),
+    });
+    if (hidden) return;
+    for (const trace of body.traceIds ?? []) history.addTrace(object.no, traceKey(trace), change.lamport, change.no);
   };
 
   /** Folds one change into the rows it names. The caller has put it into the log. */
@@ -198,6 +171,7 @@ export function createProjection(deps: ProjectionDeps) {
     const outcome: FoldOutcome = { recordIds: [], rejections: [], effective: false };
     const defined = registry.learn?.(object.idText, body);
     if (defined && defined.length > 0) outcome.defined = defined;
+    noteHistory(input);
     if (object.deleted) return outcome;
     const envelope = envelopeOf(input);
     const at: OrderKey = { lamport: change.lamport, change: change.id };
@@ -205,10 +179,10 @@ export function createProjection(deps: ProjectionDeps) {
     const empties = { count: 0 };
     for (let index = 0; index < body.records.length; index++) {
       const record = body.records[index]!;
-      const id = finalId(record, input, empties);
+      const id = finalRecordId(record, input, empties);
       outcome.recordIds.push(id);
       const head = rows.get(coll, id);
-      const fault = idFault(record, head?.state === ROW_LIVE, input);
+      const fault = recordIdFault(record, head?.state === ROW_LIVE, input);
       if (fault) {
         outcome.rejections.push({ recordIndex: index, recordId: id, opIndex: -1, reason: fault });
         continue;
@@ -274,8 +248,8 @@ export function createProjection(deps: ProjectionDeps) {
       const empties = { count: 0 };
       const opsBefore = ops;
       for (const record of input.body.records) {
-        const id = finalId(record, input, empties);
-        if (id !== row.id || idFault(record, state.kind === "live", input)) continue;
+        const id = finalRecordId(record, input, empties);
+        if (id !== row.id || recordIdFault(record, state.kind === "live", input)) continue;
         const result = foldRecord(state, id, record, envelope, input.rules, input.body.traceIds);
         state = result.state;
         if (result.effects.length > 0) ops += Math.max(1, record.ops.length);
@@ -303,7 +277,8 @@ export function createProjection(deps: ProjectionDeps) {
     const opened = openBody(change, object);
     const answer = registry.rulesFor(opened.dataset, opened.definition);
     if (!("rules" in answer)) throw new Error(`the definition of dataset ${opened.dataset} is gone`);
-    return { change: stored, author: change.header.author, object, body: opened, rules: answer.rules };
+    const { author, parents } = change.header;
+    return { change: stored, parents, author, object, body: opened, rules: answer.rules };
   };
 
   const openBody = (change: Change, object: ObjectEntry): ChangeBody => {
@@ -315,6 +290,7 @@ export function createProjection(deps: ProjectionDeps) {
   return {
     foldChange,
     inputOf,
+    envelopeOf,
 
     /** A verdict changed: the rows that the change touches are folded anew without or with it. */
     refoldTouchedBy(stored: StoredChange, object: ObjectEntry): void {
@@ -322,7 +298,7 @@ export function createProjection(deps: ProjectionDeps) {
       const coll = collOf(object, input.body.dataset);
       const empties = { count: 0 };
       for (const record of input.body.records) {
-        const head = rows.get(coll, finalId(record, input, empties));
+        const head = rows.get(coll, finalRecordId(record, input, empties));
         if (head) markDirty(head.no, { lamport: stored.lamport, change: stored.id }, object, input.body.dataset);
       }
       const newest = changes.newestOfObject(object.no);

@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import type { SpaceId } from "../base/ids.ts";
 import { PRODUCT_VERSION } from "../base/version.ts";
+import { createGraphMemory } from "../change/history-graphs.ts";
 import type { RulesRegistry } from "../change/ports.ts";
 import { createSigner } from "../crypto/sign.ts";
 import { createDeviceService } from "../domain/device/device-service.ts";
@@ -45,6 +46,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
   const paths = spacePaths(accountDir);
   const store = openAccountStore(paths.account);
   const readers = createReaderPool();
+  const graphs = createGraphMemory();
   const onFailure = (error: unknown) => log.error("a commit failed", { err: error });
 
   const openWith = (
@@ -100,6 +102,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
           readers,
           frontiers,
           accountValues,
+          graphs,
         });
         return { ...services, busy: () => services.busy() || sync.isBusy(spaceId) };
       },

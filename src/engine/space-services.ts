@@ -1,5 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { createHistory, type History } from "../change/history.ts";
+import type { GraphMemory } from "../change/history-graphs.ts";
 import { type BundleService, bundleChildren, createBundleService } from "../domain/bundle/bundle-service.ts";
 import { type ChatService, createChatService } from "../domain/chat/chat-service.ts";
 import { createUnread } from "../domain/chat/unread.ts";
@@ -38,6 +40,7 @@ export interface SpaceServices {
   readonly editor: EditorService;
   readonly bundles: BundleService;
   readonly upserts: ReturnType<typeof createUpsertService>;
+  readonly history: History;
   busy(): boolean;
   close(): Promise<void>;
 }
@@ -49,6 +52,7 @@ export function createSpaceServices(deps: {
   readers: ReaderPool;
   frontiers: ReadFrontiers;
   accountValues: AccountValues;
+  graphs: GraphMemory;
   clock: Clock;
   log: Log;
 }): SpaceServices {
@@ -66,6 +70,7 @@ export function createSpaceServices(deps: {
     deps.log.error("work behind a request failed", { err: error, spaceId: space.id });
   const mirror = createAccountMirror({ engine, values: deps.accountValues, onBackgroundError });
   mirror.mirrorAll().catch(onBackgroundError);
+  const history = createHistory({ engine, requireReader, memory: deps.graphs });
   const records = createRecordService({ engine, schema, requireWriter });
   const objects = createObjectService({
     engine,
@@ -106,8 +111,10 @@ export function createSpaceServices(deps: {
     editor,
     upserts: createUpsertService({ engine, records, accountId: account.id, clock, requireWriter }),
     live,
-    busy: () => live.size > 0,
+    history,
+    busy: () => live.size > 0 || history.busy(),
     close: () => {
+      history.close();
       live.close();
       mirror.stop();
       unread.stop();

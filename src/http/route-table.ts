@@ -10,6 +10,7 @@ import { deviceRoutes } from "./routes/devices.ts";
 import { editorRoutes } from "./routes/editor.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { historyRoutes } from "./routes/history.ts";
 import { identityRoutes } from "./routes/identities.ts";
 import { networkRoutes } from "./routes/network.ts";
 import { objectRoutes } from "./routes/objects.ts";
@@ -41,6 +42,7 @@ export const ROUTES: readonly Route[] = [
   ...recordRoutes,
   ...windowRoutes,
   ...aggregateRoutes,
+  ...historyRoutes,
   ...editorRoutes,
   ...chatRoutes,
   ...syncRoutes,

@@ -26,6 +26,14 @@ export const LIMITS = {
   patternsPerSpace: 100,
   historyPageDefault: 50,
   historyPageMax: 200,
+  /** What a page of the history may weigh before it ends early, with a cursor. */
+  historyPageBytes: 4 << 20,
+  /** One coalesced entry; a longer run is several entries. */
+  historyGroupChanges: 1000,
+  historyGroupRecords: 10_000,
+  /** A view or diff of an old version. */
+  historyViewRecords: 10_000,
+  historyViewBytes: 8 << 20,
   upsertPageDefault: 500,
   drainMs: 10_000,
   keepaliveMs: 25_000,

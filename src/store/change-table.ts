@@ -67,12 +67,20 @@ export function createChangeTable(db: Database) {
     [Uint8Array, number, number, number, number, number, number, number, number, Uint8Array]
   >("INSERT INTO changes(id, obj, lamport, writer, seq, acl_pos, time, ds, counts, bytes) VALUES(?,?,?,?,?,?,?,?,?,?)");
   const byId = db.query<ChangeRow, [Uint8Array]>(`SELECT ${COLUMNS} FROM changes WHERE id = ?`);
+  const noOf = db.query<{ no: number }, [Uint8Array]>("SELECT no FROM changes WHERE id = ?");
   const byNo = db.query<ChangeRow, [number]>(`SELECT ${COLUMNS} FROM changes WHERE no = ?`);
   const ofRow = db.query<ChangeRow, [number, number]>(
     `SELECT ${COLUMNS.split(", ")
       .map((column) => `c.${column}`)
       .join(", ")} FROM touches t JOIN changes c ON c.no = t.change
      WHERE t.row = ? AND t.lamport >= ? AND c.counts = 1 ORDER BY t.lamport, c.id`,
+  );
+  const ofRowAfter = db.query<ChangeRow, [number, number, number, number, Uint8Array, number]>(
+    `SELECT ${COLUMNS.split(", ")
+      .map((column) => `c.${column}`)
+      .join(", ")} FROM touches t CROSS JOIN changes c ON c.no = t.change
+     WHERE t.row = ? AND t.lamport BETWEEN ? AND ? AND c.counts = 1 AND (t.lamport > ? OR c.id > ?)
+     ORDER BY t.lamport, c.id LIMIT ?`,
   );
   const ofObject = db.query<ChangeRow, [number]>(`SELECT ${COLUMNS} FROM changes WHERE obj = ? ORDER BY lamport, id`);
   const newestOfObject = db.query<ChangeRow, [number]>(
@@ -184,9 +192,14 @@ export function createChangeTable(db: Database) {
       );
     },
     byId: (id: Uint8Array) => orUndefined(byId.get(id)),
+    /** The local number of a change. */
+    noOf: (id: Uint8Array): number | undefined => noOf.get(id)?.no,
     byNo: (no: number) => orUndefined(byNo.get(no)),
     /** Counted changes that touch a row, in the order of the fold, from a lamport on. */
     ofRow: (row: number, fromLamport: number) => ofRow.all(row, fromLamport).map(fromRow),
+    /** A page of them after a place in the order, up to a lamport. */
+    ofRowAfter: (row: number, after: { lamport: number; id: Uint8Array }, toLamport: number, limit: number) =>
+      ofRowAfter.all(row, after.lamport, toLamport, after.lamport, after.id, limit).map(fromRow),
     ofObject: (obj: number) => ofObject.all(obj).map(fromRow),
     newestOfObject: (obj: number) => orUndefined(newestOfObject.get(obj)),
     /** A page of a writer's chain from a seq on; both changes where one seq was used twice. */

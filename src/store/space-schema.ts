@@ -2,7 +2,7 @@ import type { Migration } from "./database.ts";
 
 /**
  * One database per space. `changes`, `writers`, `acl_records` and `parked` are the truth; `objects`, `heads`, `rows`,
- * `touches` and `checkpoints` are projections of it and can be rebuilt; `locals` exists on this device only.
+ * `touches`, `checkpoints` and `history` are projections of it and can be rebuilt; `locals` exists on this device only.
  */
 export const SPACE_MIGRATIONS: readonly Migration[] = [
   (db) => {
@@ -106,6 +106,20 @@ export const SPACE_MIGRATIONS: readonly Migration[] = [
       CREATE INDEX sync_ahead_by_change ON sync_ahead(change);
       -- Kept there, but still parked here.
       CREATE TABLE sync_early(target TEXT NOT NULL, id BLOB NOT NULL, PRIMARY KEY(target, id)) WITHOUT ROWID;
+    `);
+  },
+  (db) => {
+    db.exec(`
+      -- The graphs of objects without the bytes: enough to find a version's ancestors and to list changes. A projection of
+      -- changes. parents: one number, or several as text joined by commas. hidden: its dataset keeps no history.
+      CREATE TABLE history(
+        obj INTEGER NOT NULL, lamport INTEGER NOT NULL, change INTEGER NOT NULL, writer INTEGER NOT NULL, ds INTEGER NOT NULL,
+        hidden INTEGER NOT NULL, time INTEGER NOT NULL, parents, PRIMARY KEY(obj, lamport, change)) WITHOUT ROWID;
+
+      -- trace: 16 bytes of a hash of the trace id.
+      CREATE TABLE history_traces(
+        obj INTEGER NOT NULL, trace BLOB NOT NULL, lamport INTEGER NOT NULL, change INTEGER NOT NULL,
+        PRIMARY KEY(obj, trace, lamport, change)) WITHOUT ROWID;
     `);
   },
 ];

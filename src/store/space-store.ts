@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { createChangeTable } from "./change-table.ts";
 import { openDatabase } from "./database.ts";
+import { createHistoryTable } from "./history-table.ts";
 import { createParkedTable } from "./parked-table.ts";
 import { createRowTable } from "./row-table.ts";
 import { createSchemaTable } from "./schema-table.ts";
@@ -48,6 +49,7 @@ export function openSpaceStore(path: string) {
     path,
     changes: createChangeTable(db),
     rows,
+    history: createHistoryTable(db),
     /** After a rollback: numbers minted in what was rolled back mean nothing any more. */
     forgetNumbers(): void {
       datasetNumbers.clear();

@@ -1,0 +1,61 @@
+import type { AccountId, SpaceId } from "../base/ids.ts";
+import { accountIdOf } from "../crypto/account-id.ts";
+import type { StoredChange } from "../store/change-table.ts";
+import type { ChangeBody, RecordChange } from "./change-body.ts";
+import type { ChangeEnvelope, DatasetRules } from "./dataset-rules.ts";
+import type { ObjectEntry } from "./object-cache.ts";
+import { autoRecordId, versionOf } from "./version.ts";
+
+/** A change that is in the log, with its opened body. */
+export interface FoldInput {
+  change: Pick<StoredChange, "no" | "id" | "lamport" | "writer" | "counts" | "timeMs">;
+  parents: readonly Uint8Array[];
+  author: Uint8Array;
+  object: ObjectEntry;
+  body: ChangeBody;
+  rules: DatasetRules;
+}
+
+const MAX_CACHED_AUTHORS = 10_000;
+
+/** Makes what rules may know of a change. Account ids are kept: few accounts write many changes. */
+export function createEnvelopes(spaceId: SpaceId) {
+  const authorTexts = new Map<string, AccountId>();
+
+  const authorText = (key: Uint8Array): AccountId => {
+    const name = Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString("latin1");
+    let text = authorTexts.get(name);
+    if (!text) {
+      text = accountIdOf(key);
+      if (authorTexts.size > MAX_CACHED_AUTHORS) authorTexts.clear();
+      authorTexts.set(name, text);
+    }
+    return text;
+  };
+
+  return (input: Pick<FoldInput, "change" | "author" | "object">): ChangeEnvelope => ({
+    version: versionOf(input.change.lamport, input.change.id),
+    changeId: input.change.id,
+    author: authorText(input.author),
+    timeMs: input.change.timeMs,
+    spaceId,
+    objectId: input.object.idText,
+    ...(input.object.author ? { objectAuthor: authorText(input.object.author) } : {}),
+  });
+}
+
+/** The id that one entry of a change is about. `empties` counts the entries without an id before it. */
+export function finalRecordId(record: RecordChange, input: FoldInput, empties: { count: number }): string {
+  if (input.rules.idRule === "object") return input.object.idText;
+  return record.id === "" ? autoRecordId(input.change.id, empties.count++) : record.id;
+}
+
+/** Whether the record's entry may name the id it names, whatever is stored; answers why not. */
+export function recordIdFault(record: RecordChange, live: boolean, input: FoldInput): string | undefined {
+  if (input.rules.idRule === "object" && record.id !== "" && record.id !== input.object.idText)
+    return "the only record here is the object's own";
+  if (input.rules.idRule === "user" && record.id === "") return "the caller names the records of this dataset";
+  if (input.rules.idRule === "auto" && record.id !== "" && !live && !record.delete && record.upsert)
+    return "the server names the records of this dataset";
+  return undefined;
+}

@@ -1,0 +1,142 @@
+import type { JsonObject } from "../protocol/json.ts";
+import type { StoredChange } from "../store/change-table.ts";
+import { ROW_LIVE, type RowHead, type RowState } from "../store/row-table.ts";
+import type { SpaceStore } from "../store/space-store.ts";
+import type { RecordChange } from "./change-body.ts";
+import type { ChangeEngine } from "./change-engine.ts";
+import { type FoldInput, finalRecordId, recordIdFault } from "./change-parts.ts";
+import type { ChangeEnvelope } from "./dataset-rules.ts";
+import type { Past, Reading } from "./history-past.ts";
+import { ABSENT, foldRecord, type RecordState } from "./record-fold.ts";
+
+/** Sealed bytes of the changes that one read keeps open. */
+const OPEN_BYTES = 4 << 20;
+const CHANGES_A_READ = 64;
+const TOUCHES_A_READ = 500;
+const NOTHING = new Uint8Array(0);
+
+/** A change opened for replay: what it does, by record. */
+export interface OpenChange {
+  input: FoldInput;
+  envelope: ChangeEnvelope;
+  /** In the order of the body; a record may have several entries. */
+  partsById: ReadonlyMap<string, readonly RecordChange[]>;
+}
+
+export type Openers = ReturnType<typeof createOpeners>;
+
+/** Opens stored changes and keeps those used last: one change often touches many records. */
+export function createOpeners(engine: Pick<ChangeEngine, "replay">) {
+  const kept = new Map<number, { open: OpenChange; bytes: number }>();
+  let bytes = 0;
+
+  return (stored: StoredChange, reading: Pick<Reading, "object">): OpenChange => {
+    const known = kept.get(stored.no);
+    if (known) {
+      kept.delete(stored.no);
+      kept.set(stored.no, known);
+      return known.open;
+    }
+    const { input, envelope } = engine.replay(stored, reading.object);
+    const partsById = new Map<string, RecordChange[]>();
+    const empties = { count: 0 };
+    for (const record of input.body.records) {
+      const id = finalRecordId(record, input, empties);
+      const parts = partsById.get(id);
+      if (parts) parts.push(record);
+      else partsById.set(id, [record]);
+    }
+    const open = { input, envelope, partsById };
+    kept.set(stored.no, { open, bytes: stored.bytes.length });
+    bytes += stored.bytes.length;
+    for (const [no, oldest] of kept) {
+      if (bytes <= OPEN_BYTES || no === stored.no) break;
+      kept.delete(no);
+      bytes -= oldest.bytes;
+    }
+    return open;
+  };
+}
+
+/**
+ * A record as it was at a version: the fold of what touched it within the version's past, by the rules of the fold.
+ * A row that nothing else touched is taken as it stands; others are folded from the last checkpoint within the past.
+ */
+export async function recordAt(
+  store: SpaceStore,
+  openers: Openers,
+  reading: Reading,
+  past: Past,
+  row: { no: number; id: string },
+): Promise<RecordState> {
+  await reading.breathe();
+  const outside = firstOutside(store, past, row.no);
+  if (outside === undefined) return currentState(store, row.no);
+  // Nothing before what is outside, and nothing beside it either.
+  if (!outside.touched && outside.lamport > past.topLamport) return ABSENT;
+
+  const checkpoint = store.rows.checkpointBefore(row.no, outside.lamport, NOTHING);
+  let state = checkpoint ? toState(checkpoint.state, checkpoint.doc) : ABSENT;
+  let last: { lamport: number; id: Uint8Array } = checkpoint
+    ? { lamport: checkpoint.lamport, id: checkpoint.change }
+    : { lamport: 0, id: NOTHING };
+  for (;;) {
+    const page = store.changes.ofRowAfter(row.no, last, past.topLamport, CHANGES_A_READ);
+    for (const stored of page) {
+      last = stored;
+      if (past.has(stored.no)) state = applyChange(state, row.id, openers(stored, reading));
+    }
+    if (page.length < CHANGES_A_READ) return state;
+    await reading.breathe();
+  }
+}
+
+/** What one more change makes of a record. `state` is taken over. */
+export function applyChange(state: RecordState, id: string, change: OpenChange): RecordState {
+  const { input, envelope, partsById } = change;
+  let next = state;
+  for (const part of partsById.get(id) ?? []) {
+    if (recordIdFault(part, next.kind === "live", input)) continue;
+    next = foldRecord(next, id, ownValues(part), envelope, input.rules, input.body.traceIds).state;
+  }
+  return next;
+}
+
+/** The fold keeps values and changes them in place later, but an opened change is replayed more than once. */
+function ownValues(part: RecordChange): RecordChange {
+  if (part.ops.every((op) => typeof op.value !== "object" || op.value === null)) return part;
+  return {
+    ...part,
+    ops: part.ops.map((op) => (op.value === undefined ? op : { ...op, value: structuredClone(op.value) })),
+  };
+}
+
+/** The first touch of a row that is not in the past, and whether one before it is; undefined when all are in it. */
+function firstOutside(store: SpaceStore, past: Past, row: number): { lamport: number; touched: boolean } | undefined {
+  if (past.lowestOutside === Number.POSITIVE_INFINITY) return undefined;
+  let touched = false;
+  let from = { lamport: past.lowestOutside, change: 0 };
+  for (;;) {
+    const page = store.history.touchesAfter(row, from, TOUCHES_A_READ);
+    for (const touch of page) {
+      if (past.has(touch.change)) touched = true;
+      else
+        return { lamport: touch.lamport, touched: touched || store.history.isTouchedBefore(row, past.lowestOutside) };
+    }
+    if (page.length < TOUCHES_A_READ) return undefined;
+    from = page[page.length - 1]!;
+  }
+}
+
+/** The folded row as it stands, without what only this device has. */
+function currentState(store: SpaceStore, no: number): RecordState {
+  const head: RowHead | undefined = store.rows.byNo(no);
+  if (!head) return ABSENT;
+  return toState(head.state, head.hasLocal ? (store.rows.local(no)?.base ?? head.doc) : head.doc);
+}
+
+function toState(state: RowState, text: string | null): RecordState {
+  if (state === 0 || text === null) return ABSENT;
+  const doc = JSON.parse(text) as JsonObject;
+  return state === ROW_LIVE ? { kind: "live", doc } : { kind: "tombstone", doc };
+}

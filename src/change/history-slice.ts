@@ -1,0 +1,24 @@
+import { fail } from "../protocol/errors.ts";
+
+/** Longer than this a read does not hold up the loop. */
+const SLICE_MS = 6;
+
+/** Lets other work go on between the steps of a long read. */
+export interface Slices {
+  /** Is it time to let others go? */
+  due(): boolean;
+  /** Continues after the others; ends with server.unavailable once the request was cancelled. */
+  pause(): Promise<void>;
+}
+
+export function createSlices(signal?: AbortSignal): Slices {
+  let until = performance.now() + SLICE_MS;
+  return {
+    due: () => performance.now() >= until,
+    async pause() {
+      await new Promise<void>((resolve) => setImmediate(resolve));
+      if (signal?.aborted) throw fail("server.unavailable");
+      until = performance.now() + SLICE_MS;
+    },
+  };
+}

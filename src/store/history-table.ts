@@ -1,0 +1,220 @@
+import type { Database } from "bun:sqlite";
+
+/** A change of an object's graph, without its bytes. */
+export interface HistoryEntry {
+  change: number;
+  lamport: number;
+  writer: number;
+  ds: number;
+  /** Of a dataset that keeps no history: part of the graph, never shown. */
+  hidden: boolean;
+  timeMs: number;
+  /** Numbers of its parents; a root that is not in this table may be among them. */
+  parents: readonly number[];
+}
+
+/** A change as a page of the history needs it. */
+export interface ListedChange {
+  no: number;
+  id: Uint8Array;
+  lamport: number;
+  writer: number;
+  ds: number;
+  timeMs: number;
+}
+
+/** Which changes of an object a page is about. Absent: all. */
+export interface HistoryFilter {
+  obj: number;
+  row?: number;
+  trace?: Uint8Array;
+  ds?: number;
+  writers?: readonly number[];
+}
+
+/** A place in the order of changes: lamport, then id. */
+interface Place {
+  lamport: number;
+  id: Uint8Array;
+}
+
+interface EntryRow {
+  change: number;
+  lamport: number;
+  writer: number;
+  ds: number;
+  hidden: number;
+  time: number;
+  parents: number | string | null;
+}
+
+/** What an index is walked through for: the changes of an object, of one of its rows, or of a trace. */
+const SOURCES = {
+  object: { from: "history h", where: "h.obj = ?1", lamport: "h.lamport" },
+  row: {
+    from: "touches k CROSS JOIN history h ON h.obj = ?1 AND h.lamport = k.lamport AND h.change = k.change",
+    where: "k.row = ?2",
+    lamport: "k.lamport",
+  },
+  trace: {
+    from: "history_traces k CROSS JOIN history h ON h.obj = ?1 AND h.lamport = k.lamport AND h.change = k.change",
+    where: "k.obj = ?1 AND k.trace = ?3",
+    lamport: "k.lamport",
+  },
+} as const;
+type Source = keyof typeof SOURCES;
+
+const KEYS: Readonly<Record<Source, string>> = {
+  object: "SELECT lamport FROM history WHERE obj = ?1 AND lamport <= ?2 ORDER BY lamport DESC LIMIT 1 OFFSET ?3",
+  row: "SELECT lamport FROM touches WHERE row = ?1 AND lamport <= ?2 ORDER BY lamport DESC LIMIT 1 OFFSET ?3",
+  trace:
+    "SELECT lamport FROM history_traces WHERE obj = ?1 AND lamport <= ?2 AND trace = ?4 ORDER BY lamport DESC LIMIT 1 OFFSET ?3",
+};
+
+const pageSql = ({ from, where, lamport }: (typeof SOURCES)[Source]): string =>
+  `SELECT c.no, c.id, c.lamport, c.writer, c.ds, c.time AS timeMs FROM ${from} CROSS JOIN changes c ON c.no = h.change
+   WHERE ${where} AND ${lamport} BETWEEN ?4 AND ?5 AND h.hidden = 0 AND c.counts = 1
+     AND (?6 IS NULL OR h.ds = ?6)
+     AND (?7 IS NULL OR h.writer IN (SELECT value FROM json_each(?7)))
+     AND (?3 IS NULL OR EXISTS (SELECT 1 FROM history_traces x WHERE x.obj = ?1 AND x.trace = ?3 AND x.lamport = h.lamport AND x.change = h.change))
+     AND (c.lamport < ?5 OR ?8 IS NULL OR c.id < ?8)
+   ORDER BY ${lamport} DESC, c.id DESC LIMIT ?9`;
+
+/** The graphs of objects in a narrow form, and what finds changes by trace. Written with the change, in its transaction. */
+export type HistoryTable = ReturnType<typeof createHistoryTable>;
+
+export function createHistoryTable(db: Database) {
+  const add = db.query<null, [number, number, number, number, number, number, number, number | string | null]>(
+    "INSERT OR REPLACE INTO history(obj, lamport, change, writer, ds, hidden, time, parents) VALUES(?,?,?,?,?,?,?,?)",
+  );
+  const addTrace = db.query<null, [number, Uint8Array, number, number]>(
+    "INSERT OR IGNORE INTO history_traces(obj, trace, lamport, change) VALUES(?,?,?,?)",
+  );
+  const entries = db.query<EntryRow, [number, number, number, number, number, number]>(
+    `SELECT change, lamport, writer, ds, hidden, time, parents FROM history
+     WHERE obj = ?1 AND (lamport, change) > (?2, ?3) AND change > ?4 AND change <= ?5 ORDER BY lamport, change LIMIT ?6`,
+  );
+  type PageParams = [
+    number,
+    number | null,
+    Uint8Array | null,
+    number,
+    number,
+    number | null,
+    string | null,
+    Uint8Array | null,
+    number,
+  ];
+  const pages = {
+    object: db.query<ListedChange, PageParams>(pageSql(SOURCES.object)),
+    row: db.query<ListedChange, PageParams>(pageSql(SOURCES.row)),
+    trace: db.query<ListedChange, PageParams>(pageSql(SOURCES.trace)),
+  };
+  const keyByObject = db.query<{ lamport: number }, [number, number, number]>(KEYS.object);
+  const keyByRow = db.query<{ lamport: number }, [number, number, number]>(KEYS.row);
+  const keyByTrace = db.query<{ lamport: number }, [number, number, number, Uint8Array]>(KEYS.trace);
+  const writersOf = db.query<{ no: number }, [Uint8Array]>("SELECT no FROM writers WHERE author = ?");
+  const touchesAfter = db.query<{ lamport: number; change: number }, [number, number, number, number]>(
+    "SELECT lamport, change FROM touches WHERE row = ? AND (lamport, change) > (?, ?) ORDER BY lamport, change LIMIT ?",
+  );
+  const touchedBy = db.query<{ n: number }, [number, number]>(
+    "SELECT 1 AS n FROM touches WHERE row = ? AND lamport < ? LIMIT 1",
+  );
+  const rowsOf = db.query<{ no: number; id: string }, [number, string, number]>(
+    "SELECT no, id FROM rows WHERE coll = ? AND id > ? ORDER BY id LIMIT ?",
+  );
+  const countedBefore = db.query<
+    { no: number; id: Uint8Array; lamport: number; timeMs: number },
+    [number, number, number, Uint8Array, number]
+  >(
+    `SELECT no, id, lamport, time AS timeMs FROM changes WHERE obj = ? AND counts = 1 AND (lamport < ? OR (lamport = ? AND id <= ?))
+     ORDER BY lamport DESC, id DESC LIMIT ?`,
+  );
+
+  const sourceOf = (filter: HistoryFilter): Source =>
+    filter.row !== undefined ? "row" : filter.trace !== undefined ? "trace" : "object";
+
+  return {
+    add(obj: number, entry: HistoryEntry): void {
+      const { parents } = entry;
+      add.run(
+        obj,
+        entry.lamport,
+        entry.change,
+        entry.writer,
+        entry.ds,
+        entry.hidden ? 1 : 0,
+        entry.timeMs,
+        parents.length === 0 ? null : parents.length === 1 ? parents[0]! : parents.join(","),
+      );
+    },
+    addTrace: (obj: number, trace: Uint8Array, lamport: number, change: number) =>
+      void addTrace.run(obj, trace, lamport, change),
+
+    /** Entries whose change numbers lie in (after, upTo], a page by (lamport, change) after `from`. */
+    entries: (
+      obj: number,
+      from: { lamport: number; change: number },
+      after: number,
+      upTo: number,
+      limit: number,
+    ): HistoryEntry[] =>
+      entries.all(obj, from.lamport, from.change, after, upTo, limit).map((row) => ({
+        change: row.change,
+        lamport: row.lamport,
+        writer: row.writer,
+        ds: row.ds,
+        hidden: row.hidden === 1,
+        timeMs: row.time,
+        parents:
+          row.parents === null
+            ? []
+            : typeof row.parents === "number"
+              ? [row.parents]
+              : row.parents.split(",").map(Number),
+      })),
+
+    /** How far down a window reaches that spans `steps` entries of the filter's index; undefined: to the end. */
+    windowFloor(filter: HistoryFilter, fromLamport: number, steps: number): number | undefined {
+      const source = sourceOf(filter);
+      const found =
+        source === "row"
+          ? keyByRow.get(filter.row!, fromLamport, steps)
+          : source === "trace"
+            ? keyByTrace.get(filter.obj, fromLamport, steps, filter.trace!)
+            : keyByObject.get(filter.obj, fromLamport, steps);
+      return found?.lamport;
+    },
+
+    /**
+     * Changes that count and are shown, newest first, from lamport `floor` to `before` (its own lamport included, as far
+     * as ids lie below its id; without an id all of that lamport).
+     */
+    page(filter: HistoryFilter, floor: number, before: { lamport: number; id?: Uint8Array }, limit: number) {
+      return pages[sourceOf(filter)].all(
+        filter.obj,
+        filter.row ?? null,
+        filter.trace ?? null,
+        floor,
+        before.lamport,
+        filter.ds ?? null,
+        filter.writers ? JSON.stringify(filter.writers) : null,
+        before.id ?? null,
+        limit,
+      );
+    },
+
+    /** Numbers of the writers of an account (by its public key). */
+    writersOf: (author: Uint8Array): number[] => writersOf.all(author).map((row) => row.no),
+    /** What touched a row after a place, by (lamport, change), whether it counts or not. */
+    touchesAfter: (row: number, from: { lamport: number; change: number }, limit: number) =>
+      touchesAfter.all(row, from.lamport, from.change, limit),
+    /** Was the row touched at all before a lamport? */
+    isTouchedBefore: (row: number, lamport: number): boolean => touchedBy.get(row, lamport) !== null,
+    /** Rows of a collection in the order of their ids, live or not. */
+    rowsAfter: (coll: number, id: string, limit: number) => rowsOf.all(coll, id, limit),
+    /** Counted changes of an object up to a place, newest first. */
+    countedUpTo: (obj: number, place: Place, limit: number) =>
+      countedBefore.all(obj, place.lamport, place.lamport, place.id, limit),
+  };
+}

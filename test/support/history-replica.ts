@@ -1,0 +1,124 @@
+/**
+ * Replicas of one space with one object, for the history: the change engine on a database file each, several accounts,
+ * four datasets (`items` with ids of the caller's, `auto` with the server's, `quiet` without history, the object's row).
+ */
+import { join } from "node:path";
+import type { SpaceId } from "../../src/base/ids.ts";
+import type { RecordChange } from "../../src/change/change-body.ts";
+import { type ChangeEngine, createChangeEngine, type WriteTx } from "../../src/change/change-engine.ts";
+import type { DatasetRules } from "../../src/change/dataset-rules.ts";
+import { createHistory, type History } from "../../src/change/history.ts";
+import type { ObjectEntry } from "../../src/change/object-cache.ts";
+import type { AclView, KeyRing } from "../../src/change/ports.ts";
+import { OBJECTS_DATASET } from "../../src/change/projection.ts";
+import { accountIdOf } from "../../src/crypto/account-id.ts";
+import { cidFromDigest } from "../../src/crypto/cid.ts";
+import { keyIdOf } from "../../src/crypto/seal.ts";
+import type { Signer } from "../../src/crypto/sign.ts";
+import { OBJECT_RULES } from "../../src/domain/object/object-rules.ts";
+import { openSpaceStore } from "../../src/store/space-store.ts";
+import type { createRights } from "./schema-replica.ts";
+
+const SPACE_ID = cidFromDigest(new Uint8Array(32).fill(7)) as SpaceId;
+const READ_KEY = new Uint8Array(32).fill(9);
+
+export const RULES: Readonly<Record<string, DatasetRules>> = {
+  items: { name: "items", idRule: "user" },
+  auto: { name: "auto", idRule: "auto" },
+  quiet: { name: "quiet", idRule: "user", skipHistory: true },
+  [OBJECTS_DATASET]: OBJECT_RULES,
+};
+
+export interface HistoryReplica {
+  readonly author: string;
+  readonly engine: ChangeEngine;
+  readonly history: History;
+  /** Makes the object that all writes go to, with its row; answers its id. */
+  createObject(): Promise<string>;
+  /** One change; answers its id. */
+  write(objectId: string, dataset: string, records: RecordChange[], traceIds?: string[]): Promise<string>;
+  /** Device-local fields of one record. */
+  setLocal(objectId: string, dataset: string, recordId: string, value: string): Promise<void>;
+  packets(): Promise<Uint8Array[]>;
+  ingest(packets: readonly Uint8Array[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The one field of `items` that a test keeps on the device. */
+export const LOCAL_FIELD = "mark";
+
+export function openHistoryReplica(options: {
+  dir: string;
+  name: string;
+  author: Signer;
+  now: () => number;
+  rights?: ReturnType<typeof createRights>;
+}): HistoryReplica {
+  const { author } = options;
+  const position = { id: new Uint8Array(32), pos: 0, clock: 0 };
+  const acl: AclView = {
+    head: () => position,
+    at: () => position,
+    counts: (change) => options.rights?.counts(change.author) ?? true,
+  };
+  const epoch = { id: keyIdOf(READ_KEY), key: READ_KEY };
+  const keys: KeyRing = { current: () => epoch, byId: () => READ_KEY };
+  const engine = createChangeEngine({
+    spaceId: SPACE_ID,
+    store: openSpaceStore(join(options.dir, `${options.name}.db`)),
+    acl,
+    keys,
+    registry: {
+      rulesFor: (dataset) => {
+        const rules = RULES[dataset];
+        return rules ? { rules } : { unknown: true };
+      },
+    },
+    signer: author,
+    clock: { nowMs: options.now },
+    onFailure: (error) => {
+      throw error;
+    },
+  });
+  const history = createHistory({ engine });
+  const objectIn = (tx: WriteTx, objectId: string): ObjectEntry => {
+    const object = tx.object(objectId);
+    if (!object) throw new Error("the object is not here");
+    return object;
+  };
+  const append = (tx: WriteTx, object: ObjectEntry, dataset: string, records: RecordChange[], traceIds?: string[]) =>
+    tx.append(object, { dataset, records, ...(traceIds ? { traceIds } : {}) }, RULES[dataset]!);
+
+  return {
+    author: accountIdOf(author.publicKey),
+    engine,
+    history,
+    createObject: () =>
+      engine.write((tx) => {
+        const object = tx.createObject();
+        append(tx, object, OBJECTS_DATASET, [
+          { id: object.idText, upsert: true, ops: [{ type: "$set", path: "svc.name", value: "made" }] },
+        ]);
+        return object.idText as string;
+      }),
+    write: (objectId, dataset, records, traceIds) =>
+      engine.write((tx) => {
+        const { changeId } = append(tx, objectIn(tx, objectId), dataset, records, traceIds);
+        return cidFromDigest(changeId);
+      }),
+    setLocal: (objectId, dataset, recordId, value) =>
+      engine.write((tx) => void tx.setLocal(objectIn(tx, objectId), dataset, recordId, { [LOCAL_FIELD]: value })),
+    async packets() {
+      await engine.idle();
+      return engine.store.db
+        .query<{ bytes: Uint8Array }, []>("SELECT bytes FROM changes ORDER BY no")
+        .all()
+        .map((row) => row.bytes);
+    },
+    ingest: async (packets) => void (await engine.ingest(packets)),
+    async close() {
+      history.close();
+      await engine.close();
+    },
+  };
+}
