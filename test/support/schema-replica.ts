@@ -88,9 +88,6 @@ export function openSchemaReplica(options: {
       requireReader: () => {},
       setAccountValues: () => Promise.reject(new Error("these replicas keep no account values")),
       childrenOf: () => [],
-      onBackgroundError: (error) => {
-        throw error;
-      },
     });
     const accountId = accountIdOf(author.publicKey);
     return {
