@@ -8,6 +8,7 @@ import {
   list,
   loopbackAddress,
   named,
+  networkServers,
   origin,
   path,
   price,
@@ -53,7 +54,8 @@ export const SETTINGS = {
   "files.gcInterval": optional(duration(1000)),
   /** Bytes; absent: no limit. */
   "files.cacheLimit": optional(size),
-  "network.url": optional(text),
+  /** Servers of the network, as `parseNetworkUrl` reads them. */
+  "network.url": optional(networkServers),
   "network.tls.ca": optional(path),
   "network.credsFile": optional(path),
   "p2p.enabled": setting(flag, true),

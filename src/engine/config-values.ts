@@ -1,5 +1,6 @@
 import { isAbsolute, resolve } from "node:path";
 import { parseDurationMs } from "../base/duration.ts";
+import { type NetworkServers, parseNetworkUrl } from "../sync/network/network-url.ts";
 import { parseLoopbackAddress } from "./listen-address.ts";
 
 /** What a setting's value depends on beside its text. */
@@ -45,6 +46,14 @@ export const price: ValueReader<number> = (raw) => {
   if (typeof value !== "number" || !Number.isFinite(value) || value < 0)
     throw new Error("must be a number, zero or more");
   return value;
+};
+
+/** One or more servers of a network. */
+export const networkServers: ValueReader<NetworkServers> = (raw) => {
+  const servers = parseNetworkUrl(text(raw, { baseDir: "", homeDir: "" }));
+  // The problem names the key; whoever shows it does so too.
+  if ("problem" in servers) throw new Error(servers.problem.replace(/^network\.url /, ""));
+  return servers;
 };
 
 /** Milliseconds, at least `minMs`. */

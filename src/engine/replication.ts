@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
@@ -6,8 +7,10 @@ import { deriveAccountSecret } from "../crypto/account-keys.ts";
 import { deriveKey } from "../crypto/derive.ts";
 import type { Account } from "../space/account.ts";
 import type { Space } from "../space/space.ts";
+import { transportSecretOf } from "../space/space-roots.ts";
 import { createLanSync } from "../sync/lan-sync.ts";
 import { type LinkManager, startLinkManager } from "../sync/link/link-manager.ts";
+import type { NetworkServers } from "../sync/network/network-url.ts";
 import type { SyncService } from "../sync/sync-service.ts";
 import type { Config } from "./config.ts";
 
@@ -31,6 +34,8 @@ export interface Replication {
 }
 
 const COMPARE_AGAIN_MS = 150;
+/** How long the boot pass waits for the network before it goes on without. */
+const CONNECT_WAIT_MS = 3_000;
 
 /** Connects sync with what there is of LAN and network, as configured. Neither is needed by anything else. */
 export async function startReplication(deps: ReplicationDeps): Promise<Replication> {
@@ -44,7 +49,9 @@ export async function startReplication(deps: ReplicationDeps): Promise<Replicati
     }, COMPARE_AGAIN_MS);
   };
 
-  if (deps.config["p2p.enabled"]) links = await startLan(deps, keysBySpace);
+  const { config } = deps;
+  if (config["network.url"]) await startNetwork(deps, config["network.url"]);
+  if (config["p2p.enabled"]) links = await startLan(deps, keysBySpace);
 
   return {
     spaceChanged(space) {
@@ -69,6 +76,50 @@ export async function startReplication(deps: ReplicationDeps): Promise<Replicati
 function linkKeysOf(space: Space): Uint8Array[] {
   const current = space.keys.current();
   return current ? [deriveKey(current.key, "p2p-space", space.id)] : [];
+}
+
+/** Joins the network, and waits a moment for it, so that what was missed comes with the boot pass. */
+async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Promise<void> {
+  const { sync, account, log, config } = deps;
+  const [{ createNetworkStore }, { createNetworkSync }, { createNetworkKey }] = await Promise.all([
+    import("../sync/network/network-store.ts"),
+    import("../sync/network-sync.ts"),
+    import("../sync/network/nkey.ts"),
+  ]);
+  const creds = config["network.credsFile"];
+  const tlsCa = config["network.tls.ca"];
+  const store = createNetworkStore({
+    servers,
+    credentials: {
+      key: createNetworkKey(deriveAccountSecret(account.seed, "network")),
+      ...(creds === undefined ? {} : { creds: await readFile(creds, "utf8") }),
+      ...(tlsCa === undefined ? {} : { tlsCa: await readFile(tlsCa, "utf8") }),
+    },
+    clock: deps.clock,
+    log,
+  });
+  sync.addCarrier(
+    createNetworkSync({
+      store,
+      book: sync.book,
+      clock: deps.clock,
+      log,
+      open: deps.open,
+      secretOf: transportSecretOf,
+      touch: sync.touch,
+      holding: sync.holding,
+    }),
+  );
+  sync.setNetwork({ init: (replicas) => store.init(replicas) });
+  const settled = Promise.withResolvers<void>();
+  let known = store.state().phase;
+  store.onState(({ phase }) => {
+    if (phase !== "connecting") settled.resolve();
+    sync.touchAll();
+    if (phase === "online" && known !== "online") sync.allSoon();
+    known = phase;
+  });
+  await Promise.race([settled.promise, Bun.sleep(CONNECT_WAIT_MS)]);
 }
 
 async function startLan(

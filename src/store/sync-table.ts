@@ -3,6 +3,9 @@ import type { Database } from "bun:sqlite";
 /** Who keeps copies of this device's changes: the network's log, and other devices of members. */
 export type ReplicaTarget = "network" | "peer";
 
+/** Stands among the targets for the records of rights. */
+const ACL_RECORDS = "network.acl";
+
 /** Where a change stands in its writer's chain, without its bytes. Writer 0 is nobody's: derived roots. */
 export interface ChangePlace {
   readonly no: number;
@@ -41,6 +44,9 @@ export function createSyncTable(db: Database) {
     "SELECT c.no, c.id FROM sync_early e JOIN changes c ON c.id = e.id WHERE e.target = ?",
   );
   const dropEarly = db.query<null, [string, Uint8Array]>("DELETE FROM sync_early WHERE target = ? AND id = ?");
+  const hasEarly = db.query<{ one: number }, [string, Uint8Array]>(
+    "SELECT 1 AS one FROM sync_early WHERE target = ? AND id = ?",
+  );
   const clearEarly = db.query<null, [string]>("DELETE FROM sync_early WHERE target = ?");
   const firstGap = db.query<{ no: number | null }, [number, string]>(
     "SELECT min(c.no) AS no FROM changes c WHERE c.no > ?1 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.target = ?2 AND a.change = c.no)",
@@ -136,6 +142,10 @@ export function createSyncTable(db: Database) {
       clearAhead.run(target);
       clearEarly.run(target);
     },
+    /** Records of rights that were met on the network. */
+    noteRecord: (id: Uint8Array) => void addEarly.run(ACL_RECORDS, id),
+    hasRecord: (id: Uint8Array): boolean => hasEarly.get(ACL_RECORDS, id) !== null,
+    forgetRecords: () => void clearEarly.run(ACL_RECORDS),
     unconfirmed: (target: ReplicaTarget, limit: number) => unconfirmed.all(markOf(target), target, limit),
     /** Changes that only this device is known to have, by object number. */
     keptNowhereElse: () => nowhere.all(everywhereUpto()),

@@ -100,6 +100,8 @@ export async function untilSame(
       timeoutMs,
     );
   } catch (error) {
-    throw new Error(`${error instanceof Error ? error.message : error}\n${rows.map((text) => text.slice(0, 4000)).join("\n\n")}`);
+    throw new Error(
+      `${error instanceof Error ? error.message : error}\n${rows.map((text) => text.slice(0, 4000)).join("\n\n")}`,
+    );
   }
 }

@@ -1,0 +1,315 @@
+import { bytesToUtf8, utf8ToBytes } from "../base/bytes.ts";
+import type { Clock } from "../base/clock.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import { sha256 } from "../crypto/hash.ts";
+import { fail } from "../protocol/errors.ts";
+import type { Json } from "../protocol/json.ts";
+import type { Space } from "../space/space.ts";
+import { takeAclRecords } from "./acl-exchange.ts";
+import type { Carrier } from "./carrier.ts";
+import { takeIn } from "./intake.ts";
+import type { Channel, ChannelPort } from "./network/channel.ts";
+import { type LogCursor, parseLogCursor } from "./network/log-cursor.ts";
+import type { OutgoingBatch } from "./network/log-publisher.ts";
+import type { NetworkStore } from "./network/network-store.ts";
+import { NETWORK_PEER, type ProgressBook } from "./progress.ts";
+
+const ITEMS_CURSOR = "network.items";
+const ACL_CURSOR = "network.acl";
+/** Set while a store is filled anew: everything is then appended with care for what others append. */
+const REFILLING = "network.refilling";
+/** What others wrote and published themselves a moment ago need not be published again from here. */
+const OTHERS_FIRST_MS = 10_000;
+const FLUSH_WAIT_MS = 20_000;
+const ACL_ATTEMPTS = 16;
+
+export interface NetworkSyncDeps {
+  readonly store: NetworkStore;
+  readonly book: ProgressBook;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The account's own space, or an active one, opened; undefined for anything else. */
+  open(spaceId: string): Promise<Space | undefined>;
+  /** What a space's channel is found and opened by; undefined while it is not known here. */
+  secretOf(space: Space): Uint8Array | undefined;
+  touch(spaceId: SpaceId): void;
+  holding<T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T>;
+}
+
+interface Room {
+  readonly channel: Channel;
+  /** Settled and made anew whenever the channel's state may have changed. */
+  changed: PromiseWithResolvers<void>;
+  /** Changes of others up to this number were here at `sinceMs`. */
+  othersUpto: number;
+  othersSinceMs: number;
+  timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+/** Rounds with the network: each space is a channel that is followed and, for what it lacks, filled from here. */
+export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
+  const { store, book, clock, log } = deps;
+  const rooms = new Map<SpaceId, Room>();
+  let closed = false;
+
+  const withSpace = <T>(spaceId: SpaceId, work: (space: Space) => Promise<T>): Promise<T> =>
+    deps.holding(spaceId, async () => {
+      const space = await deps.open(spaceId);
+      if (!space) throw fail("space.not_found", { spaceId });
+      return work(space);
+    });
+
+  const outgoing = async (
+    space: Space,
+    room: Room | undefined,
+    limits: { readonly maxItems: number; readonly maxBytes: number },
+  ): Promise<OutgoingBatch> => {
+    const { sync, changes } = space.engine.store;
+    const waiting = sync.unconfirmed("network", limits.maxItems);
+    if (waiting.length === 0) {
+      if (space.engine.store.meta(REFILLING)?.[0] === 1)
+        await space.engine.write(() => space.engine.store.putMeta(REFILLING, Uint8Array.of(0)));
+      return { items: [], exact: false };
+    }
+    const ownId = space.engine.writerId();
+    const own = ownId && changes.writer(space.accountKey, ownId)?.no;
+    const isOwn = (writer: number): boolean => writer === 0 || writer === own;
+    const refilling = space.engine.store.meta(REFILLING)?.[0] === 1;
+    const first = waiting.findIndex(({ writer }) => writer !== 0);
+    const ownFirst = first < 0 || isOwn(waiting[first]!.writer);
+    if (refilling || !ownFirst) {
+      const upto = refilling ? Number.MAX_SAFE_INTEGER : othersUpto(room, sync.newestNo());
+      const items = waiting.filter(({ no, writer }) => no <= upto || isOwn(writer));
+      return { items: within(items, limits.maxBytes), exact: items.some(({ writer }) => !isOwn(writer)) || refilling };
+    }
+    const end = waiting.findIndex(({ writer }) => !isOwn(writer));
+    return { items: within(end < 0 ? waiting : waiting.slice(0, end), limits.maxBytes), exact: false };
+  };
+
+  /** Up to which number what others wrote has been here for a while without coming back from the network. */
+  const othersUpto = (room: Room | undefined, newestNo: number): number => {
+    if (!room) return 0;
+    const now = clock.nowMs();
+    const due = now - room.othersSinceMs >= OTHERS_FIRST_MS;
+    const ready = due ? room.othersUpto : 0;
+    if (due && newestNo > room.othersUpto) {
+      room.othersUpto = newestNo;
+      room.othersSinceMs = now;
+    }
+    room.timer ??= setTimeout(() => {
+      room.timer = undefined;
+      if (!closed) room.channel.wake();
+    }, OTHERS_FIRST_MS);
+    return ready;
+  };
+
+  const portOf = (spaceId: SpaceId): ChannelPort => ({
+    outgoing: (limits) => withSpace(spaceId, (space) => outgoing(space, rooms.get(spaceId), limits)),
+    deliverItems: (items, cursor) =>
+      withSpace(spaceId, async (space) => {
+        const { engine } = space;
+        const taken = await takeIn(
+          space,
+          items.map(({ bytes }) => new Uint8Array(bytes)),
+        );
+        const progress = book.peer(spaceId, NETWORK_PEER);
+        progress.fresh += taken.fresh;
+        progress.changed += taken.changed;
+        if (taken.refused > 0)
+          throw fail(
+            "server.unavailable",
+            undefined,
+            "The quota of changes that wait is used up, so none are taken in",
+          );
+        await engine.write(() => {
+          const { sync } = engine.store;
+          const kept = taken.ids.flatMap((id) => sync.placeOf(id)?.no ?? []);
+          taken.ids.forEach((id, index) => {
+            if (taken.verdicts[index]!.kind === "parked") sync.confirmEarly("network", id);
+          });
+          sync.confirm("network", kept);
+          sync.settleEarly("network");
+          putCursor(space, ITEMS_CURSOR, cursor);
+        });
+        if (taken.foreignOwn) {
+          book.of(spaceId).writersReplaced++;
+          log.warn(
+            "sync: this device's writer was used elsewhere too: it is a copy or was put back; it writes on as another",
+            { spaceId, peerId: NETWORK_PEER },
+          );
+          await engine.mintWriter();
+        }
+        deps.touch(spaceId);
+      }),
+    resetItems: (cursor) =>
+      withSpace(spaceId, async (space) => {
+        const { engine } = space;
+        log.warn("sync: the network's store lost something or is another one; it is filled again from here", {
+          spaceId,
+        });
+        await engine.write(() => {
+          engine.store.sync.forget("network");
+          engine.store.putMeta(REFILLING, Uint8Array.of(1));
+          putCursor(space, ITEMS_CURSOR, cursor);
+        });
+        deps.touch(spaceId);
+      }),
+    deliverAcl: (records, cursor) =>
+      withSpace(spaceId, async (space) => {
+        await takeAclRecords(
+          space,
+          records.map(({ bytes }) => new Uint8Array(bytes)),
+        );
+        await space.engine.write(() => {
+          for (const { bytes } of records) space.engine.store.sync.noteRecord(sha256(bytes));
+          putCursor(space, ACL_CURSOR, cursor);
+        });
+        deps.touch(spaceId);
+      }),
+    resetAcl: (cursor) =>
+      withSpace(spaceId, async (space) => {
+        await space.engine.write(() => {
+          space.engine.store.sync.forgetRecords();
+          putCursor(space, ACL_CURSOR, cursor);
+        });
+      }),
+    changed: () => {
+      const room = rooms.get(spaceId);
+      if (!room || closed) return;
+      const state = room.channel.state();
+      const progress = book.peer(spaceId, NETWORK_PEER);
+      progress.missing = !state.atTail || state.pending > 0;
+      progress.lastError = state.phase === "failing" ? (state.error?.message ?? "the network fails") : "";
+      const { resolve } = room.changed;
+      room.changed = Promise.withResolvers();
+      resolve();
+      deps.touch(spaceId);
+    },
+  });
+
+  const roomOf = (space: Space): Room | undefined => {
+    const known = rooms.get(space.id);
+    if (known || closed) return known;
+    const transportSecret = deps.secretOf(space);
+    if (!transportSecret) return undefined;
+    const room: Room = {
+      channel: store.openChannel({
+        transportSecret,
+        itemsCursor: cursorOf(space, ITEMS_CURSOR),
+        aclCursor: cursorOf(space, ACL_CURSOR),
+        port: portOf(space.id),
+      }),
+      changed: Promise.withResolvers(),
+      othersUpto: 0,
+      othersSinceMs: 0,
+      timer: undefined,
+    };
+    rooms.set(space.id, room);
+    return room;
+  };
+
+  /** Puts the records of rights that the network lacks behind those it has, in the order of the chain. */
+  const publishAcl = async (space: Space, channel: Channel): Promise<void> => {
+    const { sync } = space.engine.store;
+    for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
+      const next = space.engine.store.aclRecords().find(({ id }) => !sync.hasRecord(id));
+      if (!next) return;
+      await channel.appendAcl(next.bytes);
+    }
+  };
+
+  const hasOutgoing = (space: Space): boolean => {
+    const { sync, changes } = space.engine.store;
+    const ownId = space.engine.writerId();
+    const own = ownId && changes.writer(space.accountKey, ownId)?.no;
+    return sync.unconfirmed("network", 1000).some(({ writer }) => writer === own);
+  };
+
+  /** Waits until what this device wrote has come back from the network, or does not go there. */
+  const flush = async (space: Space, room: Room): Promise<void> => {
+    const deadline = performance.now() + FLUSH_WAIT_MS;
+    while (!closed && performance.now() < deadline && hasOutgoing(space)) {
+      const { phase } = room.channel.state();
+      if (phase === "failing" || phase === "offline") return;
+      room.channel.wake();
+      await Promise.race([room.changed.promise, Bun.sleep(250)]);
+    }
+  };
+
+  const isOnline = (): boolean => store.state().phase === "online";
+
+  return {
+    names: (spaceId) => {
+      const phase = isOnline() ? rooms.get(spaceId)?.channel.state().phase : undefined;
+      return phase === undefined || phase === "offline" ? [] : [NETWORK_PEER];
+    },
+    fault: (spaceId) => {
+      const state = store.state();
+      if (state.phase === "refused") return state.reason ?? "the network refuses this account";
+      const channel = isOnline() ? rooms.get(spaceId)?.channel.state() : undefined;
+      return channel?.phase === "failing" ? (channel.error?.message ?? "the network fails") : undefined;
+    },
+    async round(space) {
+      const room = roomOf(space);
+      if (!room || !isOnline()) return;
+      const progress = book.peer(space.id, NETWORK_PEER);
+      try {
+        await room.channel.round();
+        await publishAcl(space, room.channel);
+        await flush(space, room);
+        progress.missing = !room.channel.state().atTail;
+        progress.lastError = "";
+        progress.lastSyncAtMs = clock.nowMs();
+        if (space.engine.store.parked.usage().count > 0)
+          await space.engine.write(() => space.engine.store.parked.ageAll());
+      } catch (error) {
+        if (closed || !isOnline()) return;
+        progress.lastError = error instanceof Error ? error.message : String(error);
+        log.warn("sync: a round with the network failed", { err: error, spaceId: space.id });
+      }
+    },
+    changed: (space) => rooms.get(space.id)?.channel.wake(),
+    forget: async (spaceId) => {
+      const room = rooms.get(spaceId);
+      rooms.delete(spaceId);
+      clearTimeout(room?.timer);
+      await room?.channel[Symbol.asyncDispose]();
+    },
+    close: async () => {
+      closed = true;
+      for (const room of rooms.values()) {
+        clearTimeout(room.timer);
+        room.changed.resolve();
+      }
+      await Promise.all([...rooms.values()].map((room) => room.channel[Symbol.asyncDispose]()));
+      await store[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function within(items: readonly { readonly bytes: Uint8Array }[], maxBytes: number): Uint8Array[] {
+  const taken: Uint8Array[] = [];
+  let bytes = 0;
+  for (const item of items) {
+    bytes += item.bytes.length;
+    if (taken.length > 0 && bytes > maxBytes) break;
+    taken.push(item.bytes);
+  }
+  return taken;
+}
+
+function cursorOf(space: Space, key: string): LogCursor | undefined {
+  const text = bytesToUtf8(space.engine.store.meta(key) ?? new Uint8Array(0));
+  if (!text) return undefined;
+  try {
+    return parseLogCursor(JSON.parse(text) as Json);
+  } catch {
+    return undefined; // not a cursor: the log is read from its start
+  }
+}
+
+/** Inside a write of the space's engine. */
+function putCursor(space: Space, key: string, cursor: LogCursor): void {
+  space.engine.store.putMeta(key, utf8ToBytes(JSON.stringify(cursor)));
+}
