@@ -38,7 +38,8 @@ export function ChatComposer({ api, target }: { api: ChatApi; target: Signal<Com
         <textarea
           ref={field}
           aria-label="Message"
-          placeholder="Write a message; Enter sends, Shift+Enter starts a line"
+          placeholder="Write a message"
+          title="Enter sends, Shift+Enter starts a line"
           rows={1}
           value={text}
           onInput={(event) => {

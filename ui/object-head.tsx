@@ -8,11 +8,13 @@ import { objectName, objectTitle, objectTypes } from "./object-row.ts";
 import { go, href } from "./router.ts";
 import { spaces } from "./session.ts";
 import { spaceTitle } from "./space-title.ts";
+import { useTypeNames } from "./use-type-names.ts";
 
 export function ObjectHead({ spaceId, row }: { spaceId: string; row: AnyRecord }) {
   const { busy, error, run } = useFormAction();
   const editing = useSignal<string | undefined>(undefined);
   const space = spaces.value?.find(({ id }) => id === spaceId);
+  const typeName = useTypeNames(spaceId);
   const rename = (event: Event) => {
     event.preventDefault();
     run(async () => {
@@ -76,7 +78,7 @@ export function ObjectHead({ spaceId, row }: { spaceId: string; row: AnyRecord }
       <p class="tags">
         {objectTypes(row).map((type) => (
           <span class="tag" key={type}>
-            {type}
+            {typeName(type)}
           </span>
         ))}
       </p>

@@ -5,8 +5,10 @@ import { type Column, LiveTable } from "./live-table.tsx";
 import { NewObject } from "./new-object.tsx";
 import { chatCounters, objectTitle, objectTypes } from "./object-row.ts";
 import { href } from "./router.ts";
+import { useTypeNames } from "./use-type-names.ts";
 
 export function ObjectList({ spaceId }: { spaceId: string }) {
+  const typeName = useTypeNames(spaceId);
   const columns: Column[] = [
     {
       title: "Name",
@@ -20,7 +22,7 @@ export function ObjectList({ spaceId }: { spaceId: string }) {
         );
       },
     },
-    { title: "Types", cell: (record) => objectTypes(record).join(", ") },
+    { title: "Types", cell: (record) => objectTypes(record).map(typeName).join(", ") },
     { title: "Modified", cell: (record) => displayValue(record["modifiedAt"]) },
   ];
   return (

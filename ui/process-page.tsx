@@ -48,7 +48,7 @@ const TONES = { running: "busy", done: "good", failed: "bad", cancelled: "bad" }
 
 function ProcessCard({ row }: { row: ProcessRow }) {
   const { busy, error, run } = useFormAction();
-  const known = row.total !== undefined && row.total > 0;
+  const known = isMeasured(row);
   return (
     <li class="card">
       <h2>{row.title}</h2>
@@ -61,9 +61,7 @@ function ProcessCard({ row }: { row: ProcessRow }) {
       {row.state === "running" && (
         <progress aria-label={row.title} {...(known ? { max: row.total, value: row.done } : {})} />
       )}
-      <p class="faint">
-        {known ? `${row.done} of ${row.total}` : row.done > 0 ? row.done : ""} {row.message}
-      </p>
+      <p class="faint">{progressText(row)}</p>
       {row.error && <p class="note note-error">{row.error.message}</p>}
       <p class="faint">
         <code>{row.id}</code> since {new Date(row.startedAt * 1000).toLocaleTimeString()}
@@ -84,4 +82,13 @@ function ProcessCard({ row }: { row: ProcessRow }) {
       )}
     </li>
   );
+}
+
+function isMeasured({ total }: ProcessRow): boolean {
+  return total !== undefined && total > 0;
+}
+
+function progressText(row: ProcessRow): string {
+  const done = isMeasured(row) ? `${row.done} of ${row.total}` : row.done > 0 ? String(row.done) : "";
+  return [done, row.message].filter(Boolean).join(" · ");
 }

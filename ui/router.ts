@@ -9,8 +9,15 @@ export interface Route {
 
 const hash = signal(location.hash);
 addEventListener("hashchange", () => {
+  const before = placeOf(hash.peek());
   hash.value = location.hash;
+  if (placeOf(location.hash) !== before) scrollTo(0, 0);
 });
+
+/** What is looked at, without the way it is looked at: a space's object, a section. */
+function placeOf(address: string): string {
+  return (address.split("?", 1)[0] ?? "").split("/").slice(0, 5).join("/");
+}
 
 export const route = computed<Route>(() => {
   const [path = "", query = ""] = hash.value.replace(/^#\/?/, "").split("?", 2);

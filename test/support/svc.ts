@@ -46,3 +46,42 @@ export async function svc(args: string[], options: RunOptions = {}): Promise<Ran
     },
   };
 }
+
+export interface CliFrame {
+  event: string;
+  data: Json;
+}
+
+/** Runs a streaming command until a frame satisfies `until`, then ends it. Throws if the command ends before that. */
+export async function svcFrames(
+  args: string[],
+  options: { addr: string; until: (frame: CliFrame) => boolean; timeoutMs?: number },
+): Promise<CliFrame[]> {
+  using home = scratchDir("svc-cli-home");
+  const child = Bun.spawn([BINARY, "--addr", options.addr, ...args], {
+    cwd: home.path,
+    env: childEnv(home.path),
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const timer = setTimeout(() => child.kill("SIGKILL"), options.timeoutMs ?? 20_000);
+  const stderr = new Response(child.stderr).text();
+  const frames: CliFrame[] = [];
+  let text = "";
+  try {
+    const decoder = new TextDecoder();
+    for await (const chunk of child.stdout) {
+      text += decoder.decode(chunk, { stream: true });
+      const lines = text.split("\n");
+      text = lines.pop() ?? "";
+      frames.push(...lines.filter((line) => line !== "").map((line) => JSON.parse(line) as CliFrame));
+      if (frames.some(options.until)) return frames;
+    }
+    throw new Error(`svc ${args.join(" ")} ended with ${frames.length} frames\n${await stderr}`);
+  } finally {
+    clearTimeout(timer);
+    child.kill("SIGKILL");
+    await child.exited;
+  }
+}

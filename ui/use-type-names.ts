@@ -1,0 +1,9 @@
+import { typeApi } from "./type-api.ts";
+import { useLoaded } from "./use-loaded.ts";
+
+/** What a space's types are called, by id; ids that are not known stand for themselves. */
+export function useTypeNames(spaceId: string): (typeId: string) => string {
+  const { value: types } = useLoaded(() => typeApi.list(spaceId), spaceId);
+  const nameById = new Map(types?.map(({ id, name, xKey, builtIn }) => [id, builtIn ? id : name || xKey || id]));
+  return (typeId) => nameById.get(typeId) ?? typeId;
+}
