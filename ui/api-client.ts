@@ -1,4 +1,5 @@
 /** The page's one way to the server: JSON over same-origin requests, faults as ApiError. */
+import type { IdentityInfo } from "../src/protocol/identity.ts";
 import type { JsonObject } from "../src/protocol/json.ts";
 import type { AuthBody, AuthResult, AuthStatus, Health } from "../src/protocol/meta.ts";
 import type { SpaceInfo } from "../src/protocol/space.ts";
@@ -59,6 +60,7 @@ export const api = {
   authStatus: () => call<AuthStatus>("GET", "/v1/auth"),
   authenticate: (body: AuthBody) => call<AuthResult>("POST", "/v1/auth", body),
   account: () => call<AccountRecord>("GET", "/v1/account"),
+  identities: async () => (await call<{ identities: IdentityInfo[] }>("GET", "/v1/identities")).identities,
   setProfile: (profile: Profile) => call<void>("PUT", "/v1/account/metadata", profile),
   spaces: () => call<SpaceInfo[]>("GET", "/v1/spaces?status=all"),
   createSpace: (name: string) => call<SpaceInfo>("POST", "/v1/spaces", { name }),

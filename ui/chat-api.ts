@@ -1,5 +1,4 @@
-import type { AnyRecord } from "./api-client.ts";
-import { call, spacePath, type WriteResult } from "./api-client.ts";
+import { type AnyRecord, call, spacePath, type WriteResult } from "./api-client.ts";
 import type { Instant } from "./instant.ts";
 
 export type ChatMessage = AnyRecord & {

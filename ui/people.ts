@@ -1,9 +1,8 @@
 /** Who wrote something, in words: oneself, a name, or the end of an account id. */
-import { signal } from "@preact/signals";
-import { health } from "./session.ts";
+import { computed } from "@preact/signals";
+import { contacts, health } from "./session.ts";
 
-/** Names of other accounts, as far as they are known. */
-export const nameByIdentity = signal<ReadonlyMap<string, string>>(new Map());
+const nameByIdentity = computed(() => new Map(contacts.value.map(({ identity, name }) => [identity, name])));
 
 export function isMe(identity: string): boolean {
   return identity !== "" && identity === health.value?.account;
@@ -11,5 +10,5 @@ export function isMe(identity: string): boolean {
 
 export function personName(identity: string): string {
   if (isMe(identity)) return "You";
-  return nameByIdentity.value.get(identity) ?? `…${identity.slice(-8)}`;
+  return nameByIdentity.value.get(identity) || `…${identity.slice(-8)}`;
 }

@@ -1,12 +1,10 @@
-/** State of the server and of the account it serves. */
-import { api } from "./api-client.ts";
-import { ErrorNote } from "./error-note.tsx";
+/** State of the server, of the account it serves, and of the network around it. */
 import { Facts } from "./facts.tsx";
+import { LanCard } from "./lan-card.tsx";
+import { ProfileCard } from "./profile-card.tsx";
 import { health } from "./session.ts";
-import { useLoaded } from "./use-loaded.ts";
 
 export function ServerPage() {
-  const { value: account, error } = useLoaded(() => api.account(), "");
   const state = health.value;
   return (
     <>
@@ -24,20 +22,8 @@ export function ServerPage() {
           />
         )}
       </section>
-      <section class="card" aria-labelledby="account-title">
-        <h2 id="account-title">Account</h2>
-        <ErrorNote error={error} />
-        {account && (
-          <Facts
-            entries={[
-              ["Name", account.metadata?.name],
-              ["Account id", <code key="id">{account.id}</code>],
-              ["This device", <code key="peer">{account.peerId}</code>],
-              ["Own space", <code key="tech">{account.techSpaceId}</code>],
-            ]}
-          />
-        )}
-      </section>
+      <ProfileCard />
+      <LanCard />
     </>
   );
 }

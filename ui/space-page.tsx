@@ -1,18 +1,22 @@
-/** One space: its objects, its datasets, and what is known about it. */
-import type { SpaceInfo } from "../src/protocol/space.ts";
+/** One space: its objects, its datasets, how it is kept in step, and what is known about it. */
 import { api } from "./api-client.ts";
 import { DatasetList } from "./dataset-list.tsx";
-import { displayValue } from "./display-value.ts";
 import { ErrorNote } from "./error-note.tsx";
-import { Facts } from "./facts.tsx";
 import { ObjectList } from "./object-list.tsx";
 import { href } from "./router.ts";
+import { spaces } from "./session.ts";
+import { SpaceAbout } from "./space-about.tsx";
+import { SpaceSync } from "./space-sync.tsx";
 import { spaceTitle } from "./space-title.ts";
 import { Tabs } from "./tabs.tsx";
 import { useLoaded } from "./use-loaded.ts";
 
+const TABS = ["objects", "datasets", "sync", "about"] as const;
+
 export function SpacePage({ spaceId, tab }: { spaceId: string; tab: string }) {
-  const { value: space, error } = useLoaded(() => api.space(spaceId), spaceId);
+  const { value: loaded, error } = useLoaded(() => api.space(spaceId), spaceId);
+  // What the list of all spaces says is newer, once the space is in it.
+  const space = spaces.value?.find(({ id }) => id === spaceId) ?? loaded;
   if (error) return <ErrorNote error={error} />;
   if (!space) return <p class="faint">Loading…</p>;
   return (
@@ -23,7 +27,7 @@ export function SpacePage({ spaceId, tab }: { spaceId: string; tab: string }) {
       <h1>{spaceTitle(space)}</h1>
       <Tabs
         label="Parts of the space"
-        tabs={["objects", "datasets", "about"].map((name) => ({
+        tabs={TABS.map((name) => ({
           title: `${name[0]?.toUpperCase()}${name.slice(1)}`,
           to: ["spaces", spaceId, name],
           current: name === tab,
@@ -31,26 +35,8 @@ export function SpacePage({ spaceId, tab }: { spaceId: string; tab: string }) {
       />
       {tab === "objects" && <ObjectList spaceId={spaceId} />}
       {tab === "datasets" && <DatasetList spaceId={spaceId} />}
-      {tab === "about" && <AboutSpace space={space} />}
+      {tab === "sync" && <SpaceSync spaceId={spaceId} />}
+      {tab === "about" && <SpaceAbout space={space} />}
     </>
-  );
-}
-
-function AboutSpace({ space }: { space: SpaceInfo }) {
-  return (
-    <section class="card">
-      <Facts
-        entries={[
-          ["Name", space.name],
-          ["Description", space.description],
-          ["Your role", space.ownRole],
-          ["Status", space.status],
-          ["Since", displayValue(space.createdAt)],
-          ["Space id", <code key="id">{space.id}</code>],
-          ["Created by", space.author && <code key="author">{space.author}</code>],
-          ["Settings", space.settings && <code key="settings">{JSON.stringify(space.settings)}</code>],
-        ]}
-      />
-    </section>
   );
 }

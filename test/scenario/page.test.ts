@@ -264,6 +264,24 @@ step("[page] events reach the log as they are published, and only those that are
   expect(await page.getByRole("row").filter({ hasText: "ui.greeting" }).count()).toBe(0);
 });
 
+step("[page] a space tells how it is kept in step; a profile and a space's name are changed", async () => {
+  await section("Spaces");
+  await page.getByRole("link", { name: "Household" }).click();
+  await page.getByRole("link", { name: "Sync" }).click();
+  await button("Sync now").click();
+  await page.getByText(/of \d+ objects/).waitFor();
+  await page.getByRole("link", { name: "About" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("Our home");
+  await button("Save").click();
+  await page.getByRole("heading", { name: "Our home", level: 1 }).waitFor();
+  await section("Server");
+  await page.getByRole("heading", { name: "Local network" }).waitFor();
+  await page.getByLabel("Your name, for the people").fill("Ada");
+  await button("Save profile").click();
+  await page.getByText("Saved", { exact: true }).waitFor();
+  expect(await cli<object>("account")).toMatchObject({ metadata: { name: "Ada" } });
+});
+
 step("[swagger] the documentation lists every path of the description, loads nothing from elsewhere", async () => {
   await page.goto(`${server.base}/swagger`);
   await page.getByRole("heading", { name: "Meta" }).waitFor();

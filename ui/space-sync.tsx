@@ -1,0 +1,115 @@
+/** Whether a space is elsewhere too, live, and what rounds with each peer brought. */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { PeerCounters, SpaceDebug, SpaceSyncStatus, SyncState } from "../src/protocol/sync.ts";
+import { type ApiError, toApiError } from "./api-client.ts";
+import { ErrorNote } from "./error-note.tsx";
+import { Facts } from "./facts.tsx";
+import { useFormAction } from "./form-action.ts";
+import { useStream } from "./stream.ts";
+import { syncApi } from "./sync-api.ts";
+
+const TONES: Readonly<Record<SyncState, "good" | "busy" | "bad">> = {
+  unknown: "busy",
+  offline: "busy",
+  syncing: "busy",
+  synced: "good",
+  error: "bad",
+};
+
+export function SpaceSync({ spaceId }: { spaceId: string }) {
+  const { busy, error, run } = useFormAction();
+  const status = useSignal<SpaceSyncStatus | undefined>(undefined);
+  const debug = useSignal<SpaceDebug | undefined>(undefined);
+  const debugError = useSignal<ApiError | undefined>(undefined);
+  const stream = useStream({ method: "GET", path: "/v1/sync-status/subscribe" }, ({ event, data }) => {
+    const next = data as unknown as SpaceSyncStatus;
+    if (event === "status" && next.spaceId === spaceId) status.value = next;
+  });
+  const loadDebug = async () => {
+    try {
+      debug.value = await syncApi.debug(spaceId);
+      debugError.value = undefined;
+    } catch (fault) {
+      debugError.value = toApiError(fault);
+    }
+  };
+  useEffect(() => void loadDebug(), [spaceId, status.value]);
+  return (
+    <>
+      <section class="card" aria-label="Sync status">
+        <div class="head-line">
+          <h2>
+            {status.value && <span class={`state state-${TONES[status.value.state]}`}>{status.value.state}</span>}
+          </h2>
+          <span class="grow" />
+          <button
+            type="button"
+            disabled={busy}
+            onClick={() =>
+              run(async () => {
+                await syncApi.force(spaceId);
+                await loadDebug();
+              })
+            }
+          >
+            {busy ? "Syncing…" : "Sync now"}
+          </button>
+        </div>
+        <ErrorNote error={stream.error.value ?? error} />
+        {status.value && <Figures status={status.value} debug={debug.value} />}
+      </section>
+      <ErrorNote error={debugError.value} />
+      <Peers peers={debug.value?.peers ?? []} />
+    </>
+  );
+}
+
+function Figures({ status, debug }: { status: SpaceSyncStatus; debug: SpaceDebug | undefined }) {
+  return (
+    <Facts
+      entries={[
+        ["Kept elsewhere", `${status.synced} of ${status.total} objects`],
+        ["Network", status.networkPeers > 0 ? "reached" : "not reached"],
+        ["Local network", `${status.p2p}, ${status.localPeers} devices with this space`],
+        ["Last in step", status.lastSyncedAt === null ? "never" : new Date(status.lastSyncedAt).toLocaleString()],
+        ["Not kept elsewhere", debug && `${debug.unconfirmed} changes`],
+        ["Waiting", debug && debug.parked > 0 ? `${debug.parked} changes wait for something` : undefined],
+        ["Will never count", debug && debug.quarantined.length > 0 ? `${debug.quarantined.length} changes` : undefined],
+      ]}
+    />
+  );
+}
+
+function Peers({ peers }: { peers: readonly PeerCounters[] }) {
+  if (peers.length === 0) return <p class="empty">No round with anybody has ended since the server was started.</p>;
+  return (
+    <div class="table-frame">
+      <table>
+        <caption class="hidden">Rounds with peers since the start</caption>
+        <thead>
+          <tr>
+            {["Peer", "Last round", "New", "Changed", "Last fault"].map((title) => (
+              <th key={title} scope="col">
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {peers.map((peer) => (
+            <tr key={peer.peerId}>
+              <td>
+                <code>{peer.peerId}</code>
+              </td>
+              <td>{peer.lastSyncAt === null ? "" : new Date(peer.lastSyncAt).toLocaleTimeString()}</td>
+              <td>{peer.new}</td>
+              <td>{peer.changed}</td>
+              <td>{peer.lastErr}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
