@@ -94,6 +94,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
         const opened = openWith(spaceId, builtIns);
         sync.attach(opened.space);
         replication?.spaceChanged(opened.space);
+        opened.space.aclService.onMoved(() => replication?.spaceChanged(opened.space));
         const services = createSpaceServices({
           ...opened,
           account,

@@ -4,9 +4,11 @@ import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { deriveAccountSecret } from "../crypto/account-keys.ts";
+import { sharedSecret } from "../crypto/box.ts";
 import { deriveKey } from "../crypto/derive.ts";
 import type { Account } from "../space/account.ts";
 import type { Space } from "../space/space.ts";
+import { inviteLinkKeyOf, linkKeyOf } from "../space/space-keys.ts";
 import { transportSecretOf } from "../space/space-roots.ts";
 import { createLanSync } from "../sync/lan-sync.ts";
 import { type LinkManager, startLinkManager } from "../sync/link/link-manager.ts";
@@ -56,7 +58,7 @@ export async function startReplication(deps: ReplicationDeps): Promise<Replicati
   return {
     spaceChanged(space) {
       if (space.id === deps.tech.id) return;
-      const keys = linkKeysOf(space);
+      const keys = linkKeysOf(space, deps.account);
       const known = keysBySpace.get(space.id) ?? [];
       if (known.length === keys.length && keys.every((key, index) => equalBytes(key, known[index]!))) return;
       keysBySpace.set(space.id, keys);
@@ -72,10 +74,29 @@ export async function startReplication(deps: ReplicationDeps): Promise<Replicati
   };
 }
 
-/** The keys by which devices recognise a space they share: whoever holds the present read key has them. */
-function linkKeysOf(space: Space): Uint8Array[] {
+/** How many members are recognised one by one; beyond, the present read key has to do. */
+const PAIRS = 64;
+
+/**
+ * The keys by which devices recognise a space they share: whoever holds the present read key has the first; the secret
+ * of two members lets one that missed a change of keys back in, and nobody that lost membership; who holds an invite or
+ * the guest key finds the space by it.
+ */
+function linkKeysOf(space: Space, account: Account): Uint8Array[] {
+  const { state } = space.acl;
   const current = space.keys.current();
-  return current ? [deriveKey(current.key, "p2p-space", space.id)] : [];
+  const keys = current ? [linkKeyOf(space.id, current.key)] : [];
+  const others = [...state.members.values()].filter(
+    (member) => member.status === "active" && !equalBytes(member.account, account.signer.publicKey),
+  );
+  for (const { account: other } of others.slice(0, PAIRS))
+    keys.push(deriveKey(sharedSecret(account.seed, other), "link-pair", space.id));
+  const secret = transportSecretOf(space);
+  if (secret) {
+    for (const { key } of state.invites.values()) keys.push(inviteLinkKeyOf(space.id, secret, key));
+    if (state.guest) keys.push(inviteLinkKeyOf(space.id, secret, state.guest.key));
+  }
+  return keys;
 }
 
 /** Joins the network, and waits a moment for it, so that what was missed comes with the boot pass. */

@@ -46,6 +46,11 @@ export const SpaceDebug = Type.Object({
     description: "Changes that will never count, newest first",
   }),
   unconfirmed: Type.Integer({ description: "Changes that nobody else is known to keep" }),
+  alarms: Type.Array(strict({ kind: oneOf(["split", "rolled_back", "key"]), record: Type.String() }), {
+    description:
+      "What is wrong with the chain of rights: somebody shows different people different things, or an older one",
+  }),
+  proposals: Type.Integer({ description: "What waits for a device of the space's owner" }),
   writersReplaced: Type.Integer({ description: "How often this device's own writer was met elsewhere" }),
 });
 export type SpaceDebug = Static<typeof SpaceDebug>;

@@ -1,11 +1,11 @@
 import { base64ToBytes, bytesToBase64 } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
-import { deriveKey } from "../crypto/derive.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { decodeAclRecord } from "./acl-record.ts";
 import { SPACE_ROOTS_RULES } from "./private-datasets.ts";
 import type { Space, SpaceSeed } from "./space.ts";
 import { decodeSpaceHeader } from "./space-header.ts";
+import { transportSecretOf as secretOf } from "./space-keys.ts";
 import type { TechSpace } from "./tech-space.ts";
 
 /** What a device of the account needs of a space that it does not hold yet. */
@@ -19,7 +19,7 @@ export interface SpaceRoot {
 export function transportSecretOf(space: Space): Uint8Array | undefined {
   const first = space.acl.state.epochs[0];
   const key = first && space.keys.byId(first.epoch.keyId);
-  return key && deriveKey(key, "transport", space.id);
+  return key && secretOf(space.id, key);
 }
 
 /** The roots of the account's spaces, kept in its own space, so that its other devices can make them too. */

@@ -1,5 +1,7 @@
+import { concatBytes, equalBytes, utf8ToBytes } from "../base/bytes.ts";
 import type { AccountId } from "../base/ids.ts";
 import { parseAccountId } from "../crypto/account-id.ts";
+import { sha256 } from "../crypto/hash.ts";
 import type { Space } from "../space/space.ts";
 import { SYNC_BOUNDS } from "./session/bounds.ts";
 
@@ -11,15 +13,52 @@ export function mayReadSpace(space: Space, accountId: AccountId): boolean {
 
 /** Records of the chain from a position on, as many as go into one message. */
 export function aclRecordsFrom(space: Space, from: number): Uint8Array[] {
-  const records: Uint8Array[] = [];
-  let bytes = 0;
-  for (const { bytes: record } of space.engine.store.aclRecords().slice(from, from + SYNC_BOUNDS.aclRecords)) {
-    bytes += record.length;
-    if (bytes > SYNC_BOUNDS.frameBytes && records.length > 0) break;
-    records.push(record);
-  }
-  return records;
+  return within(space.engine.store.aclRecords().slice(from, from + SYNC_BOUNDS.aclRecords), ({ bytes }) => bytes);
 }
 
-/** Takes in records that another replica has; each is judged as one's own are. */
-export async function takeAclRecords(_space: Space, _records: readonly Uint8Array[]): Promise<void> {}
+/** What waits for the space's owner, as much as goes into one message. */
+export const aclUnits = (space: Space): Uint8Array[] => within(space.aclService.units(), (unit) => unit);
+
+const NO_UNITS = new Uint8Array(32);
+
+/** Tells apart what waits for the owner here from what waits elsewhere; zeros when nothing does. */
+export function unitsDigest(space: Space): Uint8Array {
+  const ids = space.acl.units.list().map(({ id }) => id);
+  if (ids.length === 0) return NO_UNITS;
+  return sha256(concatBytes(utf8ToBytes("svc/acl-units/v1\0"), ...ids.sort((a, b) => Buffer.compare(a, b))));
+}
+
+export const hasUnits = (digest: Uint8Array): boolean => !equalBytes(digest, NO_UNITS);
+
+/**
+ * Takes in records that another replica has, each judged as one's own are. Answers why they could not be, or undefined;
+ * `gap` when what they follow is not here.
+ */
+export async function takeAclRecords(space: Space, chain: readonly Uint8Array[]): Promise<"gap" | string | undefined> {
+  if (chain.length === 0) return undefined;
+  const { kind, reason } = await space.aclService.take(chain);
+  if (kind === "gap") return "gap";
+  return kind === "refused" || kind === "split" ? `the chain of rights: ${reason ?? kind}` : undefined;
+}
+
+/** Keeps what others propose; an owner's device then gives effect to what waits. */
+export async function takeAclUnits(space: Space, units: readonly Uint8Array[]): Promise<void> {
+  for (const unit of units) await space.aclService.takeUnit(unit);
+  await sequenceUnits(space);
+}
+
+export async function sequenceUnits(space: Space): Promise<void> {
+  if (space.role() === "owner" && space.acl.units.list().length > 0) await space.aclService.sequence();
+}
+
+function within<T>(items: readonly T[], bytesOf: (item: T) => Uint8Array): Uint8Array[] {
+  const taken: Uint8Array[] = [];
+  let size = 0;
+  for (const item of items) {
+    const bytes = bytesOf(item);
+    size += bytes.length;
+    if (size > SYNC_BOUNDS.frameBytes && taken.length > 0) break;
+    taken.push(bytes);
+  }
+  return taken;
+}

@@ -1,4 +1,6 @@
 import type { SpaceId } from "../base/ids.ts";
+import type { AclMade, ComposeOptions } from "../space/acl-compose.ts";
+import type { AclBuild } from "../space/acl-service.ts";
 import type { Space } from "../space/space.ts";
 
 /** A way to other replicas: the devices on the LAN, or the network. */
@@ -12,6 +14,11 @@ export interface Carrier {
    * Failures are entered into the progress, not thrown.
    */
   round(space: Space): Promise<void>;
+  /**
+   * Puts a record of this account behind the last one that everybody sees, built anew as often as somebody is faster.
+   * Undefined when nothing had to be done. Only where somebody else keeps the order. Errors: network.unavailable.
+   */
+  appendAcl?(space: Space, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined>;
   /** Something was written to the space, here or by others. */
   changed(space: Space): void;
   /** The space ended, or is closed: nothing of it is held any longer. */

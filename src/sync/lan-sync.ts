@@ -4,22 +4,20 @@ import type { PeerId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { SvcError } from "../protocol/errors.ts";
 import type { Space } from "../space/space.ts";
-import { aclRecordsFrom, mayReadSpace, takeAclRecords } from "./acl-exchange.ts";
+import { aclRecordsFrom, aclUnits, hasUnits, mayReadSpace, unitsDigest } from "./acl-exchange.ts";
 import type { Carrier } from "./carrier.ts";
 import type { LinkManager } from "./link/link-manager.ts";
 import type { PeerLink } from "./link/peer-link.ts";
 import type { ProgressBook } from "./progress.ts";
 import { SYNC_BOUNDS } from "./session/bounds.ts";
-import { askState, fetchMissing, SYNC_KINDS } from "./session/fetch.ts";
+import { askState, fetchAcl, fetchMissing, SYNC_KINDS } from "./session/fetch.ts";
 import {
   decodeAclRequest,
-  decodeItems,
   decodePullRequest,
   decodeSpaceName,
   decodeState,
   decodeStateRequest,
   decodeWants,
-  encodeAclRequest,
   encodeItems,
   encodePullReply,
   encodeSpaceName,
@@ -75,21 +73,25 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     withoutBySpace.set(spaceId, without);
   };
 
-  /** The space, if the peer may have its content: what matched says that it may know of it, the chain of rights the rest. */
-  const served = async (link: PeerLink, spaceId: string): Promise<Space | undefined> => {
+  /** The space, if the keys that matched say that the peer may know of it. */
+  const shared = async (link: PeerLink, spaceId: string): Promise<Space | undefined> => {
     const space = await deps.open(spaceId);
-    if (!space || !shares(link, space.id)) return undefined;
-    return link.own || mayReadSpace(space, link.accountId) ? space : undefined;
+    return space && shares(link, space.id) ? space : undefined;
+  };
+  const mayHaveContent = (link: PeerLink, space: Space): boolean => link.own || mayReadSpace(space, link.accountId);
+  /** The same, if the chain of rights gives it the content too. */
+  const served = async (link: PeerLink, spaceId: string): Promise<Space | undefined> => {
+    const space = await shared(link, spaceId);
+    return space && mayHaveContent(link, space) ? space : undefined;
   };
 
   /** Rights first, then changes; each frame is durable before the next. True when the deadline came first. */
   const fetchFrom = async (link: PeerLink, space: Space, state: SpaceState, deadlineMs?: number): Promise<boolean> => {
-    if (!equalBytes(state.aclHead, space.acl.head().id)) {
-      const from = encodeAclRequest(space.id, 0);
-      await takeAclRecords(space, decodeItems(await link.request(SYNC_KINDS.acl, from)));
-    }
-    const fetched = await fetchMissing(link, space, state.vector, deadlineMs);
     const progress = book.peer(space.id, link.peerId);
+    const fault = await fetchAcl(link, space, state);
+    if (fault) progress.lastError = fault;
+    if (!state.content) return false;
+    const fetched = await fetchMissing(link, space, state.vector, deadlineMs);
     progress.fresh += fetched.fresh;
     progress.changed += fetched.changed;
     progress.missing = fetched.missing;
@@ -111,6 +113,7 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
   };
 
   const confirm = async (space: Space, state: SpaceState): Promise<void> => {
+    if (!state.content) return;
     const { sync } = space.engine.store;
     const covers = coverage(space.engine.store, state.vector);
     await space.engine.write(() => sync.advance("peer", covers));
@@ -135,12 +138,15 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
         if (!state.more) break;
       }
     }
+    if (!state.content) return;
     await confirm(space, state);
     progress.lastSyncAtMs = clock.nowMs();
   };
 
   const isBehind = (space: Space, state: SpaceState): boolean =>
-    !coversAll(space.engine.store, state.vector) || !equalBytes(state.aclHead, space.acl.head().id);
+    (state.content && !coversAll(space.engine.store, state.vector)) ||
+    !equalBytes(state.aclHead, space.acl.head().id) ||
+    (hasUnits(unitsDigest(space)) && !equalBytes(state.units, unitsDigest(space)));
 
   const round = async (space: Space): Promise<void> => {
     await Promise.all(
@@ -167,16 +173,17 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
   /** A peer asks us to fetch what it has. Answers what we are at then. */
   const fetchBack = async (link: PeerLink, space: Space): Promise<SpaceState> => {
     const key = `${link.peerId} ${space.id}`;
-    if (fetchingBack.has(key)) return fullState(space, true);
+    if (fetchingBack.has(key)) return fullState(space, mayHaveContent(link, space), true);
     fetchingBack.add(key);
     try {
       const state = await askState(link, space);
-      if (!state.known) return fullState(space, false);
+      const content = mayHaveContent(link, space);
+      if (!state.known) return fullState(space, content, false);
       const deadlineMs = performance.now() + SYNC_BOUNDS.backMs;
       const cut = state.same ? false : await fetchFrom(link, space, state, deadlineMs);
       await confirm(space, state);
       deps.touch(space.id);
-      return fullState(space, cut);
+      return fullState(space, mayHaveContent(link, space), cut);
     } finally {
       fetchingBack.delete(key);
     }
@@ -184,8 +191,8 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
 
   links.onRequest(SYNC_KINDS.state, async (link, body) => {
     const request = decodeStateRequest(body);
-    const space = await served(link, request.space);
-    return encodeState(space ? stateFor(space, request) : NOT_HELD);
+    const space = await shared(link, request.space);
+    return encodeState(space ? stateFor(space, request, mayHaveContent(link, space)) : NOT_HELD);
   });
   links.onRequest(SYNC_KINDS.pull, async (link, body) => {
     const request = decodePullRequest(body);
@@ -199,15 +206,19 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
   });
   links.onRequest(SYNC_KINDS.acl, async (link, body) => {
     const { space: spaceId, from } = decodeAclRequest(body);
-    const space = await served(link, spaceId);
+    const space = await shared(link, spaceId);
     return encodeItems(space ? aclRecordsFrom(space, from) : []);
   });
+  links.onRequest(SYNC_KINDS.units, async (link, body) => {
+    const space = await shared(link, decodeSpaceName(body));
+    return encodeItems(space ? aclUnits(space) : []);
+  });
   links.onRequest(SYNC_KINDS.back, async (link, body) => {
-    const space = await served(link, decodeSpaceName(body));
+    const space = await shared(link, decodeSpaceName(body));
     return encodeState(space ? await deps.holding(space.id, () => fetchBack(link, space)) : NOT_HELD);
   });
   links.onNotice(CHANGED, async (link, body) => {
-    const space = await served(link, decodeSpaceName(body));
+    const space = await shared(link, decodeSpaceName(body));
     if (!space) return;
     noteHolder(space.id, link.peerId, true);
     deps.roundSoon(space.id);

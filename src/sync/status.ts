@@ -12,6 +12,7 @@ import type {
   SpaceSyncStatus,
   SyncState,
 } from "../protocol/sync.ts";
+import type { Space } from "../space/space.ts";
 import { countersOf, type SpaceProgress, timeText } from "./progress.ts";
 
 /** Who can be reached of those that keep a space. */
@@ -152,7 +153,7 @@ export function objectStatus(
   return { objectId, state: objectState(engine, object, progress, reach), lastSyncAt: lastSyncOf(progress) };
 }
 
-export function spaceDebug(engine: ChangeEngine, progress: SpaceProgress): SpaceDebug {
+export function spaceDebug({ engine, acl }: Space, progress: SpaceProgress): SpaceDebug {
   const { parked } = engine.store;
   const backlog = backlogOf(engine);
   return {
@@ -168,6 +169,8 @@ export function spaceDebug(engine: ChangeEngine, progress: SpaceProgress): Space
     ],
     unconfirmed: backlog.unconfirmedCount,
     writersReplaced: progress.writersReplaced,
+    alarms: acl.alarms.list(),
+    proposals: acl.units.list().length,
   };
 }
 

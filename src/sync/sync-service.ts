@@ -10,6 +10,8 @@ import type {
   SpaceDebug,
   SpaceSyncStatus,
 } from "../protocol/sync.ts";
+import type { AclMade, ComposeOptions } from "../space/acl-compose.ts";
+import type { AclBuild } from "../space/acl-service.ts";
 import type { Space } from "../space/space.ts";
 import type { Carrier } from "./carrier.ts";
 import { createProgressBook, NETWORK_PEER, type ProgressBook } from "./progress.ts";
@@ -210,11 +212,31 @@ export function createSyncService(deps: SyncServiceDeps) {
     },
     /** Follows what is written to a space while it is open. */
     attach(space: Space): void {
-      space.engine.onCommit(() => {
+      const changed = () => {
         for (const carrier of carriers) carrier.changed(space);
         touch(space.id);
+      };
+      space.engine.onCommit(changed);
+      space.aclService.onMoved(() => {
+        changed();
+        roundSoon(space.id);
       });
     },
+
+    /**
+     * Moves a space's chain of rights: behind the last record on the network while that is reached; else at once on an
+     * owner's device, and as a proposal to those on any other. Undefined when nothing had to be done. Errors: those of
+     * `build`, acl.forbidden, network.unavailable.
+     */
+    changeAcl: (space: Space, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined> =>
+      holding(space.id, async () => {
+        const sequencer = carriers.find((carrier) => carrier.appendAcl && carrier.names(space.id).length > 0);
+        if (sequencer?.appendAcl) return sequencer.appendAcl(space, build, options);
+        if (space.role() === "owner") return space.aclService.act(build, options);
+        const made = await space.aclService.propose(build);
+        roundSoon(space.id);
+        return made;
+      }),
 
     /** The round of the boot pass; the regular ones follow. */
     async start(): Promise<void> {
@@ -241,8 +263,8 @@ export function createSyncService(deps: SyncServiceDeps) {
       return objectStatus(engine, objectId, book.of(id), reachOf(id));
     },
     async debug(spaceId: string): Promise<SpaceDebug> {
-      const { id, engine } = await spaces.open(spaceId);
-      return spaceDebug(engine, book.of(id));
+      const space = await spaces.open(spaceId);
+      return spaceDebug(space, book.of(space.id));
     },
     async objectDebug(spaceId: string, objectId: string): Promise<ObjectDebug> {
       const { id, engine } = await spaces.open(spaceId);

@@ -1,12 +1,15 @@
 import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
 import type { Space } from "../../space/space.ts";
+import { hasUnits, sequenceUnits, takeAclRecords, takeAclUnits, unitsDigest } from "../acl-exchange.ts";
 import { type Taken, takeIn } from "../intake.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import {
   decodeItems,
   decodePullReply,
   decodeState,
+  encodeAclRequest,
   encodePullRequest,
+  encodeSpaceName,
   encodeStateRequest,
   encodeWants,
   type PullRequest,
@@ -21,6 +24,7 @@ export const SYNC_KINDS = {
   pull: "sync.pull",
   wants: "sync.wants",
   acl: "sync.acl",
+  units: "sync.units",
   back: "sync.back",
 } as const;
 
@@ -32,9 +36,44 @@ export interface RemoteReplica {
 /** What the remote is at: exactly what we were at when we asked, or what it says. */
 export async function askState(remote: RemoteReplica, space: Space): Promise<SpaceState> {
   const { digest, vector } = vectorOf(space.engine.store);
-  const request = encodeStateRequest({ space: space.id, aclHead: space.acl.head().id, digest });
+  const request = encodeStateRequest({
+    space: space.id,
+    aclHead: space.acl.head().id,
+    units: unitsDigest(space),
+    digest,
+  });
   const state = decodeState(await remote.request(SYNC_KINDS.state, request));
   return state.same ? { ...state, vector } : state;
+}
+
+const ACL_PAGES = 64;
+
+/** Gets the records of rights that are not here, and what waits for the owner there. Answers what was wrong with them. */
+export async function fetchAcl(remote: RemoteReplica, space: Space, state: SpaceState): Promise<string | undefined> {
+  let fault: string | undefined;
+  if (!space.acl.at(state.aclHead)) {
+    const ours = space.acl.records().length;
+    // Behind our own end first; from the start when the two have parted before it.
+    fault = state.aclCount > ours ? await takeAclRecords(space, await aclFrom(remote, space, ours)) : "gap";
+    if (fault === "gap" || !space.acl.at(state.aclHead))
+      fault = await takeAclRecords(space, await aclFrom(remote, space, 0));
+  }
+  if (hasUnits(state.units) && !equalBytes(state.units, unitsDigest(space))) {
+    const units = decodeItems(await remote.request(SYNC_KINDS.units, encodeSpaceName(space.id)));
+    await takeAclUnits(space, units);
+  } else await sequenceUnits(space);
+  return fault;
+}
+
+async function aclFrom(remote: RemoteReplica, space: Space, from: number): Promise<Uint8Array[]> {
+  const chain: Uint8Array[] = [];
+  for (let page = 0; page < ACL_PAGES; page++) {
+    const request = encodeAclRequest(space.id, from + chain.length);
+    const records = decodeItems(await remote.request(SYNC_KINDS.acl, request));
+    if (records.length === 0) break;
+    chain.push(...records);
+  }
+  return chain;
 }
 
 export interface Fetched {

@@ -18,6 +18,10 @@ export interface SpaceState {
   readonly more: boolean;
   readonly aclHead: Uint8Array;
   readonly aclCount: number;
+  /** Of what waits for the space's owner there. */
+  readonly units: Uint8Array;
+  /** Whether the space's content is served to us; if not, its chain of rights alone is. */
+  readonly content: boolean;
   readonly vector: readonly WriterState[];
 }
 
@@ -28,12 +32,15 @@ export const NOT_HELD: SpaceState = {
   more: false,
   aclHead: new Uint8Array(32),
   aclCount: 0,
+  units: new Uint8Array(32),
+  content: false,
   vector: [],
 };
 
 export interface StateRequest {
   readonly space: string;
   readonly aclHead: Uint8Array;
+  readonly units: Uint8Array;
   readonly digest: Uint8Array;
 }
 
@@ -62,7 +69,12 @@ export const encodeStateRequest = (request: StateRequest): Uint8Array => encodeC
 
 export function decodeStateRequest(bytes: Uint8Array): StateRequest {
   const map = fieldsOf(bytes);
-  return { space: text(map, "space"), aclHead: blob(map, "aclHead", 32), digest: blob(map, "digest", 32) };
+  return {
+    space: text(map, "space"),
+    aclHead: blob(map, "aclHead", 32),
+    units: blob(map, "units", 32),
+    digest: blob(map, "digest", 32),
+  };
 }
 
 export function encodeState(state: SpaceState): Uint8Array {
@@ -78,6 +90,8 @@ export function decodeState(bytes: Uint8Array): SpaceState {
     more: map["more"] === true,
     aclHead: blob(map, "aclHead", 32),
     aclCount: count(map, "aclCount"),
+    units: blob(map, "units", 32),
+    content: map["content"] === true,
     vector: readVector(map["vector"]),
   };
 }

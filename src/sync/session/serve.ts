@@ -1,22 +1,33 @@
 import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
 import type { Space } from "../../space/space.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import { unitsDigest } from "../acl-exchange.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import type { PullReply, PullRequest, SpaceState, StateRequest } from "./messages.ts";
 import { byWriter, isForked, lowestAt, sameState, vectorOf, type WriterState, writerKey } from "./vector.ts";
 
-/** The state of our replica, in short if the other is at the same. */
-export function stateFor(space: Space, request: StateRequest): SpaceState {
-  const { vector, digest } = vectorOf(space.engine.store);
-  const aclHead = space.acl.head().id;
-  const same = equalBytes(digest, request.digest) && equalBytes(aclHead, request.aclHead);
-  return { known: true, same, more: false, aclHead, aclCount: space.acl.records().length, vector: same ? [] : vector };
+/** The state of our replica, in short if the other is at the same. Without `content`, that of its chain of rights alone. */
+export function stateFor(space: Space, request: StateRequest, content: boolean): SpaceState {
+  const full = fullState(space, content, false);
+  const same =
+    content &&
+    equalBytes(vectorOf(space.engine.store).digest, request.digest) &&
+    equalBytes(full.aclHead, request.aclHead) &&
+    equalBytes(full.units, request.units);
+  return same ? { ...full, same, vector: [] } : full;
 }
 
-/** The same in full. */
-export function fullState(space: Space, more: boolean): SpaceState {
-  const { vector } = vectorOf(space.engine.store);
-  return { known: true, same: false, more, aclHead: space.acl.head().id, aclCount: space.acl.records().length, vector };
+export function fullState(space: Space, content: boolean, more: boolean): SpaceState {
+  return {
+    known: true,
+    same: false,
+    more,
+    aclHead: space.acl.head().id,
+    aclCount: space.acl.records().length,
+    units: unitsDigest(space),
+    content,
+    vector: content ? vectorOf(space.engine.store).vector : [],
+  };
 }
 
 /** Which of a writer's changes the other lacks: all after a seq, or all whose ids it has not named. */
