@@ -2,6 +2,7 @@
 import { lexer, type MarkedToken, type Token, type Tokens } from "marked";
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo } from "preact/hooks";
+import { readLinkTarget } from "./link-target.ts";
 import { href } from "./router.ts";
 
 export interface MarkdownViewProps {
@@ -116,20 +117,14 @@ function Table({ token, spaceId }: { token: Tokens.Table; spaceId: string }) {
 }
 
 function SafeLink(props: { target: string; spaceId: string; content: ComponentChildren }) {
-  const to = linkTarget(props.target, props.spaceId);
+  const to = readLinkTarget(props.target);
   if (to === undefined) return <span title={props.target}>{props.content}</span>;
+  if ("objectId" in to) return <a href={href("spaces", props.spaceId, "objects", to.objectId)}>{props.content}</a>;
   return (
-    <a href={to} {...(to.startsWith("#") ? {} : { target: "_blank", rel: "noopener noreferrer" })}>
+    <a href={to.url} target="_blank" rel="noopener noreferrer">
       {props.content}
     </a>
   );
-}
-
-/** Objects open in the page, the web in a new tab; every other scheme is no link. */
-export function linkTarget(target: string, spaceId: string): string | undefined {
-  const objectId = /^svc:\/\/([^/#?]+)$/.exec(target)?.[1];
-  if (objectId !== undefined) return href("spaces", spaceId, "objects", objectId);
-  return /^(https?:|mailto:)/i.test(target) ? target : undefined;
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', nbsp: "\u00a0" };

@@ -1,9 +1,10 @@
-/** One object, live: as a document, as a chat, as records, and its own row. */
+/** One object, live: as a document, as a chat, as records, its history, and its own row. */
 import type { Json } from "../src/protocol/json.ts";
 import { type AnyRecord, spacePath } from "./api-client.ts";
 import { ChatView } from "./chat-view.tsx";
 import { DocumentView } from "./document-view.tsx";
 import { ErrorNote } from "./error-note.tsx";
+import { HistoryView } from "./history-view.tsx";
 import { useLiveRecords } from "./live-records.ts";
 import { ObjectHead } from "./object-head.tsx";
 import { chatCounters, objectTypes } from "./object-row.ts";
@@ -44,6 +45,7 @@ export function ObjectPage({ spaceId, objectId, view }: ObjectPageProps) {
       {shown === "document" && <DocumentView spaceId={spaceId} objectId={objectId} row={row} />}
       {shown === "chat" && <ChatView spaceId={spaceId} objectId={objectId} row={row} />}
       {shown === "records" && <RecordsView spaceId={spaceId} objectId={objectId} types={objectTypes(row)} />}
+      {shown === "history" && <HistoryView spaceId={spaceId} objectId={objectId} row={row} />}
       {shown === "row" && <pre class="card">{JSON.stringify(row as Json, null, 2)}</pre>}
     </>
   );
@@ -57,6 +59,7 @@ function viewsOf(row: AnyRecord): { name: string; title: string }[] {
     ...(types.includes("page") || types.includes("editor") ? [{ name: "document", title: "Document" }] : []),
     ...(types.includes("chat") ? [{ name: "chat", title: unread > 0 ? `Chat (${unread})` : "Chat" }] : []),
     { name: "records", title: "Records" },
+    { name: "history", title: "History" },
     { name: "row", title: "Own row" },
   ];
 }

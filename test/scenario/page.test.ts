@@ -151,6 +151,14 @@ step("[page] where both changed the same line, the person says whose stays", asy
   expect(watched.forgive(/400 \(Bad Request\).*\/editor\/markdown$/)).toBe(1);
 });
 
+step("[page] the document's history tells who changed what", async () => {
+  await page.getByRole("link", { name: "History" }).click();
+  const newest = page.locator(".history > li").first();
+  await newest.getByText("1 record").click();
+  await newest.locator("del", { hasText: "rye bread" }).first().waitFor();
+  await newest.locator("ins", { hasText: "crispbread" }).first().waitFor();
+});
+
 step("[page] messages are sent, answered, edited, reacted to and deleted; the command line sees the same", async () => {
   await page.getByRole("link", { name: "Household" }).click();
   await page.getByLabel("New", { exact: true }).selectOption({ label: "Chat" });
