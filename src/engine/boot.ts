@@ -116,6 +116,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       spaces: {
         tech: techOpened,
         active: () => spaces.activeIds(),
+        held: () => spaces.heldIds(),
+        openHeld: async (spaceId) => (await spaces.openHeld(spaceId)).space,
         open: async (spaceId) => (await spaces.open(spaceId)).space,
       },
     });
@@ -158,8 +160,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
           open: async (spaceId) =>
             spaceId === techOpened.id
               ? techOpened
-              : spaces.isActive(spaceId)
-                ? (await spaces.open(spaceId)).space
+              : spaces.isHeld(spaceId)
+                ? (await spaces.openHeld(spaceId as SpaceId)).space
                 : undefined,
         });
         await sync.start();

@@ -42,6 +42,8 @@ const CONNECT_WAIT_MS = 3_000;
 /** Connects sync with what there is of LAN and network, as configured. Neither is needed by anything else. */
 export async function startReplication(deps: ReplicationDeps): Promise<Replication> {
   const keysBySpace = new Map<SpaceId, Uint8Array[]>();
+  /** Shown while a space is looked for that is not held here. */
+  const shownKeys = new Set<{ spaceId: SpaceId; key: Uint8Array }>();
   let links: LinkManager | undefined;
   let comparing: ReturnType<typeof setTimeout> | undefined;
   const compareSoon = (): void => {
@@ -53,7 +55,22 @@ export async function startReplication(deps: ReplicationDeps): Promise<Replicati
 
   const { config } = deps;
   if (config["network.url"]) await startNetwork(deps, config["network.url"]);
-  if (config["p2p.enabled"]) links = await startLan(deps, keysBySpace);
+  if (config["p2p.enabled"]) {
+    const showKey = (spaceId: SpaceId, key: Uint8Array): (() => void) => {
+      const shown = { spaceId, key };
+      shownKeys.add(shown);
+      links?.spacesChanged();
+      return () => {
+        shownKeys.delete(shown);
+        compareSoon();
+      };
+    };
+    const keys = () => [
+      ...[...keysBySpace].flatMap(([spaceId, known]) => known.map((key) => ({ spaceId, key }))),
+      ...shownKeys,
+    ];
+    links = await startLan(deps, keys, showKey);
+  }
 
   return {
     spaceChanged(space) {
@@ -145,7 +162,8 @@ async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Pro
 
 async function startLan(
   deps: ReplicationDeps,
-  keysBySpace: ReadonlyMap<SpaceId, readonly Uint8Array[]>,
+  spaceKeys: () => { spaceId: SpaceId; key: Uint8Array }[],
+  showKey: (spaceId: SpaceId, key: Uint8Array) => () => void,
 ): Promise<LinkManager> {
   const { sync, account, log, config } = deps;
   const own = deriveAccountSecret(account.seed, "p2p");
@@ -155,10 +173,7 @@ async function startLan(
     log,
     listenPort: config["p2p.port"],
     port: {
-      keys: () => ({
-        own,
-        spaces: [...keysBySpace].flatMap(([spaceId, keys]) => keys.map((key) => ({ spaceId, key }))),
-      }),
+      keys: () => ({ own, spaces: spaceKeys() }),
       connected: (link) => {
         sync.touchAll();
         if (link.own) sync.allSoon();
@@ -186,6 +201,7 @@ async function startLan(
       log,
       techId: deps.tech.id,
       open: deps.open,
+      showKey,
       roundSoon: (spaceId) => sync.roundSoon(spaceId),
       touch: sync.touch,
       holding: sync.holding,

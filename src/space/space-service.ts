@@ -217,9 +217,19 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
 
   return {
     requireActive,
-    isActive(spaceId: string): boolean {
+    /** Whether a space is kept in step: it is active, or waits to be and its chain of rights is here. */
+    isHeld(spaceId: string): boolean {
       const row = digestOfCid(spaceId) ? tech.spaceRow(spaceId as SpaceId) : undefined;
-      return row !== undefined && spaceStatusOf(row) === "active";
+      const status = row && spaceStatusOf(row);
+      return (
+        status === "active" || (status !== undefined && status !== "deleted" && paths.hasSpace(spaceId as SpaceId))
+      );
+    },
+    /** Such a space, opened, whatever its status: for sync. */
+    openHeld: (spaceId: SpaceId): Promise<T> => handles.get(spaceId),
+    /** Ids of such spaces, newest first. */
+    heldIds(): SpaceId[] {
+      return newestFirst(this.list("all").filter(({ id }) => this.isHeld(id)));
     },
     roots,
     /** Called when a space has ended on this device. */
@@ -234,9 +244,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
 
     /** Ids of the active spaces, newest first. */
     activeIds(): SpaceId[] {
-      return this.list(undefined)
-        .sort((a, b) => (a.createdAt.$date < b.createdAt.$date ? 1 : -1))
-        .map(({ id }) => id as SpaceId);
+      return newestFirst(this.list(undefined));
     },
 
     /** Rows by status: active ones by default, `all`, or exactly one status. */
@@ -336,6 +344,10 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     if (role !== "owner" && role !== "admin" && role !== "writer")
       throw fail("space.read_only", { spaceId: space.id, role });
   }
+}
+
+function newestFirst(infos: SpaceInfo[]): SpaceId[] {
+  return infos.sort((a, b) => (a.createdAt.$date < b.createdAt.$date ? 1 : -1)).map(({ id }) => id as SpaceId);
 }
 
 /** The keys that the push service knows a space by (gaps § 2): a signing key for ever, a sealing key per read key. */

@@ -3,6 +3,14 @@ import type { AclMade, ComposeOptions } from "../space/acl-compose.ts";
 import type { AclBuild } from "../space/acl-service.ts";
 import type { Space } from "../space/space.ts";
 
+/** Where a space is to be found by somebody who holds a token. */
+export interface SpacePlace {
+  readonly spaceId: SpaceId;
+  readonly transportSecret: Uint8Array;
+  /** Public half of the token's secret. */
+  readonly inviteKey: Uint8Array;
+}
+
 /** A way to other replicas: the devices on the LAN, or the network. */
 export interface Carrier {
   /** Names, as progress knows them, of who keeps the space and is reached now. */
@@ -19,6 +27,11 @@ export interface Carrier {
    * Undefined when nothing had to be done. Only where somebody else keeps the order. Errors: network.unavailable.
    */
   appendAcl?(space: Space, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined>;
+  /**
+   * Looks for a space that is not held here, by what an invite or guest token says: the records of its chain of rights,
+   * from the root on, or undefined when nobody who is reached has it.
+   */
+  findChain(place: SpacePlace): Promise<Uint8Array[] | undefined>;
   /** Something was written to the space, here or by others. */
   changed(space: Space): void;
   /** The space ended, or is closed: nothing of it is held any longer. */

@@ -4,13 +4,14 @@ import type { PeerId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { SvcError } from "../protocol/errors.ts";
 import type { Space } from "../space/space.ts";
+import { inviteLinkKeyOf } from "../space/space-keys.ts";
 import { aclRecordsFrom, aclUnits, hasUnits, mayReadSpace, unitsDigest } from "./acl-exchange.ts";
 import type { Carrier } from "./carrier.ts";
 import type { LinkManager } from "./link/link-manager.ts";
 import type { PeerLink } from "./link/peer-link.ts";
 import type { ProgressBook } from "./progress.ts";
 import { SYNC_BOUNDS } from "./session/bounds.ts";
-import { askState, fetchAcl, fetchMissing, SYNC_KINDS } from "./session/fetch.ts";
+import { aclFrom, askState, fetchAcl, fetchMissing, SYNC_KINDS } from "./session/fetch.ts";
 import {
   decodeAclRequest,
   decodePullRequest,
@@ -34,6 +35,9 @@ const BACK_TIMEOUT_MS = 60_000;
 /** How often a peer is told to go on with a long transfer in one round. */
 const BACK_ATTEMPTS = 1000;
 const NOTICE_MS = 30;
+/** How long devices on the LAN are given to turn up for somebody who holds a token. */
+const FIND_MS = 5_000;
+const FIND_STEP_MS = 100;
 
 export interface LanSyncDeps {
   readonly links: Pick<LinkManager, "links" | "onRequest" | "onNotice">;
@@ -44,6 +48,8 @@ export interface LanSyncDeps {
   readonly techId: SpaceId;
   /** A space that is held here and active, or the account's own; undefined for anything else. */
   open(spaceId: string): Promise<Space | undefined>;
+  /** Peers may recognise us by this key of a space from now on, until the result is called. */
+  showKey(spaceId: SpaceId, key: Uint8Array): () => void;
   /** A peer has something new of a space. */
   roundSoon(spaceId: SpaceId): void;
   touch(spaceId: SpaceId): void;
@@ -228,6 +234,23 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     names: (spaceId) => holders(spaceId).map(({ peerId }) => peerId),
     fault: () => undefined,
     round,
+    async findChain({ spaceId, transportSecret, inviteKey }) {
+      const hide = deps.showKey(spaceId, inviteLinkKeyOf(spaceId, transportSecret, inviteKey));
+      const deadline = performance.now() + FIND_MS;
+      try {
+        while (!closed && performance.now() < deadline) {
+          for (const link of links.links()) {
+            if (!link.sharedSpaces().includes(spaceId)) continue;
+            const chain = await aclFrom(link, spaceId, 0);
+            if (chain.length > 0) return chain;
+          }
+          await Bun.sleep(FIND_STEP_MS);
+        }
+        return undefined;
+      } finally {
+        hide();
+      }
+    },
     changed(space) {
       if (closed || notices.has(space.id) || sharers(space.id).length === 0) return;
       notices.set(

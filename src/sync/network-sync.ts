@@ -23,6 +23,9 @@ const REFILLING = "network.refilling";
 const OTHERS_FIRST_MS = 10_000;
 const FLUSH_WAIT_MS = 20_000;
 const ACL_ATTEMPTS = 16;
+const FIND_MS = 10_000;
+const FIND_STEP_MS = 20;
+const ADMISSION_POLL_MS = 300;
 
 export interface NetworkSyncDeps {
   readonly store: NetworkStore;
@@ -104,10 +107,28 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     return ready;
   };
 
+  /** Nothing of a space's content is taken in before this account is a member: it could not be opened. */
+  const untilAdmitted = async (spaceId: SpaceId): Promise<void> => {
+    while (await withSpace(spaceId, async (space) => space.role() === "none")) {
+      await Bun.sleep(ADMISSION_POLL_MS);
+      if (closed || !rooms.has(spaceId)) throw fail("server.unavailable");
+    }
+  };
+
+  /** Reads the chain of rights to its tail; that of a space one is no member of yet is all there is to read. */
+  const readAcl = async (channel: Channel): Promise<void> => {
+    const deadline = performance.now() + FIND_MS;
+    while (!channel.state().acl.atTail) {
+      if (closed || performance.now() > deadline) throw fail("network.unavailable");
+      await Bun.sleep(FIND_STEP_MS);
+    }
+  };
+
   const portOf = (spaceId: SpaceId): ChannelPort => ({
     outgoing: (limits) => withSpace(spaceId, (space) => outgoing(space, rooms.get(spaceId), limits)),
-    deliverItems: (items, cursor) =>
-      withSpace(spaceId, async (space) => {
+    deliverItems: async (items, cursor) => {
+      await untilAdmitted(spaceId);
+      await withSpace(spaceId, async (space) => {
         const { engine } = space;
         const taken = await takeIn(
           space,
@@ -141,7 +162,8 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
           await engine.mintWriter();
         }
         deps.touch(spaceId);
-      }),
+      });
+    },
     resetItems: (cursor) =>
       withSpace(spaceId, async (space) => {
         const { engine } = space;
@@ -259,6 +281,8 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       if (!room || !isOnline()) return;
       const progress = book.peer(space.id, NETWORK_PEER);
       try {
+        await readAcl(room.channel);
+        if (space.role() === "none") return;
         await room.channel.round();
         await publishAcl(space, room.channel);
         await flush(space, room);
@@ -277,8 +301,8 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       const room = roomOf(space);
       if (!room) throw fail("network.unavailable");
       for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
-        await room.channel.round();
-        await publishAcl(space, room.channel);
+        await readAcl(room.channel);
+        if (space.role() !== "none") await publishAcl(space, room.channel);
         const made = space.aclService.draft(build, options);
         if (!made) return undefined;
         if ((await room.channel.appendAcl(made.bytes)).outcome === "conflict") continue;
@@ -286,6 +310,27 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         if (space.acl.at(made.id)) return made;
       }
       throw fail("network.unavailable", undefined, "Others were faster every time; retry");
+    },
+    async findChain({ transportSecret }) {
+      if (!isOnline()) return undefined;
+      const chain: Uint8Array[] = [];
+      const read = Promise.withResolvers<void>();
+      await using channel = store.openChannel({
+        transportSecret,
+        port: {
+          outgoing: async () => ({ items: [], exact: false }),
+          // The content is not for us yet: nothing of it is taken in, and reading on is not waited for.
+          deliverItems: () => read.promise,
+          resetItems: async () => {},
+          deliverAcl: async (records) => void chain.push(...records.map(({ bytes }) => new Uint8Array(bytes))),
+          resetAcl: async () => void chain.splice(0),
+          changed: () => {},
+        },
+      });
+      const deadline = performance.now() + FIND_MS;
+      while (!closed && performance.now() < deadline && !channel.state().acl.atTail) await Bun.sleep(FIND_STEP_MS);
+      read.resolve();
+      return chain.length > 0 ? chain : undefined;
     },
     changed: (space) => rooms.get(space.id)?.channel.wake(),
     forget: async (spaceId) => {

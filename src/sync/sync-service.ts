@@ -13,7 +13,7 @@ import type {
 import type { AclMade, ComposeOptions } from "../space/acl-compose.ts";
 import type { AclBuild } from "../space/acl-service.ts";
 import type { Space } from "../space/space.ts";
-import type { Carrier } from "./carrier.ts";
+import type { Carrier, SpacePlace } from "./carrier.ts";
 import { createProgressBook, NETWORK_PEER, type ProgressBook } from "./progress.ts";
 import { markSynced, objectDebug, objectStatus, type Reach, spaceDebug, spaceStatus } from "./status.ts";
 
@@ -23,6 +23,9 @@ export interface SyncSpaces {
   readonly tech: Space;
   /** Active spaces, newest first; the account's own is not among them. */
   active(): SpaceId[];
+  /** Spaces that are kept in step: the active ones, and those of which the chain of rights alone is here so far. */
+  held(): SpaceId[];
+  openHeld(spaceId: SpaceId): Promise<Space>;
   /** An active space, opened if need be. Fails with the space resolution errors. */
   open(spaceId: string): Promise<Space>;
 }
@@ -82,7 +85,7 @@ export function createSyncService(deps: SyncServiceDeps) {
   };
 
   const openSpace = (spaceId: SpaceId): Promise<Space> =>
-    spaceId === spaces.tech.id ? Promise.resolve(spaces.tech) : spaces.open(spaceId);
+    spaceId === spaces.tech.id ? Promise.resolve(spaces.tech) : spaces.openHeld(spaceId);
 
   const statusOf = (space: Space): SpaceSyncStatus => {
     const status = spaceStatus(space.engine, book.of(space.id), reachOf(space.id));
@@ -159,7 +162,7 @@ export function createSyncService(deps: SyncServiceDeps) {
   /** The account's own space first, for it says which others there are; then those, newest first. */
   const roundOfAll = async (): Promise<void> => {
     await round(spaces.tech.id);
-    const waiting = spaces.active();
+    const waiting = spaces.held();
     const worker = async (): Promise<void> => {
       for (let spaceId = waiting.shift(); spaceId !== undefined && !closed; spaceId = waiting.shift()) {
         try {
@@ -198,7 +201,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     /** All spaces, once more, without a reason to wait for the next regular round. */
     allSoon: (): void => {
       roundSoon(spaces.tech.id);
-      for (const spaceId of spaces.active()) roundSoon(spaceId);
+      for (const spaceId of spaces.held()) roundSoon(spaceId);
     },
     /** A way to other replicas is there. */
     addCarrier(carrier: Carrier): void {
@@ -221,6 +224,17 @@ export function createSyncService(deps: SyncServiceDeps) {
         changed();
         roundSoon(space.id);
       });
+    },
+
+    /**
+     * The chain of rights of a space that is not held here, for whoever holds a token; from its root on, unjudged. Undefined
+     * when nobody who is reached has it: then it is to be tried again later.
+     */
+    async findChain(place: SpacePlace): Promise<Uint8Array[] | undefined> {
+      const found = carriers.map(
+        async (carrier) => (await carrier.findChain(place)) ?? Promise.reject(new Error("none")),
+      );
+      return Promise.any(found).catch(() => undefined);
     },
 
     /**

@@ -54,9 +54,9 @@ export async function fetchAcl(remote: RemoteReplica, space: Space, state: Space
   if (!space.acl.at(state.aclHead)) {
     const ours = space.acl.records().length;
     // Behind our own end first; from the start when the two have parted before it.
-    fault = state.aclCount > ours ? await takeAclRecords(space, await aclFrom(remote, space, ours)) : "gap";
+    fault = state.aclCount > ours ? await takeAclRecords(space, await aclFrom(remote, space.id, ours)) : "gap";
     if (fault === "gap" || !space.acl.at(state.aclHead))
-      fault = await takeAclRecords(space, await aclFrom(remote, space, 0));
+      fault = await takeAclRecords(space, await aclFrom(remote, space.id, 0));
   }
   if (hasUnits(state.units) && !equalBytes(state.units, unitsDigest(space))) {
     const units = decodeItems(await remote.request(SYNC_KINDS.units, encodeSpaceName(space.id)));
@@ -65,10 +65,11 @@ export async function fetchAcl(remote: RemoteReplica, space: Space, state: Space
   return fault;
 }
 
-async function aclFrom(remote: RemoteReplica, space: Space, from: number): Promise<Uint8Array[]> {
+/** Records of a space's chain of rights from a position to its end, as the remote has them. */
+export async function aclFrom(remote: RemoteReplica, spaceId: string, from: number): Promise<Uint8Array[]> {
   const chain: Uint8Array[] = [];
   for (let page = 0; page < ACL_PAGES; page++) {
-    const request = encodeAclRequest(space.id, from + chain.length);
+    const request = encodeAclRequest(spaceId, from + chain.length);
     const records = decodeItems(await remote.request(SYNC_KINDS.acl, request));
     if (records.length === 0) break;
     chain.push(...records);
