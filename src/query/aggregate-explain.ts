@@ -33,20 +33,20 @@ function describeAccess(db: Database, source: RowSource, { execution, pushdown, 
     case "count":
       return `rows counted${describeCount(reading)}`;
     case "groupCount":
-      return `rows counted by ${execution.path} over its index; those with an array or object there are read`;
+      return `rows counted over the index on ${execution.index.path}; those with an array or object there are read`;
     case "window": {
       const { filter, sort } = pushdown;
       return describeWindow(inSnapshot(db, () => planQuery(db, source, { filter, sort, bounded: true })));
     }
     case "stream":
       return execution.narrow
-        ? `index ${execution.narrow.index}, ${describeCandidates(execution.narrow)}, then by id`
+        ? `index on ${execution.narrow.path}, ${describeCandidates(execution.narrow)}, then by id`
         : "all rows by id, over the index on (coll, id)";
   }
 }
 
 function describeCount({ narrow, sql }: QueryPlan): string {
-  const where = narrow ? ` over index ${narrow.index}` : "";
+  const where = narrow ? ` over the index on ${narrow.path}` : "";
   return `${where}${sql.exact ? ", exactly, in SQL" : "; SQL counts what it is sure of, the matcher decides the rest"}`;
 }
 
@@ -55,9 +55,9 @@ function describeWindow({ access }: QueryPlan): string {
     case "byId":
       return "rows by id, until the window is full";
     case "bySort":
-      return `index ${access.index.name} in the order of the sort, until the window is full`;
+      return `index on ${access.index.path} in the order of the sort, until the window is full`;
     case "byFilter":
-      return `index ${access.index}, ${describeCandidates(access)}, sorted in a bounded heap`;
+      return `index on ${access.index.path}, ${describeCandidates(access.index)}, sorted in a bounded heap`;
     case "scan":
       return "all rows, sorted in a bounded heap";
   }

@@ -4,9 +4,10 @@ import type { JsonObject } from "../protocol/json.ts";
 import type { Pipeline, Stage } from "./aggregate-types.ts";
 import { allOf, type Filter, isMatchAll } from "./filter-types.ts";
 import { setField } from "./output-field.ts";
-import { isNarrowEnough, type NarrowIndex, planQuery, type QueryPlan } from "./query-plan.ts";
+import { isNarrowEnough, type NarrowIndex, type PathIndex, planQuery, type QueryPlan } from "./query-plan.ts";
 import type { RowSource } from "./row-source.ts";
 import type { SortKey } from "./sort.ts";
+import { filterToSql } from "./sql-superset.ts";
 
 /** The prefix `$match`*, `$sort`, `$skip`, `$limit`, in that order. */
 interface Pushdown {
@@ -30,7 +31,7 @@ type Execution =
 
 /** A `$group` by an indexed path that only counts. */
 export interface CountedGroup {
-  readonly path: string;
+  readonly index: PathIndex;
   /** The fields that hold the count. */
   readonly names: readonly string[];
 }
@@ -106,8 +107,9 @@ function pushedEntirely(pushdown: Pushdown, [next]: readonly Stage[], reading: Q
   const { path, literal } = next.key;
   if (literal === null)
     return { kind: "count", toRecords: (count) => (count === 0 ? [] : [countDocument({ id: null }, names, count)]) };
-  const pushed = path !== undefined && reading.indexed.has(path) && reading.sql.exact;
-  return pushed ? { kind: "groupCount", path, names } : undefined;
+  const no = path === undefined ? undefined : reading.indexes.get(path);
+  if (path === undefined || no === undefined || !reading.sql.exact) return undefined;
+  return { kind: "groupCount", index: { path, no, sql: filterToSql(pushdown.filter, path) }, names };
 }
 
 /** `doc` with the count in each of the fields. */

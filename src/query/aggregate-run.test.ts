@@ -6,7 +6,6 @@ import { explainAggregate } from "./aggregate-explain.ts";
 import { parsePipeline } from "./aggregate-parse.ts";
 import { DEFAULT_LIMITS, runAggregate } from "./aggregate-run.ts";
 import type { AggregateLimits } from "./aggregate-types.ts";
-import { indexName } from "./index-key.ts";
 import { rowsOf } from "./row-source.ts";
 
 const source = rowsOf(COLL);
@@ -230,7 +229,7 @@ test("[gaps 6] counting by an indexed path happens in SQL, and is the same as on
   ]);
   const read = runAggregate(indexed, source, slow);
   expect(pushed.records).toEqual(read.records);
-  expect(pushed.stats.index).toBe(indexName(COLL, "status"));
+  expect(pushed.stats.index).toBe("status");
   expect(pushed.stats.candidates).toBeLessThan(1_000);
   expect(read.stats.candidates).toBe(3_000);
 });
@@ -244,14 +243,14 @@ test("[gaps 6] explain says what is pushed down, by which index, and what each s
     { $limit: 10 },
     { $project: { n: 1 } },
   ]);
-  expect(window).toContain(`Access: index ${indexName(COLL, "n")} in the order of the sort`);
+  expect(window).toContain("Access: index on n in the order of the sort");
   expect(window).toContain('Pushdown: filter={"$match":{"n":{"$gt":5}}} sort=-n skip=2 limit=10');
   expect(window).toContain('  5. {"$project":{"n":1}}: streams');
   const group = explain([{ $match: { n: { $lt: 9 } } }, { $group: { _id: "$status", total: { $sum: "$n" } } }]);
-  expect(group).toContain(`Access: index ${indexName(COLL, "n")}, 9 candidates, then by id`);
+  expect(group).toContain("Access: index on n, 9 candidates, then by id");
   expect(group).toContain("at most 50000 groups within 268435456 bytes");
-  expect(explain([{ $group: { _id: "$status", n: { $sum: 1 } } }])).toContain("counted by status over its index");
-  expect(explain([{ $match: { n: 5 } }, { $count: "n" }])).toContain(`rows counted over index ${indexName(COLL, "n")}`);
+  expect(explain([{ $group: { _id: "$status", n: { $sum: 1 } } }])).toContain("counted over the index on status");
+  expect(explain([{ $match: { n: 5 } }, { $count: "n" }])).toContain("rows counted over the index on n");
   expect(explain([])).toContain("Pushdown: nothing\nStages: none");
 });
 

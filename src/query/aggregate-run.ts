@@ -7,7 +7,6 @@ import { type AggregatePlan, planAggregate } from "./aggregate-plan.ts";
 import type { AggregateLimits, Pipeline, Sink, Stage } from "./aggregate-types.ts";
 import { countMatches } from "./count-matches.ts";
 import { countGroups } from "./group-count.ts";
-import { indexName } from "./index-key.ts";
 import { createMemoryMeter, type MemoryMeter } from "./memory-meter.ts";
 import type { NarrowIndex } from "./query-plan.ts";
 import { RowReader } from "./row-reader.ts";
@@ -121,7 +120,7 @@ class AggregateRun {
         break;
       case "groupCount": {
         const bounds = { groupLimit: this.#limits.groupLimit, meter: this.#meter };
-        const groups = countGroups(this.#reader, this.#source, reading.sql.may, execution, bounds);
+        const groups = countGroups(this.#reader, this.#source, execution, bounds);
         if (groups) this.#feed(groups);
         else this.#stream(undefined, unpushed);
         break;
@@ -144,9 +143,9 @@ class AggregateRun {
 
   #index(): string | undefined {
     const { execution, reading } = this.#plan;
-    if (execution.kind === "count") return reading.narrow?.index;
-    if (execution.kind === "stream") return execution.narrow?.index;
-    return execution.kind === "groupCount" ? indexName(this.#source.coll ?? 0, execution.path) : undefined;
+    if (execution.kind === "count") return reading.narrow?.path;
+    if (execution.kind === "stream") return execution.narrow?.path;
+    return execution.kind === "groupCount" ? execution.index.path : undefined;
   }
 
   #runWindow(offset: number, limit: number): void {

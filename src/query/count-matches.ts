@@ -1,16 +1,14 @@
 /** How many rows match: those SQL is sure of are counted there, the others by the matcher. */
-import type { QueryPlan } from "./query-plan.ts";
+import type { NarrowIndex, QueryPlan } from "./query-plan.ts";
 import type { RowReader } from "./row-reader.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
 import type { Sql } from "./sql-superset.ts";
 
-export function countMatches(reader: RowReader, source: RowSource, { narrow, whole, sql }: QueryPlan): number {
+export function countMatches(reader: RowReader, source: RowSource, { narrow, sql }: QueryPlan): number {
+  if (narrow) return narrow.ranges.reduce((total, range) => total + countInRange(reader, source, narrow, range), 0);
   const { may, sure, exact } = sql;
-  if (narrow) {
-    const counts = narrow.ranges.map((range) => countInRange(reader, source, sql, narrow.index, range));
-    return counts.reduce((total, count) => total + count, 0);
-  }
-  if (exact) return countRows(reader, source, may.text === "1" ? whole : undefined, [may]);
+  if (exact && may.text === "1") return reader.liveRows(source);
+  if (exact) return count(reader, selectFrom(source, { columns: "count(*) AS n", conditions: [may] }));
   return countInOnePass(reader, source, may, sure);
 }
 
@@ -18,11 +16,14 @@ export function countMatches(reader: RowReader, source: RowSource, { narrow, who
 function countInRange(
   reader: RowReader,
   source: RowSource,
-  { may, sure, exact }: QueryPlan["sql"],
-  index: string,
+  { no: index, sql: { may, sure, exact, needsRow } }: NarrowIndex,
   range: Sql,
 ): number {
-  let total = sure.text === "0" ? 0 : countRows(reader, source, index, [range, sure]);
+  let total = 0;
+  if (sure.text !== "0") {
+    const conditions = [range, sure];
+    total += count(reader, selectFrom(source, { columns: "count(*) AS n", index, keysOnly: !needsRow, conditions }));
+  }
   if (exact) return total;
   const unsure: Sql = { text: `(${sure.text}) is not true`, params: sure.params };
   for (const _ of reader.matching(selectFrom(source, { columns: "id, doc", index, conditions: [range, may, unsure] })))
@@ -30,13 +31,7 @@ function countInRange(
   return total;
 }
 
-function countRows(
-  reader: RowReader,
-  source: RowSource,
-  index: string | undefined,
-  conditions: readonly Sql[],
-): number {
-  const select = selectFrom(source, { columns: "count(*) AS n", index, conditions });
+function count(reader: RowReader, select: Sql): number {
   return reader.get<{ n: number }>(select)?.n ?? 0;
 }
 

@@ -3,8 +3,8 @@
  * ties by id descending, so short runs of ties are turned round and long ones read again forwards.
  */
 
-import { OPAQUE } from "./index-key.ts";
-import type { SortIndex } from "./query-plan.ts";
+import { indexKeySql, KEPT_KEY, OPAQUE } from "./index-key.ts";
+import type { PathIndex } from "./query-plan.ts";
 import type { MatchedRow, Row, RowReader } from "./row-reader.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
 import { compareEntries, type SortEntry, type SortKey, toSortEntry } from "./sort.ts";
@@ -26,26 +26,25 @@ const MAX_TURNED = 64;
 export function* rowsDescending(
   reader: RowReader,
   source: RowSource,
-  index: SortIndex,
+  { no: index, path }: PathIndex,
   sortKey: SortKey,
   may: Sql,
 ): Generator<SortedRow> {
-  const { name, key } = index;
+  const key = KEPT_KEY.text;
   const sort = [sortKey];
   const compareKeys = compareEntries(sort);
   const sorted = ({ doc, parsed }: MatchedRow): SortedRow => ({ doc, entry: toSortEntry(sort, parsed) });
   const isTie = (a: SortEntry, b: SortEntry) => compareKeys({ ...a, id: "" }, { ...b, id: "" }) === 0;
   const forwards = (condition: Sql) =>
-    reader.matching(
-      selectFrom(source, { columns: "id, doc", index: name, conditions: [condition, may], orderBy: "id" }),
-    );
+    reader.matching(selectFrom(source, { columns: "id, doc", index, conditions: [condition, may], orderBy: "rid" }));
   const backwards = (condition: Sql) =>
     reader.matching<NumberedRow>(
-      selectFrom(source, { columns: "no, id, doc", index: name, conditions: [condition, may], orderBy: `${key} DESC` }),
+      selectFrom(source, { columns: "no, id, doc", index, conditions: [condition, may], orderBy: `${key} DESC` }),
     );
 
-  // Below the opaque keys, which are the greatest, and above null, which compares with nothing.
-  let below: Sql | undefined = { text: `${key} < ${OPAQUE}`, params: [] };
+  // Below the opaque keys, which are the greatest, and above null, which comes last.
+  const notNull = KEPT_KEY.isNotNull;
+  let below: Sql | undefined = { text: `${key} < ${OPAQUE} AND ${notNull}`, params: [] };
   while (below) {
     const ties: SortedRow[] = [];
     const from: Sql = below;
@@ -57,12 +56,12 @@ export function* rowsDescending(
       ties.push(next);
       if (ties.length < MAX_TURNED) continue;
       // The key is named by its row: a string that is not well-formed would not survive being read and bound.
-      const same = `(SELECT ${key} FROM rows WHERE no = ?)`;
+      const same = `(SELECT ${indexKeySql(path)} FROM rows WHERE no = ?)`;
       for (const each of forwards({ text: `${key} = ${same}`, params: [row.no] })) yield sorted(each);
-      below = { text: `${key} < ${same}`, params: [row.no] };
+      below = { text: `${key} < ${same} AND ${notNull}`, params: [row.no] };
       break;
     }
     if (!below) yield* ties.reverse();
   }
-  for (const row of forwards({ text: `${key} is null`, params: [] })) yield sorted(row);
+  for (const row of forwards({ text: KEPT_KEY.isNull, params: [] })) yield sorted(row);
 }

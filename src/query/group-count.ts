@@ -3,7 +3,7 @@ import type { Json, JsonObject } from "../protocol/json.ts";
 import { type CountedGroup, countDocument } from "./aggregate-plan.ts";
 import { readPath } from "./expression-path.ts";
 import { checkGroupLimit } from "./group-sink.ts";
-import { indexKeySql, indexName, OPAQUE } from "./index-key.ts";
+import { KEPT_KEY, OPAQUE } from "./index-key.ts";
 import { type MemoryMeter, measureValue } from "./memory-meter.ts";
 import type { KeyCount, RowReader } from "./row-reader.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
@@ -19,30 +19,27 @@ interface Counted {
 }
 
 /**
- * The groups of the rows that `filter` (exact) selects, in the order of their first record. Undefined where a key cannot
+ * The groups of the rows that the filter (exact in SQL) selects, in the order of their first record. Undefined where a key cannot
  * be read back faithfully (a string that is not well-formed), so that the documents have to be read after all.
  */
 export function countGroups(
   reader: RowReader,
   source: RowSource,
-  filter: Sql,
-  { path, names }: CountedGroup,
+  { index: { no: index, path, sql }, names }: CountedGroup,
   bounds: { readonly groupLimit: number; readonly meter: MemoryMeter },
 ): JsonObject[] | undefined {
-  const key = indexKeySql(path);
-  if (key === undefined || source.coll === undefined) return undefined;
-  const index = indexName(source.coll, path);
+  const key = KEPT_KEY.text;
   const groups = createGroups(bounds);
-  const known: Sql = { text: `${key} is not ${OPAQUE}`, params: [] };
-  const columns = `${key} AS key, count(*) AS n, min(id) AS first`;
-  const { text, params } = selectFrom(source, { columns, index, conditions: [known, filter] });
-  for (const row of reader.keyCounts({ text: `${text} GROUP BY ${key}`, params })) {
+  const known: Sql = { text: `${key} < ${OPAQUE}`, params: [] };
+  const columns = `${key} AS key, count(*) AS n, min(rid) AS first`;
+  const counted = selectFrom(source, { columns, index, keysOnly: !sql.needsRow, conditions: [known, sql.may] });
+  for (const row of reader.keyCounts({ ...counted, text: `${counted.text} GROUP BY ${key}` })) {
     const id = decodeKey(row.key);
     if (id === undefined) return undefined;
     groups.add(id, row.n, row.first);
   }
   const opaque: Sql = { text: `${key} = ${OPAQUE}`, params: [] };
-  const unread = selectFrom(source, { columns: "id, doc", index, conditions: [opaque, filter] });
+  const unread = selectFrom(source, { columns: "id, doc", index, conditions: [opaque, sql.may] });
   for (const { id, doc } of reader.rows(unread)) groups.add(readPath(JSON.parse(doc), path) ?? null, 1, id);
   return groups.inOrder().map(({ id, count }) => countDocument({ id }, names, count));
 }
@@ -68,7 +65,7 @@ function createGroups({ groupLimit, meter }: { readonly groupLimit: number; read
 
 /** The value a key stands for; undefined where it does not say. */
 function decodeKey(key: KeyCount["key"]): Json | undefined {
-  if (key === null || typeof key === "number") return key;
+  if (typeof key === "number") return key === Number.NEGATIVE_INFINITY ? null : key;
   if (typeof key === "string") return key.includes("\ufffd") ? undefined : key;
   if (key.length === 1) return key[0] === 0x11;
   return { $date: Buffer.from(key.subarray(1)).toString("latin1") };

@@ -1,22 +1,32 @@
 /**
- * The index key of a path: an SQL expression over `doc` that holds the value found there, in an order that is the
- * service's own (gaps § 3), or a sentinel where only the exact matcher can tell.
+ * The index key of a path: the value found there, in an order that is the service's own (gaps § 3), or a sentinel where
+ * only the exact matcher can tell. It stands in two places: computed from `doc` (`indexKeySql`), and kept by triggers in
+ * the column `key` of `query_keys` for paths that have an index (src/store/query-key-schema.ts).
  *
- *   NULL            null or missing
+ *   null or missing NULL where computed, -9e999 where kept (a key of the table is never null)
  *   REAL            a number (cast, because JSON.stringify writes 2^60 as an integer that is not 2^60)
  *   TEXT            a string
  *   x'10' x'11'     false, true
  *   x'20…'          a canonical date, its ISO text behind a space
  *   x'ff'           OPAQUE: an array on the path or at its end, an object, a date not in canonical form
  *
- * The same text stands in CREATE INDEX and in WHERE, which is how SQLite's planner recognizes the index. Paths reach
- * SQL only through `jsonPathOf`, which refuses whatever cannot be quoted without doubt.
+ * Paths reach SQL only through `jsonPathOf`, which refuses whatever cannot be quoted without doubt.
  */
-import type { Database } from "bun:sqlite";
+import type { IndexedPath } from "../store/query-index-table.ts";
 import { toFieldPath } from "./field-path.ts";
-import { getRow } from "./statement-cache.ts";
 
 export const OPAQUE = "x'ff'";
+
+/** The key of a path as conditions name it. */
+export interface KeyColumn {
+  readonly text: string;
+  readonly isNull: string;
+  /** Keeps null out of a range that is open below, where comparing does not. */
+  readonly isNotNull?: string;
+}
+
+/** The key in `query_keys`. */
+export const KEPT_KEY: KeyColumn = { text: "key", isNull: "key = -9e999", isNotNull: "key > -9e999" };
 
 const SAFE_SEGMENT = /^[A-Za-z0-9_:/ -]{1,128}$/;
 const MAX_SEGMENTS = 8;
@@ -53,62 +63,30 @@ export function isIndexablePath(path: string): boolean {
   return segments.every((segment) => SAFE_SEGMENT.test(segment));
 }
 
-/** A quoted SQL literal of a quoted JSON path. Segments are SAFE_SEGMENT or `$date`: no quote, backslash or NUL. */
+/** A quoted SQL literal of a JSON path. Segments are SAFE_SEGMENT or `$date`: no quote, backslash or NUL. */
 function jsonPathOf(segments: readonly string[]): string {
-  return `'$${segments.map((segment) => `."${segment}"`).join("")}'`;
+  return `'${jsonPathText(segments)}'`;
 }
 
-/** The name an index on a path of a collection has; `indexedPaths` reads it back. */
-export function indexName(coll: number, path: string): string {
-  return `rows_q_${checkedColl(coll)}_${Buffer.from(path, "utf8").toString("hex")}`;
+function jsonPathText(segments: readonly string[]): string {
+  return `$${segments.map((segment) => `."${segment}"`).join("")}`;
 }
 
-/**
- * DDL of the index that serves a path of one collection. It ends in `id`, so that equal keys come in the order of ids.
- * Undefined where `isIndexablePath` says no.
- */
-export function createIndexSql(coll: number, path: string): string | undefined {
-  const key = indexKeySql(path);
-  if (key === undefined) return undefined;
-  const name = indexName(coll, path);
-  return `CREATE INDEX IF NOT EXISTS ${name} ON rows(${key}, id) WHERE coll = ${checkedColl(coll)} AND state = 1`;
+/** The key computed from `doc`; undefined where the path is not safe to write into SQL. */
+export function computedKey(path: string): KeyColumn | undefined {
+  const text = indexKeySql(path);
+  return text === undefined ? undefined : { text, isNull: `${text} is null` };
 }
 
-/** DDL that drops the index of `createIndexSql`. */
-export function dropIndexSql(coll: number, path: string): string {
-  return `DROP INDEX IF EXISTS ${indexName(coll, path)}`;
-}
-
-/** A collection's number as SQL text: partial indexes are only used where it stands as a literal. */
-export function checkedColl(coll: number): string {
-  if (!Number.isSafeInteger(coll) || coll < 0) throw new RangeError(`collection number ${coll}`);
-  return String(coll);
-}
-
-interface KnownIndexes {
-  readonly schemaVersion: number;
-  readonly pathsByColl: Map<number, ReadonlySet<string>>;
-}
-
-const knownByDatabase = new WeakMap<Database, KnownIndexes>();
-
-/** The paths of a collection that have an index right now, on this connection. Cached until the schema changes. */
-export function indexedPaths(db: Database, coll: number): ReadonlySet<string> {
-  const row = getRow<{ schema_version: number }>(db, { text: "PRAGMA schema_version", params: [] });
-  const schemaVersion = row?.schema_version ?? 0;
-  let known = knownByDatabase.get(db);
-  if (known?.schemaVersion !== schemaVersion) {
-    known = { schemaVersion, pathsByColl: new Map() };
-    knownByDatabase.set(db, known);
-  }
-  let paths = known.pathsByColl.get(coll);
-  if (!paths) {
-    const prefix = indexName(coll, "");
-    const names = db
-      .query<{ name: string }, [string]>("SELECT name FROM sqlite_schema WHERE type = 'index' AND name GLOB ?")
-      .all(`${prefix}*`);
-    paths = new Set(names.map(({ name }) => Buffer.from(name.slice(prefix.length), "hex").toString("utf8")));
-    known.pathsByColl.set(coll, paths);
-  }
-  return paths;
+/** What the store has to know to keep the keys of a path; undefined where `isIndexablePath` says no. */
+export function indexedPathOf(path: string): IndexedPath | undefined {
+  if (!isIndexablePath(path)) return undefined;
+  const { segments } = toFieldPath(path);
+  const below = (length: number): string => jsonPathText(segments.slice(0, length));
+  return {
+    path,
+    at: below(segments.length),
+    dateAt: jsonPathText([...segments, "$date"]),
+    prefixes: segments.slice(1).map((_, i) => below(i + 1)),
+  };
 }

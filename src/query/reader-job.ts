@@ -30,12 +30,21 @@ interface ExplainJob {
   readonly limits: AggregateLimits;
 }
 
-export type ReaderJob = QueryJob | AggregateJob | ExplainJob;
-export type ReaderResult<J extends ReaderJob> = J extends ExplainJob
-  ? string
+/** The rows of a collection in the order of their keys at a path, for an index to be filled. */
+interface KeyOrderJob {
+  readonly kind: "keyOrder";
+  readonly coll: number;
+  readonly path: string;
+}
+
+export type ReaderJob = QueryJob | AggregateJob | ExplainJob | KeyOrderJob;
+export type ReaderResult<J extends ReaderJob> = J extends QueryJob
+  ? QueryResult
   : J extends AggregateJob
     ? AggregateResult
-    : QueryResult;
+    : J extends ExplainJob
+      ? string
+      : Float64Array;
 
 /** To the worker. `stop` is one shared Int32: anything but 0 asks the job to end. */
 export interface ReaderRequest {

@@ -1,47 +1,66 @@
 /** Entry of a reader: runs one long read at a time over a read-only connection, so that the server's loop stays free. */
 import { Database } from "bun:sqlite";
+import { statSync } from "node:fs";
 import { SvcError } from "../protocol/errors.ts";
 import { explainAggregate } from "./aggregate-explain.ts";
 import { parsePipeline } from "./aggregate-parse.ts";
 import { runAggregate } from "./aggregate-run.ts";
 import { parseFilter } from "./filter-parse.ts";
+import { rowsInKeyOrder } from "./key-order.ts";
 import type { ReaderJob, ReaderReply, ReaderRequest } from "./reader-job.ts";
+import { NO_ROWS, rowsOf } from "./row-source.ts";
 import { runQuery } from "./run-query.ts";
+import { inSnapshot } from "./snapshot.ts";
 import { parseSort } from "./sort.ts";
 
 declare const self: Worker;
 
 const MAX_OPEN = 4;
-const open = new Map<string, Database>();
+
+interface OpenFile {
+  readonly db: Database;
+  /** Which file it is: a space that was dropped and came back has another one under the same path. */
+  readonly inode: number;
+}
+const open = new Map<string, OpenFile>();
 
 function databaseAt(path: string): Database {
+  const { ino: inode } = statSync(path);
   const known = open.get(path);
-  if (known) return known;
-  if (open.size >= MAX_OPEN) {
-    const [oldest] = open.keys();
-    open.get(oldest!)!.close();
-    open.delete(oldest!);
-  }
+  if (known?.inode === inode) return known.db;
+  if (known) closeAt(path);
+  const [oldest] = open.keys();
+  if (open.size >= MAX_OPEN && oldest !== undefined) closeAt(oldest);
   const db = new Database(path, { readonly: true });
   db.exec(
     "PRAGMA busy_timeout = 5000; PRAGMA query_only = ON; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;",
   );
-  open.set(path, db);
+  open.set(path, { db, inode });
   return db;
 }
 
+function closeAt(path: string): void {
+  open.get(path)?.db.close();
+  open.delete(path);
+}
+
 function run(db: Database, job: ReaderJob, shouldStop: () => boolean): unknown {
-  if (job.kind === "explain") return explainAggregate(db, job.source, parsePipeline(job.pipeline), job.limits);
-  if (job.kind === "aggregate") {
-    return runAggregate(db, job.source, parsePipeline(job.pipeline), { limits: job.limits, shouldStop });
-  }
-  return runQuery(db, job.source, {
-    filter: parseFilter(job.filter),
-    sort: parseSort(job.sort),
-    limit: job.limit,
-    offset: job.offset,
-    includeTotal: job.includeTotal,
-    shouldStop,
+  if (job.kind === "keyOrder") return rowsInKeyOrder(db, job.coll, job.path);
+  // Which indexes there are is of the moment that is read, not of the one when the job was sent.
+  const source = job.source.coll === undefined ? NO_ROWS : rowsOf(job.source.coll);
+  // One transaction, so that the window and the count are of one moment.
+  return inSnapshot(db, () => {
+    switch (job.kind) {
+      case "explain":
+        return explainAggregate(db, source, parsePipeline(job.pipeline), job.limits);
+      case "aggregate":
+        return runAggregate(db, source, parsePipeline(job.pipeline), { limits: job.limits, shouldStop });
+      case "query": {
+        const { limit, offset, includeTotal } = job;
+        const [filter, sort] = [parseFilter(job.filter), parseSort(job.sort)];
+        return runQuery(db, source, { filter, sort, limit, offset, includeTotal, shouldStop });
+      }
+    }
   });
 }
 
@@ -50,14 +69,7 @@ self.onmessage = (event: MessageEvent<ReaderRequest>) => {
   const flag = new Int32Array(stop);
   let answer: ReaderReply;
   try {
-    const db = databaseAt(path);
-    // One transaction, so that the window and the count are of one moment.
-    db.exec("BEGIN");
-    try {
-      answer = { id, ok: true, result: run(db, job, () => Atomics.load(flag, 0) !== 0) };
-    } finally {
-      db.exec("COMMIT");
-    }
+    answer = { id, ok: true, result: run(databaseAt(path), job, () => Atomics.load(flag, 0) !== 0) };
   } catch (error) {
     const known = error instanceof SvcError ? error : undefined;
     answer = {

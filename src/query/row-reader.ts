@@ -4,6 +4,8 @@ import { fail } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { compileFilter } from "./filter-match.ts";
 import { type Filter, isMatchAll } from "./filter-types.ts";
+import { liveRows } from "./query-plan.ts";
+import type { RowSource } from "./row-source.ts";
 import type { Sql } from "./sql-superset.ts";
 import { getRow, iterateStatement } from "./statement-cache.ts";
 
@@ -13,7 +15,7 @@ export interface Row {
 }
 
 export interface KeyCount {
-  readonly key: null | number | string | Uint8Array;
+  readonly key: number | string | Uint8Array;
   readonly n: number;
   /** The least id among the rows. */
   readonly first: string;
@@ -99,6 +101,10 @@ export class RowReader {
     if (this.#match && !this.#match(parsed)) return undefined;
     this.matches++;
     return parsed;
+  }
+
+  liveRows(source: RowSource): number {
+    return liveRows(this.#db, source);
   }
 
   /** The one row of a SELECT. */

@@ -1,28 +1,28 @@
 /** Where rows come from: `rows(no, coll, id, doc, state)` with UNIQUE(coll, id); live rows have state 1. */
-import { checkedColl } from "./index-key.ts";
 import type { Sql, SqlValue } from "./sql-superset.ts";
 
 export interface RowSource {
-  readonly table: "rows";
-  /** The condition that selects the collection's live rows. For the partial indexes to be used it says `coll = <number>` literally. */
-  readonly where: string;
-  readonly params: readonly SqlValue[];
-  /** The collection, where it is one: only then are its indexes looked for. */
-  readonly coll?: number;
+  /** The collection; undefined is one that nothing was ever written to. */
+  readonly coll: number | undefined;
+  /** The indexes of the collection, by path. Absent: whoever reads looks for them in the database. */
+  readonly indexes?: ReadonlyMap<string, number> | undefined;
 }
 
 /** The live rows of one collection. */
-export function rowsOf(coll: number): RowSource {
-  return { table: "rows", where: `coll = ${checkedColl(coll)} AND state = 1`, params: [], coll };
+export function rowsOf(coll: number, indexes?: ReadonlyMap<string, number>): RowSource {
+  return { coll, indexes };
 }
 
-/** A collection that nothing was ever written to. */
-export const NO_ROWS: RowSource = { table: "rows", where: "0", params: [] };
+export const NO_ROWS: RowSource = { coll: undefined, indexes: new Map() };
 
 export interface SelectParts {
   readonly columns: string;
-  /** An index by name: SQLite, without statistics, would otherwise prefer the one on (coll, id). */
-  readonly index?: string | undefined;
+  /**
+   * The number of the index that gives the rows. Its columns are key, rid (the record's id) and row (its number); those of
+   * `rows` are there as well, unless `keysOnly`.
+   */
+  readonly index?: number | undefined;
+  readonly keysOnly?: boolean | undefined;
   readonly conditions: readonly Sql[];
   readonly orderBy?: string | undefined;
   readonly limit?: { readonly limit: number; readonly offset: number } | undefined;
@@ -32,17 +32,30 @@ export interface SelectParts {
 const LIMITED = "LIMIT ?+0 OFFSET ?+0";
 
 /** One SELECT over a source. */
-export function selectFrom(source: RowSource, { columns, index, conditions, orderBy, limit }: SelectParts): Sql {
+export function selectFrom(source: RowSource, parts: SelectParts): Sql {
+  const { columns, conditions, orderBy, limit } = parts;
+  const from = fromOf(source, parts);
   const kept = conditions.filter(({ text }) => text !== "1");
-  const where = [`(${source.where})`, ...kept.map(({ text }) => text)].join(" AND ");
   const text = [
-    `SELECT ${columns} FROM ${source.table}`,
-    index === undefined ? "" : `INDEXED BY ${index}`,
-    `WHERE ${where}`,
+    `SELECT ${columns} FROM ${from.table} WHERE ${[from.where, ...kept.map((condition) => condition.text)].join(" AND ")}`,
     orderBy === undefined ? "" : `ORDER BY ${orderBy}`,
     limit === undefined ? "" : LIMITED,
   ];
-  const params = [...source.params, ...kept.flatMap((condition) => condition.params)];
+  const params = [...from.params, ...kept.flatMap((condition) => condition.params)];
   if (limit) params.push(Number.isSafeInteger(limit.limit) ? limit.limit : -1, limit.offset);
   return { text: text.filter((part) => part !== "").join(" "), params };
+}
+
+interface From {
+  readonly table: string;
+  readonly where: string;
+  readonly params: readonly SqlValue[];
+}
+
+function fromOf({ coll }: RowSource, { index, keysOnly }: SelectParts): From {
+  if (coll === undefined) return { table: "rows", where: "0", params: [] };
+  if (index === undefined) return { table: "rows", where: "coll = ? AND state = 1", params: [coll] };
+  // CROSS JOIN keeps the order of the tables: SQLite has no statistics to choose a better one by.
+  const table = keysOnly ? "query_keys" : "query_keys CROSS JOIN rows ON no = row";
+  return { table, where: "idx = ?", params: [index] };
 }

@@ -6,8 +6,8 @@ import type { Database } from "bun:sqlite";
 import { countMatches } from "./count-matches.ts";
 import { type SortedRow as Found, rowsDescending } from "./descending-rows.ts";
 import type { Filter } from "./filter-types.ts";
-import { OPAQUE } from "./index-key.ts";
-import { planQuery, type QueryPlan, type SortIndex } from "./query-plan.ts";
+import { KEPT_KEY, OPAQUE } from "./index-key.ts";
+import { type PathIndex, planQuery, type QueryPlan } from "./query-plan.ts";
 import { RowReader } from "./row-reader.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
 import { inSnapshot } from "./snapshot.ts";
@@ -33,6 +33,7 @@ export interface QueryStats {
   /** Rows among them that the matcher accepted; without includeTotal reading may stop early. */
   readonly matches: number;
   readonly ms: number;
+  /** The path whose index gave the rows. */
   readonly index?: string;
 }
 
@@ -61,7 +62,7 @@ function answer(db: Database, source: RowSource, request: QueryRequest): QueryRe
   const { candidates, matches } = reader;
   const total = request.includeTotal ? (window.total ?? countMatches(reader, source, plan)) : undefined;
   const { access } = plan;
-  const index = access.kind === "bySort" ? access.index.name : access.kind === "byFilter" ? access.index : undefined;
+  const index = "index" in access ? access.index.path : undefined;
   return {
     records: window.records,
     ...(total === undefined ? {} : { total, hasNext: offset + window.records.length < total }),
@@ -131,12 +132,12 @@ class WindowFinder {
   /** Everything that may match goes through a heap that keeps offset + limit of it. */
   #windowByHeap(offset: number, limit: number): Window {
     const { access, sql } = this.#plan;
-    const selects =
-      access.kind === "byFilter"
-        ? access.ranges.map((range) =>
-            selectFrom(this.#source, { columns: "id, doc", index: access.index, conditions: [range, sql.may] }),
-          )
-        : [selectFrom(this.#source, { columns: "id, doc", conditions: [sql.may] })];
+    const narrow = access.kind === "byFilter" ? access.index : undefined;
+    const selects = narrow
+      ? narrow.ranges.map((range) =>
+          selectFrom(this.#source, { columns: "id, doc", index: narrow.no, conditions: [range, narrow.sql.may] }),
+        )
+      : [selectFrom(this.#source, { columns: "id, doc", conditions: [sql.may] })];
     const best = this.#heap(offset + limit);
     let total = 0;
     for (const select of selects) {
@@ -156,12 +157,12 @@ class WindowFinder {
    * The index on the first sort path gives the order of all keys but the opaque ones. Those are matched and sorted
    * beside it, and the two are merged.
    */
-  #windowBySort(index: SortIndex, offset: number, limit: number): Window {
+  #windowBySort(index: PathIndex, offset: number, limit: number): Window {
     const wanted = offset + limit;
     const opaque = this.#heap(wanted);
-    const { may } = this.#plan.sql;
-    const parts = { columns: "id, doc", index: index.name };
-    const isOpaque: Sql = { text: `${index.key} = ${OPAQUE}`, params: [] };
+    const { may } = index.sql;
+    const parts = { columns: "id, doc", index: index.no };
+    const isOpaque: Sql = { text: `${KEPT_KEY.text} = ${OPAQUE}`, params: [] };
     for (const { doc, parsed } of this.#reader.matching(
       selectFrom(this.#source, { ...parts, conditions: [isOpaque, may] }),
     ))
@@ -172,15 +173,15 @@ class WindowFinder {
   }
 
   /** The matches whose key is not opaque, in order. An index gives ties by id ascending for nothing, forwards. */
-  #inOrder(index: SortIndex, wanted: number): Iterable<Found> {
-    const { may } = this.#plan.sql;
+  #inOrder(index: PathIndex, wanted: number): Iterable<Found> {
+    const { may } = index.sql;
     const [first, second] = this.#sort;
     if (first?.descending && !second) return rowsDescending(this.#reader, this.#source, index, first, may);
     const ordered = selectFrom(this.#source, {
       columns: "id, doc",
-      index: index.name,
-      conditions: [{ text: `${index.key} is not ${OPAQUE}`, params: [] }, may],
-      orderBy: `${index.key}${first?.descending ? " DESC" : ""}${second ? "" : ", id"}`,
+      index: index.no,
+      conditions: [{ text: `${KEPT_KEY.text} < ${OPAQUE}`, params: [] }, may],
+      orderBy: `${KEPT_KEY.text}${first?.descending ? " DESC" : ""}${second ? "" : ", rid"}`,
     });
     return second ? this.#tiesSorted(ordered, wanted) : this.#entries(ordered);
   }

@@ -6,7 +6,7 @@
 import type { RE2JS } from "re2js";
 import type { Json } from "../protocol/json.ts";
 import type { Condition, Filter, TypeName } from "./filter-types.ts";
-import { indexKeySql, OPAQUE } from "./index-key.ts";
+import { computedKey, isIndexablePath, KEPT_KEY, type KeyColumn, OPAQUE } from "./index-key.ts";
 import { instantOf, toInstant } from "./instant.ts";
 
 export type SqlValue = string | number;
@@ -23,8 +23,8 @@ export interface SqlFilter {
   readonly sure: Sql;
   /** `may` and `sure` are the same: LIMIT and COUNT may be pushed down. */
   readonly exact: boolean;
-  /** The paths whose index keys occur in `may`. */
-  readonly paths: readonly string[];
+  /** Whether the conditions name columns of `rows`; false if a key that is kept is all they need. */
+  readonly needsRow: boolean;
 }
 
 /** The parts of a key's range a condition can match, each one seekable in an index; they are disjoint. */
@@ -49,25 +49,25 @@ interface Bounds {
 const UNKNOWN: Bounds = { may: TRUE, sure: NONE };
 const NEVER: Bounds = { may: NONE, sure: NONE };
 
-/** Compiles a filter over rows with the columns `id` and `doc`. */
-export function filterToSql(filter: Filter): SqlFilter {
-  const paths = new Set<string>();
-  const bounds = toBounds(filter, paths);
+/** Compiles a filter over rows with the columns `id` and `doc`; the key of the path `kept` is that of `query_keys`. */
+export function filterToSql(filter: Filter, kept?: string): SqlFilter {
+  const scope: Scope = { kept, needsRow: false };
+  const bounds = toBounds(filter, scope);
   const fits = [bounds.may, bounds.sure].every(
     ({ text, params }) => params.length <= MAX_PARAMS && text.length <= MAX_TEXT_CHARS,
   );
-  if (!fits) return { ...UNKNOWN, exact: false, paths: [] };
-  return { ...bounds, exact: sameSql(bounds.may, bounds.sure), paths: [...paths] };
+  if (!fits) return { ...UNKNOWN, exact: false, needsRow: false };
+  return { ...bounds, exact: sameSql(bounds.may, bounds.sure), needsRow: scope.needsRow };
 }
 
-/** The index ranges of each condition that every match must satisfy: what one index can narrow the search to. */
+/** The ranges of kept keys for each condition that every match must satisfy: what one index can narrow the search to. */
 export function keyRangesOf(filter: Filter): KeyRanges[] {
   if (filter.kind === "and") return filter.filters.flatMap(keyRangesOf);
-  if (filter.kind !== "field" || isIdPath(filter.path.text)) return [];
-  const key = indexKeySql(filter.path.text);
-  const test = key === undefined ? undefined : keyTestOf(filter.condition, key);
+  const path = filter.kind === "field" ? filter.path.text : "id";
+  if (filter.kind !== "field" || isIdPath(path) || !isIndexablePath(path)) return [];
+  const test = keyTestOf(filter.condition, KEPT_KEY);
   if (!test || test.may.text === "1") return [];
-  return [{ path: filter.path.text, ranges: test.ranges }];
+  return [{ path, ranges: test.ranges }];
 }
 
 function conjoin(parts: readonly Sql[]): Sql {
@@ -100,28 +100,32 @@ function sameSql(a: Sql, b: Sql): boolean {
   );
 }
 
-function toBounds(filter: Filter, paths: Set<string>): Bounds {
+interface Scope {
+  readonly kept: string | undefined;
+  needsRow: boolean;
+}
+
+function toBounds(filter: Filter, scope: Scope): Bounds {
   switch (filter.kind) {
     case "and": {
-      const parts = filter.filters.map((part) => toBounds(part, paths));
+      const parts = filter.filters.map((part) => toBounds(part, scope));
       return { may: conjoin(parts.map((part) => part.may)), sure: conjoin(parts.map((part) => part.sure)) };
     }
     case "or": {
-      const parts = filter.filters.map((part) => toBounds(part, paths));
+      const parts = filter.filters.map((part) => toBounds(part, scope));
       return { may: disjoin(parts.map((part) => part.may)), sure: disjoin(parts.map((part) => part.sure)) };
     }
     case "not": {
-      const { may, sure } = toBounds(filter.filter, paths);
+      const { may, sure } = toBounds(filter.filter, scope);
       return { may: negate(sure), sure: negate(may) };
     }
     case "field": {
       const path = filter.path.text;
+      const isKept = path === scope.kept;
+      scope.needsRow ||= !isKept;
       if (isIdPath(path)) return idBounds(filter.condition);
-      const key = indexKeySql(path);
-      const test = key === undefined ? undefined : keyTestOf(filter.condition, key);
-      if (!test) return UNKNOWN;
-      paths.add(path);
-      return test;
+      const key = isKept ? KEPT_KEY : computedKey(path);
+      return (key && keyTestOf(filter.condition, key)) ?? UNKNOWN;
     }
   }
 }
@@ -167,7 +171,7 @@ interface KeyTest extends Bounds {
 }
 
 /** A condition as a test of the key; undefined where the key says nothing about it. Opaque keys always may match. */
-function keyTestOf(condition: Condition, key: string): KeyTest | undefined {
+function keyTestOf(condition: Condition, key: KeyColumn): KeyTest | undefined {
   switch (condition.op) {
     case "eq":
       return listTest([condition.value], key);
@@ -194,18 +198,22 @@ function keyTestOf(condition: Condition, key: string): KeyTest | undefined {
 
 /** Seekable ranges of the type classes in the key's order. */
 const CLASS_RANGES = {
-  number: (key: string): Sql => ({ text: `${key} < ''`, params: [] }),
-  string: (key: string): Sql => ({ text: `(${key} >= '' and ${key} < x'')`, params: [] }),
-  bool: (key: string): Sql => ({ text: `(${key} >= x'10' and ${key} <= x'11')`, params: [] }),
-  date: (key: string): Sql => ({ text: `(${key} >= x'20' and ${key} < x'21')`, params: [] }),
+  number: (key: KeyColumn): Sql => ({ text: bounded(`${key.text} < ''`, key.isNotNull), params: [] }),
+  string: ({ text }: KeyColumn): Sql => ({ text: `(${text} >= '' and ${text} < x'')`, params: [] }),
+  bool: ({ text }: KeyColumn): Sql => ({ text: `(${text} >= x'10' and ${text} <= x'11')`, params: [] }),
+  date: ({ text }: KeyColumn): Sql => ({ text: `(${text} >= x'20' and ${text} < x'21')`, params: [] }),
 } as const;
 
-function withOpaque(key: string, ranges: readonly Sql[], sure: Sql): KeyTest {
-  const all = [...ranges, { text: `${key} = ${OPAQUE}`, params: [] }];
+function withOpaque(key: KeyColumn, ranges: readonly Sql[], sure: Sql): KeyTest {
+  const all = [...ranges, { text: `${key.text} = ${OPAQUE}`, params: [] }];
   return { ranges: all, may: disjoin(all), sure };
 }
 
-function listTest(values: readonly Json[], key: string): KeyTest | undefined {
+function isNull(key: KeyColumn): Sql {
+  return { text: key.isNull, params: [] };
+}
+
+function listTest(values: readonly Json[], key: KeyColumn): KeyTest | undefined {
   const keys: Sql[] = [];
   let orNull = false;
   for (const value of values) {
@@ -216,51 +224,51 @@ function listTest(values: readonly Json[], key: string): KeyTest | undefined {
       if (operand !== "opaque") keys.push(operand);
     }
   }
-  const isNull: Sql[] = orNull ? [{ text: `${key} is null`, params: [] }] : [];
-  const sure = disjoin([...(keys.length > 0 ? [keyIn(key, keys)] : []), ...isNull]);
-  const ranges = [keyIn(key, [...keys, { text: OPAQUE, params: [] }]), ...isNull];
+  const nulls: Sql[] = orNull ? [isNull(key)] : [];
+  const sure = disjoin([...(keys.length > 0 ? [keyIn(key, keys)] : []), ...nulls]);
+  const ranges = [keyIn(key, [...keys, { text: OPAQUE, params: [] }]), ...nulls];
   return { ranges, may: disjoin(ranges), sure };
 }
 
 /** A regex that begins with a plain text (`^abc…`, no alternatives, no flags) matches only strings that do. */
-function prefixTest(regex: RE2JS, key: string): KeyTest | undefined {
+function prefixTest(regex: RE2JS, key: KeyColumn): KeyTest | undefined {
   const source = regex.pattern();
   if (regex.flags() !== 0 || source.includes("|")) return undefined;
   const [, literal = "", next] = /^\^([A-Za-z0-9 _:/@,-]+)(.?)/s.exec(source) ?? [];
   const prefix = next === "*" || next === "?" || next === "{" ? literal.slice(0, -1) : literal;
   if (prefix === "") return undefined;
   const after = prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1);
-  return withOpaque(key, [{ text: `(${key} >= ? and ${key} < ?)`, params: [prefix, after] }], NONE);
+  return withOpaque(key, [{ text: `(${key.text} >= ? and ${key.text} < ?)`, params: [prefix, after] }], NONE);
 }
 
-function keyIn(key: string, operands: readonly Sql[]): Sql {
+function keyIn({ text: key }: KeyColumn, operands: readonly Sql[]): Sql {
   const [only] = operands;
   const params = operands.flatMap((operand) => operand.params);
   if (operands.length === 1 && only) return { text: `${key} = ${only.text}`, params };
   return { text: `${key} in (${operands.map((operand) => operand.text).join(",")})`, params };
 }
 
-function comparisonTest(op: "gt" | "gte" | "lt" | "lte", value: Json, key: string): KeyTest | undefined {
+function comparisonTest(op: "gt" | "gte" | "lt" | "lte", value: Json, key: KeyColumn): KeyTest | undefined {
   const orEqual = op === "gte" || op === "lte";
-  if (value === null) {
-    const isNull: Sql = { text: `${key} is null`, params: [] };
-    return orEqual ? withOpaque(key, [isNull], isNull) : { ...NEVER, ranges: [] };
-  }
+  if (value === null) return orEqual ? withOpaque(key, [isNull(key)], isNull(key)) : { ...NEVER, ranges: [] };
   const operand = keyOperand(value);
   if (operand === "unknown") return undefined;
   if (operand === "opaque") return withOpaque(key, [], NONE);
-  const compare = `${key} ${COMPARE[op]} ${operand.text}`;
-  const bound = op === "lt" || op === "lte" ? lowerBound(value) : upperBound(value);
-  const text = bound === "" ? compare : `(${compare} and ${key} ${bound})`;
+  const bound = op === "lt" || op === "lte" ? lowerBound(value, key) : `${key.text} ${upperBound(value)}`;
+  const text = bounded(`${key.text} ${COMPARE[op]} ${operand.text}`, bound);
   const range: Sql = { text, params: operand.params };
   return withOpaque(key, [range], range);
 }
 
+function bounded(range: string, bound: string | undefined): string {
+  return bound === undefined ? range : `(${range} and ${bound})`;
+}
+
 /** Where the operand's class begins in the key's order. */
-function lowerBound(value: Json): string {
-  if (typeof value === "number") return "";
-  if (typeof value === "string") return ">= ''";
-  return typeof value === "boolean" ? ">= x'10'" : ">= x'20'";
+function lowerBound(value: Json, { text, isNotNull }: KeyColumn): string | undefined {
+  if (typeof value === "number") return isNotNull;
+  if (typeof value === "string") return `${text} >= ''`;
+  return `${text} >= ${typeof value === "boolean" ? "x'10'" : "x'20'"}`;
 }
 
 /** Where the operand's class ends. */
@@ -272,7 +280,8 @@ function upperBound(value: Json): string {
 
 /** A non-null value as its key; `opaque` if only opaque keys can match it, `unknown` if its key cannot be said. */
 function keyOperand(value: Json): Sql | "opaque" | "unknown" {
-  if (typeof value === "number") return { text: "?", params: [value] };
+  // JSON can say 1e999, which no record holds, and -1e999 is how the kept key of null looks.
+  if (typeof value === "number") return Number.isFinite(value) ? { text: "?", params: [value] } : "unknown";
   // A lone surrogate becomes U+FFFD when bound.
   if (typeof value === "string") return value.isWellFormed() ? { text: "?", params: [value] } : "unknown";
   if (typeof value === "boolean") return { text: value ? "x'11'" : "x'10'", params: [] };
@@ -281,11 +290,11 @@ function keyOperand(value: Json): Sql | "opaque" | "unknown" {
   return { text: "cast(' '||? as blob)", params: [toInstant(instant).$date] };
 }
 
-function typeTest(types: readonly TypeName[], key: string): KeyTest {
+function typeTest(types: readonly TypeName[], key: KeyColumn): KeyTest {
   const ranges: Sql[] = [];
   const sure: Sql[] = [];
   for (const type of new Set(types)) {
-    if (type === "null") ranges.push({ text: `${key} is null`, params: [] });
+    if (type === "null") ranges.push(isNull(key));
     else if (type === "string" || type === "bool" || type === "date" || type === "number") {
       ranges.push(CLASS_RANGES[type](key));
       sure.push(CLASS_RANGES[type](key));
@@ -311,6 +320,6 @@ export function indexablePaths(
 ): string[] {
   const paths = new Set(keyRangesOf(filter).map(({ path }) => path));
   const [first] = sort;
-  if (first && !isIdPath(first.path.text) && indexKeySql(first.path.text) !== undefined) paths.add(first.path.text);
+  if (first && !isIdPath(first.path.text) && isIndexablePath(first.path.text)) paths.add(first.path.text);
   return [...paths];
 }

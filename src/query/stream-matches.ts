@@ -16,10 +16,11 @@ export function streamMatches(
 ): Iterable<MatchedRow> {
   if (!narrow) return reader.matching(selectFrom(source, { columns: "id, doc", conditions: [may], orderBy: "id" }));
   if (narrow.ranges.length === 0) return [];
-  const { index } = narrow;
-  const parts = narrow.ranges.map((range) => selectFrom(source, { columns: "no, id", index, conditions: [range] }));
+  const parts = narrow.ranges.map((range) =>
+    selectFrom(source, { columns: "row AS no, rid", index: narrow.no, keysOnly: true, conditions: [range] }),
+  );
   return reader.matchingNumbers({
-    text: `${parts.map(({ text }) => text).join(" UNION ALL ")} ORDER BY id`,
+    text: `${parts.map(({ text }) => text).join(" UNION ALL ")} ORDER BY rid`,
     params: parts.flatMap(({ params }) => params),
   });
 }

@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import type { QueryIndexTable } from "./query-index-table.ts";
 
 export type RowState = 0 | 1 | 2;
 export const ROW_ABSENT: RowState = 0;
@@ -61,7 +62,7 @@ const toHead = (row: RawRow): RowHead => ({
 /** The projection: rows, what touched them, checkpoints and device-local fields. */
 export type RowTable = ReturnType<typeof createRowTable>;
 
-export function createRowTable(db: Database) {
+export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable, "retireColl">) {
   const get = db.query<RawRow, [number, string]>(
     "SELECT no, doc, state, lamport, change, ops, has_local FROM rows WHERE coll = ? AND id = ?",
   );
@@ -208,6 +209,7 @@ export function createRowTable(db: Database) {
     collsOfDeleted: (): number[] => collsOfDeleted.all().map((row) => row.no),
     /** Removes up to `limit` rows of a collection with all that belongs to them; the collection itself with the last. Answers whether it is gone. */
     tearDown(coll: number, limit: number): boolean {
+      queryIndexes.retireColl(coll);
       const numbers = someRows.all(coll, limit);
       for (const { no } of numbers) {
         dropTouches.run(no);

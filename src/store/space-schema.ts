@@ -1,4 +1,5 @@
 import type { Migration } from "./database.ts";
+import { QUERY_KEY_SCHEMA } from "./query-key-schema.ts";
 
 /**
  * One database per space. `changes`, `writers`, `acl_records` and `parked` are the truth; `objects`, `heads`, `rows`,
@@ -121,5 +122,8 @@ export const SPACE_MIGRATIONS: readonly Migration[] = [
         obj INTEGER NOT NULL, trace BLOB NOT NULL, lamport INTEGER NOT NULL, change INTEGER NOT NULL,
         PRIMARY KEY(obj, trace, lamport, change)) WITHOUT ROWID;
     `);
+  },
+  (db) => {
+    db.exec(QUERY_KEY_SCHEMA);
   },
 ];

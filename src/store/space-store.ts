@@ -3,6 +3,7 @@ import { createChangeTable } from "./change-table.ts";
 import { openDatabase } from "./database.ts";
 import { createHistoryTable } from "./history-table.ts";
 import { createParkedTable } from "./parked-table.ts";
+import { createQueryIndexTable } from "./query-index-table.ts";
 import { createRowTable } from "./row-table.ts";
 import { createSchemaTable } from "./schema-table.ts";
 import { SPACE_MIGRATIONS } from "./space-schema.ts";
@@ -32,7 +33,8 @@ export function openSpaceStore(path: string) {
   );
   const aclCut = db.query<null, [number]>("DELETE FROM acl_records WHERE pos >= ?");
 
-  const rows = createRowTable(db);
+  const queryIndexes = createQueryIndexTable(db);
+  const rows = createRowTable(db, queryIndexes);
   /** Numbers that were read; what a rollback takes back is forgotten with all of them. */
   const datasetNumbers = new Map<string, number>();
 
@@ -49,6 +51,7 @@ export function openSpaceStore(path: string) {
     path,
     changes: createChangeTable(db),
     rows,
+    queryIndexes,
     history: createHistoryTable(db),
     /** After a rollback: numbers minted in what was rolled back mean nothing any more. */
     forgetNumbers(): void {

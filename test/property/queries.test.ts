@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { parseFilter } from "../../src/query/filter-parse.ts";
+import { indexesOf } from "../../src/query/query-index.ts";
 import { rowsOf, selectFrom } from "../../src/query/row-source.ts";
 import { runQuery } from "../../src/query/run-query.ts";
 import { parseSort } from "../../src/query/sort.ts";
@@ -21,9 +22,9 @@ function randomDocuments(seed: number, count: number) {
   return { random, docs };
 }
 
-/** The ids a condition selects. */
-function idsWhere(db: Database, condition: Sql): Set<string> {
-  const select = selectFrom(source, { columns: "id", conditions: [condition] });
+/** The ids a condition selects; over the keys of an index if its number is given. */
+function idsWhere(db: Database, condition: Sql, index?: number): Set<string> {
+  const select = selectFrom(source, { columns: "id", index, conditions: [condition] });
   return new Set(
     db
       .prepare<{ id: string }, SqlValue[]>(select.text)
@@ -42,7 +43,10 @@ test("SQL bounds enclose the exact matches for every operator and operand over e
     ]),
   ];
   const db = createRowsTable(docs);
-  const operands = [...SCALARS, [], {}, { x: 1 }, [1]];
+  const paths = ["a", "b.a", "b"];
+  indexPaths(db, paths);
+  const indexes = indexesOf(db, source);
+  const operands = [...SCALARS, [], {}, { x: 1 }, [1], Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   const comparisons = ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"].flatMap((operator) =>
     operands.map((operand) => ({ [operator]: operand })),
   );
@@ -54,15 +58,19 @@ test("SQL bounds enclose the exact matches for every operator and operand over e
     ...["null", "number", "int", "double", "string", "bool", "array", "object", "date"].map(($type) => ({ $type })),
     ...[{ $exists: true }, { $size: 1 }, { $mod: [2, 1] }, { $all: ["a"] }, { $elemMatch: { $gt: 1 } }],
   ];
-  for (const path of ["a", "b.a", "b"])
+  for (const path of paths)
     for (const condition of conditions.flatMap((c) => [c, { $not: c }])) {
       const raw = { [path]: condition };
-      const { may, sure } = filterToSql(parseFilter(raw));
-      const [mayIds, sureIds] = [idsWhere(db, may), idsWhere(db, sure)];
       const matches = new Set(docs.filter((doc) => referenceMatch(doc, raw)).map(({ id }) => id));
-      const missed = [...matches].filter((id) => !mayIds.has(id));
-      const wrong = [...sureIds].filter((id) => !matches.has(id));
-      expect({ raw: JSON.stringify(raw), missed, wrong }).toEqual({ raw: JSON.stringify(raw), missed: [], wrong: [] });
+      for (const kept of [undefined, path]) {
+        const { may, sure } = filterToSql(parseFilter(raw), kept);
+        const index = kept === undefined ? undefined : indexes.get(kept);
+        const [mayIds, sureIds] = [idsWhere(db, may, index), idsWhere(db, sure, index)];
+        const missed = [...matches].filter((id) => !mayIds.has(id));
+        const wrong = [...sureIds].filter((id) => !matches.has(id));
+        const context = { raw: JSON.stringify(raw), kept };
+        expect({ ...context, missed, wrong }).toEqual({ ...context, missed: [], wrong: [] });
+      }
     }
 });
 

@@ -1,15 +1,18 @@
 /** A table of rows as the store has it, for tests of the query room alone. */
 import { Database } from "bun:sqlite";
-import { createIndexSql } from "../../src/query/index-key.ts";
+import { indexedPathOf } from "../../src/query/index-key.ts";
+import { createQueryIndexTable } from "../../src/store/query-index-table.ts";
+import { QUERY_KEY_SCHEMA } from "../../src/store/query-key-schema.ts";
 
 export const COLL = 7;
 
 /** An in-memory database with the documents as live rows of collection 7, in the order given, beside rows that must not show. */
 export function createRowsTable(docs: readonly { id: string }[]): Database {
   const db = new Database(":memory:");
-  db.exec(
-    "CREATE TABLE rows(no INTEGER PRIMARY KEY, coll INTEGER, id TEXT, doc TEXT, state INTEGER, UNIQUE(coll, id))",
-  );
+  db.exec(`
+    CREATE TABLE rows(no INTEGER PRIMARY KEY, coll INTEGER, id TEXT, doc TEXT, state INTEGER, UNIQUE(coll, id));
+    CREATE VIEW colls AS SELECT coll AS no, count(*) AS live FROM rows WHERE state = 1 GROUP BY coll;
+    ${QUERY_KEY_SCHEMA}`);
   const insert = db.prepare("INSERT INTO rows(coll, id, doc, state) VALUES (?, ?, ?, ?)");
   db.transaction(() => {
     for (const doc of docs) insert.run(COLL, doc.id, JSON.stringify(doc), 1);
@@ -21,6 +24,15 @@ export function createRowsTable(docs: readonly { id: string }[]): Database {
   return db;
 }
 
+/** Makes indexes of collection 7 and fills them at once. */
 export function indexPaths(db: Database, paths: readonly string[]): void {
-  for (const path of paths) db.exec(createIndexSql(COLL, path) ?? "");
+  const indexes = createQueryIndexTable(db);
+  const numbers = db.prepare<{ no: number }, []>(`SELECT no FROM rows WHERE coll = ${COLL}`).all();
+  for (const path of paths) {
+    const indexed = indexedPathOf(path);
+    if (!indexed) throw new Error(`${path} cannot be indexed`);
+    const no = indexes.add(COLL, indexed);
+    for (const row of numbers) indexes.fill(no, row.no);
+    indexes.finish({ no, coll: COLL, path });
+  }
 }

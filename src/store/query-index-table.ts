@@ -1,0 +1,101 @@
+import type { Database } from "bun:sqlite";
+import { storedKeySql } from "./query-key-schema.ts";
+
+const FILLING = 0;
+const IN_USE = 1;
+const DROPPING = 2;
+
+/** An index that queries of one collection may use, or will. */
+export interface QueryIndex {
+  readonly no: number;
+  readonly coll: number;
+  readonly path: string;
+}
+
+/** Where the value of a path stands in a document, as JSON paths. */
+export interface IndexedPath {
+  readonly path: string;
+  readonly at: string;
+  /** The text of a date at that place. */
+  readonly dateAt: string;
+  /** The places above it, from the root down. */
+  readonly prefixes: readonly string[];
+}
+
+const MAX_CACHED_COLLS = 10_000;
+
+/** The indexes of collections and their keys (see query-key-schema.ts). Writes stand inside a transaction of the caller. */
+export type QueryIndexTable = ReturnType<typeof createQueryIndexTable>;
+
+export function createQueryIndexTable(db: Database) {
+  const byState = db.query<QueryIndex, [number]>(
+    "SELECT no, coll, path FROM query_indexes WHERE state = ? ORDER BY no",
+  );
+  const ofColl = db.query<QueryIndex, [number]>(
+    `SELECT no, coll, path FROM query_indexes WHERE coll = ? AND state = ${IN_USE} ORDER BY no`,
+  );
+  const add = db.query<null, [number, string, string, string, string | null]>(
+    `INSERT INTO query_indexes(coll, path, at, date_at, prefixes, state) VALUES(?,?,?,?,?,${FILLING})`,
+  );
+  const stateOf = db.query<{ state: number }, [number]>("SELECT state FROM query_indexes WHERE no = ?");
+  const setState = db.query<null, [number, number]>("UPDATE query_indexes SET state = ? WHERE no = ?");
+  const addKey = db.query<null, [number, number]>(
+    `INSERT OR IGNORE INTO query_keys(idx, key, rid, row)
+     SELECT i.no, ${storedKeySql("r.doc")}, r.id, r.no FROM query_indexes i CROSS JOIN rows r
+     WHERE i.no = ? AND r.no = ? AND r.coll = i.coll AND r.state = 1`,
+  );
+  const someKeys = db.query<null, [number, number]>(
+    "DELETE FROM query_keys WHERE (idx, key, rid) IN (SELECT idx, key, rid FROM query_keys WHERE idx = ? LIMIT ?+0)",
+  );
+  const remove = db.query<null, [number]>("DELETE FROM query_indexes WHERE no = ?");
+  const retireOfColl = db.query<null, [number]>(
+    `UPDATE query_indexes SET state = ${DROPPING} WHERE coll = ? AND state < ${DROPPING}`,
+  );
+
+  /** What is in use by collection: never filled inside a transaction, dropped by whoever changes it. */
+  const inUse = new Map<number, ReadonlyMap<string, number>>();
+
+  return {
+    /** The indexes of a collection that hold every live row, by path. */
+    inUse(coll: number): ReadonlyMap<string, number> {
+      const known = inUse.get(coll);
+      if (known) return known;
+      const found = new Map(ofColl.all(coll).map(({ path, no }) => [path, no]));
+      if (db.inTransaction) return found;
+      if (inUse.size >= MAX_CACHED_COLLS) inUse.clear();
+      inUse.set(coll, found);
+      return found;
+    },
+    filling: (): QueryIndex[] => byState.all(FILLING),
+    allInUse: (): QueryIndex[] => byState.all(IN_USE),
+    dropping: (): QueryIndex[] => byState.all(DROPPING),
+
+    /** From now on every row that is written has its key; those there already are to be filled in. Answers its number. */
+    add: (coll: number, { path, at, dateAt, prefixes }: IndexedPath): number =>
+      Number(add.run(coll, path, at, dateAt, prefixes.length === 0 ? null : JSON.stringify(prefixes)).lastInsertRowid),
+    isFilling: (no: number): boolean => stateOf.get(no)?.state === FILLING,
+    /** Adds the key that a row has now, unless it is there. Nothing if the row is gone. */
+    fill: (no: number, row: number) => void addKey.run(no, row),
+    /** Every row has its key: queries may use the index. */
+    finish({ no, coll }: QueryIndex): void {
+      setState.run(IN_USE, no);
+      inUse.delete(coll);
+    },
+    /** Queries use it no more and nothing keeps it in step; `dropSome` takes its keys away. */
+    retire({ no, coll }: QueryIndex): void {
+      setState.run(DROPPING, no);
+      inUse.delete(coll);
+    },
+    /** Removes up to `limit` keys of a retired index, the index with the last. Answers whether it is gone. */
+    dropSome(no: number, limit: number): boolean {
+      if (someKeys.run(no, limit).changes === limit) return false;
+      remove.run(no);
+      return true;
+    },
+    /** The same for all indexes of a collection. */
+    retireColl(coll: number): void {
+      retireOfColl.run(coll);
+      inUse.delete(coll);
+    },
+  };
+}
