@@ -33,6 +33,16 @@ export interface DocumentDraft {
   discard(): void;
 }
 
+/** Undefined where sending the whole document is no more than sending the edits. */
+function lightEdits(base: string, draft: string): TextEdit[] | undefined {
+  const edits = textEdits(base, draft);
+  const length = edits?.reduce((sum, { oldText, newText }) => sum + oldText.length + newText.length, 0) ?? 0;
+  return length > draft.length + EDIT_ALLOWANCE ? undefined : edits;
+}
+
+/** Characters by which edits may be longer than the document: they alone keep what is written elsewhere. */
+const EDIT_ALLOWANCE = 50_000;
+
 const LOST_PLACE = new Set(["markdown.no_match", "markdown.ambiguous_match", "markdown.overlapping_edits"]);
 
 export function createDocumentDraft(port: DocumentPort): DocumentDraft {
@@ -85,11 +95,11 @@ export function createDocumentDraft(port: DocumentPort): DocumentDraft {
   async function save(): Promise<void> {
     const draft = text.peek();
     if (draft === undefined || draft === base) return;
-    const edits = textEdits(base, draft);
+    const edits = lightEdits(base, draft);
     try {
       if (edits !== undefined) await finish(draft, await port.edit(edits));
       else if ((await port.read()) === base) await overwrite();
-      else throw new ApiError("markdown.no_match", "The document is not empty any more", 400);
+      else throw new ApiError("markdown.no_match", "The document was changed elsewhere", 400);
     } catch (fault) {
       if (!(fault instanceof ApiError) || !LOST_PLACE.has(fault.code)) throw fault;
       conflict.value = true;

@@ -106,7 +106,7 @@ function SaveState({ draft }: { draft: DocumentDraft }) {
 }
 
 /** What a save did, in words. */
-export function describeChange({ inserted, updated, deleted, unchanged }: DocumentChange): string {
+function describeChange({ inserted, updated, deleted, unchanged }: DocumentChange): string {
   const parts = [
     [inserted.length, "inserted"],
     [updated.length, "updated"],

@@ -32,7 +32,7 @@ export function createStreamStatus(): StreamStatus {
 }
 
 /** Reads frames until aborted or refused; what else ends the stream is waited out. */
-export async function followStream(
+async function followStream(
   request: StreamRequest,
   status: StreamStatus,
   take: (frame: Frame) => void,

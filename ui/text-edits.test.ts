@@ -60,3 +60,14 @@ test("[edits] random edits of repetitive texts come out exactly", () => {
   }
   expect(exact).toBeGreaterThan(1_500);
 });
+
+test("[edits] a long text of equal lines, and one changed throughout, are done with a few searches", () => {
+  const same = Array.from({ length: 30_000 }, () => "same").join("\n");
+  const inserted = `${same.slice(0, 50_000)}new\n${same.slice(50_000)}`;
+  expect(apply(same, textEdits(same, inserted)!)).toBe(inserted);
+  const lines = Array.from({ length: 800 }, (_, index) => `line ${index}`);
+  const changed = lines.map((line, index) => (index % 2 === 0 ? line : `${line}!`)).join("\n");
+  const edits = textEdits(lines.join("\n"), changed)!;
+  expect(edits.length).toBe(1);
+  expect(apply(lines.join("\n"), edits)).toBe(changed);
+});

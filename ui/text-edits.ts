@@ -6,6 +6,8 @@ import type { TextEdit } from "./editor-api.ts";
 
 /** With more line pairs than this, everything between the first and the last difference is one edit. */
 const MAX_PAIRS = 1_000_000;
+/** With more places than this, everything between the first and the last is one edit. */
+const MAX_HUNKS = 50;
 
 /** A run of lines `[from, to)` that is to be replaced, by `added` lines more than there are (or fewer). */
 interface Hunk {
@@ -40,9 +42,10 @@ export function textEdits(before: string, after: string): TextEdit[] | undefined
 function grow({ from, to, added }: Hunk, oldLines: readonly string[], before: string): Hunk {
   const isEnough = () =>
     to > from && to - from + added > 0 && countOf(oldLines.slice(from, to).join("\n"), before) === 1;
-  for (let upwards = true; !isEnough() && to - from < oldLines.length; upwards = !upwards) {
-    if (upwards && from > 0) from--;
-    else if (to < oldLines.length) to++;
+  // Ever longer steps: in a text that repeats itself, single ones would search it once for every line.
+  for (let step = 1; !isEnough() && to - from < oldLines.length; step *= 2) {
+    from = Math.max(0, from - step);
+    if (!isEnough()) to = Math.min(oldLines.length, to + step);
   }
   return { from, to, added };
 }
@@ -70,10 +73,11 @@ function differingRuns(oldLines: readonly string[], newLines: readonly string[])
     oldEnd--;
     newEnd--;
   }
-  if ((oldEnd - start) * (newEnd - start) > MAX_PAIRS) {
-    return [{ from: start, to: oldEnd, added: newEnd - oldEnd }];
-  }
-  return gaps(commonLines(oldLines.slice(start, oldEnd), newLines.slice(start, newEnd)), start, oldEnd, newEnd);
+  const whole = [{ from: start, to: oldEnd, added: newEnd - oldEnd }];
+  if ((oldEnd - start) * (newEnd - start) > MAX_PAIRS) return whole;
+  const common = commonLines(oldLines.slice(start, oldEnd), newLines.slice(start, newEnd));
+  const runs = gaps(common, start, oldEnd, newEnd);
+  return runs.length > MAX_HUNKS ? whole : runs;
 }
 
 /** What lies between the common lines. */
