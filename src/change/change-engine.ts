@@ -192,6 +192,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       settleTouchedDeletions();
       projection.finishBatch();
       react();
+      projection.countLive();
       log.flush();
     },
     told() {

@@ -5,7 +5,7 @@ const MAX_SEGMENTS = 32;
 export function pathFault(path: string): string | undefined {
   if (path === "") return "the path is empty";
   if (path.length > MAX_PATH_CHARS) return `the path is longer than ${MAX_PATH_CHARS} characters`;
-  const segments = path.split(".");
+  const segments = segmentsOf(path);
   if (segments.length > MAX_SEGMENTS) return `the path has more than ${MAX_SEGMENTS} segments`;
   if (segments[0] === "id") return "id cannot be written";
   if (segments[0]!.startsWith("_")) return "names that begin with _ are the system's";
@@ -15,4 +15,9 @@ export function pathFault(path: string): string | undefined {
     if (segment === "__proto__") return "__proto__ is no name of a field";
   }
   return undefined;
+}
+
+/** The segments of a dotted path; most paths are one field's name. */
+export function segmentsOf(path: string): string[] {
+  return path.includes(".") ? path.split(".") : [path];
 }

@@ -105,7 +105,6 @@ export function createProjection(deps: ProjectionDeps) {
       effects,
       synced,
     });
-    if (wasLive !== (doc !== null)) rows.addLive(coll, doc !== null ? 1 : -1);
   };
 
   const stateOf = (head: RowHead): RecordState => {
@@ -133,6 +132,16 @@ export function createProjection(deps: ProjectionDeps) {
     }
     rows.update(no, shown, rowState, at.lamport, at.change, ops);
     return state.kind === "live" ? shown : null;
+  };
+
+  /** The same for a record without a row: one statement. */
+  const insert = (coll: number, id: string, state: RecordState, at: OrderKey, ops: number) => {
+    if (state.kind === "absent")
+      return { no: rows.insert(coll, id, null, ROW_ABSENT, at.lamport, at.change, ops), shown: null };
+    const doc = JSON.stringify(state.doc);
+    const live = state.kind === "live";
+    const no = rows.insert(coll, id, doc, live ? ROW_LIVE : ROW_TOMBSTONE, at.lamport, at.change, ops);
+    return { no, shown: live ? doc : null };
   };
 
   const checkpointWhenDue = (no: number, state: RecordState, at: OrderKey, opsBefore: number, ops: number) => {
@@ -198,16 +207,18 @@ export function createProjection(deps: ProjectionDeps) {
       }
       const result = foldRecord(head ? stateOf(head) : ABSENT, id, record, envelope, rules, body.traceIds);
       for (const drop of result.drops) outcome.rejections.push({ recordIndex: index, recordId: id, ...drop });
-      const no = head?.no ?? rows.insertAbsent(coll, id);
+      const effective = result.effects.length > 0;
+      const ops = (head?.ops ?? 0) + (effective ? Math.max(1, record.ops.length) : 0);
+      let no: number;
+      let shown: string | null;
+      if (head) {
+        no = head.no;
+        if (!effective) rows.moveOrder(no, change.lamport, change.id);
+        shown = effective ? store(no, result.state, at, ops, head.hasLocal) : null;
+      } else ({ no, shown } = insert(coll, id, result.state, at, ops));
       rows.touch(no, change.lamport, change.no);
-      const ops = (head?.ops ?? 0) + Math.max(1, record.ops.length);
-      if (result.effects.length === 0) {
-        if (head) rows.moveOrder(no, change.lamport, change.id);
-        else rows.update(no, null, ROW_ABSENT, change.lamport, change.id, 0);
-        continue;
-      }
+      if (!effective) continue;
       outcome.effective = true;
-      const shown = store(no, result.state, at, ops, head?.hasLocal ?? false);
       checkpointWhenDue(no, result.state, at, head?.ops ?? 0, ops);
       tell(
         object,
@@ -378,6 +389,14 @@ export function createProjection(deps: ProjectionDeps) {
       rows.setDoc(head.no, shown);
       tell(object, dataset, coll, recordId, versionId, head.doc, shown, effects, false);
       return true;
+    },
+
+    /** Before COMMIT, after all else: counts what collections gained and lost in this batch, a statement a collection. */
+    countLive(): void {
+      const gained = new Map<number, number>();
+      for (const { coll, wasLive, doc } of deps.batch().touched)
+        if (wasLive !== (doc !== null)) gained.set(coll, (gained.get(coll) ?? 0) + (wasLive ? -1 : 1));
+      for (const [coll, by] of gained) if (by !== 0) rows.addLive(coll, by);
     },
 
     /** Before COMMIT: folds marked rows anew, then writes the stamps of objects that were modified. */

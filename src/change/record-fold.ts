@@ -1,7 +1,7 @@
 import { isJsonObject, type Json, type JsonObject } from "../protocol/json.ts";
 import type { RecordChange, RecordOp } from "./change-body.ts";
 import type { ChangeEnvelope, DatasetRules } from "./dataset-rules.ts";
-import { pathFault } from "./field-path.ts";
+import { pathFault, segmentsOf } from "./field-path.ts";
 import { claimPath, type VersionTree, versionsIn } from "./version-tree.ts";
 
 /** A record as the fold sees it. A tombstone is sticky: nothing ever follows it. */
@@ -65,7 +65,7 @@ export function foldRecord(
   const drops: Drop[] = [];
   for (let index = 0; index < change.ops.length; index++) {
     const op = change.ops[index]!;
-    const write = (segments: readonly string[], single: RecordOp) => {
+    const write = (segments: string[], single: RecordOp) => {
       const effectsBefore = effects.length;
       const reason =
         rules.refuseOp?.(doc, segments, single, creating, envelope) ??
@@ -76,18 +76,19 @@ export function foldRecord(
     if (op.path !== "") {
       const fault = pathFault(op.path);
       if (fault) drops.push({ opIndex: index, reason: fault });
-      else write(op.path.split("."), op);
+      else write(segmentsOf(op.path), op);
       continue;
     }
     if ((op.type !== "$set" && op.type !== "$unset") || !isJsonObject(op.value)) {
       drops.push({ opIndex: index, reason: "an empty path takes $set or $unset with an object of paths" });
       continue;
     }
-    for (const [path, value] of Object.entries(op.value)) {
+    const { value } = op;
+    for (const path of Object.keys(value)) {
       if (path === "id") continue;
       const fault = pathFault(path);
       if (fault) drops.push({ opIndex: index, reason: `${path}: ${fault}` });
-      else write(path.split("."), { type: op.type, path, value });
+      else write(segmentsOf(path), { type: op.type, path, value: value[path]! });
     }
   }
   if (!creating && effects.length === 0) return { state, effects, drops };
@@ -128,30 +129,29 @@ function foldDelete(
 /** A create reaches subscribers as one `$set` at the root whose keys are dotted paths. */
 function rootPayload(effects: readonly Effect[]): JsonObject {
   const payload: JsonObject = {};
-  for (const effect of effects) {
-    if (effect.type === "$set") payload[effect.path.join(".")] = effect.payload ?? null;
-    else delete payload[effect.path.join(".")];
+  for (const { type, path, payload: value } of effects) {
+    const key = path.length === 1 ? path[0]! : path.join(".");
+    if (type === "$set") payload[key] = value ?? null;
+    else delete payload[key];
   }
   return payload;
 }
 
 /** Applies one op to one field, in place; answers why it cannot be. Nothing is touched when it answers. */
-function applyOp(doc: JsonObject, segments: readonly string[], op: RecordOp, effects: Effect[]): string | undefined {
+function applyOp(doc: JsonObject, path: string[], op: RecordOp, effects: Effect[]): string | undefined {
   const { value } = op;
   if (op.type !== "$unset" && value === undefined) return `${op.type} needs a value`;
   if (op.type === "$inc" && typeof value !== "number") return "$inc takes a number";
-  const parent = containerOf(doc, segments, op.type !== "$unset" && op.type !== "$pull");
+  const parent = containerOf(doc, path, op.type !== "$unset" && op.type !== "$pull");
   if (parent === "blocked") return "the path leads through a value that is no object";
-  const key = segments[segments.length - 1]!;
-  const path = [...segments];
-  const current = parent && Object.hasOwn(parent, key) ? parent[key] : undefined;
+  const key = path[path.length - 1]!;
   const put = (next: Json): undefined => {
     parent![key] = next;
     effects.push({ type: "$set", path, payload: Array.isArray(next) ? [...next] : next });
   };
+  if (op.type === "$set") return put(value!);
+  const current = parent && Object.hasOwn(parent, key) ? parent[key] : undefined;
   switch (op.type) {
-    case "$set":
-      return put(value!);
     case "$unset":
       if (parent) delete parent[key];
       effects.push({ type: "$unset", path });
@@ -215,9 +215,10 @@ export function setAt(doc: JsonObject, segments: readonly string[], value: Json)
 /** `_traces`: the trace ids of each version that `_ver` still names. */
 function keepTraces(doc: JsonObject, version: string, traceIds: readonly string[] | undefined): void {
   const known = doc["_traces"];
+  const fresh = traceIds !== undefined && traceIds.length > 0;
+  if (!fresh && !isJsonObject(known)) return;
   const traces: JsonObject = isJsonObject(known) ? known : {};
-  if (traceIds && traceIds.length > 0) traces[version] = [...traceIds];
-  else if (!isJsonObject(known)) return;
+  if (fresh) traces[version] = [...traceIds];
   const named = versionsIn(doc["_ver"] as VersionTree);
   for (const traced of Object.keys(traces)) if (!named.has(traced)) delete traces[traced];
   if (Object.keys(traces).length > 0) doc["_traces"] = traces;

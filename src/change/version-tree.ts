@@ -22,8 +22,8 @@ export function claimPath(tree: VersionTree, segments: readonly string[], versio
     node = created;
   }
   const last = segments[segments.length - 1]!;
-  if (node["*"] === version) delete node[last];
-  else node[last] = version;
+  if (node["*"] !== version) node[last] = version;
+  else if (Object.hasOwn(node, last)) delete node[last];
 }
 
 /** Every version that the tree names. */

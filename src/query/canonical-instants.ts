@@ -1,5 +1,5 @@
-import type { Json } from "../protocol/json.ts";
-import { instantOf, toInstant } from "./instant.ts";
+import type { Json, JsonObject } from "../protocol/json.ts";
+import { instantOf, isCanonicalInstant, isDateShaped, toInstant } from "./instant.ts";
 
 /**
  * The value with every well-formed instant inside it (`{$date}` with RFC 3339 text or Unix milliseconds) in the form
@@ -8,20 +8,37 @@ import { instantOf, toInstant } from "./instant.ts";
  */
 export function canonicalInstants(value: Json): Json {
   if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) {
-    const items = value.map(canonicalInstants);
-    return items.some((item, i) => item !== value[i]) ? items : value;
-  }
+  if (Array.isArray(value)) return canonicalItems(value);
+  if (!isDateShaped(value)) return canonicalParts(value);
+  if (isCanonicalInstant(value["$date"])) return value;
   const ms = instantOf(value);
-  if (ms !== undefined) {
-    const instant = toInstant(ms);
-    return value["$date"] === instant.$date ? value : instant;
+  return ms === undefined ? canonicalParts(value) : toInstant(ms);
+}
+
+function canonicalItems(items: Json[]): Json[] {
+  let copy: Json[] | undefined;
+  for (let i = 0; i < items.length; i++) {
+    const item = items[i]!;
+    if (typeof item !== "object" || item === null) continue;
+    const canonical = canonicalInstants(item);
+    if (canonical === item) continue;
+    copy ??= [...items];
+    copy[i] = canonical;
   }
-  let changed = false;
-  const entries = Object.entries(value).map(([key, part]): [string, Json] => {
+  return copy ?? items;
+}
+
+function canonicalParts(value: JsonObject): JsonObject {
+  let changed: Map<string, Json> | undefined;
+  for (const key of Object.keys(value)) {
+    const part = value[key]!;
+    if (typeof part !== "object" || part === null) continue;
     const canonical = canonicalInstants(part);
-    changed ||= canonical !== part;
-    return [key, canonical];
-  });
-  return changed ? Object.fromEntries(entries) : value;
+    if (canonical === part) continue;
+    changed ??= new Map();
+    changed.set(key, canonical);
+  }
+  return changed
+    ? Object.fromEntries(Object.entries(value).map(([key, part]) => [key, changed.get(key) ?? part]))
+    : value;
 }

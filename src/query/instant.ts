@@ -36,6 +36,16 @@ export function parseRfc3339(text: string): number | undefined {
   return isInstantMs(ms) ? ms : undefined;
 }
 
+const CANONICAL = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
+
+/** Whether a `$date` holds the canonical form already: what `toInstant` makes of its instant. */
+export function isCanonicalInstant(date: unknown): boolean {
+  if (typeof date !== "string" || date.length !== 24) return false;
+  if (CANONICAL.test(date)) return true; // days that every month has
+  const ms = parseRfc3339(date);
+  return ms !== undefined && toInstant(ms).$date === date;
+}
+
 /** Whether Unix milliseconds are whole and within the years 0000 to 9999. */
 export function isInstantMs(ms: number): boolean {
   return Number.isInteger(ms) && ms >= MIN_MS && ms <= MAX_MS;

@@ -29,6 +29,7 @@ export function compileDeclaration(declaration: Declaration): DeclaredRules {
   const fields = new Map(declaration.fields.map((field) => [field.key, field]));
   const required = declaration.fields.filter((field) => field.required);
   const stamps = declaration.fields.filter((field) => field.stamp !== undefined);
+  const modifyStamps = stamps.filter((field) => field.stamp === "modifyTime");
   const creatorKey = stamps.find((field) => field.stamp === "creator")?.key;
   const idFault = declaration.idRule === "user" ? userIdFault(declaration) : undefined;
 
@@ -64,13 +65,12 @@ export function compileDeclaration(declaration: Declaration): DeclaredRules {
         if (field.mutableBy === "never") return WRITE_ONCE;
         if (field.mutableBy === "author" && !isAuthor(doc, envelope.author)) return NOT_AUTHOR;
       }
+      if (segments.length === 1 && op.type === "$set") return shapeFault(field.shape, op.value, field.key);
       return opFault(field, segments.slice(1), op);
     },
 
     stamps: (_doc, creating, envelope) =>
-      stamps
-        .filter((field) => creating || field.stamp === "modifyTime")
-        .map((field): Stamp => [[field.key], stampValue(field.stamp!, envelope)]),
+      (creating ? stamps : modifyStamps).map((field): Stamp => [[field.key], stampValue(field.stamp!, envelope)]),
   };
 
   return {
@@ -131,14 +131,18 @@ function isSetBy(ops: readonly RecordOp[], field: DeclaredField): boolean {
   });
 }
 
+/** The default pattern over whole ids, native: it says the same in RE2 and in ECMAScript. */
+const DEFAULT_ID = new RegExp(`^(?:${DEFAULT_ID_PATTERN})$`);
+
 /** The check of ids that callers name. A pattern that does not compile admits none. */
 function userIdFault(declaration: Declaration): (id: string) => string | undefined {
   const maxLength = Math.min(declaration.idMaxLen ?? DEFAULT_ID_MAX_LENGTH, LIMITS.recordIdChars);
   const source = declaration.idPattern ?? DEFAULT_ID_PATTERN;
-  const pattern = compileIdPattern(source);
+  const pattern = source === DEFAULT_ID_PATTERN ? DEFAULT_ID : compileIdPattern(source);
+  const matches = pattern instanceof RegExp ? (id: string) => pattern.test(id) : (id: string) => pattern?.matches(id);
   return (id) => {
-    if ([...id].length > maxLength) return `the id is longer than ${maxLength} characters`;
-    return pattern?.matches(id) ? undefined : `the id does not match ${source}`;
+    if (id.length > maxLength && [...id].length > maxLength) return `the id is longer than ${maxLength} characters`;
+    return matches(id) ? undefined : `the id does not match ${source}`;
   };
 }
 

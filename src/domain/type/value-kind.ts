@@ -1,7 +1,7 @@
 import { isJsonObject, type Json } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { KINDS } from "../../protocol/type.ts";
-import { instantOf, isDateShaped, toInstant } from "../../query/instant.ts";
+import { instantOf, isCanonicalInstant, isDateShaped } from "../../query/instant.ts";
 
 export type Kind = (typeof KINDS)[number];
 
@@ -61,10 +61,8 @@ function isOfKind(kind: Kind, value: Json | undefined): boolean {
       return Array.isArray(value);
     case "object":
       return isJsonObject(value) && !(isDateShaped(value) && instantOf(value) !== undefined);
-    case "datetime": {
-      const ms = instantOf(value);
-      return ms !== undefined && (value as { $date: Json })["$date"] === toInstant(ms).$date;
-    }
+    case "datetime":
+      return isJsonObject(value) && isDateShaped(value) && isCanonicalInstant(value["$date"]);
     default:
       return typeof value === kind;
   }
