@@ -22,11 +22,13 @@ export interface LiveTableProps {
   defaultSort: string;
   /** Undefined: columns are made from the records' own fields. */
   columns?: readonly Column[];
+  /** What can be done with a record; stands beside its JSON. */
+  actions?: (record: AnyRecord) => ComponentChildren;
 }
 
 const COLUMNS_MAX = 6;
 
-export function LiveTable({ caption, path, target, defaultSort, columns }: LiveTableProps) {
+export function LiveTable({ caption, path, target, defaultSort, columns, actions }: LiveTableProps) {
   const [body, addressError] = readBody(defaultSort);
   const live = useLiveRecords(path, { ...body, ...target });
   const records = live.records.value;
@@ -35,7 +37,7 @@ export function LiveTable({ caption, path, target, defaultSort, columns }: LiveT
       <QueryForm defaultSort={defaultSort} error={addressError ?? live.error.value} />
       <LiveLine state={live.state.value}>{countText(records.length, live.total.value)}</LiveLine>
       {records.length > 0 && (
-        <RecordTable caption={caption} records={records} columns={columns ?? fieldColumns(records)} />
+        <RecordTable caption={caption} records={records} columns={columns ?? fieldColumns(records)} actions={actions} />
       )}
       {records.length === 0 && live.state.value === "live" && <p class="empty">Nothing matches.</p>}
     </section>
@@ -54,7 +56,14 @@ function countText(shown: number, total = 0): string {
   return total > shown ? `${shown} of ${total}` : String(shown);
 }
 
-function RecordTable(props: { caption: string; records: readonly AnyRecord[]; columns: readonly Column[] }) {
+interface RecordTableProps {
+  caption: string;
+  records: readonly AnyRecord[];
+  columns: readonly Column[];
+  actions: LiveTableProps["actions"];
+}
+
+function RecordTable(props: RecordTableProps) {
   return (
     <div class="table-frame">
       <table>
@@ -80,6 +89,7 @@ function RecordTable(props: { caption: string; records: readonly AnyRecord[]; co
                   <summary>JSON</summary>
                   <pre>{JSON.stringify(record, null, 2)}</pre>
                 </details>
+                {props.actions?.(record)}
               </td>
             </tr>
           ))}

@@ -1,9 +1,12 @@
 /** The records of an object's datasets, live, and a form for a new one. */
-import { api, type DatasetItem, spacePath } from "./api-client.ts";
+import { ApiError, api, type DatasetItem, spacePath, type WriteResult } from "./api-client.ts";
+import { ConfirmButton } from "./confirm-button.tsx";
 import { ErrorNote } from "./error-note.tsx";
+import { useFormAction } from "./form-action.ts";
 import { LiveTable } from "./live-table.tsx";
 import { NewRecord } from "./new-record.tsx";
 import { route, setParams } from "./router.ts";
+import { typeApi } from "./type-api.ts";
 import { useLoaded } from "./use-loaded.ts";
 
 export interface RecordsViewProps {
@@ -34,7 +37,25 @@ export function RecordsView({ spaceId, objectId, types }: RecordsViewProps) {
         path={spacePath(spaceId, "query")}
         target={{ objectId, dataset: dataset.name }}
         defaultSort="id"
+        actions={({ id }) => (
+          <DeleteRecord onDelete={() => typeApi.deleteRecord(spaceId, objectId, dataset.name, id)} />
+        )}
       />
+    </>
+  );
+}
+
+function DeleteRecord({ onDelete }: { onDelete: () => Promise<WriteResult> }) {
+  const { busy, error, run } = useFormAction();
+  const remove = () =>
+    run(async () => {
+      const refused = (await onDelete()).rejections?.[0];
+      if (refused) throw new ApiError("rejected", refused.reason, 0);
+    });
+  return (
+    <>
+      <ConfirmButton label="Delete" question="Delete for everybody" disabled={busy} onConfirm={remove} />
+      <ErrorNote error={error} />
     </>
   );
 }

@@ -212,7 +212,7 @@ step("[page] a message that the command line sends appears by itself, and what i
   expect(await message.locator("img, b").count()).toBe(0);
 });
 
-step("[page] a type with a dataset, an object of it and a record are made", async () => {
+step("[page] a type with a dataset, an object of it and a record are made, and the record deleted", async () => {
   await page.getByRole("link", { name: "Household" }).click();
   await page.getByRole("link", { name: "Datasets" }).click();
   await page.getByLabel("New type with a dataset").fill("Weekly tasks");
@@ -225,7 +225,12 @@ step("[page] a type with a dataset, an object of it and a record are made", asyn
   await page.getByText("New record").click();
   await page.getByLabel("Fields (JSON)").fill('{"title": "Water the plants", "minutes": 10}');
   await button("Create record").click();
-  await page.getByRole("cell", { name: "Water the plants" }).waitFor();
+  const cell = page.getByRole("cell", { name: "Water the plants" });
+  await cell.waitFor();
+  const row = page.getByRole("row").filter({ has: cell });
+  await row.getByRole("button", { name: "Delete" }).click();
+  await row.getByRole("button", { name: "Delete for everybody" }).click();
+  await page.getByText("Nothing matches.").waitFor();
 });
 
 step("[page] this device is listed; it is renamed, and becomes the active one of an app", async () => {
