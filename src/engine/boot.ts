@@ -23,6 +23,7 @@ import { createSpaceService } from "../space/space-service.ts";
 import { TECH_SPACE_NAME } from "../space/tech-datasets.ts";
 import { createTechSpace, techIndex } from "../space/tech-space.ts";
 import { openAccountStore } from "../store/account-store.ts";
+import { createEventRelay } from "../sync/event-relay.ts";
 import { createSyncService } from "../sync/sync-service.ts";
 import type { BootEngine } from "./boot-engine.ts";
 import { spaceDatasets, techDatasets } from "./built-in-datasets.ts";
@@ -142,6 +143,20 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       log,
       declaredKind: techSchema.declaredKind,
     });
+    const openHeld = async (spaceId: string): Promise<Space | undefined> => {
+      if (spaceId === techOpened.id) return techOpened;
+      return spaces.isHeld(spaceId) ? (await spaces.openHeld(spaceId as SpaceId)).space : undefined;
+    };
+    const relay = createEventRelay({
+      account,
+      peerId: account.peerId,
+      tech: techOpened,
+      clock,
+      log,
+      open: openHeld,
+      receive: (event) => void events.receive(event),
+    });
+    events.connect(relay);
     let replication: Replication | undefined;
     let bootstrapping = true;
     let closing = false;
@@ -157,12 +172,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
           log,
           sync,
           tech: techOpened,
-          open: async (spaceId) =>
-            spaceId === techOpened.id
-              ? techOpened
-              : spaces.isHeld(spaceId)
-                ? (await spaces.openHeld(spaceId as SpaceId)).space
-                : undefined,
+          relay,
+          open: openHeld,
         });
         await sync.start();
       })

@@ -10,6 +10,8 @@ import type { Account } from "../space/account.ts";
 import type { Space } from "../space/space.ts";
 import { inviteLinkKeyOf, linkKeyOf } from "../space/space-keys.ts";
 import { transportSecretOf } from "../space/space-roots.ts";
+import { createLanEvents, createNetworkEvents } from "../sync/event-carriers.ts";
+import type { EventRelay } from "../sync/event-relay.ts";
 import { createLanSync } from "../sync/lan-sync.ts";
 import { type LinkManager, startLinkManager } from "../sync/link/link-manager.ts";
 import type { NetworkServers } from "../sync/network/network-url.ts";
@@ -24,6 +26,7 @@ export interface ReplicationDeps {
   readonly log: Log;
   readonly sync: SyncService;
   readonly tech: Space;
+  readonly relay: EventRelay;
   /** A space that is active here, opened; undefined for anything else. */
   open(spaceId: string): Promise<Space | undefined>;
 }
@@ -82,6 +85,7 @@ export async function startReplication(deps: ReplicationDeps): Promise<Replicati
       compareSoon();
     },
     spaceEnded(spaceId) {
+      deps.relay.forget(spaceId);
       if (keysBySpace.delete(spaceId)) compareSoon();
     },
     async close() {
@@ -148,6 +152,7 @@ async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Pro
       holding: sync.holding,
     }),
   );
+  await deps.relay.addCarrier(createNetworkEvents(store, log));
   sync.setNetwork({ init: (replicas) => store.init(replicas) });
   const settled = Promise.withResolvers<void>();
   let known = store.state().phase;
@@ -206,6 +211,9 @@ async function startLan(
       touch: sync.touch,
       holding: sync.holding,
     }),
+  );
+  await deps.relay.addCarrier(
+    createLanEvents({ links, techId: deps.tech.id, log, open: deps.open, take: deps.relay.take }),
   );
   return links;
 }

@@ -157,6 +157,14 @@ export function decodeAclRequest(bytes: Uint8Array): { space: string; from: numb
 export const encodeSpaceName = (space: string): Uint8Array => encodeCbor({ space });
 export const decodeSpaceName = (bytes: Uint8Array): string => text(fieldsOf(bytes), "space");
 
+/** A payload for a space's room. */
+export function decodeSpacePayload(bytes: Uint8Array): { space: string; payload: Uint8Array } {
+  const map = fieldsOf(bytes);
+  const payload = map["payload"];
+  if (!(payload instanceof Uint8Array)) throw new SessionFault("payload is no bytes");
+  return { space: text(map, "space"), payload: new Uint8Array(payload) };
+}
+
 function vectorValue(vector: readonly WriterState[]): CborValue {
   return vector.map(({ author, writer, seq, count, last, forks }) => [author, writer, seq, count, last, forks]);
 }

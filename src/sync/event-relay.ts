@@ -1,0 +1,185 @@
+import { bytesToHex, bytesToUtf8, utf8ToBytes } from "../base/bytes.ts";
+import type { Clock } from "../base/clock.ts";
+import type { PeerId, SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope } from "../change/dag-cbor.ts";
+import { accountIdOf } from "../crypto/account-id.ts";
+import { deriveKey } from "../crypto/derive.ts";
+import { sha256 } from "../crypto/hash.ts";
+import { admitPublicKey } from "../crypto/public-key.ts";
+import { seal, open as unseal } from "../crypto/seal.ts";
+import { verify } from "../crypto/sign.ts";
+import type { Json } from "../protocol/json.ts";
+import type { Account } from "../space/account.ts";
+import type { Space } from "../space/space.ts";
+
+/** Where an event goes: among the account's devices, or among a space's members. */
+export type EventPlace = { readonly scope: "account" } | { readonly scope: "space"; readonly spaceId: string };
+
+export interface ReceivedEvent {
+  readonly room: EventPlace;
+  readonly topic: string;
+  readonly data?: Json;
+  readonly identity: string;
+  readonly peerId: string;
+}
+
+/** A way for events: sends to whoever listens now, keeps nothing. */
+export interface EventCarrier {
+  publish(space: Space, topic: string, payload: Uint8Array): void;
+  /** Replaces the topic patterns wanted from a space's room; what comes in is handed to the relay. */
+  watch(space: Space, patterns: readonly string[], take: (payload: Uint8Array) => void): void;
+  /** A space ended. */
+  forget(spaceId: SpaceId): void;
+}
+
+export interface EventRelayDeps {
+  readonly account: Account;
+  readonly peerId: PeerId;
+  readonly tech: Space;
+  readonly clock: Clock;
+  readonly log: Log;
+  open(spaceId: string): Promise<Space | undefined>;
+  receive(event: ReceivedEvent): void;
+}
+
+/** Older than this, or as far ahead, an event is a replay or comes from a clock that is off. */
+const MAX_SKEW_MS = 10 * 60_000;
+const REMEMBERED = 4096;
+const FORMAT = 1;
+
+/** Carries events between devices: signed by the account, sealed for the room, at most once. */
+export type EventRelay = ReturnType<typeof createEventRelay>;
+
+export function createEventRelay(deps: EventRelayDeps) {
+  const { account, tech, clock, log } = deps;
+  const carriers: EventCarrier[] = [];
+  /** What each room's streams want: told again to a carrier that comes later. */
+  const patternsBySpace = new Map<SpaceId, readonly string[]>();
+  const seen = new Set<string>();
+  let dropped = 0;
+
+  const spaceOf = async (room: EventPlace): Promise<Space | undefined> =>
+    room.scope === "account" ? tech : deps.open(room.spaceId);
+  const roomOf = (space: Space): EventPlace =>
+    space.id === tech.id ? { scope: "account" } : { scope: "space", spaceId: space.id };
+  const keyOf = (readKey: Uint8Array, spaceId: SpaceId) => deriveKey(readKey, "event", spaceId);
+
+  /** `{k, b}`: id of the read key, and sealed under it the signed `{v, space, topic, data, author, peer, time}`. */
+  const wrap = (space: Space, topic: string, data: Json | undefined): Uint8Array | undefined => {
+    const epoch = space.keys.current();
+    if (!epoch) return undefined;
+    const header = encodeCbor({
+      v: FORMAT,
+      space: space.id,
+      topic,
+      data: data === undefined ? null : utf8ToBytes(JSON.stringify(data)),
+      author: account.signer.publicKey,
+      peer: deps.peerId,
+      time: clock.nowMs(),
+    }).slice();
+    const signature = account.signer.sign("event", encodeEnvelope({ header }).slice());
+    const signed = encodeEnvelope({ header, signature }).slice();
+    return encodeCbor({ k: epoch.id, b: seal(keyOf(epoch.key, space.id), signed, epoch.id) }).slice();
+  };
+
+  const isFresh = (payload: Uint8Array): boolean => {
+    const name = bytesToHex(sha256(payload).subarray(0, 16));
+    if (seen.has(name)) return false;
+    seen.add(name);
+    if (seen.size > REMEMBERED) for (const oldest of seen) if (seen.delete(oldest)) break;
+    return true;
+  };
+
+  const unwrap = (space: Space, payload: Uint8Array): ReceivedEvent | undefined => {
+    const outer = fields(payload);
+    const keyId = outer?.["k"];
+    const body = outer?.["b"];
+    if (!(keyId instanceof Uint8Array) || !(body instanceof Uint8Array)) return undefined;
+    const current = space.keys.current();
+    // Under the present key alone: whoever was removed holds the former ones.
+    if (!current || bytesToHex(current.id) !== bytesToHex(keyId)) return undefined;
+    const signed = unseal(keyOf(current.key, space.id), body, current.id);
+    const envelope = signed && fields(signed);
+    const header = envelope?.["h"];
+    const signature = envelope?.["s"];
+    if (!header || !(signature instanceof Uint8Array)) return undefined;
+    const { v, space: spaceId, topic, data, author, peer, time } = header as { [key: string]: CborValue };
+    if (v !== FORMAT || spaceId !== space.id || typeof topic !== "string" || typeof peer !== "string") return undefined;
+    if (!(author instanceof Uint8Array) || !admitPublicKey(author) || typeof time !== "number") return undefined;
+    if (Math.abs(clock.nowMs() - time) > MAX_SKEW_MS) return undefined;
+    if (!verify(author, "event", encodeEnvelope({ header: encodeCbor(header).slice() }).slice(), signature))
+      return undefined;
+    const permission = space.acl.permission(author);
+    if (permission === "none" || permission === "guest") return undefined;
+    const room = roomOf(space);
+    const base = { room, topic, identity: accountIdOf(author), peerId: peer };
+    if (data === null) return base;
+    const text = data instanceof Uint8Array ? bytesToUtf8(data) : undefined;
+    return text === undefined ? undefined : { ...base, data: JSON.parse(text) as Json };
+  };
+
+  /** Takes in a payload that came for a space's room, from whichever carrier, once. */
+  const take = (space: Space, payload: Uint8Array): void => {
+    if (!patternsBySpace.has(space.id) || !isFresh(payload)) return;
+    let event: ReceivedEvent | undefined;
+    try {
+      event = unwrap(space, payload);
+    } catch (error) {
+      if (!(error instanceof SyntaxError || error instanceof RangeError)) throw error;
+    }
+    if (event) deps.receive(event);
+    else dropped++;
+  };
+  const watchOn = (carrier: EventCarrier, space: Space, patterns: readonly string[]): void =>
+    carrier.watch(space, patterns, (payload) => take(space, payload));
+
+  return {
+    take,
+    dropped: (): number => dropped,
+
+    async addCarrier(carrier: EventCarrier): Promise<void> {
+      carriers.push(carrier);
+      for (const [spaceId, patterns] of patternsBySpace) {
+        const space = spaceId === tech.id ? tech : await deps.open(spaceId);
+        if (space) watchOn(carrier, space, patterns);
+      }
+    },
+
+    /** Sends one event; nothing where nobody is reached. */
+    send(room: EventPlace, topic: string, data: Json | undefined): void {
+      if (carriers.length === 0) return;
+      spaceOf(room)
+        .then((space) => {
+          const payload = space && wrap(space, topic, data);
+          if (!space || !payload) return;
+          isFresh(payload);
+          for (const carrier of carriers) carrier.publish(space, topic, payload);
+        })
+        .catch((error: unknown) => log.debug("events: not sent", { err: error }));
+    },
+
+    /** Replaces the patterns wanted from a room. */
+    watch(room: EventPlace, patterns: readonly string[]): void {
+      const spaceId = room.scope === "account" ? tech.id : (room.spaceId as SpaceId);
+      if (patterns.length > 0) patternsBySpace.set(spaceId, patterns);
+      else patternsBySpace.delete(spaceId);
+      spaceOf(room)
+        .then((space) => {
+          if (space) for (const carrier of carriers) watchOn(carrier, space, patternsBySpace.get(spaceId) ?? []);
+        })
+        .catch((error: unknown) => log.debug("events: not watched", { err: error }));
+    },
+
+    forget(spaceId: SpaceId): void {
+      patternsBySpace.delete(spaceId);
+      for (const carrier of carriers) carrier.forget(spaceId);
+    },
+  };
+}
+
+function fields(bytes: Uint8Array): { [key: string]: CborValue } | undefined {
+  const value = decodeCbor(bytes);
+  const isMap = typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
+  return isMap ? (value as { [key: string]: CborValue }) : undefined;
+}
