@@ -15,8 +15,9 @@ export interface LinkRow {
   prop: string;
 }
 
-/** What a space's types are read from: their rows, the versions of definitions, the reverse of links. */
+const MAX_KNOWN_VERSIONS = 256;
 
+/** What a space's types are read from: their rows, the versions of definitions, the reverse of links. */
 export function createSchemaTable(db: Database) {
   // Repeats the condition of the index rows_of_types.
   const types = db.query<TypeRow, []>(
@@ -30,10 +31,23 @@ export function createSchemaTable(db: Database) {
      ORDER BY r.id, l.ns, l.prop`,
   );
 
+  /** Versions that were read lately. They never change; only a rollback takes one back. */
+  const known = new Map<string, string>();
+
   return {
+    /** After a rollback: what was kept in it is not there. */
+    forget: () => known.clear(),
     typeRows: (): TypeRow[] => types.all(),
     /** The text of a definition's version, once it has been seen. */
-    declaration: (versionId: string): string | undefined => declaration.get(versionId)?.text,
+    declaration(versionId: string): string | undefined {
+      const cached = known.get(versionId);
+      if (cached !== undefined) return cached;
+      const text = declaration.get(versionId)?.text;
+      if (text === undefined) return undefined;
+      if (known.size >= MAX_KNOWN_VERSIONS) known.clear();
+      known.set(versionId, text);
+      return text;
+    },
     /** Keeps the text of a version; the caller has checked that the id is its hash. */
     addDeclaration: (versionId: string, text: string) => void addDeclaration.run(versionId, text),
     /** Every place in the objects' rows that links to an object, under types that the linking object carries. */

@@ -35,6 +35,7 @@ export function openSpaceStore(path: string) {
 
   const queryIndexes = createQueryIndexTable(db);
   const rows = createRowTable(db, queryIndexes);
+  const schema = createSchemaTable(db);
   /** Numbers that were read; what a rollback takes back is forgotten with all of them. */
   const datasetNumbers = new Map<string, number>();
 
@@ -57,9 +58,10 @@ export function openSpaceStore(path: string) {
     forgetNumbers(): void {
       datasetNumbers.clear();
       rows.forgetColls();
+      schema.forget();
     },
     parked: createParkedTable(db),
-    schema: createSchemaTable(db),
+    schema,
     sync: createSyncTable(db),
     meta: (key: string): Uint8Array | undefined => getMeta.get(key)?.value,
     putMeta: (key: string, value: Uint8Array) => void putMeta.run(key, value),

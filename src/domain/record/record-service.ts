@@ -10,6 +10,7 @@ import { fail } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { canonicalInstants } from "../../query/canonical-instants.ts";
 import type { SchemaPort, WritableDataset } from "../type/port.ts";
+import { createTypeCheck } from "./carried-types.ts";
 import { toWriteResult, type WriteResult } from "./port.ts";
 
 export interface ModifyOp {
@@ -66,10 +67,7 @@ export function createRecordService(deps: RecordServiceDeps) {
     return dataset;
   };
 
-  const carriesType = (tx: WriteTx, object: ObjectEntry, typeId: string): boolean => {
-    const types = (tx.record(object, OBJECTS_DATASET, object.idText)?.["svc"] as JsonObject | undefined)?.["types"];
-    return Array.isArray(types) && types.includes(typeId);
-  };
+  const carriesType = createTypeCheck();
 
   /** Appends a change; one that had no effect is not kept. */
   const append = (
