@@ -83,6 +83,13 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
     const frontiers = createReadFrontiers(tech);
     const accountValues = createAccountValues(tech);
     const builtIns = spaceDatasets();
+    /** Spaces with members besides this account. */
+    const sharedSpaces = new Set<SpaceId>();
+    const noteMembers = (space: Space): void => {
+      const active = [...space.acl.state.members.values()].filter(({ status }) => status === "active");
+      if (active.length > 1 || space.header.kind === "onetoone") sharedSpaces.add(space.id);
+      else sharedSpaces.delete(space.id);
+    };
     const spaces = createSpaceService<SpaceServices>({
       account,
       clock,
@@ -94,8 +101,12 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       open: async (spaceId) => {
         const opened = openWith(spaceId, builtIns);
         sync.attach(opened.space);
+        noteMembers(opened.space);
         replication?.spaceChanged(opened.space);
-        opened.space.aclService.onMoved(() => replication?.spaceChanged(opened.space));
+        opened.space.aclService.onMoved(() => {
+          noteMembers(opened.space);
+          replication?.spaceChanged(opened.space);
+        });
         const services = createSpaceServices({
           ...opened,
           account,
@@ -105,6 +116,10 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
           frontiers,
           accountValues,
           graphs,
+          convergence: {
+            waitConverged: () => sync.waitConverged(spaceId),
+            isSynced: (objectId) => sync.isObjectSynced(opened.space, objectId),
+          },
         });
         return { ...services, busy: () => services.busy() || sync.isBusy(spaceId) };
       },
@@ -118,6 +133,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
         tech: techOpened,
         active: () => spaces.activeIds(),
         held: () => spaces.heldIds(),
+        isOnlyHere: (spaceId) => devices.list().devices.length <= 1 && !sharedSpaces.has(spaceId),
         openHeld: async (spaceId) => (await spaces.openHeld(spaceId)).space,
         open: async (spaceId) => (await spaces.open(spaceId)).space,
       },

@@ -2,7 +2,12 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { createHistory, type History } from "../change/history.ts";
 import type { GraphMemory } from "../change/history-graphs.ts";
-import { type BundleService, bundleChildren, createBundleService } from "../domain/bundle/bundle-service.ts";
+import {
+  type BundleService,
+  bundleChildren,
+  type Convergence,
+  createBundleService,
+} from "../domain/bundle/bundle-service.ts";
 import { type ChatService, createChatService } from "../domain/chat/chat-service.ts";
 import { createUnread } from "../domain/chat/unread.ts";
 import { createEditorService, type EditorService } from "../domain/editor/editor-service.ts";
@@ -53,6 +58,7 @@ export function createSpaceServices(deps: {
   frontiers: ReadFrontiers;
   accountValues: AccountValues;
   graphs: GraphMemory;
+  convergence: Convergence;
   clock: Clock;
   log: Log;
 }): SpaceServices {
@@ -87,8 +93,7 @@ export function createSpaceServices(deps: {
     engine,
     objects,
     clock,
-    // Alone, a device has everything there is.
-    convergence: { waitConverged: async () => true, isSynced: () => true },
+    convergence: deps.convergence,
     isOwner: () => space.role() === "owner",
     requireWriter,
     onBackgroundError,

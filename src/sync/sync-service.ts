@@ -26,6 +26,8 @@ export interface SyncSpaces {
   /** Spaces that are kept in step: the active ones, and those of which the chain of rights alone is here so far. */
   held(): SpaceId[];
   openHeld(spaceId: SpaceId): Promise<Space>;
+  /** The account has no other device, and the space no other member, as far as is known here. */
+  isOnlyHere(spaceId: SpaceId): boolean;
   /** An active space, opened if need be. Fails with the space resolution errors. */
   open(spaceId: string): Promise<Space>;
 }
@@ -55,6 +57,8 @@ export type SyncService = ReturnType<typeof createSyncService>;
 const AFTER_COMMIT_MS = 40;
 const STATUS_MS = 50;
 const SPACES_AT_ONCE = 4;
+const CONVERGE_MS = 30_000;
+const UNREACHED_MS = 3_000;
 
 export function createSyncService(deps: SyncServiceDeps) {
   const { spaces, clock, log } = deps;
@@ -71,6 +75,9 @@ export function createSyncService(deps: SyncServiceDeps) {
   const soon = new Map<SpaceId, ReturnType<typeof setTimeout>>();
   const stale = new Set<SpaceId>();
   let statusTimer: ReturnType<typeof setTimeout> | undefined;
+
+  const namesOf = (spaceId: SpaceId): string[] => carriers.flatMap((carrier) => carrier.names(spaceId).slice());
+  const isAlone = (spaceId: SpaceId): boolean => namesOf(spaceId).length === 0 && spaces.isOnlyHere(spaceId);
 
   const reachOf = (spaceId: SpaceId): Reach => {
     const names = carriers.flatMap((carrier) => carrier.names(spaceId));
@@ -353,6 +360,33 @@ export function createSyncService(deps: SyncServiceDeps) {
       const current = await read();
       last = JSON.stringify(current);
       return { current, stop: () => void listeners.delete(listener) };
+    },
+
+    /**
+     * Whether what others may have written to a space has come: at once where there is nobody else, else after a round
+     * that missed nothing; false after 30 s, or 3 s without anybody to ask.
+     */
+    async waitConverged(spaceId: SpaceId): Promise<boolean> {
+      if (carriers.length === 0 || isAlone(spaceId)) return true;
+      const patienceMs = performance.now() + UNREACHED_MS;
+      while (!closed && namesOf(spaceId).length === 0) {
+        if (performance.now() > patienceMs) return false;
+        await Bun.sleep(100);
+      }
+      const waited = Bun.sleep(CONVERGE_MS).then(() => false);
+      const converged = round(spaceId).then(() => {
+        const { peers } = book.of(spaceId);
+        return namesOf(spaceId).some((name) => {
+          const peer = peers.get(name);
+          return peer?.lastSyncAtMs !== undefined && !peer.missing && peer.lastError === "";
+        });
+      });
+      return Promise.race([waited, converged]);
+    },
+    /** Whether everything of an object is kept elsewhere and nothing of it is missing; true where there is nobody else. */
+    isObjectSynced(space: Space, objectId: string): boolean {
+      if (carriers.length === 0 || isAlone(space.id)) return true;
+      return objectStatus(space.engine, objectId, book.of(space.id), reachOf(space.id)).state === "synced";
     },
 
     /** Everything known of a space's rounds is forgotten: it ended. */
