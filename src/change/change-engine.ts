@@ -28,6 +28,8 @@ import { parseVersion, versionOf, writerName } from "./version.ts";
 export const PROJECTION_VERSION = 2;
 const WRITER_KEY = "writer";
 const TEAR_DOWN_ROWS = 500;
+/** Whoever watches the rows of a deleted object is told of them first. */
+const TEAR_DOWN_DELAY_MS = 500;
 const PAGE = 500;
 
 export interface ChangeEngineDeps {
@@ -201,7 +203,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       objects.trim();
       if (tearDownDue) {
         tearDownDue = false;
-        tearDownDeleted().catch((error: unknown) => deps.onFailure?.(error));
+        setTimeout(() => tearDownDeleted().catch((error: unknown) => deps.onFailure?.(error)), TEAR_DOWN_DELAY_MS).unref();
       }
       if (done.touched.length === 0 && done.objects.size === 0) return;
       for (const listener of listeners) listener(done);
@@ -463,6 +465,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
 
   /** Removes the rows of deleted objects, a slice a write, so that other work goes on between. Their changes stay. */
   async function tearDownDeleted(): Promise<void> {
+    if (queue.closing()) return;
     for (const coll of rows.collsOfDeleted()) {
       while (!queue.closing() && !(await queue.enqueue(() => rows.tearDown(coll, TEAR_DOWN_ROWS), "background")));
     }

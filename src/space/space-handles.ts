@@ -13,12 +13,19 @@ export interface SpaceHandle {
 
 interface Slot<T> {
   handle: Promise<T>;
+  /** Absent while it is being opened, or waits for its turn. */
+  ready?: T;
   usedMs: number;
 }
 
 const MAX_OPEN = 48;
 /** A space that was asked for this recently may still have a request in flight. */
 const QUIET_MS = 1_000;
+/** Beyond so many open spaces less patience is shown, and a further one waits for its turn: each takes three descriptors. */
+const CROWDED = 128;
+const CROWDED_QUIET_MS = 100;
+const FULL = 256;
+const TURN_MS = 10;
 
 /** Opens spaces when they are asked for and closes those longest unused, so that file handles stay bounded. */
 export function createSpaceHandles<T extends SpaceHandle>(deps: {
@@ -36,6 +43,7 @@ export function createSpaceHandles<T extends SpaceHandle>(deps: {
     const closed = (async () => {
       const handle = await slot.handle;
       await handle.close();
+      opened--;
       deps.store.markClean(spaceId, true, PROJECTION_VERSION);
     })().finally(() => closing.delete(spaceId));
     closing.set(spaceId, closed);
@@ -46,15 +54,26 @@ export function createSpaceHandles<T extends SpaceHandle>(deps: {
     const now = deps.clock.nowMs();
     for (const [spaceId, slot] of [...slots]) {
       if (slots.size <= MAX_OPEN) return;
-      const busy = now - slot.usedMs < QUIET_MS || (await slot.handle).busy();
-      if (!busy && slots.get(spaceId) === slot) await closeOne(spaceId, slot);
+      const quietMs = slots.size > CROWDED ? CROWDED_QUIET_MS : QUIET_MS;
+      if (!slot.ready || slot.ready.busy() || now - slot.usedMs < quietMs) continue;
+      if (slots.get(spaceId) === slot) await closeOne(spaceId, slot);
     }
   };
 
+  /** Counts spaces that hold a file open, not those that wait here. */
+  let opened = 0;
+
   const open = async (spaceId: SpaceId): Promise<T> => {
     await closing.get(spaceId);
-    deps.store.markClean(spaceId, false, PROJECTION_VERSION);
-    return deps.open(spaceId);
+    for (; opened >= FULL; await Bun.sleep(TURN_MS)) await trim();
+    opened++;
+    try {
+      deps.store.markClean(spaceId, false, PROJECTION_VERSION);
+      return await deps.open(spaceId);
+    } catch (error) {
+      opened--;
+      throw error;
+    }
   };
 
   return {
@@ -70,7 +89,13 @@ export function createSpaceHandles<T extends SpaceHandle>(deps: {
       const slot: Slot<T> = { handle: open(spaceId), usedMs: deps.clock.nowMs() };
       slots.set(spaceId, slot);
       slot.handle
-        .then(trim, () => slots.delete(spaceId))
+        .then(
+          (ready) => {
+            slot.ready = ready;
+            return trim();
+          },
+          () => slots.delete(spaceId),
+        )
         .catch((error: unknown) => deps.log.error("closing a space failed", { err: error }));
       return slot.handle;
     },

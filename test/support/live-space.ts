@@ -129,6 +129,11 @@ function assemble(options: LiveSpaceOptions, space: Space, planted: SpaceSeed, o
     /** The changes of the space that came after the first `known`, parents first. */
     allChanges: (known = 0): Uint8Array[] => engine.store.changes.after(known, 100_000).map(({ bytes }) => bytes),
     write,
+    /** Several changes in one commit, however slow the machine is. */
+    together: (lists: readonly RecordChange[][]) =>
+      engine.write((tx) => {
+        for (const records of lists) change(tx, records, DATASET);
+      }),
     put: (id: string, fields: JsonObject) =>
       write([{ id, upsert: true, ops: [{ type: "$set", path: "", value: fields }] }]),
     op: (id: string, ...ops: RecordOp[]) => write([{ id, ops }]),

@@ -287,7 +287,11 @@ test("[§6 overflow] updates of the same record take one place", async () => {
 test("[§6 overflow] whatever one commit brings fits into an empty mailbox", async () => {
   const space = await openSpace();
   const watcher = await watch(space, { mailboxCapacity: 16 });
-  await Promise.all(Array.from({ length: 40 }, (_, n) => space.put(`p${n}`, { n })));
+  await space.together(
+    Array.from({ length: 40 }, (_, n) => [
+      { id: `p${n}`, upsert: true, ops: [{ type: "$set", path: "", value: { n } }] },
+    ]),
+  );
   await nextTurn();
   expect(watcher.ended).toBeUndefined();
   expect(watcher.take()).toHaveLength(40);
