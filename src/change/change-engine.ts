@@ -53,6 +53,8 @@ export interface WriteTx {
   object(id: string): ObjectEntry | undefined;
   /** One change to an object. Nothing of it taking effect is no reason to fail; see `Appended.effective`. */
   append(object: ObjectEntry, body: ChangeBody, rules: DatasetRules): Appended;
+  /** Runs a part of the write that is undone alone when it throws; the error goes on to the caller. */
+  attempt<T>(part: () => T): T;
   /** Rolls this write back and answers `result` all the same. */
   rollBackWith(result: unknown): never;
   setLocal(
@@ -220,16 +222,19 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     },
   });
 
-  /** Keeps what subscribers would be told in step with the savepoint. */
+  /** Keeps what subscribers would be told in step with the savepoint that was just set. */
+  const followRollback = (scope: WriteScope): void => {
+    const current = batch;
+    const told = batch.touched.length;
+    scope.onRollback(() => {
+      current.touched.length = told;
+      store.forgetNumbers();
+    });
+  };
   const guarded =
     <T>(run: (scope: WriteScope) => T) =>
     (scope: WriteScope): T => {
-      const told = batch.touched.length;
-      const current = batch;
-      scope.onRollback(() => {
-        current.touched.length = told;
-        store.forgetNumbers();
-      });
+      followRollback(scope);
       return run(scope);
     };
 
@@ -260,6 +265,11 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       for (const name of appended.defined ?? []) ingest.release("definition", utf8ToBytes(name), scope);
       return appended;
     },
+    attempt: (part) =>
+      scope.attempt(() => {
+        followRollback(scope);
+        return part();
+      }),
     rollBackWith(result) {
       throw new RollBackWith(result);
     },

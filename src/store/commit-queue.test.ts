@@ -99,3 +99,22 @@ test("[commit] closing lets what is queued finish and refuses what comes later",
   expect(rows()).toEqual([1]);
   expect(await queue.enqueue(insert(2)).catch((error: Error) => error.message)).toBe("the commit queue is closed");
 });
+
+test("[commit] a part of a write that throws is undone alone, and the write goes on", async () => {
+  const { queue, rows, insert } = open();
+  const undone: string[] = [];
+  await queue.enqueue((scope) => {
+    insert(1)();
+    scope.onRollback(() => undone.push("write"));
+    const attempt = () =>
+      scope.attempt(() => {
+        insert(2)();
+        scope.onRollback(() => undone.push("part"));
+        throw new Error("refused");
+      });
+    expect(attempt).toThrow("refused");
+    scope.attempt(insert(3));
+  });
+  expect(rows()).toEqual([1, 3]);
+  expect(undone).toEqual(["part"]);
+});

@@ -4,6 +4,8 @@ import type { Database } from "bun:sqlite";
 export interface WriteScope {
   /** Runs, newest first, if this write's savepoint is rolled back. */
   onRollback(undo: () => void): void;
+  /** Runs a part of this write that is undone alone when it throws; the error goes on to the caller. */
+  attempt<T>(part: () => T): T;
 }
 
 /** Thrown by a write to roll its savepoint back and still answer its caller: nothing was worth keeping. */
@@ -61,6 +63,9 @@ export function createCommitQueue(db: Database, hooks: CommitQueueHooks): Commit
   const savepoint = db.query("SAVEPOINT write_scope");
   const release = db.query("RELEASE write_scope");
   const rollbackTo = db.query("ROLLBACK TO write_scope");
+  const savepointOfPart = db.query("SAVEPOINT part_of_write");
+  const releasePart = db.query("RELEASE part_of_write");
+  const rollbackToPart = db.query("ROLLBACK TO part_of_write");
   const commit = db.query("COMMIT");
 
   const schedule = () => {
@@ -78,12 +83,30 @@ export function createCommitQueue(db: Database, hooks: CommitQueueHooks): Commit
     });
   };
 
+  const scopeOf = (undos: (() => void)[]): WriteScope => ({
+    onRollback: (undo) => void undos.push(undo),
+    attempt(part) {
+      const before = undos.length;
+      savepointOfPart.run();
+      try {
+        const result = part();
+        releasePart.run();
+        return result;
+      } catch (error) {
+        rollbackToPart.run();
+        releasePart.run();
+        for (const undo of undos.splice(before).reverse()) undo();
+        throw error;
+      }
+    },
+  });
+
   /** Runs one write under its savepoint; answers how to settle it once the batch is durable. */
   const runOne = (entry: Entry): (() => void) => {
     const undos: (() => void)[] = [];
     savepoint.run();
     try {
-      const result = entry.run({ onRollback: (undo) => undos.push(undo) });
+      const result = entry.run(scopeOf(undos));
       release.run();
       return () => entry.resolve(result);
     } catch (error) {

@@ -185,6 +185,26 @@ describe("upsert", () => {
     expect(result.rejections).toHaveLength(5);
   });
 
+  rule("[upsert] a page with refusals and two entries of one record is one change", async () => {
+    const set = await fresh();
+    const result = await set.upsert([
+      { id: "a", fields: { n: 1, s: "first" } },
+      { id: "bad id!", fields: { n: 2 } },
+      { id: "a", fields: { n: 3 } },
+      { id: "b", fields: { n: "no number" } },
+      { id: "c", fields: { n: 4 } },
+    ]);
+    expect(result).toMatchObject({ created: 2, updated: 1, skipped: 0 });
+    expect(result.pages).toHaveLength(1);
+    expect(result.rejections!.map(({ index }) => index)).toEqual([1, 3]);
+    const { records } = await set.query({ sort: ["id"] });
+    expect(records.map(content)).toEqual([
+      { id: "a", n: 3, s: "first" },
+      { id: "c", n: 4 },
+    ]);
+    expect(new Set(records.map(creationVersion)).size).toBe(1);
+  });
+
   rule("[upsert] an empty list is nothing", async () => {
     expect(await (await fresh()).upsert([])).toMatchObject({ pages: [], created: 0, updated: 0, skipped: 0 });
   });

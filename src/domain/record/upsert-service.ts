@@ -3,9 +3,10 @@ import type { AccountId } from "../../base/ids.ts";
 import type { RecordChange } from "../../change/change-body.ts";
 import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
 import type { ChangeEnvelope } from "../../change/dataset-rules.ts";
+import type { Appended } from "../../change/local-writer.ts";
 import type { ObjectEntry } from "../../change/object-cache.ts";
 import { ABSENT, foldRecord } from "../../change/record-fold.ts";
-import { fail, type UpsertRejectionCode } from "../../protocol/errors.ts";
+import { fail, SvcError, type UpsertRejectionCode } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { canonicalInstants } from "../../query/canonical-instants.ts";
@@ -72,25 +73,35 @@ export function createUpsertService(deps: UpsertDeps) {
             const object = records.objectOf(tx, request.objectId);
             const dataset = records.datasetOf(tx, object, request.dataset);
             if (dataset.rules.idRule !== "user") throw fail("upsert.requires_user_ids", { dataset: request.dataset });
-            const page = planPage(
-              tx,
-              object,
-              dataset,
-              request.records,
-              start,
-              Math.min(start + pageSize, request.records.length),
-            );
+            const plan = (judge: boolean) =>
+              planPage(
+                tx,
+                object,
+                dataset,
+                request.records,
+                start,
+                Math.min(start + pageSize, request.records.length),
+                judge,
+              );
+            const append = (changes: RecordChange[]) =>
+              tx.append(
+                object,
+                {
+                  dataset: dataset.rules.name,
+                  ...(dataset.definition ? { definition: dataset.definition } : {}),
+                  records: changes,
+                  ...(request.traceIds && request.traceIds.length > 0 ? { traceIds: request.traceIds } : {}),
+                },
+                dataset.rules,
+              );
+            const unjudged = plan(false);
+            if (unjudged && unjudged.changes.length > 0) {
+              const appended = attemptWhole(tx, () => append(unjudged.changes));
+              if (appended) return { page: unjudged, written: toWriteResult(appended) };
+            }
+            const page = unjudged?.changes.length === 0 ? unjudged : plan(true)!;
             if (page.changes.length === 0) return tx.rollBackWith({ page, written: undefined });
-            const appended = tx.append(
-              object,
-              {
-                dataset: dataset.rules.name,
-                ...(dataset.definition ? { definition: dataset.definition } : {}),
-                records: page.changes,
-                ...(request.traceIds && request.traceIds.length > 0 ? { traceIds: request.traceIds } : {}),
-              },
-              dataset.rules,
-            );
+            const appended = append(page.changes);
             return { page, written: toWriteResult(appended) };
           }),
         ),
@@ -107,6 +118,10 @@ export function createUpsertService(deps: UpsertDeps) {
     },
   };
 
+  /**
+   * What a page changes. Unless told to judge them, new records are taken to pass the rules, so that the fold of the
+   * change is their only one; undefined then when two entries of the page are about one record.
+   */
   function planPage(
     tx: WriteTx,
     object: ObjectEntry,
@@ -114,7 +129,8 @@ export function createUpsertService(deps: UpsertDeps) {
     all: UpsertRequest["records"],
     from: number,
     to: number,
-  ): Page {
+    judge: boolean,
+  ): Page | undefined {
     const page: Page = { changes: [], created: 0, updated: 0, skipped: 0, rejections: [] };
     const envelope: ChangeEnvelope = {
       version: "",
@@ -126,14 +142,21 @@ export function createUpsertService(deps: UpsertDeps) {
     };
     // A later record of the page with the same id sees what the earlier one will have written.
     const planned = new Map<string, JsonObject>();
+    const seen = new Set<string>();
     for (let index = from; index < to; index++) {
       const { id } = all[index]!;
       const fields = canonicalInstants(all[index]!.fields) as JsonObject;
       const reject = (code: UpsertRejectionCode, reason: string) =>
         void page.rejections.push({ index, id, code, reason });
-      const stored = planned.get(id) ?? tx.record(object, dataset.rules.name, id);
+      if (!judge) {
+        if (seen.has(id)) return undefined;
+        seen.add(id);
+      }
+      const known = planned.get(id);
+      const state = known ? "live" : tx.recordState(object, dataset.rules.name, id);
+      const stored = known ?? (state === "live" ? tx.record(object, dataset.rules.name, id) : undefined);
       if (!stored) {
-        if (tx.recordState(object, dataset.rules.name, id) === "tombstone") {
+        if (state === "tombstone") {
           reject("upsert.record_deleted", "the record is deleted");
           continue;
         }
@@ -142,12 +165,18 @@ export function createUpsertService(deps: UpsertDeps) {
           upsert: true,
           ops: Object.keys(fields).length > 0 ? [{ type: "$set", path: "", value: fields }] : [],
         };
-        const outcome = id === "" ? undefined : foldRecord(ABSENT, id, change, envelope, dataset.rules);
-        if (!outcome || outcome.drops.length > 0) {
-          reject("upsert.rejected", outcome ? outcome.drops[0]!.reason : "the id is empty");
+        if (id === "") {
+          reject("upsert.rejected", "the id is empty");
           continue;
         }
-        if (outcome.state.kind === "live") planned.set(id, outcome.state.doc);
+        if (judge) {
+          const { state, drops } = foldRecord(ABSENT, id, change, envelope, dataset.rules);
+          if (drops.length > 0) {
+            reject("upsert.rejected", drops[0]!.reason);
+            continue;
+          }
+          if (state.kind === "live") planned.set(id, state.doc);
+        }
         page.changes.push(change);
         page.created++;
         continue;
@@ -174,6 +203,23 @@ export function createUpsertService(deps: UpsertDeps) {
       page.updated++;
     }
     return page;
+  }
+}
+
+const REFUSED = Symbol("something was refused");
+
+/** The change, when all of it took effect; otherwise nothing of it stays. */
+function attemptWhole(tx: WriteTx, append: () => Appended): Appended | undefined {
+  try {
+    return tx.attempt(() => {
+      const appended = append();
+      if (appended.rejections.length > 0) throw REFUSED;
+      return appended;
+    });
+  } catch (error) {
+    // A change that does not fit may fit without what the rules refuse.
+    if (error === REFUSED || (error instanceof SvcError && error.code === "request.too_large")) return undefined;
+    throw error;
   }
 }
 
