@@ -3,6 +3,7 @@ import { deriveObjectKey, open, seal } from "../crypto/seal.ts";
 import { type ChangeBody, decodeBody, encodeBody } from "./change-body.ts";
 import type { Change } from "./change-codec.ts";
 import type { KeyRing } from "./ports.ts";
+import { type SealedParts, sealedPartsOf } from "./stored-change.ts";
 
 const MAX_CACHED_KEYS = 4096;
 
@@ -25,6 +26,15 @@ export function createBodyOpener(spaceId: SpaceId, keys: KeyRing) {
     return key;
   };
 
+  const openParts = ({ keyId, headerBytes, sealed }: SealedParts, objectId: ObjectId): OpenedBody => {
+    const readKey = keys.byId(keyId);
+    if (!readKey) return { missingKey: keyId };
+    const plain = open(objectKey(keyId, readKey, objectId), sealed, headerBytes);
+    if (!plain) return { broken: "the body does not open under the key it names" };
+    const body = decodeBody(plain);
+    return body ? { body } : { broken: "the sealed bytes are no body" };
+  };
+
   return {
     seal(
       body: ChangeBody,
@@ -34,14 +44,9 @@ export function createBodyOpener(spaceId: SpaceId, keys: KeyRing) {
     ): Uint8Array {
       return seal(objectKey(epoch.id, epoch.key, objectId), encodeBody(body), headerBytes);
     },
-    open(change: Change, objectId: ObjectId): OpenedBody {
-      const { keyId } = change.header;
-      const readKey = keys.byId(keyId);
-      if (!readKey) return { missingKey: keyId };
-      const plain = open(objectKey(keyId, readKey, objectId), change.sealed, change.headerBytes);
-      if (!plain) return { broken: "the body does not open under the key it names" };
-      const body = decodeBody(plain);
-      return body ? { body } : { broken: "the sealed bytes are no body" };
-    },
+    open: (change: Change, objectId: ObjectId): OpenedBody =>
+      openParts({ keyId: change.header.keyId, headerBytes: change.headerBytes, sealed: change.sealed }, objectId),
+    /** The same for a change that is in the log, by its bytes. */
+    openStored: (bytes: Uint8Array, objectId: ObjectId): OpenedBody => openParts(sealedPartsOf(bytes), objectId),
   };
 }

@@ -13,7 +13,7 @@ import { createBodyOpener } from "./body-opener.ts";
 import type { ChangeBody } from "./change-body.ts";
 import { decodeChange, encodeDerivedRoot, isDerivedRoot } from "./change-codec.ts";
 import { createChangeLog } from "./change-log.ts";
-import type { FoldInput } from "./change-parts.ts";
+import type { ReplayInput } from "./change-parts.ts";
 import { type CommitBatch, createBatch, type TouchedRecord } from "./commit-batch.ts";
 import type { ChangeEnvelope, DatasetRules } from "./dataset-rules.ts";
 import { DELETION_RULES, DELETIONS_DATASET, DELETIONS_TYPE, deletedAtMs } from "./deletion-log.ts";
@@ -438,8 +438,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     record,
     collOf,
     /** A stored change as the fold takes it, for folding what is not the present state. */
-    replay(stored: StoredChange, object: ObjectEntry): { input: FoldInput; envelope: ChangeEnvelope } {
-      const input = projection.inputOf(stored, object);
+    replay(stored: StoredChange, object: ObjectEntry): { input: ReplayInput; envelope: ChangeEnvelope } {
+      const input = projection.replayOf(stored, object);
       return { input, envelope: projection.envelopeOf(input) };
     },
     /** Another device was found to use this one's writer: continue under a fresh one. */

@@ -6,14 +6,18 @@ import type { ChangeEnvelope, DatasetRules } from "./dataset-rules.ts";
 import type { ObjectEntry } from "./object-cache.ts";
 import { autoRecordId, versionOf } from "./version.ts";
 
-/** A change that is in the log, with its opened body. */
-export interface FoldInput {
+/** A change that is in the log, with its opened body: what it does to records follows from this. */
+export interface ReplayInput {
   change: Pick<StoredChange, "no" | "id" | "lamport" | "writer" | "counts" | "timeMs">;
-  parents: readonly Uint8Array[];
   author: Uint8Array;
   object: ObjectEntry;
   body: ChangeBody;
   rules: DatasetRules;
+}
+
+/** The same with its place in the graph, when it enters the projection. */
+export interface FoldInput extends ReplayInput {
+  parents: readonly Uint8Array[];
 }
 
 const MAX_CACHED_AUTHORS = 10_000;
@@ -33,7 +37,7 @@ export function createEnvelopes(spaceId: SpaceId) {
     return text;
   };
 
-  return (input: Pick<FoldInput, "change" | "author" | "object">): ChangeEnvelope => ({
+  return (input: Pick<ReplayInput, "change" | "author" | "object">): ChangeEnvelope => ({
     version: versionOf(input.change.lamport, input.change.id),
     changeId: input.change.id,
     author: authorText(input.author),
@@ -45,13 +49,13 @@ export function createEnvelopes(spaceId: SpaceId) {
 }
 
 /** The id that one entry of a change is about. `empties` counts the entries without an id before it. */
-export function finalRecordId(record: RecordChange, input: FoldInput, empties: { count: number }): string {
+export function finalRecordId(record: RecordChange, input: ReplayInput, empties: { count: number }): string {
   if (input.rules.idRule === "object") return input.object.idText;
   return record.id === "" ? autoRecordId(input.change.id, empties.count++) : record.id;
 }
 
 /** Whether the record's entry may name the id it names, whatever is stored; answers why not. */
-export function recordIdFault(record: RecordChange, live: boolean, input: FoldInput): string | undefined {
+export function recordIdFault(record: RecordChange, live: boolean, input: ReplayInput): string | undefined {
   if (input.rules.idRule === "object" && record.id !== "" && record.id !== input.object.idText)
     return "the only record here is the object's own";
   if (input.rules.idRule === "user" && record.id === "") return "the caller names the records of this dataset";

@@ -4,7 +4,7 @@ import type { SpaceStore } from "../store/space-store.ts";
 import type { ChangeEngine } from "./change-engine.ts";
 import { createViewBudget } from "./history-budget.ts";
 import { changeOfVersion, type Reading, versionId } from "./history-past.ts";
-import { createOpeners, type Openers, recordAt } from "./history-replay.ts";
+import { createOpeners, type Openers, type ReplayDeps, recordAt } from "./history-replay.ts";
 import { datasetsOf, type RowRef, rowOf, rowsOf } from "./history-rows.ts";
 import { OBJECTS_DATASET } from "./projection.ts";
 import type { RecordState } from "./record-fold.ts";
@@ -13,9 +13,8 @@ import type { RecordState } from "./record-fold.ts";
 const OPENED_AT_MOST = 256;
 const TOUCHES_A_READ = 500;
 
-interface DiffDeps {
+interface DiffDeps extends ReplayDeps {
   engine: Pick<ChangeEngine, "replay">;
-  store: SpaceStore;
 }
 
 export interface DiffRequest {
@@ -52,8 +51,8 @@ export async function diffAt(deps: DiffDeps, reading: Reading, request: DiffRequ
       const diff = diffRecord(
         row.id,
         dataset,
-        await recordAt(store, openers, reading, before, row),
-        await recordAt(store, openers, reading, after, row),
+        await recordAt(deps, openers, reading, before, row),
+        await recordAt(deps, openers, reading, after, row),
       );
       if (!diff) continue;
       budget.take(JSON.stringify(diff));

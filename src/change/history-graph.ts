@@ -32,9 +32,9 @@ export class HistoryGraph {
   #parents = new Uint32Array(FIRST_CAPACITY);
   #edges = 0;
 
-  /** Takes in entries that came after all it holds. */
+  /** Takes in entries that came after all it holds, by their numbers. */
   add(entries: readonly HistoryEntry[]): void {
-    for (const entry of [...entries].sort((a, b) => a.change - b.change)) this.#push(entry);
+    for (const entry of entries) this.#push(entry);
   }
 
   #push(entry: HistoryEntry): void {

@@ -1,51 +1,20 @@
+import type { WeightedCache } from "../base/weighted-cache.ts";
 import type { HistoryTable } from "../store/history-table.ts";
 import { HistoryGraph } from "./history-graph.ts";
 import type { Slices } from "./history-slice.ts";
 import type { ObjectCache } from "./object-cache.ts";
 
-const DEFAULT_LIMIT_BYTES = 64 << 20;
 const ENTRIES_A_READ = 2_000;
-
-/** The graphs that are kept in memory, of all open spaces together: those used last, up to a number of bytes. */
-export interface GraphMemory {
-  get(key: string): HistoryGraph | undefined;
-  /** Keeps a graph; it may have grown since. Older ones give way, itself never. */
-  keep(key: string, graph: HistoryGraph): void;
-  drop(keyPrefix: string): void;
-  nextOwner(): string;
-}
-
-export function createGraphMemory(limitBytes = DEFAULT_LIMIT_BYTES): GraphMemory {
-  const kept = new Map<string, { graph: HistoryGraph; bytes: number }>();
-  let bytes = 0;
-  let owners = 0;
-  const forget = (key: string) => {
-    bytes -= kept.get(key)?.bytes ?? 0;
-    kept.delete(key);
-  };
-  return {
-    get: (key) => kept.get(key)?.graph,
-    keep(key, graph) {
-      forget(key);
-      kept.set(key, { graph, bytes: graph.bytes });
-      bytes += graph.bytes;
-      for (const oldest of kept.keys()) {
-        if (bytes <= limitBytes || oldest === key) break;
-        forget(oldest);
-      }
-    },
-    drop(keyPrefix) {
-      for (const key of [...kept.keys()]) if (key.startsWith(keyPrefix)) forget(key);
-    },
-    nextOwner: () => `${owners++}/`,
-  };
-}
 
 /** The graphs of a space's objects, read when they are asked for and brought up to date when objects have moved on. */
 export type Graphs = ReturnType<typeof createGraphs>;
 
-export function createGraphs(table: HistoryTable, objects: Pick<ObjectCache, "byNo">, memory: GraphMemory) {
-  const owner = memory.nextOwner();
+export function createGraphs(
+  table: HistoryTable,
+  objects: Pick<ObjectCache, "byNo">,
+  memory: WeightedCache<HistoryGraph>,
+  owner: string,
+) {
   /** Up to which change each graph was read: roots have numbers too and are in none. */
   const readTo = new WeakMap<HistoryGraph, number>();
   const reading = new Map<number, Promise<unknown>>();
@@ -71,9 +40,14 @@ export function createGraphs(table: HistoryTable, objects: Pick<ObjectCache, "by
       from = page[page.length - 1]!;
       if (slices.due()) await slices.pause();
     }
-    graph.add(pages.flat());
+    // Parents come first in the order of arrival, which is nearly the order in which the entries were read.
+    const entries = pages.flat().sort((a, b) => a.change - b.change);
+    for (let at = 0; at < entries.length; at += ENTRIES_A_READ) {
+      graph.add(entries.slice(at, at + ENTRIES_A_READ));
+      if (slices.due()) await slices.pause();
+    }
     readTo.set(graph, upTo);
-    memory.keep(`${owner}${obj}`, graph);
+    memory.keep(`${owner}${obj}`, graph, graph.bytes);
   };
 
   return {
@@ -96,7 +70,5 @@ export function createGraphs(table: HistoryTable, objects: Pick<ObjectCache, "by
         }
       }
     },
-
-    close: () => memory.drop(owner),
   };
 }

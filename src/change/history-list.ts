@@ -56,6 +56,7 @@ export async function listChanges(deps: ListDeps, read: ObjectRead | Reading, qu
     group = undefined;
   };
   for await (const change of matching(deps.store, read, filter, before)) {
+    await read.breathe();
     if (group && "graph" in read && pages.joins(read.graph, group, change, windowMs)) {
       pages.add(group, change);
       continue;
@@ -115,11 +116,11 @@ async function* matching(
     for (;;) {
       const page = history.page(filter, floor ?? 0, before, CHANGES_A_READ);
       yield* page;
-      await read.breathe();
       if (page.length < CHANGES_A_READ) break;
       before = page[page.length - 1]!;
     }
     if (floor === undefined) return;
+    await read.breathe();
     before = { lamport: floor - 1 };
   }
 }
@@ -133,7 +134,8 @@ interface Group {
   /** The newest change opened; all that is told of the others is what they touched. */
   open: OpenChange;
   touched: Map<string, Set<string>>;
-  touchedCount: number;
+  /** How many records and traces it names. */
+  named: number;
   traceIds: Set<string>;
 }
 
@@ -157,10 +159,10 @@ function createEntries({ engine, store }: ListDeps, read: ObjectRead) {
       ids = new Set();
       group.touched.set(dataset, ids);
     }
-    group.touchedCount -= ids.size;
+    group.named -= ids.size + group.traceIds.size;
     for (const id of partsById.keys()) ids.add(id);
-    group.touchedCount += ids.size;
     for (const trace of traceIds ?? []) group.traceIds.add(trace);
+    group.named += ids.size + group.traceIds.size;
   };
 
   return {
@@ -172,7 +174,7 @@ function createEntries({ engine, store }: ListDeps, read: ObjectRead) {
         author: authorOf(change.writer),
         open: openers(store.changes.byNo(change.no)!, read),
         touched: new Map(),
-        touchedCount: 0,
+        named: 0,
         traceIds: new Set(),
       };
       note(group, group.open);
@@ -181,7 +183,7 @@ function createEntries({ engine, store }: ListDeps, read: ObjectRead) {
 
     /** Does a line of the author's own changes lead from the group straight down to this one, near enough in time? */
     joins(graph: HistoryGraph, group: Group, change: ListedChange, windowMs: number): boolean {
-      if (group.size >= LIMITS.historyGroupChanges || group.touchedCount >= LIMITS.historyGroupRecords) return false;
+      if (group.size >= LIMITS.historyGroupChanges || group.named >= LIMITS.historyGroupRecords) return false;
       if (Math.abs(group.newest.timeMs - change.timeMs) > windowMs) return false;
       let at = graph.indexOf(group.oldest.no);
       while (at >= 0) {

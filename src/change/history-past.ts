@@ -34,18 +34,19 @@ export interface Reading extends ObjectRead {
   past(version: StoredChange, strictly?: boolean): Past;
 }
 
-export interface ReadingDeps {
+export interface ReadDeps {
   objects: ObjectCache;
-  graphs: Graphs;
+  /** The store is closed. */
+  isClosed(): boolean;
 }
 
 /** Begins a read. Errors: object.not_found, also when the object is deleted meanwhile; server.unavailable. */
 export function beginObjectRead(
-  objects: ObjectCache,
+  { objects, isClosed }: ReadDeps,
   objectId: string,
   signal?: AbortSignal,
 ): ObjectRead & { slices: Slices } {
-  const slices = createSlices(signal);
+  const slices = createSlices(() => isClosed() || signal?.aborted === true);
   const find = (): ObjectEntry => {
     const id = digestOfCid(objectId);
     const object = id && objects.byId(id);
@@ -67,8 +68,12 @@ export function beginObjectRead(
 }
 
 /** The same with the object's graph. */
-export async function beginReading(deps: ReadingDeps, objectId: string, signal?: AbortSignal): Promise<Reading> {
-  const read = beginObjectRead(deps.objects, objectId, signal);
+export async function beginReading(
+  deps: ReadDeps & { graphs: Graphs },
+  objectId: string,
+  signal?: AbortSignal,
+): Promise<Reading> {
+  const read = beginObjectRead(deps, objectId, signal);
   let graph = await deps.graphs.of(read.object.no, read.slices);
   let seen = graph.size;
   const pasts: Ancestors[] = [];

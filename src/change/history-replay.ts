@@ -4,20 +4,20 @@ import { ROW_LIVE, type RowHead, type RowState } from "../store/row-table.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import type { RecordChange } from "./change-body.ts";
 import type { ChangeEngine } from "./change-engine.ts";
-import { type FoldInput, finalRecordId, recordIdFault } from "./change-parts.ts";
+import { finalRecordId, type ReplayInput, recordIdFault } from "./change-parts.ts";
 import type { ChangeEnvelope } from "./dataset-rules.ts";
 import type { Past, Reading } from "./history-past.ts";
+import type { FoldedStates } from "./history-states.ts";
 import { ABSENT, foldRecord, type RecordState } from "./record-fold.ts";
 
 /** Sealed bytes of the changes that one read keeps open. */
 const OPEN_BYTES = 4 << 20;
-const CHANGES_A_READ = 64;
 const TOUCHES_A_READ = 500;
 const NOTHING = new Uint8Array(0);
 
 /** A change opened for replay: what it does, by record. */
 export interface OpenChange {
-  input: FoldInput;
+  input: ReplayInput;
   envelope: ChangeEnvelope;
   /** In the order of the body; a record may have several entries. */
   partsById: ReadonlyMap<string, readonly RecordChange[]>;
@@ -58,12 +58,19 @@ export function createOpeners(engine: Pick<ChangeEngine, "replay">) {
   };
 }
 
+/** What replaying needs besides the past it replays. */
+export interface ReplayDeps {
+  store: SpaceStore;
+  states: FoldedStates;
+}
+
 /**
  * A record as it was at a version: the fold of what touched it within the version's past, by the rules of the fold.
- * A row that nothing else touched is taken as it stands; others are folded from the last checkpoint within the past.
+ * A row that nothing else touched is taken as it stands; others are folded from the last checkpoint within the past, or
+ * from a state that a read before came by.
  */
 export async function recordAt(
-  store: SpaceStore,
+  { store, states }: ReplayDeps,
   openers: Openers,
   reading: Reading,
   past: Past,
@@ -76,19 +83,26 @@ export async function recordAt(
   if (!outside.touched && outside.lamport > past.topLamport) return ABSENT;
 
   const checkpoint = store.rows.checkpointBefore(row.no, outside.lamport, NOTHING);
-  let state = checkpoint ? toState(checkpoint.state, checkpoint.doc) : ABSENT;
-  let last: { lamport: number; id: Uint8Array } = checkpoint
-    ? { lamport: checkpoint.lamport, id: checkpoint.change }
-    : { lamport: 0, id: NOTHING };
+  const folded: number[] = [];
+  let last = checkpoint ? { lamport: checkpoint.lamport, id: checkpoint.change } : { lamport: 0, id: NOTHING };
   for (;;) {
-    const page = store.changes.ofRowAfter(row.no, last, past.topLamport, CHANGES_A_READ);
-    for (const stored of page) {
-      last = stored;
-      if (past.has(stored.no)) state = applyChange(state, row.id, openers(stored, reading));
-    }
-    if (page.length < CHANGES_A_READ) return state;
+    const page = store.history.countedTouches(row.no, last, past.topLamport, TOUCHES_A_READ);
+    for (const touch of page) if (past.has(touch.no)) folded.push(touch.no);
+    if (page.length < TOUCHES_A_READ) break;
+    last = page[page.length - 1]!;
     await reading.breathe();
   }
+
+  const chain = states.chain(row.no, checkpoint?.doc ?? "", folded);
+  const known = chain.longestKnown();
+  let state = known ? known.state : checkpoint ? toState(checkpoint.state, checkpoint.doc) : ABSENT;
+  for (let count = known?.count ?? 0; count < folded.length; ) {
+    state = applyChange(state, row.id, openers(store.changes.byNo(folded[count]!)!, reading));
+    count++;
+    chain.note(count, state);
+    await reading.breathe();
+  }
+  return state;
 }
 
 /** What one more change makes of a record. `state` is taken over. */

@@ -7,17 +7,17 @@ const SLICE_MS = 6;
 export interface Slices {
   /** Is it time to let others go? */
   due(): boolean;
-  /** Continues after the others; ends with server.unavailable once the request was cancelled. */
+  /** Continues after the others; ends with server.unavailable once nobody wants the answer, or the store is closed. */
   pause(): Promise<void>;
 }
 
-export function createSlices(signal?: AbortSignal): Slices {
+export function createSlices(isOver: () => boolean): Slices {
   let until = performance.now() + SLICE_MS;
   return {
     due: () => performance.now() >= until,
     async pause() {
       await new Promise<void>((resolve) => setImmediate(resolve));
-      if (signal?.aborted) throw fail("server.unavailable");
+      if (isOver()) throw fail("server.unavailable");
       until = performance.now() + SLICE_MS;
     },
   };

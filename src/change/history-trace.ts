@@ -7,3 +7,11 @@ const TRACE_BYTES = 16;
 export function traceKey(traceId: string): Uint8Array {
   return sha256(utf8ToBytes(traceId)).subarray(0, TRACE_BYTES);
 }
+
+/** So many traces of one change are found by; its author's server keeps to far fewer, but bodies come from anywhere. */
+const MAX_TRACES = 1_000;
+
+/** The keys that a change's traces are indexed under. */
+export function traceKeys(traceIds: readonly string[] | undefined): Uint8Array[] {
+  return (traceIds ?? []).slice(0, MAX_TRACES).map(traceKey);
+}

@@ -1,15 +1,13 @@
 import type { HistoryRecord } from "../protocol/history.ts";
-import type { SpaceStore } from "../store/space-store.ts";
 import type { ChangeEngine } from "./change-engine.ts";
 import { createViewBudget } from "./history-budget.ts";
 import { changeOfVersion, type Reading, versionId } from "./history-past.ts";
-import { createOpeners, recordAt } from "./history-replay.ts";
+import { createOpeners, type ReplayDeps, recordAt } from "./history-replay.ts";
 import { datasetsOf, rowOf, rowsOf, stampModified } from "./history-rows.ts";
 import { OBJECTS_DATASET } from "./projection.ts";
 
-interface ViewDeps {
+interface ViewDeps extends ReplayDeps {
   engine: Pick<ChangeEngine, "replay">;
-  store: SpaceStore;
 }
 
 /**
@@ -34,7 +32,7 @@ export async function viewAt(
     const records: string[] = [];
     if (shown.includes(name)) {
       for await (const row of rowsOf(store, reading, name)) {
-        const state = await recordAt(store, openers, reading, past, row);
+        const state = await recordAt(deps, openers, reading, past, row);
         if (state.kind === "absent") continue;
         if (name === OBJECTS_DATASET) stampModified(store, reading, past, change, state);
         const text = JSON.stringify(state.doc);
@@ -63,7 +61,7 @@ export async function recordViewAt(
   const isShown = datasetsOf(store, reading.graph, past.hasIndex).includes(dataset);
   const row = isShown ? rowOf(store, reading, dataset, recordId) : undefined;
   if (!row) return { ...answer, exists: false };
-  const state = await recordAt(store, createOpeners(deps.engine), reading, past, row);
+  const state = await recordAt(deps, createOpeners(deps.engine), reading, past, row);
   if (state.kind === "absent") return { ...answer, exists: false };
   if (dataset === OBJECTS_DATASET) stampModified(store, reading, past, change, state);
   const record = state.doc as { id: string };

@@ -2,9 +2,11 @@ import { fail } from "../protocol/errors.ts";
 import type { HistoryDiff, HistoryDiffQuery, HistoryQuery, HistoryRecord } from "../protocol/history.ts";
 import type { ChangeEngine } from "./change-engine.ts";
 import { diffAt } from "./history-diff.ts";
-import { createGraphMemory, createGraphs, type GraphMemory } from "./history-graphs.ts";
+import { createGraphs } from "./history-graphs.ts";
 import { listChanges, needsDataset } from "./history-list.ts";
+import { createHistoryMemory, type HistoryMemory } from "./history-memory.ts";
 import { beginObjectRead, beginReading } from "./history-past.ts";
+import { createFoldedStates } from "./history-states.ts";
 import { recordViewAt, viewAt } from "./history-view.ts";
 
 interface HistoryDeps {
@@ -12,17 +14,20 @@ interface HistoryDeps {
   /** Throws space.not_joined where the space's content is not served to this account any more. */
   requireReader?(): void;
   /** Shared by all open spaces. */
-  memory?: GraphMemory;
+  memory?: HistoryMemory;
 }
 
 /** The version history of a space's objects. A version is a change; its state is the fold of the change's causal past. */
 export type History = ReturnType<typeof createHistory>;
 
-export function createHistory({ engine, requireReader, memory = createGraphMemory() }: HistoryDeps) {
+export function createHistory({ engine, requireReader, memory = createHistoryMemory() }: HistoryDeps) {
   const { store, objects } = engine;
-  const graphs = createGraphs(store.history, objects, memory);
-  const deps = { engine, store };
+  const owner = memory.nextOwner();
+  const graphs = createGraphs(store.history, objects, memory.graphs, owner);
+  const deps = { engine, store, states: createFoldedStates(memory.states, owner) };
   let running = 0;
+  let closed = false;
+  const reads = { objects, graphs, isClosed: () => closed };
 
   const counted = async <T>(run: () => Promise<T>): Promise<T> => {
     requireReader?.();
@@ -33,13 +38,13 @@ export function createHistory({ engine, requireReader, memory = createGraphMemor
       running--;
     }
   };
-  const begin = (objectId: string, signal?: AbortSignal) => beginReading({ objects, graphs }, objectId, signal);
+  const begin = (objectId: string, signal?: AbortSignal) => beginReading(reads, objectId, signal);
 
   return {
     /** `GET {O}/history`. Errors: object.not_found, request.invalid_field. */
     list: (objectId: string, query: HistoryQuery, signal?: AbortSignal) =>
       counted(async () => {
-        const read = query.coalesce ? await begin(objectId, signal) : beginObjectRead(objects, objectId, signal);
+        const read = query.coalesce ? await begin(objectId, signal) : beginObjectRead(reads, objectId, signal);
         return listChanges(deps, read, query);
       }),
 
@@ -74,6 +79,10 @@ export function createHistory({ engine, requireReader, memory = createGraphMemor
 
     /** Is a read going on? Its space stays open until then. */
     busy: () => running > 0,
-    close: () => graphs.close(),
+    close(): void {
+      closed = true;
+      memory.graphs.dropPrefix(owner);
+      memory.states.dropPrefix(owner);
+    },
   };
 }

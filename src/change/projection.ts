@@ -12,12 +12,11 @@ import {
   type RowTable,
 } from "../store/row-table.ts";
 import type { BodyOpener } from "./body-opener.ts";
-import type { ChangeBody } from "./change-body.ts";
-import { type Change, decodeChange, isDerivedRoot } from "./change-codec.ts";
-import { createEnvelopes, type FoldInput, finalRecordId, recordIdFault } from "./change-parts.ts";
+import { decodeChange, isDerivedRoot } from "./change-codec.ts";
+import { createEnvelopes, type FoldInput, finalRecordId, type ReplayInput, recordIdFault } from "./change-parts.ts";
 import type { CommitBatch } from "./commit-batch.ts";
 import { diffDocs } from "./doc-diff.ts";
-import { traceKey } from "./history-trace.ts";
+import { traceKeys } from "./history-trace.ts";
 import { overlayLocal } from "./local-overlay.ts";
 import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
 import { compareOrder, type OrderKey } from "./order.ts";
@@ -44,6 +43,7 @@ export interface FoldOutcome {
 
 /** A row whose history is long is folded from the last of these, not from its beginning. */
 const CHECKPOINT_EVERY_OPS = 256;
+const MAX_CACHED_WRITERS = 10_000;
 export const OBJECTS_DATASET = "objects";
 
 interface ProjectionDeps {
@@ -70,6 +70,8 @@ export function createProjection(deps: ProjectionDeps) {
   /** Rows to fold anew before the batch ends, with the earliest place that changed. */
   const dirtyRows = new Map<number, { at: OrderKey; object: ObjectEntry; dataset: string }>();
   const envelopeOf = createEnvelopes(deps.spaceId);
+  /** Public keys of authors by the numbers of their writers. */
+  const authors = new Map<number, Uint8Array>();
 
   const collOf = (object: ObjectEntry, dataset: string): number =>
     dataset === OBJECTS_DATASET ? OBJECTS_COLL : rows.coll(object.no, deps.datasetNo(dataset));
@@ -171,7 +173,7 @@ export function createProjection(deps: ProjectionDeps) {
       parents: parents.flatMap((parent) => changes.noOf(parent) ?? []),
     });
     if (hidden) return;
-    for (const trace of body.traceIds ?? []) history.addTrace(object.no, traceKey(trace), change.lamport, change.no);
+    for (const trace of traceKeys(body.traceIds)) history.addTrace(object.no, trace, change.lamport, change.no);
   };
 
   /** Folds one change into the rows it names. The caller has put it into the log. */
@@ -254,7 +256,7 @@ export function createProjection(deps: ProjectionDeps) {
     for (const stored of changes.ofRow(no, checkpoint?.lamport ?? 0)) {
       const at: OrderKey = { lamport: stored.lamport, change: stored.id };
       if (compareOrder(at, last) <= 0) continue;
-      const input = inputOf(stored, object);
+      const input = replayOf(stored, object);
       const envelope = envelopeOf(input);
       const empties = { count: 0 };
       const opsBefore = ops;
@@ -281,26 +283,36 @@ export function createProjection(deps: ProjectionDeps) {
     tell(object, dataset, row.coll, row.id, version, before, shown, effects, true);
   };
 
-  /** A stored change as the fold takes it. Its body opened before, else it would not be in the log. */
+  /** A stored change as the fold takes it when it enters the projection anew. */
   const inputOf = (stored: StoredChange, object: ObjectEntry): FoldInput => {
     const change = decodeChange(stored.bytes);
     if (isDerivedRoot(change)) throw new Error("a derived root has no body");
-    const opened = openBody(change, object);
-    const answer = registry.rulesFor(opened.dataset, opened.definition);
-    if (!("rules" in answer)) throw new Error(`the definition of dataset ${opened.dataset} is gone`);
-    const { author, parents } = change.header;
-    return { change: stored, parents, author, object, body: opened, rules: answer.rules };
+    return { ...replayOf(stored, object), parents: change.header.parents };
   };
 
-  const openBody = (change: Change, object: ObjectEntry): ChangeBody => {
-    const opened = opener.open(change, object.idText);
+  /** A stored change with its body, which opened before, else the change would not be in the log. */
+  const replayOf = (stored: StoredChange, object: ObjectEntry): ReplayInput => {
+    const opened = opener.openStored(stored.bytes, object.idText);
     if (!("body" in opened)) throw new Error("a stored change no longer opens");
-    return opened.body;
+    const { body } = opened;
+    const answer = registry.rulesFor(body.dataset, body.definition);
+    if (!("rules" in answer)) throw new Error(`the definition of dataset ${body.dataset} is gone`);
+    return { change: stored, author: authorOf(stored.writer), object, body, rules: answer.rules };
+  };
+
+  const authorOf = (writer: number): Uint8Array => {
+    let author = authors.get(writer);
+    if (!author) {
+      author = changes.writerByNo(writer)!.author;
+      if (authors.size >= MAX_CACHED_WRITERS) authors.clear();
+      authors.set(writer, author);
+    }
+    return author;
   };
 
   return {
     foldChange,
-    inputOf,
+    replayOf,
     envelopeOf,
 
     /** A verdict changed: the rows that the change touches are folded anew without or with it. */
@@ -406,7 +418,10 @@ export function createProjection(deps: ProjectionDeps) {
       for (const object of objects.flush()) stampModified(object);
     },
 
-    forgetBatch: () => dirtyRows.clear(),
+    forgetBatch(): void {
+      dirtyRows.clear();
+      authors.clear();
+    },
   };
 
   /** `modifiedAt` of an object's row follows the newest change that counts, in whatever dataset. */

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import type { SpaceId } from "../base/ids.ts";
 import { PRODUCT_VERSION } from "../base/version.ts";
-import { createGraphMemory } from "../change/history-graphs.ts";
+import { createHistoryMemory } from "../change/history-memory.ts";
 import type { RulesRegistry } from "../change/ports.ts";
 import { createSigner } from "../crypto/sign.ts";
 import { createDeviceService } from "../domain/device/device-service.ts";
@@ -47,7 +47,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
   const paths = spacePaths(accountDir);
   const store = openAccountStore(paths.account);
   const readers = createReaderPool();
-  const graphs = createGraphMemory();
+  const historyMemory = createHistoryMemory();
   const onFailure = (error: unknown) => log.error("a commit failed", { err: error });
 
   const openWith = (
@@ -115,7 +115,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
           readers,
           frontiers,
           accountValues,
-          graphs,
+          historyMemory,
           convergence: {
             waitConverged: () => sync.waitConverged(spaceId),
             isSynced: (objectId) => sync.isObjectSynced(opened.space, objectId),

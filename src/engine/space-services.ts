@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { createHistory, type History } from "../change/history.ts";
-import type { GraphMemory } from "../change/history-graphs.ts";
+import type { HistoryMemory } from "../change/history-memory.ts";
 import {
   type BundleService,
   bundleChildren,
@@ -57,7 +57,7 @@ export function createSpaceServices(deps: {
   readers: ReaderPool;
   frontiers: ReadFrontiers;
   accountValues: AccountValues;
-  graphs: GraphMemory;
+  historyMemory: HistoryMemory;
   convergence: Convergence;
   clock: Clock;
   log: Log;
@@ -76,7 +76,7 @@ export function createSpaceServices(deps: {
     deps.log.error("work behind a request failed", { err: error, spaceId: space.id });
   const mirror = createAccountMirror({ engine, values: deps.accountValues, onBackgroundError });
   mirror.mirrorAll().catch(onBackgroundError);
-  const history = createHistory({ engine, requireReader, memory: deps.graphs });
+  const history = createHistory({ engine, requireReader, memory: deps.historyMemory });
   const records = createRecordService({ engine, schema, requireWriter });
   const objects = createObjectService({
     engine,

@@ -75,13 +75,6 @@ export function createChangeTable(db: Database) {
       .join(", ")} FROM touches t JOIN changes c ON c.no = t.change
      WHERE t.row = ? AND t.lamport >= ? AND c.counts = 1 ORDER BY t.lamport, c.id`,
   );
-  const ofRowAfter = db.query<ChangeRow, [number, number, number, number, Uint8Array, number]>(
-    `SELECT ${COLUMNS.split(", ")
-      .map((column) => `c.${column}`)
-      .join(", ")} FROM touches t CROSS JOIN changes c ON c.no = t.change
-     WHERE t.row = ? AND t.lamport BETWEEN ? AND ? AND c.counts = 1 AND (t.lamport > ? OR c.id > ?)
-     ORDER BY t.lamport, c.id LIMIT ?`,
-  );
   const ofObject = db.query<ChangeRow, [number]>(`SELECT ${COLUMNS} FROM changes WHERE obj = ? ORDER BY lamport, id`);
   const newestOfObject = db.query<ChangeRow, [number]>(
     `SELECT ${COLUMNS} FROM changes WHERE obj = ? AND counts = 1 ORDER BY lamport DESC, id DESC LIMIT 1`,
@@ -197,9 +190,6 @@ export function createChangeTable(db: Database) {
     byNo: (no: number) => orUndefined(byNo.get(no)),
     /** Counted changes that touch a row, in the order of the fold, from a lamport on. */
     ofRow: (row: number, fromLamport: number) => ofRow.all(row, fromLamport).map(fromRow),
-    /** A page of them after a place in the order, up to a lamport. */
-    ofRowAfter: (row: number, after: { lamport: number; id: Uint8Array }, toLamport: number, limit: number) =>
-      ofRowAfter.all(row, after.lamport, toLamport, after.lamport, after.id, limit).map(fromRow),
     ofObject: (obj: number) => ofObject.all(obj).map(fromRow),
     newestOfObject: (obj: number) => orUndefined(newestOfObject.get(obj)),
     /** A page of a writer's chain from a seq on; both changes where one seq was used twice. */

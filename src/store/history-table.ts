@@ -117,6 +117,14 @@ export function createHistoryTable(db: Database) {
   const touchesAfter = db.query<{ lamport: number; change: number }, [number, number, number, number]>(
     "SELECT lamport, change FROM touches WHERE row = ? AND (lamport, change) > (?, ?) ORDER BY lamport, change LIMIT ?",
   );
+  const countedTouches = db.query<
+    { no: number; lamport: number; id: Uint8Array },
+    [number, number, number, number, Uint8Array, number]
+  >(
+    `SELECT c.no, c.lamport, c.id FROM touches t CROSS JOIN changes c ON c.no = t.change
+     WHERE t.row = ? AND t.lamport BETWEEN ? AND ? AND c.counts = 1 AND (t.lamport > ? OR c.id > ?)
+     ORDER BY t.lamport, c.id LIMIT ?`,
+  );
   const touchedBy = db.query<{ n: number }, [number, number]>(
     "SELECT 1 AS n FROM touches WHERE row = ? AND lamport < ? LIMIT 1",
   );
@@ -209,6 +217,9 @@ export function createHistoryTable(db: Database) {
     /** What touched a row after a place, by (lamport, change), whether it counts or not. */
     touchesAfter: (row: number, from: { lamport: number; change: number }, limit: number) =>
       touchesAfter.all(row, from.lamport, from.change, limit),
+    /** Changes that count and touched a row after a place in the order, up to a lamport, in the order of the fold. */
+    countedTouches: (row: number, after: Place, toLamport: number, limit: number) =>
+      countedTouches.all(row, after.lamport, toLamport, after.lamport, after.id, limit),
     /** Was the row touched at all before a lamport? */
     isTouchedBefore: (row: number, lamport: number): boolean => touchedBy.get(row, lamport) !== null,
     /** Rows of a collection in the order of their ids, live or not. */

@@ -117,6 +117,15 @@ async function heal(rng: Rng, replicas: readonly HistoryReplica[]): Promise<void
   }
 }
 
+/** A database that was written before there was a history table: the boot pass folds its objects anew. */
+async function indexAnew({ engine }: HistoryReplica): Promise<void> {
+  await engine.idle();
+  engine.store.db.exec(
+    "DELETE FROM history; DELETE FROM history_traces; UPDATE objects SET projection = projection - 1",
+  );
+  expect(await engine.rebuildProjection("stale")).toBeGreaterThan(0);
+}
+
 interface World {
   rng: Rng;
   replicas: HistoryReplica[];
@@ -203,6 +212,7 @@ for (let i = 0; i < 25; i++) {
       withHistory(`views ${i}`, async ({ rng, replicas, objectId, written }) => {
         await heal(rng, replicas);
         if (rng.chance(0.5)) await replicas[1]!.engine.rebuildProjection();
+        if (rng.chance(0.5)) await indexAnew(replicas[0]!);
         for (const { version, records } of written) {
           const replica = rng.pick(replicas);
           expect(await viewOf(replica, objectId, version)).toEqual(records);
@@ -320,17 +330,180 @@ for (let i = 0; i < 10; i++) {
         await first!.engine.recheckVerdicts();
         const left = await listAll(first!, objectId, {});
         expect(left).toEqual(all.filter((change) => change.author !== second!.author));
-        // The first replica wrote nothing under the view of these rights: only what all have written tells.
-        const newest = written.findLast(({ author }) => author === first!.author);
-        if (newest) await viewOf(first!, objectId, newest.version);
+        const merge = await first!.write(objectId, "items", [
+          { id: "r0", upsert: true, ops: [{ type: "$inc", path: "n", value: 1 }] },
+        ]);
+        expect(await viewOf(first!, objectId, merge)).toEqual(recordsNow(first!, objectId));
         rights.allow(theirs);
         await first!.engine.recheckVerdicts();
-        expect(await listAll(first!, objectId, {})).toEqual(all);
+        expect(await viewOf(first!, objectId, merge)).toEqual(recordsNow(first!, objectId));
+        expect((await listAll(first!, objectId, {})).slice(1)).toEqual(all);
         for (const { version, records } of written) expect(await viewOf(first!, objectId, version)).toEqual(records);
       }),
     120_000,
   );
 }
+
+rule(
+  "[history] two long branches on one record: views within each, and at their merge",
+  async () => {
+    const rng = createRng(firstSeed).fork("branches");
+    using dir = scratchDir("svc-history");
+    const world = await createWorld(rng, dir.path, 2);
+    const { replicas, objectId, written } = world;
+    const write = async (replica: HistoryReplica, count: number) => {
+      for (let i = 0; i < count; i++) {
+        const before = recordsNow(replica, objectId);
+        const records: RecordChange[] = [
+          {
+            id: "one",
+            upsert: true,
+            ops: [
+              { type: "$inc", path: "n", value: 1 },
+              { type: "$set", path: `f.k${rng.int(0, 5)}`, value: i },
+            ],
+          },
+        ];
+        const version = await replica.write(objectId, "items", records);
+        written.push({ version, author: replica.author, before, records: recordsNow(replica, objectId), traceIds: [] });
+      }
+    };
+    await write(replicas[0]!, 20);
+    await exchange(rng, replicas[0]!, replicas[1]!, 0);
+    for (let round = 0; round < 4; round++) {
+      await write(replicas[0]!, 160);
+      await write(replicas[1]!, 160);
+    }
+    await heal(rng, replicas);
+    await write(replicas[0]!, 5);
+    await heal(rng, replicas);
+    for (const replica of replicas) {
+      for (const at of [...Array.from({ length: 60 }, () => rng.int(0, written.length - 1)), written.length - 1]) {
+        const { version, records, before } = written[at]!;
+        expect(await viewOf(replica, objectId, version)).toEqual(records);
+        const effect = await replica.history.diff(objectId, { version });
+        expect(applied(leaves(before), effect)).toEqual(leaves(records));
+        const base = written[rng.int(0, written.length - 1)]!;
+        const between = await replica.history.diff(objectId, { version, base: base.version });
+        expect(applied(leaves(base.records), between)).toEqual(leaves(records));
+      }
+    }
+    for (const replica of replicas) await replica.close();
+  },
+  120_000,
+);
+
+rule(
+  "[history] a search passes over thousands of changes that do not match, in pages that follow each other",
+  async () => {
+    const rng = createRng(firstSeed).fork("search");
+    using dir = scratchDir("svc-history");
+    const { replicas, objectId } = await createWorld(rng, dir.path, 2);
+    const [one, two] = replicas;
+    const bulk = (count: number) =>
+      Promise.all(
+        Array.from({ length: count }, (_, i) =>
+          one!.write(objectId, "quiet", [
+            { id: `q${i % 50}`, upsert: true, ops: [{ type: "$inc", path: "n", value: 1 }] },
+          ]),
+        ),
+      );
+    const found: string[] = [];
+    const write = async (replica: HistoryReplica) => {
+      const records: RecordChange[] = [{ id: "one", upsert: true, ops: [{ type: "$inc", path: "n", value: 1 }] }];
+      found.push(await replica.write(objectId, "items", records, ["rare"]));
+    };
+    for (let round = 0; round < 3; round++) {
+      await write(one!);
+      await write(two!); // beside it: often at the same lamport
+      await bulk(2_500);
+    }
+    await heal(rng, replicas);
+    const all = await listAll(one!, objectId, { dataset: "items" });
+    expect(new Set(all.map((change) => change.version))).toEqual(new Set(found));
+    for (const query of [{ dataset: "items" }, { traceId: "rare" }, { dataset: "items", recordId: "one" }]) {
+      for (const limit of [1, 2, 50]) expect(await listAll(two!, objectId, { ...query, limit })).toEqual(all);
+    }
+    const theirs = all.filter((change) => change.author === two!.author);
+    expect(await listAll(one!, objectId, { author: two!.author, limit: 1 })).toEqual(theirs);
+    for (const replica of replicas) await replica.close();
+  },
+  120_000,
+);
+
+rule(
+  "[history] a group ends at its limit of changes and the next goes on; a page ends when it grows heavy",
+  async () => {
+    using dir = scratchDir("svc-history");
+    const { replicas, objectId } = await createWorld(createRng(1), dir.path, 2);
+    const [one] = replicas;
+    const versions: string[] = [];
+    for (let done = 0; done < 2_400; done += 400) {
+      const records: RecordChange[] = [{ id: "one", upsert: true, ops: [{ type: "$inc", path: "n", value: 1 }] }];
+      const written = Array.from({ length: 400 }, () => one!.write(objectId, "items", records));
+      versions.push(...(await Promise.all(written)));
+    }
+    const query = { dataset: "items", coalesce: true, coalesceWindow: 86_400 };
+    const first = await one!.history.list(objectId, query);
+    expect(first.changes.map((change) => change.groupSize)).toEqual([1_000, 1_000]);
+    expect(first.cursor).toBeString();
+    const groups = await listAll(one!, objectId, query);
+    expect(groups.map((change) => change.groupSize)).toEqual([1_000, 1_000, 400]);
+    expect(groups.map((change) => change.version)).toEqual([versions[2_399]!, versions[1_399]!, versions[399]!]);
+
+    const large = "x".repeat(1_000_000);
+    for (let i = 0; i < 12; i++)
+      await one!.write(objectId, "items", [
+        { id: "big", upsert: true, ops: [{ type: "$set", path: "s", value: large }] },
+      ]);
+    const about = { dataset: "items", recordId: "big" };
+    const page = await one!.history.list(objectId, about);
+    expect(page.changes.length).toBeGreaterThan(1);
+    expect(page.changes.length).toBeLessThan(12);
+    expect(await listAll(one!, objectId, about)).toHaveLength(12);
+    for (const replica of replicas) await replica.close();
+  },
+  120_000,
+);
+
+rule("[history] a read ends when its request is cancelled, its object deleted or its space closed", async () => {
+  using dir = scratchDir("svc-history");
+  const { replicas, objectId } = await createWorld(createRng(1), dir.path, 2);
+  const [one, two] = replicas;
+  const ids = (count: number): RecordChange[] =>
+    Array.from({ length: count }, (_, i) => ({
+      id: `r${i}`,
+      upsert: true,
+      ops: [{ type: "$inc", path: "n", value: 1 }],
+    }));
+  await one!.write(objectId, "items", ids(3_000));
+  const version = await one!.write(objectId, "items", ids(3_000));
+  await one!.write(objectId, "items", ids(3_000));
+  await exchange(createRng(1), one!, two!, 0);
+
+  const codeOf = (read: Promise<unknown>): Promise<string> =>
+    read.then(
+      () => "none",
+      (error: { code: string }) => error.code,
+    );
+  expect(one!.history.busy()).toBe(false);
+  const abort = new AbortController();
+  const cancelled = codeOf(one!.history.view(objectId, version, undefined, abort.signal));
+  expect(one!.history.busy()).toBe(true);
+  abort.abort();
+  expect(await cancelled).toBe("server.unavailable");
+  expect(one!.history.busy()).toBe(false);
+
+  const deleted = codeOf(one!.history.view(objectId, version));
+  await one!.engine.write((tx) => tx.deleteObject(tx.object(objectId)!));
+  expect(await deleted).toBe("object.not_found");
+  expect(await codeOf(one!.history.list(objectId, {}))).toBe("object.not_found");
+
+  const closed = codeOf(two!.history.view(objectId, version));
+  two!.history.close();
+  expect(await closed).toBe("server.unavailable");
+  for (const replica of replicas) await replica.close();
+});
 
 rule("[history] views hold while writes and late changes go on", async () => {
   await withHistory("busy", async (world) => {
