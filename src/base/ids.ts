@@ -7,8 +7,6 @@ export type SpaceId = Brand<string, "SpaceId">;
 export type ObjectId = Brand<string, "ObjectId">;
 /** CIDv1 in base32 of a change. A history version is a change id. */
 export type ChangeId = Brand<string, "ChangeId">;
-/** CIDv1 in base32 of an ACL record. */
-export type AclRecordId = Brand<string, "AclRecordId">;
 /** Account id: base58(0x5b ‖ Ed25519 public key ‖ CRC16), begins with `A`. */
 export type AccountId = Brand<string, "AccountId">;
 /** libp2p peer id of a device key, begins with `12D3KooW`. */

@@ -4,7 +4,7 @@ import { LIMITS } from "../protocol/limits.ts";
 import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope, encodeOrderedMap, Link } from "./dag-cbor.ts";
 
 /** The formats this program writes and understands. A later one is parked, never guessed at. */
-export const CHANGE_FORMAT = 1;
+const CHANGE_FORMAT = 1;
 
 /** Digests are the 32 bytes of a sha2-256; texts of them are CIDs (`crypto/cid.ts`). */
 export interface ChangeHeader {

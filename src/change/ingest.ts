@@ -60,8 +60,6 @@ interface IngestDeps {
 }
 
 /** Takes in the bytes of other replicas. Runs inside the commit queue, through the same log and fold as local writes. */
-export type Ingest = ReturnType<typeof createIngest>;
-
 export function createIngest(deps: IngestDeps) {
   const { changes, parked, log, objects, projection, opener, acl, registry } = deps;
   const space = digestOfCid(deps.spaceId)!;

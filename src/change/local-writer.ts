@@ -19,7 +19,7 @@ import type { FoldOutcome, Projection } from "./projection.ts";
 const ROOT_DATASET = 0;
 const EMPTY = new Uint8Array(0);
 
-export interface WriterStore {
+interface WriterStore {
   /** This device's writer id for the space, if one was minted. */
   load(): Uint8Array | undefined;
   save(id: Uint8Array): void;

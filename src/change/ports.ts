@@ -41,7 +41,7 @@ export interface KeyRing {
  * Which rules a body folds under. `missing`: it names a definition that is not here yet, so its change waits;
  * `unknown`: no such dataset is built in and none was named.
  */
-export type RulesAnswer = { rules: DatasetRules } | { missing: string } | { unknown: true };
+type RulesAnswer = { rules: DatasetRules } | { missing: string } | { unknown: true };
 
 export interface RulesRegistry {
   rulesFor(dataset: string, definition: string | undefined): RulesAnswer;

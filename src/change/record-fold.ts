@@ -18,7 +18,7 @@ export interface Effect {
 }
 
 /** An op that was dropped; `opIndex` -1 stands for the whole record's change. */
-export interface Drop {
+interface Drop {
   opIndex: number;
   reason: string;
 }

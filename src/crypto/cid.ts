@@ -4,7 +4,7 @@ import { sha256 } from "./hash.ts";
 
 /** CIDv1, codec dag-cbor (0x71), multihash sha2-256 (0x12) of 32 bytes (0x20). The only CIDs there are here. */
 const PREFIX = new Uint8Array([0x01, 0x71, 0x12, 0x20]);
-export const CID_BYTES = 36;
+const CID_BYTES = 36;
 /** `b` and 58 characters of base32. */
 const CID_CHARS = 59;
 

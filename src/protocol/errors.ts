@@ -156,7 +156,7 @@ export type ErrorCode = keyof typeof ERROR_RULES;
 export type ErrorDetails = Record<string, unknown>;
 
 /** Codes that stand inside `rejections[]` of an upsert, never as an HTTP error (spec § 7). */
-export const UPSERT_REJECTION_CODES = [
+const UPSERT_REJECTION_CODES = [
   "upsert.immutable_field",
   "upsert.not_author",
   "upsert.record_deleted",

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Instant, oneOf, strict } from "./schema.ts";
 
-export const Scalar = Type.Union([Type.String(), Type.Number(), Type.Boolean()]);
+const Scalar = Type.Union([Type.String(), Type.Number(), Type.Boolean()]);
 
 export const SpaceInfo = strict({
   id: Type.String({ description: "Space id" }),

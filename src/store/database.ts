@@ -11,7 +11,7 @@ export interface OpenOptions {
 }
 
 /** The file was written by a newer program. Nothing was changed. */
-export class NewerSchemaError extends Error {
+class NewerSchemaError extends Error {
   constructor(path: string, found: number, known: number) {
     super(`${path} has schema version ${found}, this program knows ${known}: use the newer svc that wrote it`);
   }

@@ -29,8 +29,6 @@ export interface ChainSize {
  * Which changes are known to be kept elsewhere: all up to a number, and single ones beyond it. Writes happen inside the
  * commit queue's transaction.
  */
-export type SyncTable = ReturnType<typeof createSyncTable>;
-
 export function createSyncTable(db: Database) {
   const upto = db.query<{ upto: number }, [string]>("SELECT upto FROM sync_marks WHERE target = ?");
   const setUpto = db.query<null, [string, number]>(

@@ -22,7 +22,7 @@ import type { createRights } from "./schema-replica.ts";
 const SPACE_ID = cidFromDigest(new Uint8Array(32).fill(7)) as SpaceId;
 const READ_KEY = new Uint8Array(32).fill(9);
 
-export const RULES: Readonly<Record<string, DatasetRules>> = {
+const RULES: Readonly<Record<string, DatasetRules>> = {
   items: { name: "items", idRule: "user" },
   auto: { name: "auto", idRule: "auto" },
   quiet: { name: "quiet", idRule: "user", skipHistory: true },

@@ -40,25 +40,10 @@ export const FALSE_DATES: readonly Any[] = [
   { $date: "2026-01-31T09:30:00.000Z", x: 1 },
 ];
 
-export const KEYS = ["a", "b", "c", "0", "1"] as const;
-export const PATHS = [
-  "a",
-  "a",
-  "b",
-  "c",
-  "a.b",
-  "a.c",
-  "b.a",
-  "a.0",
-  "a.1",
-  "a.0.b",
-  "a.1.0",
-  "a.b.c",
-  "0",
-  "b.0.a",
-] as const;
+const KEYS = ["a", "b", "c", "0", "1"] as const;
+const PATHS = ["a", "a", "b", "c", "a.b", "a.c", "b.a", "a.0", "a.1", "a.0.b", "a.1.0", "a.b.c", "0", "b.0.a"] as const;
 
-export function randomValue(random: Random, depth: number): Any {
+function randomValue(random: Random, depth: number): Any {
   const roll = random.below(depth > 0 ? 12 : 8);
   if (roll < 7) return random.pick(SCALARS);
   if (roll === 7) return random.pick(FALSE_DATES);

@@ -40,7 +40,7 @@ export type Outcome =
   /** Invalid by its own bytes, signature, clock or chain: kept out of the graph, others unharmed. */
   | "refused";
 
-export interface Verdict {
+interface Verdict {
   id: string;
   outcome: Outcome;
   /** A short machine-readable cause when the outcome is discounted, parked or refused. */
@@ -84,7 +84,7 @@ export type Forgery =
   | "bad-bytes" // does not re-encode identically
   | "other-space"; // belongs to another space
 
-export interface ForgedPacket {
+interface ForgedPacket {
   packet: Packet;
   /** For `unknown-parent`: the packet that would make it whole. */
   missing?: Packet;

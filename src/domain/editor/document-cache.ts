@@ -14,8 +14,6 @@ interface CachedDocument {
 }
 
 /** Top-level blocks of the documents edited lately: reading ten thousand records for each append would be too slow. */
-export type DocumentCache = ReturnType<typeof createDocumentCache>;
-
 export function createDocumentCache(engine: ChangeEngine) {
   const documents = new Map<string, CachedDocument>();
   const stop = engine.onCommit(({ touched }) => apply(touched));

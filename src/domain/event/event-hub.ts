@@ -13,10 +13,10 @@ const PER_SECOND = 30;
 const BURST = 60;
 
 /** A stream: takes the frame of an event, and says whether it could. */
-export type EventReceiver = (frame: Uint8Array) => boolean;
+type EventReceiver = (frame: Uint8Array) => boolean;
 
 /** What the bus knows about itself, for diagnosis. */
-export interface EventStats {
+interface EventStats {
   readonly subscribers: number;
   /** Events not sent to the network because there were too many at once. */
   readonly notSent: number;

@@ -28,7 +28,7 @@ export interface QuerySource {
 }
 
 /** Parses filter, sort and paging (gaps § 3). Faults are filter.* and request.*. */
-export function parseQuery(body: QueryBody, schema: Pick<SchemaPort, "declaredKind">, dataset: string): QueryRequest {
+function parseQuery(body: QueryBody, schema: Pick<SchemaPort, "declaredKind">, dataset: string): QueryRequest {
   return {
     filter: parseFilter(body.filter, { declared: (path) => schema.declaredKind(dataset, path) }),
     sort: parseSort(body.sort),

@@ -13,13 +13,13 @@ import type { SchemaPort, WritableDataset } from "../type/port.ts";
 import { createTypeCheck } from "./carried-types.ts";
 import { toWriteResult, type WriteResult } from "./port.ts";
 
-export interface ModifyOp {
+interface ModifyOp {
   type: RecordOp["type"];
   path?: string;
   value?: Json;
 }
 
-export interface ModifyRecord {
+interface ModifyRecord {
   id: string;
   upsert?: boolean;
   ops: ModifyOp[];

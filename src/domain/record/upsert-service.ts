@@ -22,7 +22,7 @@ export interface UpsertRequest {
   traceIds?: string[];
 }
 
-export interface UpsertRejection {
+interface UpsertRejection {
   index: number;
   id: string;
   code: UpsertRejectionCode;
