@@ -24,6 +24,7 @@ import { TECH_SPACE_NAME } from "../space/tech-datasets.ts";
 import { createTechSpace, techIndex } from "../space/tech-space.ts";
 import { openAccountStore } from "../store/account-store.ts";
 import { createEventRelay } from "../sync/event-relay.ts";
+import { createLetters } from "../sync/letters.ts";
 import { createSyncService } from "../sync/sync-service.ts";
 import type { BootEngine } from "./boot-engine.ts";
 import { spaceDatasets, techDatasets } from "./built-in-datasets.ts";
@@ -173,6 +174,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       receive: (event) => void events.receive(event),
     });
     events.connect(relay);
+    const letters = createLetters({ account, tech: techOpened, clock, log });
     let replication: Replication | undefined;
     let bootstrapping = true;
     let closing = false;
@@ -189,6 +191,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
           sync,
           tech: techOpened,
           relay,
+          letters,
           open: openHeld,
         });
         await sync.start();
@@ -218,6 +221,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
         closing = true;
         clearInterval(processSweep);
         processes.close();
+        await letters.close();
         await sync.close();
         await pass;
         await replication?.close();

@@ -13,6 +13,7 @@ import { transportSecretOf } from "../space/space-roots.ts";
 import { createLanEvents, createNetworkEvents } from "../sync/event-carriers.ts";
 import type { EventRelay } from "../sync/event-relay.ts";
 import { createLanSync } from "../sync/lan-sync.ts";
+import type { Letters } from "../sync/letters.ts";
 import { type LinkManager, startLinkManager } from "../sync/link/link-manager.ts";
 import type { NetworkServers } from "../sync/network/network-url.ts";
 import type { SyncService } from "../sync/sync-service.ts";
@@ -27,6 +28,7 @@ export interface ReplicationDeps {
   readonly sync: SyncService;
   readonly tech: Space;
   readonly relay: EventRelay;
+  readonly letters: Letters;
   /** A space that is active here, opened; undefined for anything else. */
   open(spaceId: string): Promise<Space | undefined>;
 }
@@ -153,6 +155,7 @@ async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Pro
     }),
   );
   await deps.relay.addCarrier(createNetworkEvents(store, log));
+  deps.letters.connect(store);
   sync.setNetwork({ init: (replicas) => store.init(replicas) });
   const settled = Promise.withResolvers<void>();
   let known = store.state().phase;

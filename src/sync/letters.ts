@@ -1,0 +1,172 @@
+import { bytesToHex, bytesToUtf8, concatBytes, equalBytes, utf8ToBytes } from "../base/bytes.ts";
+import type { Clock } from "../base/clock.ts";
+import type { AccountId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope } from "../change/dag-cbor.ts";
+import { accountIdOf, parseAccountId } from "../crypto/account-id.ts";
+import { openWith, sealTo } from "../crypto/box.ts";
+import { sha256 } from "../crypto/hash.ts";
+import { admitPublicKey } from "../crypto/public-key.ts";
+import { verify } from "../crypto/sign.ts";
+import type { Json, JsonObject } from "../protocol/json.ts";
+import { isJsonObject } from "../protocol/json.ts";
+import type { Account } from "../space/account.ts";
+import type { Space } from "../space/space.ts";
+import type { Inbox } from "./network/inbox.ts";
+import { parseLogCursor } from "./network/log-cursor.ts";
+import type { NetworkStore } from "./network/network-store.ts";
+
+/** A message from one account to another: sealed to it, signed inside, left in its inbox on the network. */
+export interface Letter {
+  readonly kind: string;
+  readonly body: JsonObject;
+}
+
+export interface LettersDeps {
+  readonly account: Account;
+  /** The account's own space: its store keeps, on this device, what is to be sent and what was taken. */
+  readonly tech: Space;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const OUTBOX = "letter-out/";
+const TAKEN = "letter-in/";
+const CURSOR = "letter-cursor";
+const CONTEXT = "svc/inbox/v1";
+const FORMAT = 1;
+const RETRY_MS = 60_000;
+const MAX_BYTES = 32 << 10;
+/** Taken letters that are remembered; the inbox forgets after 90 days. */
+const REMEMBERED = 4096;
+
+/** Letters between accounts. What is to be sent survives a restart; what was taken is not taken again. */
+export type Letters = ReturnType<typeof createLetters>;
+
+export function createLetters(deps: LettersDeps) {
+  const { account, tech, clock, log } = deps;
+  const { store } = tech.engine;
+  const handlers = new Map<string, (from: AccountId, body: JsonObject) => Promise<void>>();
+  let network: NetworkStore | undefined;
+  let inbox: Inbox | undefined;
+  let retry: ReturnType<typeof setInterval> | undefined;
+  let sending: Promise<void> | undefined;
+
+  const wrap = (to: Uint8Array, { kind, body }: Letter): Uint8Array => {
+    const header = encodeCbor({
+      v: FORMAT,
+      kind,
+      to,
+      from: account.signer.publicKey,
+      time: clock.nowMs(),
+      body: utf8ToBytes(JSON.stringify(body)),
+    });
+    const signature = account.signer.sign("inbox", encodeEnvelope({ header }));
+    return sealTo(to, new Uint8Array(encodeEnvelope({ header, signature })), CONTEXT);
+  };
+
+  const unwrap = (sealed: Uint8Array): { from: AccountId; letter: Letter } | undefined => {
+    const signed = sealed.length <= MAX_BYTES * 2 ? openWith(account.seed, sealed, CONTEXT) : undefined;
+    if (!signed) return undefined;
+    const envelope = decodeCbor(signed) as { [key: string]: CborValue };
+    const header = envelope["h"] as { [key: string]: CborValue } | undefined;
+    const signature = envelope["s"];
+    if (!header || !(signature instanceof Uint8Array)) return undefined;
+    const { v, kind, to, from, body } = header;
+    if (v !== FORMAT || typeof kind !== "string" || !(body instanceof Uint8Array)) return undefined;
+    if (!(to instanceof Uint8Array) || !equalBytes(to, account.signer.publicKey)) return undefined;
+    if (!(from instanceof Uint8Array) || !admitPublicKey(from)) return undefined;
+    if (!verify(from, "inbox", encodeEnvelope({ header: encodeCbor(header) }), signature)) return undefined;
+    const text = bytesToUtf8(body);
+    const parsed = text === undefined ? undefined : (JSON.parse(text) as Json);
+    return isJsonObject(parsed) ? { from: accountIdOf(from), letter: { kind, body: parsed } } : undefined;
+  };
+
+  const take = async (sealed: Uint8Array): Promise<void> => {
+    const name = TAKEN + bytesToHex(sha256(sealed).subarray(0, 16));
+    if (store.meta(name)) return;
+    let received: ReturnType<typeof unwrap>;
+    try {
+      received = unwrap(sealed);
+    } catch (error) {
+      if (!(error instanceof RangeError || error instanceof SyntaxError || error instanceof TypeError)) throw error;
+    }
+    const handler = received && handlers.get(received.letter.kind);
+    if (received && handler) await handler(received.from, received.letter.body);
+    else log.debug("letters: one was not understood", { kind: received?.letter.kind });
+    await tech.engine.write(() => {
+      store.putMeta(name, utf8ToBytes(String(clock.nowMs())));
+      const taken = store.metaUnder(TAKEN);
+      if (taken.length > REMEMBERED) for (const { key } of oldest(taken)) store.dropMeta(key);
+    });
+  };
+
+  /** Sends what waits; what cannot be sent now waits on. */
+  const flush = (): Promise<void> => {
+    sending ??= (async () => {
+      for (const { key, value } of store.metaUnder(OUTBOX)) {
+        if (!network || network.state().phase !== "online") return;
+        await network.sendToInbox(value.subarray(0, 32), value.subarray(32));
+        await tech.engine.write(() => store.dropMeta(key));
+      }
+    })()
+      .catch((error: unknown) => log.debug("letters: one waits to be sent", { err: error }))
+      .finally(() => {
+        sending = undefined;
+      });
+    return sending;
+  };
+
+  return {
+    /** Durable when it resolves; sent as soon as the network is there. Throws RangeError above 32 KiB. */
+    async send(to: AccountId, letter: Letter): Promise<void> {
+      const key = parseAccountId(to);
+      if (!key) throw new RangeError("a letter goes to an account id");
+      const sealed = wrap(key, letter);
+      if (sealed.length > MAX_BYTES) throw new RangeError(`a letter of ${sealed.length} bytes`);
+      const name = OUTBOX + bytesToHex(sha256(sealed).subarray(0, 16));
+      await tech.engine.write(() => store.putMeta(name, concatBytes(key, sealed)));
+      void flush();
+    },
+
+    /** Who takes letters of a kind. Called again after a crash, so taking one twice must do nothing more. */
+    onLetter: (kind: string, handler: (from: AccountId, body: JsonObject) => Promise<void>): void =>
+      void handlers.set(kind, handler),
+
+    /** The network is there: the inbox is followed, and what waits is sent. */
+    connect(next: NetworkStore): void {
+      network = next;
+      const text = bytesToUtf8(store.meta(CURSOR) ?? new Uint8Array(0));
+      const putCursor = (cursor: unknown) =>
+        tech.engine.write(() => store.putMeta(CURSOR, utf8ToBytes(JSON.stringify(cursor))));
+      inbox = next.openInbox({
+        accountPublicKey: account.signer.publicKey,
+        cursor: text ? parseLogCursor(JSON.parse(text) as Json) : undefined,
+        port: {
+          async deliver(messages, cursor) {
+            for (const message of messages) await take(message);
+            await putCursor(cursor);
+          },
+          reset: async (cursor) => void (await putCursor(cursor)),
+          changed: () => {},
+        },
+      });
+      retry = setInterval(() => void flush(), RETRY_MS);
+      next.onState(({ phase }) => {
+        if (phase === "online") void flush();
+      });
+    },
+
+    async close(): Promise<void> {
+      clearInterval(retry);
+      network = undefined;
+      await inbox?.[Symbol.asyncDispose]();
+      await sending;
+    },
+  };
+}
+
+function oldest(taken: readonly { key: string; value: Uint8Array }[]): { key: string }[] {
+  const at = ({ value }: { value: Uint8Array }): number => Number(bytesToUtf8(value) ?? 0);
+  return [...taken].sort((a, b) => at(a) - at(b)).slice(0, taken.length - REMEMBERED);
+}
