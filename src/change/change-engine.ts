@@ -205,7 +205,9 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       objects.trim();
       if (tearDownDue) {
         tearDownDue = false;
-        setTimeout(() => tearDownDeleted().catch((error: unknown) => deps.onFailure?.(error)), TEAR_DOWN_DELAY_MS).unref();
+        setTimeout(() => {
+          tearDownDeleted().catch((error: unknown) => deps.onFailure?.(error));
+        }, TEAR_DOWN_DELAY_MS).unref();
       }
       if (done.touched.length === 0 && done.objects.size === 0) return;
       for (const listener of listeners) listener(done);

@@ -206,7 +206,8 @@ export function createUpsertService(deps: UpsertDeps) {
   }
 }
 
-const REFUSED = Symbol("something was refused");
+/** Thrown to take a change back of which a part was refused. */
+const REFUSED = new Error("something was refused");
 
 /** The change, when all of it took effect; otherwise nothing of it stays. */
 function attemptWhole(tx: WriteTx, append: () => Appended): Appended | undefined {
