@@ -1,6 +1,6 @@
 import { DELETION_RULES } from "../change/deletion-log.ts";
 import { BUNDLE_CHILDREN_RULES, BUNDLE_RULES } from "../domain/bundle/bundle-rules.ts";
-import { CHAT_LOCAL_FIELDS, CHAT_RULES } from "../domain/chat/chat-rules.ts";
+import { CHAT_LOCAL_FIELDS, CHAT_RULES, checkRawMessageOp } from "../domain/chat/chat-rules.ts";
 import { EDITOR_RULES } from "../domain/editor/editor-rules.ts";
 import { OBJECT_RULES } from "../domain/object/object-rules.ts";
 import { DEFINITION_RULES } from "../domain/type/definition-rules.ts";
@@ -13,7 +13,11 @@ import { TECH_RULES } from "../space/tech-datasets.ts";
 export function spaceDatasets(): ReadonlyMap<string, WritableDataset> {
   const datasets: WritableDataset[] = [
     { rules: OBJECT_RULES },
-    { rules: CHAT_RULES, isLocalField: (path) => CHAT_LOCAL_FIELDS.some((field) => field === path) },
+    {
+      rules: CHAT_RULES,
+      isLocalField: (path) => CHAT_LOCAL_FIELDS.some((field) => field === path),
+      checkOp: checkRawMessageOp,
+    },
     { rules: EDITOR_RULES },
     { rules: SPACE_INDEX_RULES, internal: true },
     { rules: BUNDLE_RULES, internal: true },

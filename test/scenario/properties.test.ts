@@ -457,3 +457,31 @@ describe("objects and types", () => {
     expect(await backlinks(target)).toEqual([]);
   });
 });
+
+describe("values given when an object is created", () => {
+  rule("[properties] each goes where its scope says: none of a private one is in the object's changes", async () => {
+    const [synced, local, account] = await Promise.all([
+      add({ name: "n", kind: "number" }),
+      add({ name: "on this device", kind: "number", scope: "local" }),
+      add({ name: "of this account", kind: "number", scope: "account" }),
+    ]);
+    const values = { [synced!.id]: 1, [local!.id]: 2, [account!.id]: 3 };
+    const body = { types: [type.typeId], initialProperties: { task: values } };
+    const { id } = await createObject(shared.client, space.id, body);
+    expect((await row(id))[type.typeId]).toEqual(values);
+    const { changes } = await shared.client.get<{ changes: JsonObject[] }>(`${S()}/objects/${id}/history`);
+    const text = JSON.stringify(changes);
+    expect([synced, local, account].map((property) => text.includes(property!.id))).toEqual([true, false, false]);
+  });
+
+  rule("[properties] a bundle's root is everybody's: private values are refused", async () => {
+    const local = await add({ name: "on this device", kind: "number", scope: "local" });
+    const answer = await shared.client.request("POST", `${S()}/bundles`, {
+      body: { id: "private/v1", rootTypes: [type.typeId], rootProperties: { task: { [local.id]: 2 } } },
+    });
+    expect([answer.status, (answer.json as { error: JsonObject }).error["code"]]).toEqual([
+      400,
+      "request.invalid_field",
+    ]);
+  });
+});

@@ -106,7 +106,7 @@ export function createBundleService(deps: BundleServiceDeps) {
       ...request.rootProperties,
       ...(name ? { svc: { ...request.rootProperties?.["svc"], name } } : {}),
     };
-    const fields = deps.objects.planFields({ types: request.rootTypes ?? [], initialProperties: properties });
+    const fields = deps.objects.planShared({ types: request.rootTypes ?? [], initialProperties: properties });
     const rootId = request.derived
       ? deps.objects.fillDerived(tx, tx.ensureDerived(BUNDLE_ROOT_TYPE, id), fields)
       : deps.objects.writeNew(tx, fields).id;
@@ -199,7 +199,7 @@ export function createBundleService(deps: BundleServiceDeps) {
       const known = engine.object(childId);
       if (known && engine.record(known, OBJECTS_DATASET, childId)) return childId;
       deps.requireWriter();
-      const fields = deps.objects.planFields({ types });
+      const fields = deps.objects.planShared({ types });
       await engine.write((tx) => {
         const object = tx.ensureDerived(BUNDLE_CHILD_TYPE, derivation);
         if (tx.record(object, OBJECTS_DATASET, childId)) return;

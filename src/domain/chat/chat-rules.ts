@@ -1,6 +1,8 @@
 import type { RecordOp } from "../../change/change-body.ts";
 import type { ChangeEnvelope, DatasetRules, FieldScope, Stamp } from "../../change/dataset-rules.ts";
+import { fail, SvcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import { checkAgent, checkAttachments } from "./message-rules.ts";
 
 export const CHAT_DATASET = "chat_messages";
 
@@ -34,9 +36,35 @@ function valueFault(field: string, value: Json | undefined): string | undefined 
       return typeof value === "string" && Buffer.byteLength(value) <= 256
         ? undefined
         : "replyToMessageId is a message id";
+    case "agent":
+      return faultOf(() => checkAgent(value));
+    case "attachments":
+      return faultOf(() => checkAttachments(value));
     default:
-      return isJsonObject(value) ? undefined : `${field} is an object`;
+      return `a message has no field ${field}`;
   }
+}
+
+/** What a check of the request says, as a reason to drop. */
+function faultOf(check: () => unknown): string | undefined {
+  try {
+    check();
+    return undefined;
+  } catch (error) {
+    if (error instanceof SvcError) return error.message;
+    throw error;
+  }
+}
+
+/** Refuses what a caller may not send to `POST {S}/modify`: mentions follow the text. Throws dataset.validation. */
+export function checkRawMessageOp(_type: RecordOp["type"], path: string): void {
+  if (path.split(".")[0] !== "mentions") return;
+  const reason = "mentions are derived from the text";
+  throw fail(
+    "dataset.validation",
+    { dataset: CHAT_DATASET, reason, path },
+    `The dataset ${CHAT_DATASET} refuses the change: ${reason}; send or edit the message with the chat endpoints`,
+  );
 }
 
 /**

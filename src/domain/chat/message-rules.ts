@@ -102,7 +102,8 @@ function checkText(text: string): void {
   refuseLonger("text", text, LIMITS.chatTextBytes);
 }
 
-function checkAgent(agent: unknown): AgentGroup {
+/** Checks the agent group of a message. Errors: chat.agent_invalid {field, reason}. */
+export function checkAgent(agent: unknown): AgentGroup {
   const invalid = (field: string, reason: string) =>
     fail("chat.agent_invalid", { field, reason }, `The agent group is malformed: ${field} ${reason}`);
   if (!isJsonObject(agent)) throw invalid("agent", "must be an object with name and done");
@@ -119,7 +120,8 @@ function checkAgent(agent: unknown): AgentGroup {
   return { name, ...(debugLink === undefined ? {} : { debugLink }), done };
 }
 
-function checkAttachments(attachments: unknown): Record<string, Attachment> {
+/** Checks the attachments of a message, by id. Errors: request.invalid_field {field, reason}. */
+export function checkAttachments(attachments: unknown): Record<string, Attachment> {
   if (!isJsonObject(attachments)) throw refusal("attachments", "must be an object of attachments by id");
   const entries = Object.entries(attachments);
   if (entries.length > MAX_ATTACHMENTS) throw refusal("attachments", `at most ${MAX_ATTACHMENTS} to a message`);

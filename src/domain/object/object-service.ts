@@ -11,7 +11,7 @@ import { canonicalInstants } from "../../query/canonical-instants.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
 import type { SchemaPort } from "../type/port.ts";
 import { OBJECT_RULES } from "./object-rules.ts";
-import type { CreatedObject, CreateObjectRequest, ObjectWriterPort } from "./port.ts";
+import type { CreatedObject, CreateObjectRequest, ObjectWriterPort, PlannedRow } from "./port.ts";
 
 interface ObjectServiceDeps {
   engine: ChangeEngine;
@@ -40,9 +40,9 @@ export function createObjectService(deps: ObjectServiceDeps) {
     return next ?? `${last}V`;
   };
 
-  /** Property values by namespace, each checked against its type, as one map of dotted paths. */
-  const initialFields = (values: Record<string, JsonObject>, types: ReadonlySet<string>): JsonObject => {
-    const fields: JsonObject = {};
+  /** Property values by namespace, each checked against its type, by the scope its property declares. */
+  const initialFields = (values: Record<string, JsonObject>, types: ReadonlySet<string>): PlannedRow => {
+    const row: PlannedRow = { synced: {}, local: {}, account: {} };
     for (const [namespace, given] of Object.entries(values)) {
       const properties = canonicalInstants(given) as JsonObject;
       const typeId = schema.typeId(namespace);
@@ -54,14 +54,15 @@ export function createObjectService(deps: ObjectServiceDeps) {
           { typeId: namespace },
           `initialProperties.${namespace} needs the type in types`,
         );
-      schema.checkValues(typeId, properties, 400);
-      for (const [property, value] of Object.entries(properties))
-        if (value !== null) fields[`${typeId}.${property}`] = value;
+      for (const [property, value] of Object.entries(properties)) {
+        const scope = schema.checkValues(typeId, { [property]: value }, 400);
+        if (value !== null && scope !== "derived") row[scope][`${typeId}.${property}`] = value;
+      }
     }
-    return fields;
+    return row;
   };
 
-  const planFields = (request: CreateObjectRequest): JsonObject => {
+  const planRow = (request: CreateObjectRequest): PlannedRow => {
     const types: string[] = [];
     for (const name of request.types ?? []) {
       const typeId = schema.attachableTypeId(name);
@@ -74,19 +75,27 @@ export function createObjectService(deps: ObjectServiceDeps) {
       if (!types.includes(typeId)) types.push(typeId);
     }
     if (!types.includes("nav")) types.push("nav");
-    const fields = initialFields(request.initialProperties ?? {}, new Set([...types, "svc"]));
+    const row = initialFields(request.initialProperties ?? {}, new Set([...types, "svc"]));
+    const { synced: fields } = row;
     const parentId = request.nav?.parentId ?? (fields["nav.parentId"] as string | undefined) ?? "";
-    return {
+    const synced: JsonObject = {
       "svc.types": types,
       ...fields,
       "nav.type": request.nav?.type ?? fields["nav.type"] ?? NAV_ITEM,
       "nav.parentId": parentId,
       "nav.pos": request.nav?.pos ?? fields["nav.pos"] ?? nextPosition(parentId),
     };
+    return { ...row, synced };
   };
 
   const port: ObjectWriterPort = {
-    planFields,
+    planShared(request) {
+      const { synced, local, account } = planRow(request);
+      const [path] = Object.keys({ ...local, ...account });
+      if (path === undefined) return synced;
+      const reason = "the property is private to a device or an account";
+      throw fail("request.invalid_field", { field: path, reason }, `${path} is refused: ${reason}; set it afterwards`);
+    },
     writeNew,
     fillDerived(tx, object, fields) {
       fill(tx, object, fields);
@@ -103,10 +112,22 @@ export function createObjectService(deps: ObjectServiceDeps) {
   return {
     ...port,
 
-    /** Creates an object in one durable step: root and first content together. */
-    create(request: CreateObjectRequest): Promise<CreatedObject> {
+    /**
+     * Creates an object in one durable step: root, first content and device-local values together. Values private to
+     * the account are kept behind it.
+     */
+    async create(request: CreateObjectRequest): Promise<CreatedObject> {
       deps.requireWriter();
-      return engine.write((tx) => writeNew(tx, planFields(request)));
+      let account: PlannedRow["account"] = {};
+      const created = await engine.write((tx) => {
+        const row = planRow(request);
+        account = row.account;
+        const made = writeNew(tx, row.synced);
+        if (Object.keys(row.local).length > 0) tx.setLocal(tx.object(made.id)!, OBJECTS_DATASET, made.id, row.local);
+        return made;
+      });
+      if (Object.keys(account).length > 0) await deps.setAccountValues(created.id as ObjectId, account);
+      return created;
     },
 
     row: (objectId: string): JsonObject | undefined => {

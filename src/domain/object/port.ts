@@ -1,6 +1,6 @@
 import type { WriteTx } from "../../change/change-engine.ts";
 import type { ObjectEntry } from "../../change/object-cache.ts";
-import type { JsonObject } from "../../protocol/json.ts";
+import type { Json, JsonObject } from "../../protocol/json.ts";
 
 /** Body of `POST {S}/objects`, its shape checked. */
 export interface CreateObjectRequest {
@@ -15,13 +15,24 @@ export interface CreatedObject {
   versionId: string;
 }
 
+/** The first content of an object's row, by where it lives. */
+export interface PlannedRow {
+  /** Dotted fields that the change carries. */
+  synced: JsonObject;
+  /** Values private to this device, by dotted path. */
+  local: Record<string, Json>;
+  /** Values private to the account, by dotted path. */
+  account: Record<string, Json>;
+}
+
 /** What features that make objects of their own need of the object service. */
 export interface ObjectWriterPort {
   /**
-   * The dotted fields of a new object's row: types, checked property values, place in its folder. Errors: type.not_found
-   * (400), object.type_required, property.*.
+   * The dotted fields of a new object's row that every member sees: types, checked property values, place in its folder.
+   * Errors: type.not_found (400), object.type_required, property.*; request.invalid_field for a value whose property is
+   * private to a device or an account.
    */
-  planFields(request: CreateObjectRequest): JsonObject;
+  planShared(request: CreateObjectRequest): JsonObject;
   /** A created object with its first content. */
   writeNew(tx: WriteTx, fields: JsonObject): CreatedObject;
   /** First content of a derived object; answers its id. */
