@@ -105,7 +105,7 @@ export function createLetters(deps: LettersDeps) {
   const flush = (): Promise<void> => {
     sending ??= (async () => {
       for (const { key, value } of store.metaUnder(OUTBOX)) {
-        if (!network || network.state().phase !== "online") return;
+        if (network?.state().phase !== "online") return;
         await network.sendToInbox(value.subarray(0, 32), value.subarray(32));
         await tech.engine.write(() => store.dropMeta(key));
       }
