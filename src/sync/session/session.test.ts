@@ -1,0 +1,228 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../base/clock.ts";
+import type { PeerId } from "../../base/ids.ts";
+import { randomBytes } from "../../base/random.ts";
+import { encodeCbor } from "../../change/dag-cbor.ts";
+import type { DatasetRules } from "../../change/dataset-rules.ts";
+import { accountIdOf } from "../../crypto/account-id.ts";
+import { createSigner } from "../../crypto/sign.ts";
+import type { Account } from "../../space/account.ts";
+import { addAccounts } from "../../space/acl-actions.ts";
+import { openSpace, plantSpace, type Space, seedCreatedSpace } from "../../space/space.ts";
+import type { SpaceSeed } from "../../space/space-seed.ts";
+import { aclRecordsFrom, aclUnits, mayReadSpace } from "../acl-exchange.ts";
+import { askState, fetchAcl, fetchMissing, type RemoteReplica, SYNC_KINDS } from "./fetch.ts";
+import {
+  decodeAclRequest,
+  decodePullReply,
+  decodePullRequest,
+  decodeStateRequest,
+  decodeWants,
+  encodeItems,
+  encodePullReply,
+  encodeState,
+  SessionFault,
+} from "./messages.ts";
+import { pullFrame, stateFor, wanted } from "./serve.ts";
+import { coversAll, vectorOf } from "./vector.ts";
+
+const ITEMS: DatasetRules = { name: "items", idRule: "user" };
+const directories: string[] = [];
+const opened: Space[] = [];
+
+afterEach(async () => {
+  for (const space of opened.splice(0)) await space.close();
+  for (const directory of directories.splice(0)) rmSync(directory, { recursive: true, force: true });
+});
+
+function newAccount(): Account {
+  const seed = randomBytes(32);
+  const signer = createSigner(seed);
+  return { id: accountIdOf(signer.publicKey), peerId: "test" as PeerId, seed, signer };
+}
+
+function replicaOf(seed: SpaceSeed, account: Account): Space {
+  const directory = mkdtempSync(join(tmpdir(), "svc-session-"));
+  directories.push(directory);
+  const path = join(directory, "space.db");
+  plantSpace(path, seed);
+  const space = openSpace(path, seed.spaceId, {
+    account,
+    clock: systemClock,
+    registry: () => ({ rulesFor: (dataset) => (dataset === "items" ? { rules: ITEMS } : { unknown: true }) }),
+  });
+  opened.push(space);
+  return space;
+}
+
+/** One write to an object of the space's own. */
+async function write(space: Space, id: string, text: string): Promise<void> {
+  await space.engine.write((tx) => {
+    const object = tx.ensureDerived("test.items", "");
+    const ops = [{ type: "$set" as const, path: "text", value: text }];
+    tx.append(object, { dataset: "items", records: [{ id, upsert: true, ops }] }, ITEMS);
+  });
+}
+
+function rows(space: Space): string {
+  const object = space.engine.object(space.engine.derivedId("test.items", ""));
+  const coll = object && space.engine.collOf(object, "items");
+  return coll === undefined ? "" : space.engine.store.rows.docs(coll).sort().join("\n");
+}
+
+type Tamper = (kind: string, reply: Uint8Array) => Uint8Array;
+
+/** The other side of a session as the LAN serves it, for a reader who may have the content or not. */
+function remoteOf(space: Space, reader: Account, tamper: Tamper = (_kind, reply) => reply): RemoteReplica {
+  const answer = (kind: string, body: Uint8Array): Uint8Array => {
+    if (kind === SYNC_KINDS.state)
+      return encodeState(stateFor(space, decodeStateRequest(body), mayReadSpace(space, reader.id)));
+    if (kind === SYNC_KINDS.pull) return encodePullReply(pullFrame(space, decodePullRequest(body)));
+    if (kind === SYNC_KINDS.wants) return encodeItems(wanted(space.engine.store, decodeWants(body).ids));
+    if (kind === SYNC_KINDS.acl) return encodeItems(aclRecordsFrom(space, decodeAclRequest(body).from));
+    return encodeItems(aclUnits(space));
+  };
+  return { request: async (kind, body) => new Uint8Array(tamper(kind, answer(kind, new Uint8Array(body)))) };
+}
+
+async function pullAll(from: RemoteReplica, into: Space) {
+  const state = await askState(from, into);
+  expect(await fetchAcl(from, into, state)).toBeUndefined();
+  return { state, fetched: await fetchMissing(from, into, state.vector) };
+}
+
+describe("sessions", () => {
+  test("[frames] a long history comes in bounded frames, parents first, and both ends are equal", async () => {
+    const account = newAccount();
+    const seed = seedCreatedSpace(account, systemClock);
+    const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
+    await Promise.all(Array.from({ length: 1200 }, (_, i) => write(a, `r${i % 40}`, `text ${i}`)));
+    let frames = 0;
+    const { fetched } = await pullAll(
+      remoteOf(a, account, (kind, reply) => {
+        if (kind === SYNC_KINDS.pull) {
+          frames++;
+          expect(decodePullReply(reply).changes.length).toBeLessThanOrEqual(500);
+        }
+        return reply;
+      }),
+      b,
+    );
+    expect(frames).toBeGreaterThan(2);
+    expect(fetched).toMatchObject({ missing: false, refused: 0, foreignOwn: false });
+    expect(rows(b)).toBe(rows(a));
+    expect(coversAll(a.engine.store, vectorOf(b.engine.store).vector)).toBe(true);
+    expect((await askState(remoteOf(a, account), b)).same).toBe(true);
+    await write(a, "one", "more");
+    expect((await pullAll(remoteOf(a, account), b)).fetched.changed).toBe(1);
+  });
+
+  test("[acl] rights travel first: a member added later gets everything, who is none gets the chain alone", async () => {
+    const [owner, member] = [newAccount(), newAccount()];
+    const seed = seedCreatedSpace(owner, systemClock);
+    const [a, b] = [replicaOf(seed, owner), replicaOf(seed, member)];
+    await write(a, "x", "before");
+    const stranger = await askState(remoteOf(a, member), b);
+    expect(stranger).toMatchObject({ known: true, content: false, vector: [] });
+    await a.aclService.act((context) => addAccounts(context, [{ identity: member.id, permission: "writer" }]));
+    await write(a, "x", "after");
+    await pullAll(remoteOf(a, member), b);
+    expect(b.role()).toBe("writer");
+    expect(rows(b)).toBe(rows(a));
+    await write(b, "y", "from the member");
+    await pullAll(remoteOf(b, owner), a);
+    expect(rows(a)).toBe(rows(b));
+    expect(rows(a)).toContain("from the member");
+  });
+
+  test("[acl] an admin's proposal reaches the owner's device, which gives it effect, and comes back as a record", async () => {
+    const [owner, admin, third] = [newAccount(), newAccount(), newAccount()];
+    const seed = seedCreatedSpace(owner, systemClock);
+    const [a, b] = [replicaOf(seed, owner), replicaOf(seed, admin)];
+    await a.aclService.act((context) => addAccounts(context, [{ identity: admin.id, permission: "admin" }]));
+    await pullAll(remoteOf(a, admin), b);
+    await b.aclService.propose((context) => addAccounts(context, [{ identity: third.id, permission: "reader" }]));
+    expect(b.acl.permission(third.signer.publicKey)).toBe("none");
+    await pullAll(remoteOf(b, owner), a);
+    expect(a.acl.permission(third.signer.publicKey)).toBe("reader");
+    await pullAll(remoteOf(a, admin), b);
+    expect(b.acl.permission(third.signer.publicKey)).toBe("reader");
+    expect(b.aclService.units()).toEqual([]);
+  });
+
+  test("[verdicts] a broken change among good ones holds up none of them, and what follows it waits", async () => {
+    const account = newAccount();
+    const seed = seedCreatedSpace(account, systemClock);
+    const [a, b, other] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
+    await write(a, "first", "1");
+    await pullAll(remoteOf(a, account), other);
+    await write(other, "elsewhere", "good");
+    await write(a, "second", "2");
+    await write(a, "third", "3");
+    await pullAll(remoteOf(other, account), a);
+    const broken = remoteOf(a, account, (kind, reply) => {
+      if (kind !== SYNC_KINDS.pull) return reply;
+      const frame = decodePullReply(reply);
+      const changes = frame.changes.map((bytes, index) => {
+        if (index !== 2) return bytes;
+        const copy = new Uint8Array(bytes);
+        copy[copy.length - 1]! ^= 1;
+        return copy;
+      });
+      return encodePullReply({ ...frame, changes });
+    });
+    const { fetched } = await pullAll(broken, b);
+    expect(rows(b)).toContain("good");
+    // The parent of what waits was asked for by name, and came whole.
+    expect(rows(b)).toBe(rows(a));
+    expect(b.engine.store.parked.usage().count).toBe(0);
+    expect(b.engine.store.parked.quarantineUsage().count).toBe(1);
+    expect(fetched.missing).toBe(false);
+  });
+
+  test("[status] a peer that claims more than it gives leaves us knowing that something is missing", async () => {
+    const account = newAccount();
+    const seed = seedCreatedSpace(account, systemClock);
+    const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
+    for (let i = 0; i < 5; i++) await write(a, `r${i}`, "text");
+    const greedy = remoteOf(a, account, (kind, reply) =>
+      kind === SYNC_KINDS.pull ? encodePullReply({ changes: [], next: 0, withheld: 0, needIds: [] }) : reply,
+    );
+    expect((await pullAll(greedy, b)).fetched.missing).toBe(true);
+    expect((await pullAll(remoteOf(a, account), b)).fetched.missing).toBe(false);
+  });
+
+  test("[hostile] frames that do not go forward, ids asked for twice and torn messages end the session, not the server", async () => {
+    const account = newAccount();
+    const seed = seedCreatedSpace(account, systemClock);
+    const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
+    await write(a, "x", "text");
+    const replies: [string, Uint8Array][] = [
+      ["stuck", encodePullReply({ changes: [], next: 1, withheld: 0, needIds: [] })],
+      ["torn", Uint8Array.of(0xa1, 0x61)],
+      ["no map", encodeCbor([1, 2, 3])],
+      ["other types", encodeCbor({ changes: "none", next: 0, withheld: 0, needIds: [] })],
+      ["negative", encodeCbor({ changes: [], next: -1, withheld: 0, needIds: [] })],
+    ];
+    for (const [name, reply] of replies) {
+      const hostile = remoteOf(a, account, (kind, honest) => (kind === SYNC_KINDS.pull ? reply : honest));
+      const state = await askState(hostile, b);
+      const outcome = await fetchMissing(hostile, b, state.vector).catch((error: unknown) => error);
+      expect(outcome, name).toBeInstanceOf(SessionFault);
+    }
+    for (const decode of [decodePullRequest, decodeStateRequest, decodeWants, decodeAclRequest])
+      for (const bytes of [
+        new Uint8Array(0),
+        Uint8Array.of(0xff),
+        encodeCbor({ space: 1 }),
+        encodeCbor(null),
+        randomBytes(64),
+      ])
+        expect(() => decode(bytes)).toThrow(SessionFault);
+    await pullAll(remoteOf(a, account), b);
+    expect(rows(b)).toBe(rows(a));
+  });
+});
