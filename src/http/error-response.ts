@@ -1,5 +1,5 @@
-import type { Log, LogLevel } from "../base/log.ts";
-import { ERROR_RULES, fail, SvcError } from "../protocol/errors.ts";
+import type { Log } from "../base/log.ts";
+import { fail, SvcError } from "../protocol/errors.ts";
 import { jsonResponse } from "./reply.ts";
 
 /** The one place where anything thrown becomes an answer: what is not an `SvcError` is `internal`, told to the log alone. */
@@ -27,9 +27,8 @@ function isAbort(thrown: unknown): boolean {
 }
 
 function logServerError(error: SvcError, thrown: unknown, log: Log): void {
-  const { log: level }: { log?: LogLevel } = ERROR_RULES[error.code];
   // A client that went away needs no attention; nobody reads the answer.
-  log[isAbort(thrown) ? "debug" : (level ?? "warn")]("request failed", {
+  log[isAbort(thrown) ? "debug" : "error"]("request failed", {
     code: error.code,
     status: error.status,
     err: thrown,

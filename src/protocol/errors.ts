@@ -2,22 +2,18 @@
  * The closed set of errors the service answers with (spec § 7, gaps § 0). A code has one status; the places that may
  * answer with another one (`property.not_found`, `type.not_found` in a body) pass it explicitly.
  */
-type LogLevel = "debug" | "warn" | "error";
-
 interface ErrorRule {
   readonly status: number;
   /** Default display-safe message. */
   readonly message: string;
   /** Keys `details` may carry. */
   readonly details?: readonly string[];
-  readonly log?: LogLevel;
 }
 
-const rule = (status: number, message: string, details?: readonly string[], log?: LogLevel): ErrorRule => ({
+const rule = (status: number, message: string, details?: readonly string[]): ErrorRule => ({
   status,
   message,
   ...(details ? { details } : {}),
-  ...(log ? { log } : {}),
 });
 
 export const ERROR_RULES = {
@@ -149,7 +145,7 @@ export const ERROR_RULES = {
     "blockId",
   ]),
   "server.unavailable": rule(503, "The request was cancelled or the server is shutting down"),
-  internal: rule(500, "Something failed inside the server; its log has the details", undefined, "error"),
+  internal: rule(500, "Something failed inside the server; its log has the details"),
 } as const satisfies Record<string, ErrorRule>;
 
 export type ErrorCode = keyof typeof ERROR_RULES;

@@ -3,6 +3,7 @@ import { describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { until } from "../support/client.ts";
+import { createSpace } from "../support/fixtures.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { startServer } from "../support/server.ts";
@@ -83,6 +84,18 @@ describe("logging", () => {
     await server.client.get("/v1/account");
     await server.stop();
     for (const path of paths) expect(readFileSync(path, "utf8")).toBe(server.stderr());
+  });
+
+  rule("[process 13] every 5xx is logged at error, with the stack; a 4xx is not", async () => {
+    await using server = await startServer({ config: "log:\n  format: json\n  defaultLevel: error\n" });
+    const { id } = await createSpace(server.client);
+    expect((await server.client.request("DELETE", `/v1/spaces/${id}/types/any`)).status).toBe(501);
+    expect((await server.client.request("GET", "/v1/spaces/unknown")).status).toBe(404);
+    await server.stop();
+    const logged = lines(server.stderr()).map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(logged).toHaveLength(1);
+    expect(logged[0]).toMatchObject({ level: "error", code: "sdk.not_implemented", status: 501 });
+    expect(JSON.stringify(logged[0])).toContain("    at ");
   });
 
   rule("[http] every answer carries a request id of its own, and the log names it", async () => {
