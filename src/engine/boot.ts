@@ -16,6 +16,11 @@ import { createSchema, type Schema } from "../domain/type/schema.ts";
 import { createReaderPool } from "../query/reader-pool.ts";
 import type { Account } from "../space/account.ts";
 import { createAccountValues } from "../space/account-values.ts";
+import { createAclSecrets } from "../space/acl-secrets.ts";
+import type { AclBuild } from "../space/acl-service.ts";
+import { createDirectAddService } from "../space/direct-add-service.ts";
+import { createJoinService } from "../space/join-service.ts";
+import { createOneToOneService } from "../space/one-to-one-service.ts";
 import { createReadFrontiers } from "../space/read-frontiers.ts";
 import { openSpace, plantSpace, type Space, seedDerivedSpace } from "../space/space.ts";
 import { spacePaths } from "../space/space-files.ts";
@@ -31,6 +36,7 @@ import { spaceDatasets, techDatasets } from "./built-in-datasets.ts";
 import { crashPoint } from "./crash-point.ts";
 import type { Engine } from "./engine.ts";
 import { type Replication, startReplication } from "./replication.ts";
+import { createRightsFollower } from "./rights-follower.ts";
 import { createSpaceServices, type SpaceServices } from "./space-services.ts";
 import { probeVectorSupport } from "./vector-support.ts";
 
@@ -54,10 +60,11 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
   const openWith = (
     spaceId: SpaceId,
     builtIns: ReadonlyMap<string, WritableDataset>,
+    as: Account = account,
   ): { space: Space; schema: Schema } => {
     let schema: Schema | undefined;
     const space = openSpace(paths.space(spaceId), spaceId, {
-      account,
+      account: as,
       clock,
       onFailure,
       registry: (engine): RulesRegistry => {
@@ -84,6 +91,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
     const frontiers = createReadFrontiers(tech);
     const accountValues = createAccountValues(tech);
     const builtIns = spaceDatasets();
+    const secrets = createAclSecrets(tech);
+    const changeAcl = (space: Space, build: AclBuild) => sync.changeAcl(space, build);
     /** Spaces with members besides this account. */
     const sharedSpaces = new Set<SpaceId>();
     const noteMembers = (space: Space): void => {
@@ -99,8 +108,10 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       store,
       tech,
       crashPoint,
+      changeAcl,
+      isGuest: (spaceId) => secrets.tokenOf(spaceId)?.kind === "guest",
       open: async (spaceId) => {
-        const opened = openWith(spaceId, builtIns);
+        const opened = openWith(spaceId, builtIns, secrets.accountIn(spaceId, account));
         sync.attach(opened.space);
         noteMembers(opened.space);
         replication?.spaceChanged(opened.space);
@@ -111,6 +122,9 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
         const services = createSpaceServices({
           ...opened,
           account,
+          secrets,
+          changeAcl: (build) => changeAcl(opened.space, build),
+          profile: () => tech.profile(),
           clock,
           log,
           readers,
@@ -144,6 +158,31 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       replication?.spaceEnded(spaceId);
       sync.forget(spaceId).catch((error: unknown) => log.error("forgetting a space failed", { err: error, spaceId }));
     });
+    const joins = createJoinService({
+      tech,
+      spaces,
+      secrets,
+      log,
+      changeAcl,
+      findChain: (place) => sync.findChain(place),
+      profile: () => tech.profile(),
+    });
+    const rights = createRightsFollower({ identities, changeAcl, log });
+    spaces.onRights((space) => {
+      joins.rightsMoved(space);
+      rights.moved(space);
+    });
+    spaces.onEnded((spaceId) => rights.ended(spaceId));
+    const tellProfile = async (): Promise<void> => {
+      for (const spaceId of spaces.activeIds()) {
+        if (closing) return;
+        try {
+          await (await spaces.open(spaceId)).members.profileChanged();
+        } catch (error) {
+          log.warn("the members of a space were not told of the profile", { err: error, spaceId });
+        }
+      }
+    };
     const events = createEventHub({
       accountId: account.id,
       clock,
@@ -194,6 +233,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
           letters,
           open: openHeld,
         });
+        joins.start();
         await sync.start();
       })
       .then(() => void (config["index.enabled"] && probeVectorSupport(accountDir, log)))
@@ -210,17 +250,23 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       devices,
       identities,
       events,
+      joins,
+      oneToOne: createOneToOneService({ account, tech, store, spaces, clock }),
+      directAdds: createDirectAddService({ tech, spaces }),
       processes,
       sync,
       techDatasets: TECH_DATASETS,
       techLive,
       techQueries: createRecordQueries({ engine: techOpened.engine, schema: techSchema, readers }),
       space: (spaceId) => spaces.open(spaceId),
+      tellProfile: () => void tellProfile(),
       bootstrapping: () => bootstrapping,
       async close() {
         closing = true;
         clearInterval(processSweep);
         processes.close();
+        rights.close();
+        await joins.close();
         await letters.close();
         await sync.close();
         await pass;

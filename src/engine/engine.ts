@@ -5,6 +5,9 @@ import type { LiveQueries } from "../domain/live/live-queries.ts";
 import type { ProcessRegistry } from "../domain/process/process-registry.ts";
 import type { RecordQueries } from "../domain/record/record-query.ts";
 import type { BuiltInDataset } from "../domain/type/built-in-schemas.ts";
+import type { DirectAddService } from "../space/direct-add-service.ts";
+import type { JoinService } from "../space/join-service.ts";
+import type { OneToOneService } from "../space/one-to-one-service.ts";
 import type { SpaceService } from "../space/space-service.ts";
 import type { TechSpace } from "../space/tech-space.ts";
 import type { SyncService } from "../sync/sync-service.ts";
@@ -19,6 +22,9 @@ export interface Engine extends EngineLifecycle {
   readonly identities: IdentityDirectory;
   readonly events: EventHub;
   readonly processes: ProcessRegistry;
+  readonly joins: JoinService;
+  readonly oneToOne: OneToOneService;
+  readonly directAdds: DirectAddService;
   readonly sync: SyncService;
   /** The tech space's datasets with their schemas. */
   readonly techDatasets: readonly BuiltInDataset[];
@@ -26,6 +32,8 @@ export interface Engine extends EngineLifecycle {
   readonly techQueries: RecordQueries;
   /** Live windows over the tech space's collections. */
   readonly techLive: LiveQueries;
+  /** Tells the members of shared spaces, in the background, who this account is now. */
+  tellProfile(): void;
   /** An active space with its services; fails with the space resolution errors (gaps § 1). */
   space(spaceId: string): Promise<SpaceServices>;
 }

@@ -1,3 +1,4 @@
+import { equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { createHistory, type History } from "../change/history.ts";
@@ -12,6 +13,7 @@ import { type ChatService, createChatService } from "../domain/chat/chat-service
 import { createUnread } from "../domain/chat/unread.ts";
 import { createEditorService, type EditorService } from "../domain/editor/editor-service.ts";
 import { createLiveQueries, type LiveQueries } from "../domain/live/live-queries.ts";
+import { createMemberService, type MemberService } from "../domain/member/member-service.ts";
 import { createAccountMirror } from "../domain/object/account-mirror.ts";
 import { createObjectService, type ObjectService } from "../domain/object/object-service.ts";
 import { createRecordAggregates, type RecordAggregates } from "../domain/record/record-aggregate.ts";
@@ -26,6 +28,9 @@ import { fail } from "../protocol/errors.ts";
 import type { ReaderPool } from "../query/reader-pool.ts";
 import type { Account } from "../space/account.ts";
 import type { AccountValues } from "../space/account-values.ts";
+import type { MemberMetadata } from "../space/acl-epoch.ts";
+import type { AclSecrets } from "../space/acl-secrets.ts";
+import type { AclBuild } from "../space/acl-service.ts";
 import type { ReadFrontiers } from "../space/read-frontiers.ts";
 import type { Space } from "../space/space.ts";
 
@@ -46,6 +51,7 @@ export interface SpaceServices {
   readonly bundles: BundleService;
   readonly upserts: ReturnType<typeof createUpsertService>;
   readonly history: History;
+  readonly members: MemberService;
   busy(): boolean;
   close(): Promise<void>;
 }
@@ -54,6 +60,9 @@ export function createSpaceServices(deps: {
   space: Space;
   schema: Schema;
   account: Account;
+  secrets: AclSecrets;
+  changeAcl(build: AclBuild): Promise<unknown>;
+  profile(): MemberMetadata | undefined;
   readers: ReaderPool;
   frontiers: ReadFrontiers;
   accountValues: AccountValues;
@@ -70,12 +79,21 @@ export function createSpaceServices(deps: {
       throw fail("space.read_only", { spaceId: space.id, role });
   };
   const requireReader = () => {
-    if (space.role() === "none") throw fail("space.not_joined", { spaceId: space.id });
+    // What a guest has read stays readable when the guest key was revoked.
+    const asGuest = !equalBytes(space.accountKey, account.signer.publicKey);
+    if (space.role() === "none" && !asGuest) throw fail("space.not_joined", { spaceId: space.id });
   };
   const onBackgroundError = (error: unknown) =>
     deps.log.error("work behind a request failed", { err: error, spaceId: space.id });
   const mirror = createAccountMirror({ engine, values: deps.accountValues, onBackgroundError });
   mirror.mirrorAll().catch(onBackgroundError);
+  const members = createMemberService({
+    space,
+    account,
+    secrets: deps.secrets,
+    changeAcl: deps.changeAcl,
+    profile: deps.profile,
+  });
   const history = createHistory({ engine, requireReader, memory: deps.historyMemory });
   const records = createRecordService({ engine, schema, requireWriter });
   const objects = createObjectService({
@@ -117,8 +135,10 @@ export function createSpaceServices(deps: {
     upserts: createUpsertService({ engine, records, accountId: account.id, clock, requireWriter }),
     live,
     history,
-    busy: () => live.size > 0 || history.busy(),
+    members,
+    busy: () => live.size > 0 || members.watched() || history.busy(),
     close: () => {
+      members.stop();
       history.close();
       live.close();
       mirror.stop();

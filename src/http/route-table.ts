@@ -1,5 +1,6 @@
 import type { Route } from "./route.ts";
 import { accountRoutes } from "./routes/account.ts";
+import { aclRoutes } from "./routes/acl.ts";
 import { aggregateRoutes } from "./routes/aggregates.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { bundleRoutes } from "./routes/bundles.ts";
@@ -12,8 +13,11 @@ import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { historyRoutes } from "./routes/history.ts";
 import { identityRoutes } from "./routes/identities.ts";
+import { inviteRoutes } from "./routes/invites.ts";
+import { memberRoutes } from "./routes/members.ts";
 import { networkRoutes } from "./routes/network.ts";
 import { objectRoutes } from "./routes/objects.ts";
+import { oneToOneRoutes } from "./routes/one-to-one.ts";
 import { processRoutes } from "./routes/processes.ts";
 import { propertyRoutes } from "./routes/properties.ts";
 import { recordRoutes } from "./routes/records.ts";
@@ -45,6 +49,10 @@ export const ROUTES: readonly Route[] = [
   ...historyRoutes,
   ...editorRoutes,
   ...chatRoutes,
+  ...memberRoutes,
+  ...inviteRoutes,
+  ...aclRoutes,
+  ...oneToOneRoutes,
   ...syncRoutes,
   ...debugRoutes,
   ...networkRoutes,

@@ -6,6 +6,7 @@ import type { Json } from "../protocol/json.ts";
 export const READ_FRONTIERS_DATASET = "read_frontiers";
 export const ACCOUNT_VALUES_DATASET = "account_values";
 export const SPACE_ROOTS_DATASET = "space_roots";
+export const ACL_SECRETS_DATASET = "acl_secrets";
 
 /**
  * How far an object was read: for each writer the highest seq of its changes that was. A frontier only moves forward,
@@ -54,4 +55,33 @@ export const SPACE_ROOTS_RULES: DatasetRules = {
   },
 };
 
-export const PRIVATE_RULES: readonly DatasetRules[] = [READ_FRONTIERS_RULES, ACCOUNT_VALUES_RULES, SPACE_ROOTS_RULES];
+/**
+ * Secrets of a space's invites and guest keys (`invites.<hex of the public key>` and `guests.<…>`: the base64 seed) that this
+ * account minted, and the token (`token`) by which it joined, with what it says of itself (`hint`, JSON): what its other
+ * devices need to show and to use them.
+ */
+export const ACL_SECRETS_RULES: DatasetRules = {
+  name: ACL_SECRETS_DATASET,
+  idRule: "user",
+  skipHistory: true,
+  refuseCreate: (id) => (digestOfCid(id) ? undefined : "the record's id is no space id"),
+  refuseDelete: () => "secrets are dropped one by one",
+  refuseOp(_doc, segments, op) {
+    const [field, key] = segments;
+    const known =
+      field === "token" || field === "hint"
+        ? segments.length === 1
+        : (field === "invites" || field === "guests") && key !== undefined;
+    if (!known || segments.length > 2) return "secrets are token, hint, invites.<key> and guests.<key>";
+    return op.type === "$unset" || (op.type === "$set" && typeof op.value === "string")
+      ? undefined
+      : "a secret is a text";
+  },
+};
+
+export const PRIVATE_RULES: readonly DatasetRules[] = [
+  READ_FRONTIERS_RULES,
+  ACCOUNT_VALUES_RULES,
+  SPACE_ROOTS_RULES,
+  ACL_SECRETS_RULES,
+];

@@ -1,21 +1,24 @@
-import { bytesToBase64, bytesToHex } from "../base/bytes.ts";
+import { bytesToBase64 } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { PROJECTION_VERSION } from "../change/change-engine.ts";
+import { accountIdOf, parseAccountId } from "../crypto/account-id.ts";
 import { digestOfCid } from "../crypto/cid.ts";
-import { deriveKey } from "../crypto/derive.ts";
-import { sha256 } from "../crypto/hash.ts";
 import { fail } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import type { DerivedSpaceItem, SpaceInfo } from "../protocol/space.ts";
 import type { AccountStore } from "../store/account-store.ts";
 import type { Account } from "./account.ts";
+import { deleteSpace, leaveSpace } from "./acl-actions.ts";
+import type { AclBuild } from "./acl-service.ts";
+import { seedOneToOneSpace } from "./one-to-one.ts";
 import type { Space, SpaceSeed } from "./space.ts";
 import { plantSpace, seedCreatedSpace, seedDerivedSpace } from "./space.ts";
+import { createFarewells } from "./space-farewells.ts";
 import type { spacePaths } from "./space-files.ts";
 import { createSpaceHandles, type SpaceHandle } from "./space-handles.ts";
-import { SPACE_TYPE } from "./space-header.ts";
+import { ONE_TO_ONE_TYPE, SPACE_TYPE } from "./space-header.ts";
 import {
   SPACE_INDEX_DATASET,
   SPACE_INDEX_RECORD,
@@ -26,6 +29,8 @@ import {
 } from "./space-index.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
 import { createSpaceRoots } from "./space-roots.ts";
+import { endingOf, pushKeys, settleLocalFields } from "./space-row.ts";
+import { seedOfRoot } from "./space-seed.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
@@ -40,6 +45,10 @@ interface SpaceServiceDeps<T extends SpaceHandle & { space: Space }> {
   store: AccountStore;
   tech: TechSpace;
   open(spaceId: SpaceId): Promise<T>;
+  /** Moves a space's ACL the way the moment allows. */
+  changeAcl(space: Space, build: AclBuild): Promise<unknown>;
+  /** Whether this account reads the space by a guest key. */
+  isGuest(spaceId: SpaceId): boolean;
   /** Named points at which tests stop the process. */
   crashPoint(name: "space-create:intent" | "space-create:space" | "space-create:row"): void;
 }
@@ -65,16 +74,25 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     open: async (spaceId) => {
       plantKnown(spaceId);
       const opened = await deps.open(spaceId);
-      watchMetadata(opened.space);
-      await settleRow(opened.space);
+      const { space } = opened;
+      watchMetadata(space);
+      await settleRow(space);
+      space.aclService.onMoved(() => follow(space));
+      follow(space);
       return opened;
     },
   });
 
   const rowOf = (spaceId: string): JsonObject => {
-    const row = digestOfCid(spaceId) ? tech.spaceRow(spaceId as SpaceId) : undefined;
+    const row = knownRow(spaceId);
     if (!row) throw fail("space.not_found", { spaceId });
     return row;
+  };
+  /** The row that the account's devices share or, where there is none, the one that this device alone shows. */
+  const knownRow = (spaceId: string): JsonObject | undefined => {
+    const row = digestOfCid(spaceId) ? tech.spaceRow(spaceId as SpaceId) : undefined;
+    const pending = row ? undefined : store.pendingSpace(spaceId);
+    return pending === undefined ? row : (JSON.parse(pending) as JsonObject);
   };
 
   /** Makes a space that another device of the account has. Fails with space.not_accepted while its root has not come. */
@@ -83,27 +101,50 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     const derived = DERIVED_SPACES.map((name) => seedDerivedSpace(account, name)).find(
       (seed) => seed.spaceId === spaceId,
     );
-    const seed = derived ?? roots.of(spaceId)?.seed;
+    const seed = derived ?? pairSeed(spaceId) ?? roots.of(spaceId)?.seed;
     if (!seed)
       throw fail("space.not_accepted", { spaceId, status: "active" }, "The space has not come here yet; retry");
     plantSpace(paths.space(spaceId), seed);
     paths.syncDirectory();
   }
 
+  function pairSeed(spaceId: SpaceId): SpaceSeed | undefined {
+    const row = tech.spaceRow(spaceId);
+    const author = row?.["author"];
+    if (row?.["spaceType"] !== ONE_TO_ONE_TYPE || typeof author !== "string") return undefined;
+    const other = parseAccountId(author);
+    const seed = other && seedOneToOneSpace(account, other);
+    return seed?.spaceId === spaceId ? seed : undefined;
+  }
+
   /** What the row says on this device alone, and what the other devices need to hold the space too. */
   async function settleRow(space: Space): Promise<void> {
     const row = tech.spaceRow(space.id);
     if (!row) return;
-    if (row["spaceIndexObjectId"] === undefined) {
-      const index = await space.engine.write(spaceIndexIn);
-      await tech.set(
-        SPACES_RULES,
-        space.id,
-        {},
-        { ownRole: space.role(), spaceIndexObjectId: index.idText, push: pushKeys(space) },
-      );
-    }
-    if (row["derived"] !== true) await roots.keep(space);
+    await settleLocalFields(tech, space);
+    if (row["derived"] !== true && row["spaceType"] !== ONE_TO_ONE_TYPE) await roots.keep(space);
+  }
+
+  const followers = new Set<(space: Space) => void>();
+  /** Brings row and followers in step with a space's chain of rights, and ends the space when the chain does. */
+  function follow(space: Space): void {
+    (async () => {
+      await settleRow(space);
+      if (farewells.has(space.id)) await farewells.settle(space, () => endHere(space.id));
+      else await endByChain(space);
+    })().catch((error: unknown) =>
+      deps.log.error("following a space's rights failed", { err: error, spaceId: space.id }),
+    );
+    for (const follower of followers) follower(space);
+  }
+
+  /** Removed, left on another device, not shared any more, or deleted by its owner. */
+  async function endByChain(space: Space): Promise<void> {
+    const row = tech.spaceRow(space.id);
+    const ending = row && spaceStatusOf(row) === "active" ? endingOf(space) : undefined;
+    if (ending === "deleted") await tech.set(SPACES_RULES, space.id, { status: "deleted", final: true });
+    else if (ending === "left")
+      await tech.set(SPACES_RULES, space.id, { status: deps.isGuest(space.id) ? "guest_revoked" : "deleted" });
   }
 
   /** Row, planted database and metadata of a space, from an intent that may have been begun before. */
@@ -135,7 +176,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
             status: "active",
             ...(intent.derived ? { derived: true } : {}),
           },
-      { ownRole: space.role(), spaceIndexObjectId: index.idText, push: pushKeys(space) },
+      { ownRole: space.role(), spaceIndexObjectId: index.idText, push: pushKeys(space) ?? null },
     );
     deps.crashPoint("space-create:row");
     if (!intent.derived) await roots.keep(space);
@@ -182,6 +223,11 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     if (batch.touched.some((touched) => touched.dataset === SPACES_RULES.name)) active.clear();
   });
 
+  const farewells = createFarewells({
+    store,
+    clock: deps.clock,
+    changeAcl: deps.changeAcl,
+  });
   const endings = new Map<SpaceId, Promise<void>>();
   const endListeners = new Set<(spaceId: SpaceId) => void>();
   /** Closes a space that ended and removes its data from this device. Idempotent. */
@@ -201,6 +247,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     for (const { dataset, recordId, doc } of batch.touched) {
       if (dataset !== SPACES_RULES.name || !doc) continue;
       const spaceId = recordId as SpaceId;
+      if (farewells.has(spaceId)) continue;
       if (spaceStatusOf(JSON.parse(doc) as JsonObject) !== "deleted" || !paths.hasSpace(spaceId)) continue;
       endHere(spaceId).catch((error: unknown) => deps.log.error("ending a space failed", { err: error, spaceId }));
     }
@@ -210,7 +257,8 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     if (active.has(spaceId)) return spaceId as SpaceId;
     const status = spaceStatusOf(rowOf(spaceId));
     if (status === "deleted") throw fail("space.deleted", { spaceId });
-    if (status !== "active") throw fail("space.not_accepted", { spaceId, status });
+    // What a guest has read stays readable; writing is refused by its role.
+    if (status !== "active" && status !== "guest_revoked") throw fail("space.not_accepted", { spaceId, status });
     active.add(spaceId);
     return spaceId as SpaceId;
   };
@@ -222,9 +270,13 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       const row = digestOfCid(spaceId) ? tech.spaceRow(spaceId as SpaceId) : undefined;
       const status = row && spaceStatusOf(row);
       return (
-        status === "active" || (status !== undefined && status !== "deleted" && paths.hasSpace(spaceId as SpaceId))
+        farewells.has(spaceId) ||
+        status === "active" ||
+        (status !== undefined && status !== "deleted" && paths.hasSpace(spaceId as SpaceId))
       );
     },
+    /** Called with every space that is opened, and whenever its chain of rights has moved. */
+    onRights: (follower: (space: Space) => void): void => void followers.add(follower),
     /** Such a space, opened, whatever its status: for sync. */
     openHeld: (spaceId: SpaceId): Promise<T> => handles.get(spaceId),
     /** Ids of such spaces, newest first. */
@@ -252,8 +304,13 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       const coll = tech.space.engine.collOf(tech.index, SPACES_RULES.name);
       const infos: SpaceInfo[] = [];
       if (coll === undefined) return infos;
-      for (const doc of tech.space.engine.store.rows.docs(coll)) {
-        const info = spaceInfoOf(JSON.parse(doc) as JsonObject);
+      const shared = tech.space.engine.store.rows.docs(coll).map((doc) => JSON.parse(doc) as JsonObject);
+      const pending = store
+        .pendingSpaces()
+        .map((text) => JSON.parse(text) as JsonObject)
+        .filter((row) => !tech.spaceRow(row["id"] as SpaceId));
+      for (const row of [...shared, ...pending]) {
+        const info = spaceInfoOf(row);
         if (status === "all" || info.status === (status ?? "active")) infos.push(info);
       }
       return infos;
@@ -273,6 +330,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       unset: readonly string[],
     ): Promise<void> {
       rowOf(spaceId);
+      if (!tech.spaceRow(spaceId as SpaceId)) return patchPending(spaceId, set, unset);
       const ops = [
         ...Object.entries(set).map(([key, value]) => ({
           type: "$set" as const,
@@ -289,11 +347,60 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       if (DERIVED_SPACES.some((name) => seedDerivedSpace(account, name).spaceId === spaceId))
         throw fail("space.derived_undeletable", { spaceId });
       const row = rowOf(spaceId);
+      const id = spaceId as SpaceId;
+      if (!tech.spaceRow(id)) return store.dropPendingSpace(spaceId);
       if (spaceStatusOf(row) === "deleted") return;
-      const own = row["author"] === account.id;
-      await tech.set(SPACES_RULES, spaceId, { status: "deleted", ...(own ? { final: true } : {}) });
-      await endHere(spaceId as SpaceId);
+      const held = paths.hasSpace(id) ? (await handles.get(id)).space : undefined;
+      if (held && spaceStatusOf(row) === "active" && held.header.kind === "created") {
+        if (held.role() === "owner") return endOwn(held);
+        if (held.role() !== "none" && held.role() !== "guest") return this.leave(spaceId);
+      }
+      const own = held ? held.role() === "owner" : row["author"] === account.id;
+      await tech.set(SPACES_RULES, id, { status: "deleted", ...(own ? { final: true } : {}) });
+      await endHere(id);
     },
+
+    /** Leaves a space that one does not own. Durable when it resolves; others are told as soon as they can be. */
+    async leave(spaceId: string): Promise<void> {
+      const { space } = await handles.get(requireActive(spaceId));
+      await deps.changeAcl(space, leaveSpace);
+      await sayFarewell(space, { status: "deleted" });
+    },
+
+    /**
+     * Takes in a space's chain of rights that somebody found, from its root on: from then on the space is held, and kept in
+     * step. Undefined when it is not that space's chain.
+     */
+    async plant(spaceId: SpaceId, chain: readonly Uint8Array[]): Promise<Space | undefined> {
+      const seed = chain[0] && seedOfRoot(chain[0]);
+      if (seed?.spaceId !== spaceId) return undefined;
+      plantSpace(paths.space(spaceId), seed);
+      paths.syncDirectory();
+      const { space } = await handles.get(spaceId);
+      await space.aclService.take(chain);
+      return space;
+    },
+    isPlanted: (spaceId: SpaceId): boolean => paths.hasSpace(spaceId),
+
+    /** A space that this account is a member of becomes active. */
+    async activate(spaceId: SpaceId): Promise<void> {
+      farewells.drop(spaceId);
+      const { space } = await handles.get(spaceId);
+      const author = space.header.kind === "created" ? { author: accountIdOf(space.header.author) } : {};
+      await tech.set(SPACES_RULES, spaceId, { status: "active", ...author });
+      await settleRow(space);
+    },
+
+    /** Waiting for a space came to nothing, or was given up: it may be joined again. `told` once others need not hear of it. */
+    async giveUp(spaceId: SpaceId, told: boolean): Promise<void> {
+      if (told || !paths.hasSpace(spaceId)) {
+        await tech.set(SPACES_RULES, spaceId, { status: "deleted" });
+        await endHere(spaceId);
+      } else await sayFarewell((await handles.get(spaceId)).space, { status: "deleted" });
+    },
+    farewells,
+    rowOf,
+    knownRow,
 
     derived(): DerivedSpaceItem[] {
       return DERIVED_SPACES.map((name) => {
@@ -323,7 +430,8 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       for (const info of this.list("all")) {
         if (stopped()) return;
         const spaceId = info.id as SpaceId;
-        if (info.status === "deleted") await endHere(spaceId);
+        if (farewells.has(spaceId)) await handles.get(spaceId);
+        else if (info.status === "deleted") await endHere(spaceId);
         else if (info.status === "active" && !store.isClean(spaceId, PROJECTION_VERSION)) {
           const { space } = await handles.get(spaceId);
           await space.engine.rebuildProjection("stale");
@@ -334,6 +442,36 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
 
     close: () => handles.closeAll(),
   };
+
+  /** Ends a space that one owns, for everybody. */
+  async function endOwn(space: Space): Promise<void> {
+    const { members, invites } = space.acl.state;
+    const shared = members.size > 1 || invites.size > 0;
+    if (shared) await deps.changeAcl(space, deleteSpace);
+    const fields = { status: "deleted", final: true };
+    if (shared) return sayFarewell(space, fields);
+    await tech.set(SPACES_RULES, space.id, fields);
+    await endHere(space.id);
+  }
+
+  /** Ends a space here, and keeps it from being dropped while others have not heard of it. */
+  async function sayFarewell(space: Space, fields: JsonObject): Promise<void> {
+    farewells.begin(space.id);
+    await tech.set(SPACES_RULES, space.id, fields);
+    await farewells.settle(space, () => endHere(space.id));
+  }
+
+  /** Settings of a space that only this device shows. */
+  function patchPending(
+    spaceId: string,
+    set: Record<string, string | number | boolean>,
+    unset: readonly string[],
+  ): void {
+    const row = rowOf(spaceId);
+    const settings: JsonObject = { ...(row["settings"] as JsonObject | undefined), ...set };
+    for (const key of unset) delete settings[key];
+    store.putPendingSpace(spaceId, JSON.stringify({ ...row, settings }));
+  }
 
   function indexId(space: Space): string {
     return space.engine.derivedId(SPACE_INDEX_TYPE, "");
@@ -348,17 +486,4 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
 
 function newestFirst(infos: SpaceInfo[]): SpaceId[] {
   return infos.sort((a, b) => (a.createdAt.$date < b.createdAt.$date ? 1 : -1)).map(({ id }) => id as SpaceId);
-}
-
-/** The keys that the push service knows a space by (gaps § 2): a signing key for ever, a sealing key per read key. */
-function pushKeys(space: Space): Json {
-  const current = space.keys.current();
-  if (!current) return null;
-  const first = space.keys.byId(space.acl.state.epochs[0]!.epoch.keyId) ?? current.key;
-  const encKey = deriveKey(current.key, "push-encryption", space.id);
-  return {
-    spaceKey: bytesToBase64(deriveKey(first, "push-signing", space.id)),
-    encKey: bytesToBase64(encKey),
-    encKeyId: bytesToHex(sha256(encKey)),
-  };
 }

@@ -19,6 +19,14 @@ const MIGRATIONS: readonly Migration[] = [
       CREATE TABLE profiles(identity TEXT PRIMARY KEY, profile TEXT NOT NULL) WITHOUT ROWID;
     `);
   },
+  (db) => {
+    // Rows of spaces that this device alone shows: one-to-one spaces that nobody has answered yet.
+    db.exec(`
+      CREATE TABLE pending_spaces(space_id TEXT PRIMARY KEY, row TEXT NOT NULL) WITHOUT ROWID;
+      -- Ended here, and kept until others have heard of it.
+      CREATE TABLE farewells(space_id TEXT PRIMARY KEY, since INTEGER NOT NULL) WITHOUT ROWID;
+    `);
+  },
 ];
 
 export type AccountStore = ReturnType<typeof openAccountStore>;
@@ -56,7 +64,27 @@ export function openAccountStore(path: string) {
   const putProfile = db.query<null, [string, string]>(
     "INSERT INTO profiles(identity, profile) VALUES(?, ?) ON CONFLICT(identity) DO UPDATE SET profile = excluded.profile",
   );
+  const pendingSpace = db.query<{ row: string }, [string]>("SELECT row FROM pending_spaces WHERE space_id = ?");
+  const pendingSpaces = db.query<{ row: string }, []>("SELECT row FROM pending_spaces ORDER BY space_id");
+  const putPending = db.query<null, [string, string]>(
+    "INSERT INTO pending_spaces(space_id, row) VALUES(?, ?) ON CONFLICT(space_id) DO UPDATE SET row = excluded.row",
+  );
+  const dropPending = db.query<null, [string]>("DELETE FROM pending_spaces WHERE space_id = ?");
+  const farewells = db.query<{ space_id: string; since: number }, []>("SELECT space_id, since FROM farewells");
+  const putFarewell = db.query<null, [string, number]>(
+    "INSERT INTO farewells(space_id, since) VALUES(?, ?) ON CONFLICT(space_id) DO NOTHING",
+  );
+  const dropFarewell = db.query<null, [string]>("DELETE FROM farewells WHERE space_id = ?");
   return {
+    /** Row of a space that waits for an answer on this device, as JSON text. */
+    pendingSpace: (spaceId: string): string | undefined => pendingSpace.get(spaceId)?.row,
+    pendingSpaces: (): string[] => pendingSpaces.all().map(({ row }) => row),
+    putPendingSpace: (spaceId: string, row: string) => void putPending.run(spaceId, row),
+    dropPendingSpace: (spaceId: string) => void dropPending.run(spaceId),
+    farewells: () => farewells.all().map((row) => ({ spaceId: row.space_id, sinceMs: row.since })),
+    putFarewell: (spaceId: string, sinceMs: number) => void putFarewell.run(spaceId, sinceMs),
+    dropFarewell: (spaceId: string) => void dropFarewell.run(spaceId),
+
     membersOf: (spaceId: string): string[] => membersOf.all(spaceId).map((row) => row.identity),
     /** Replaces the members of a space. */
     setMembers: db.transaction((spaceId: string, wanted: readonly string[]) => {

@@ -1,0 +1,224 @@
+import { randomBytes } from "../../base/random.ts";
+import { parseAccountId } from "../../crypto/account-id.ts";
+import { fail } from "../../protocol/errors.ts";
+import type { Invite, InviteCreateBody, JoinRequest, Member, MemberFrame, MintedToken } from "../../protocol/member.ts";
+import type { Account } from "../../space/account.ts";
+import {
+  acceptRequest,
+  addAccounts,
+  changePermissions,
+  declineRequest,
+  mintGuestKey,
+  mintInvite,
+  publishProfile,
+  removeAccounts,
+  revokeGuestKey,
+  revokeInvite,
+  revokeInvites,
+  stopSharing,
+  transferOwnership,
+} from "../../space/acl-actions.ts";
+import type { MemberMetadata } from "../../space/acl-epoch.ts";
+import type { GrantablePermission } from "../../space/acl-rights.ts";
+import { invitesOf, rosterMember } from "../../space/acl-roster.ts";
+import type { AclSecrets } from "../../space/acl-secrets.ts";
+import type { AclBuild } from "../../space/acl-service.ts";
+import { encodeInviteToken, type InviteToken } from "../../space/invite-token.ts";
+import type { Space } from "../../space/space.ts";
+import { memberFrames, membersOf, requestsIn, viewOf } from "./member-view.ts";
+
+const SEED_BYTES = 32;
+const PROFILE_FIELDS = ["name", "description", "iconCid"] as const;
+
+interface Grant {
+  identity: string;
+  permission: GrantablePermission;
+}
+
+interface MemberServiceDeps {
+  space: Space;
+  account: Account;
+  secrets: AclSecrets;
+  /** Moves the ACL the way the moment allows: through the network, at once as the owner, or as a proposal to it. */
+  changeAcl(build: AclBuild): Promise<unknown>;
+  /** What this account says of itself. */
+  profile(): MemberMetadata | undefined;
+}
+
+/**
+ * Who may do what in an open space, and its invites. What an owner does takes effect at once; without a network, what
+ * somebody else does is put to the owner's devices. All that acts throws `acl.forbidden` where the account's role does not allow it (gaps § 20).
+ */
+export type MemberService = ReturnType<typeof createMemberService>;
+
+export function createMemberService(deps: MemberServiceDeps) {
+  const { space, secrets, account } = deps;
+  const listeners = new Set<(frame: MemberFrame) => void>();
+  const act = async (build: AclBuild): Promise<void> => void (await deps.changeAcl(build));
+
+  let told = membersOf(space);
+  const stop = space.aclService.onMoved(() => {
+    const now = membersOf(space);
+    const frames = memberFrames(told, now);
+    told = now;
+    for (const frame of frames) for (const listener of [...listeners]) listener(frame);
+  });
+
+  /** Dry: throws what acting would throw, before a secret is kept for it. */
+  const check = (build: AclBuild): void => void build(space.aclService.context());
+
+  const tokenOf = (kind: InviteToken["kind"], seed: Uint8Array): string => {
+    const transportSecret = space.keys.transportSecret();
+    if (!transportSecret) throw fail("space.not_accepted", { spaceId: space.id, status: "active" });
+    return encodeInviteToken({ kind, spaceId: space.id, seed, transportSecret });
+  };
+
+  /** Tells those who are members, or may become some, who one is, unless they know. */
+  const introduce = async (): Promise<void> => {
+    const role = space.role();
+    if (role === "none" || role === "guest" || space.header.kind === "onetoone") return;
+    const profile = deps.profile() ?? {};
+    const known = rosterMember(space.id, space.acl.state, space.keys, space.accountKey)?.metadata ?? {};
+    if (!PROFILE_FIELDS.every((field) => (profile[field] ?? "") === (known[field] ?? "")))
+      await act((context) => publishProfile(context, profile));
+  };
+
+  /** A secret is kept before its invite stands in the chain: while something waits for the owner, none is dead. */
+  const dropDeadSecrets = async (): Promise<void> => {
+    if (space.acl.units.list().length > 0) return;
+    const live = [...space.acl.state.invites.values()].map(({ key }) => key);
+    const { guest } = space.acl.state;
+    await secrets.prune(space.id, "invites", live);
+    await secrets.prune(space.id, "guests", guest ? [guest.key] : []);
+  };
+
+  const invites = (): Invite[] =>
+    invitesOf(space.acl.state).map(({ recordId, permission, key }) => {
+      const seed = secrets.seedOf(space.id, "invites", key);
+      return { recordId, permission, ...(seed ? { inviteToken: tokenOf("member", seed) } : {}) };
+    });
+
+  return {
+    list: (): Member[] => membersOf(space),
+    requests: (): JoinRequest[] => requestsIn(membersOf(space)),
+    /** One who has or had to do with the space. Throws `identity.not_found`. */
+    get(identity: string): Member {
+      const key = parseAccountId(identity);
+      const member = key && rosterMember(space.id, space.acl.state, space.keys, key);
+      if (!member) throw fail("identity.not_found", { identity });
+      return viewOf(member);
+    },
+    /** Oneself; who reads by a guest key is the guest of the roster. */
+    me(): Member {
+      const member = rosterMember(space.id, space.acl.state, space.keys, space.accountKey);
+      return member ? viewOf(member) : { identity: account.id, permission: "none", status: "unknown" };
+    },
+    /** Called with what comes of the roster. Answers how to stop. */
+    subscribe(listener: (frame: MemberFrame) => void): () => void {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    watched: (): boolean => listeners.size > 0,
+    /** After one's profile changed: the members of a shared space are told. */
+    async profileChanged(): Promise<void> {
+      if (space.acl.state.members.size > 1) await introduce();
+    },
+
+    async accept(requestRecordId: string, permission: GrantablePermission): Promise<void> {
+      await act((context) => acceptRequest(context, requestRecordId, permission));
+      await introduce();
+    },
+    decline: (identity: string) => act((context) => declineRequest(context, identity)),
+    setPermissions: (changes: readonly Grant[]) => act((context) => changePermissions(context, distinct(changes))),
+    remove: (identities: readonly string[]) => act((context) => removeAccounts(context, [...new Set(identities)])),
+    async add(accounts: readonly (Grant & { metadata?: MemberMetadata })[]): Promise<void> {
+      await act((context) => addAccounts(context, distinct(accounts)));
+      await introduce();
+    },
+    transferOwnership: (newOwner: string, oldPermission: GrantablePermission) =>
+      act((context) => transferOwnership(context, newOwner, oldPermission)),
+    stopSharing: () => act(stopSharing),
+
+    invites,
+    /** Throws `invite.not_found`. */
+    invite(recordId: string): Invite {
+      const invite = invites().find((one) => one.recordId === recordId);
+      if (!invite) throw fail("invite.not_found", { recordId });
+      return invite;
+    },
+    /** A fresh invite in place of those there are. */
+    async mintInvite({ mode, permission }: InviteCreateBody): Promise<MintedToken> {
+      const seed = randomBytes(SEED_BYTES);
+      const kind = inviteKind(mode, permission);
+      const build: AclBuild = (context) => mintInvite(context, seed, kind);
+      check(build);
+      const inviteToken = tokenOf("member", seed);
+      await secrets.keep(space.id, "invites", seed);
+      await act(build);
+      await dropDeadSecrets();
+      await introduce();
+      return { spaceId: space.id, inviteToken };
+    },
+    async revokeInvite(recordId: string): Promise<void> {
+      await act((context) => revokeInvite(context, recordId));
+      await dropDeadSecrets();
+    },
+    async revokeInvites(): Promise<void> {
+      await act(revokeInvites);
+      await dropDeadSecrets();
+    },
+
+    /** The space's guest key: made if there is none, else the one there is. */
+    async guestKey(): Promise<MintedToken> {
+      const fresh = randomBytes(SEED_BYTES);
+      check((context) => mintGuestKey(context, fresh));
+      const { guest } = space.acl.state;
+      const known = guest && secrets.seedOf(space.id, "guests", guest.key);
+      if (known) return { spaceId: space.id, inviteToken: tokenOf("guest", known) };
+      const inviteToken = tokenOf("guest", fresh);
+      await secrets.keep(space.id, "guests", fresh);
+      // A key whose secret an owner before holds, or a device that has not been heard of: it cannot be shown again.
+      if (guest) await act(revokeGuestKey);
+      await act((context) => mintGuestKey(context, fresh));
+      const minted = space.acl.state.guest;
+      const seed = minted && secrets.seedOf(space.id, "guests", minted.key);
+      return { spaceId: space.id, inviteToken: seed ? tokenOf("guest", seed) : inviteToken };
+    },
+    async revokeGuestKey(): Promise<void> {
+      await act(revokeGuestKey);
+      await dropDeadSecrets();
+    },
+
+    stop(): void {
+      stop();
+      listeners.clear();
+    },
+  };
+}
+
+/** Throws `request.invalid_field` for a role without `open`; `request.missing_field` for `open` without a role. */
+function inviteKind(mode: InviteCreateBody["mode"], permission: InviteCreateBody["permission"]) {
+  if (mode === "open") {
+    if (!permission)
+      throw fail("request.missing_field", { field: "permission" }, "An open invite says which role it gives");
+    return { mode, permission } as const;
+  }
+  if (permission) {
+    const reason = "only an open invite gives a role; otherwise it is chosen when the request is accepted";
+    throw fail("request.invalid_field", { field: "permission", reason }, `permission: ${reason}`);
+  }
+  return { mode: "request" } as const;
+}
+
+/** Throws `request.invalid_field` when an account is named twice. */
+function distinct<T extends Grant>(grants: readonly T[]): readonly T[] {
+  const seen = new Set<string>();
+  for (const { identity } of grants) {
+    if (seen.has(identity)) {
+      const reason = "an account is named twice";
+      throw fail("request.invalid_field", { field: "identity", reason }, `identity: ${reason}`);
+    }
+    seen.add(identity);
+  }
+  return grants;
+}

@@ -1,0 +1,46 @@
+import type { JoinRequest, Member, MemberFrame } from "../../protocol/member.ts";
+import { type RosterMember, rosterOf } from "../../space/acl-roster.ts";
+import type { Space } from "../../space/space.ts";
+
+/** The roster as callers see it: the profile key stays here. */
+export function membersOf(space: Space): Member[] {
+  return rosterOf(space.id, space.acl.state, space.keys).map(viewOf);
+}
+
+export function viewOf({ identity, permission, status, metadata, requestRecordId }: RosterMember): Member {
+  const { name, description, iconCid } = metadata ?? {};
+  return {
+    identity,
+    permission,
+    status,
+    ...(name ? { name } : {}),
+    ...(description ? { description } : {}),
+    ...(iconCid ? { iconCid } : {}),
+    ...(requestRecordId === undefined ? {} : { requestRecordId }),
+  };
+}
+
+/** The members who ask to join. */
+export function requestsIn(members: readonly Member[]): JoinRequest[] {
+  return members.flatMap(({ permission: _, status: __, requestRecordId, ...who }) =>
+    requestRecordId === undefined ? [] : [{ ...who, requestRecordId, recordId: requestRecordId }],
+  );
+}
+
+/** What came of a roster: who is new, changed, or no longer in it. */
+export function memberFrames(before: readonly Member[], now: readonly Member[]): MemberFrame[] {
+  const left = new Map(before.map((member) => [member.identity, member]));
+  const frames: MemberFrame[] = [];
+  for (const member of now) {
+    const previous = left.get(member.identity) ?? null;
+    left.delete(member.identity);
+    if (!previous) frames.push({ kind: "added", member, previous });
+    else if (!Bun.deepEquals(previous, member))
+      frames.push({ kind: isOver(member) && !isOver(previous) ? "removed" : "changed", member, previous });
+  }
+  // A branch of the chain that lost may have been all there was of somebody.
+  for (const member of left.values()) frames.push({ kind: "removed", member, previous: member });
+  return frames;
+}
+
+const isOver = ({ status }: Member): boolean => status === "removed" || status === "declined" || status === "canceled";

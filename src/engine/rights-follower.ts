@@ -1,0 +1,88 @@
+import type { AccountId, SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import type { IdentityDirectory } from "../domain/identity/identity-directory.ts";
+import { completeRemovals } from "../space/acl-actions.ts";
+import { rosterOf } from "../space/acl-roster.ts";
+import type { AclBuild } from "../space/acl-service.ts";
+import type { Space } from "../space/space.ts";
+
+/** An owner's devices do not all complete a removal at once: whoever comes first spares the others the work. */
+const OWNER_SPREAD_MS = 1_000;
+const ADMIN_AFTER_MS = 5_000;
+
+interface RightsFollowerDeps {
+  identities: Pick<IdentityDirectory, "setMembers" | "setProfile">;
+  changeAcl(space: Space, build: AclBuild): Promise<unknown>;
+  log: Log;
+}
+
+/**
+ * What an account's server does when a space's chain of rights has moved: the directory of identities is brought in step, and who left by itself
+ * is removed for good.
+ */
+export function createRightsFollower(deps: RightsFollowerDeps) {
+  const { identities } = deps;
+  const timers = new Map<SpaceId, ReturnType<typeof setTimeout>>();
+  /** What was told of each member, so that spaces that know different things do not overwrite each other for nothing. */
+  const toldBySpace = new Map<SpaceId, Map<AccountId, string>>();
+
+  const follow = (space: Space): void => {
+    if (space.role() === "none") {
+      identities.setMembers(space.id, []);
+      return;
+    }
+    const told = toldBySpace.get(space.id) ?? new Map<AccountId, string>();
+    toldBySpace.set(space.id, told);
+    const members = rosterOf(space.id, space.acl.state, space.keys).filter(
+      ({ status, permission }) => status === "active" && permission !== "guest",
+    );
+    identities.setMembers(
+      space.id,
+      members.map(({ identity }) => identity),
+    );
+    for (const { identity, metadata } of members) {
+      if (!metadata) continue;
+      const { profileKey: _, ...profile } = metadata;
+      const text = JSON.stringify(profile);
+      if (told.get(identity) === text) continue;
+      told.set(identity, text);
+      identities.setProfile(identity, profile);
+    }
+  };
+
+  /** Nobody but who may act finds something to do. */
+  const completeSoon = (space: Space): void => {
+    const role = space.role();
+    const leaving = [...space.acl.state.members.values()].some(({ status }) => status === "removing");
+    if (!leaving || timers.has(space.id) || (role !== "owner" && role !== "admin")) return;
+    const wait = role === "owner" ? 0 : ADMIN_AFTER_MS;
+    const complete = (): void => {
+      timers.delete(space.id);
+      deps
+        .changeAcl(space, (context) => completeRemovals(context))
+        .catch((error: unknown) =>
+          deps.log.warn("completing a removal failed; it is tried again when the rights move", {
+            err: error,
+            spaceId: space.id,
+          }),
+        );
+    };
+    timers.set(space.id, setTimeout(complete, wait + Math.random() * OWNER_SPREAD_MS));
+  };
+
+  return {
+    moved(space: Space): void {
+      follow(space);
+      completeSoon(space);
+    },
+    ended(spaceId: SpaceId): void {
+      clearTimeout(timers.get(spaceId));
+      timers.delete(spaceId);
+      toldBySpace.delete(spaceId);
+      identities.setMembers(spaceId, []);
+    },
+    close(): void {
+      for (const timer of timers.values()) clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,229 @@
+import { bytesToHex, equalBytes } from "../base/bytes.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import { publicKeyOfSeed } from "../crypto/private-key.ts";
+import { fail, SvcError } from "../protocol/errors.ts";
+import type { SpaceInfo } from "../protocol/space.ts";
+import { joinByInvite } from "./acl-actions.ts";
+import type { MemberMetadata } from "./acl-epoch.ts";
+import type { AclSecrets } from "./acl-secrets.ts";
+import type { AclBuild } from "./acl-service.ts";
+import { pendingRequestOf } from "./acl-state.ts";
+import { decodeInviteToken, type InviteToken } from "./invite-token.ts";
+import { ACL_SECRETS_DATASET } from "./private-datasets.ts";
+import type { Space } from "./space.ts";
+import type { SpaceHandle } from "./space-handles.ts";
+import { SPACE_TYPE } from "./space-header.ts";
+import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
+import { ownMember } from "./space-row.ts";
+import type { SpaceService } from "./space-service.ts";
+import { SPACES_RULES } from "./tech-datasets.ts";
+import type { SpaceStatus, TechSpace } from "./tech-space.ts";
+
+/** How often a space that was not found is looked for again. */
+const SEEK_AGAIN_MS = 2_000;
+/** How long joining waits for the space's chain of rights, which tells a revoked invite at once. */
+const CHAIN_WAIT_MS = 1_500;
+/** Kept in the space's store: the request of this device that the answer is awaited to. */
+const ASKED = "join-asked";
+
+interface JoinServiceDeps {
+  tech: TechSpace;
+  spaces: Pick<
+    SpaceService<SpaceHandle & { space: Space }>,
+    "plant" | "isPlanted" | "activate" | "giveUp" | "rowOf" | "knownRow" | "openHeld" | "farewells" | "list"
+  >;
+  secrets: AclSecrets;
+  log: Log;
+  changeAcl(space: Space, build: AclBuild): Promise<unknown>;
+  /** The chain of rights of a space that is not held here, if anybody who is reached has it. */
+  findChain(place: {
+    spaceId: SpaceId;
+    transportSecret: Uint8Array;
+    inviteKey: Uint8Array;
+  }): Promise<Uint8Array[] | undefined>;
+  /** What this account says of itself where it asks to join. */
+  profile(): MemberMetadata | undefined;
+}
+
+/** Spaces that this account asks to join, from the token to the first content. */
+export type JoinService = ReturnType<typeof createJoinService>;
+
+export function createJoinService(deps: JoinServiceDeps) {
+  const { tech, spaces, secrets, log } = deps;
+  let closed = false;
+  const seeking = new Map<SpaceId, Promise<void>>();
+  /** Those who wait for the first look that found nothing. */
+  const missed = new Map<SpaceId, () => void>();
+  const advancing = new Map<SpaceId, Promise<void>>();
+
+  const statusOf = (spaceId: SpaceId): SpaceStatus | undefined => {
+    const row = tech.spaceRow(spaceId);
+    return row && spaceStatusOf(row);
+  };
+  const isJoining = (spaceId: SpaceId): boolean => statusOf(spaceId) === "joining";
+
+  /** Asks whoever is reached for the chain until it is here, or nobody waits for it any more. */
+  const seek = (spaceId: SpaceId): Promise<void> => {
+    let running = seeking.get(spaceId);
+    if (!running) {
+      running = look(spaceId)
+        .catch((error: unknown) => {
+          if (!closed) log.warn("joining: looking for a space failed", { err: error, spaceId });
+        })
+        .finally(() => seeking.delete(spaceId));
+      seeking.set(spaceId, running);
+    }
+    return running;
+  };
+
+  const look = async (spaceId: SpaceId): Promise<void> => {
+    while (!closed && isJoining(spaceId) && !spaces.isPlanted(spaceId)) {
+      const token = secrets.tokenOf(spaceId);
+      if (!token) return; // comes with the account's own space, and calls again
+      const { transportSecret, seed } = token;
+      const chain = await deps.findChain({ spaceId, transportSecret, inviteKey: publicKeyOfSeed(seed) });
+      if (closed || !isJoining(spaceId)) return;
+      if (chain && (await spaces.plant(spaceId, chain))) break;
+      missed.get(spaceId)?.();
+      await Bun.sleep(SEEK_AGAIN_MS);
+    }
+    if (!closed && isJoining(spaceId)) await advance(spaceId);
+  };
+
+  /** One step after the other, each from what the chain says then. */
+  const advance = (spaceId: SpaceId): Promise<void> => {
+    const before = advancing.get(spaceId) ?? Promise.resolve();
+    const next = before.then(() => (closed ? undefined : step(spaceId)));
+    const kept = next
+      .catch((error: unknown) => {
+        if (!closed) log.warn("joining a space did not go on", { err: error, spaceId });
+      })
+      .finally(() => {
+        if (advancing.get(spaceId) === kept) advancing.delete(spaceId);
+      });
+    advancing.set(spaceId, kept);
+    return next;
+  };
+
+  /** Throws `invite.invalid` when the token is not live any more; the join has ended then. */
+  const step = async (spaceId: SpaceId): Promise<void> => {
+    if (!isJoining(spaceId) || !spaces.isPlanted(spaceId)) return;
+    const { space } = await spaces.openHeld(spaceId);
+    if (space.role() !== "none") return spaces.activate(spaceId);
+    const token = secrets.tokenOf(spaceId);
+    const { state } = space.acl;
+    if (state.deletedAt !== undefined || token?.kind === "guest") return refuse(spaceId);
+    if (!token || pendingRequestOf(state, space.accountKey)) return;
+    const live = state.invites.has(bytesToHex(publicKeyOfSeed(token.seed)));
+    const asked = space.engine.store.meta(ASKED);
+    if (asked && state.sequenced.has(bytesToHex(asked))) return end(spaceId);
+    if (asked && isOver(space)) return end(spaceId);
+    if (!live) return refuse(spaceId);
+    if (space.acl.units.list().some(({ author }) => equalBytes(author, space.accountKey))) return;
+    await ask(space, token);
+  };
+
+  const isOver = (space: Space): boolean => {
+    const status = ownMember(space)?.status;
+    return status === "declined" || status === "canceled";
+  };
+
+  const ask = async (space: Space, token: InviteToken): Promise<void> => {
+    const metadata = secrets.hintOf(space.id) ?? deps.profile();
+    let asked: { id: Uint8Array } | undefined;
+    try {
+      asked = (await deps.changeAcl(space, (context) => joinByInvite(context, token.seed, metadata))) as typeof asked;
+    } catch (error) {
+      if (error instanceof SvcError && error.code === "invite.invalid") return refuse(space.id);
+      throw error;
+    }
+    if (!asked) return;
+    const { id } = asked;
+    await space.engine.write(() => space.engine.store.putMeta(ASKED, id));
+    if (space.role() !== "none") await spaces.activate(space.id);
+  };
+
+  const end = async (spaceId: SpaceId): Promise<void> => {
+    await spaces.giveUp(spaceId, true);
+    await secrets.dropToken(spaceId);
+  };
+
+  const refuse = async (spaceId: SpaceId): Promise<never> => {
+    await end(spaceId);
+    throw fail("invite.invalid", {}, "The invite was revoked or replaced; ask for a new one");
+  };
+
+  /** Whatever waits, goes on: called when rows, tokens or chains have changed. */
+  const resume = (spaceId: SpaceId): void => {
+    if (closed || !isJoining(spaceId)) return;
+    if (spaces.isPlanted(spaceId))
+      advance(spaceId).catch(() => undefined); // logged where it happened
+    else void seek(spaceId);
+  };
+
+  const stop = tech.space.engine.onCommit((batch) => {
+    for (const { dataset, recordId } of batch.touched)
+      if (dataset === SPACES_RULES.name || dataset === ACL_SECRETS_DATASET) resume(recordId as SpaceId);
+  });
+
+  return {
+    /**
+     * Joins by an invite or guest token: 202 with the row, which says `joining` until the space is here. Throws
+     * `invite.invalid` for what is no token and, as far as it can be told within a moment, one that is not live any more.
+     */
+    async join(inviteToken: string, hint: MemberMetadata | undefined): Promise<SpaceInfo> {
+      const token = decodeInviteToken(inviteToken);
+      const { spaceId } = token;
+      const row = tech.spaceRow(spaceId);
+      if (row?.["final"] === true) throw fail("space.deleted", { spaceId });
+      const status = statusOf(spaceId);
+      if (status !== "active") {
+        // What was read by a guest key is another account's copy.
+        if (status === "guest_revoked") await spaces.giveUp(spaceId, true);
+        await secrets.keepToken(spaceId, inviteToken, hint);
+        spaces.farewells.drop(spaceId);
+        if (spaces.isPlanted(spaceId)) {
+          const { space } = await spaces.openHeld(spaceId);
+          await space.engine.write(() => space.engine.store.dropMeta(ASKED));
+        }
+        if (status !== "joining")
+          await tech.set(
+            SPACES_RULES,
+            spaceId,
+            { status: "joining", ...(row?.["spaceType"] ? {} : { spaceType: SPACE_TYPE }) },
+            { ownRole: "none" },
+          );
+        const found = spaces.isPlanted(spaceId) ? advance(spaceId) : seek(spaceId).then(() => undefined);
+        const miss = new Promise<void>((resolve) => missed.set(spaceId, resolve));
+        await Promise.race([found, miss, Bun.sleep(CHAIN_WAIT_MS)]);
+        missed.delete(spaceId);
+        if (statusOf(spaceId) === "deleted")
+          throw fail("invite.invalid", {}, "The invite was revoked or replaced; ask for a new one");
+      }
+      return spaceInfoOf(spaces.rowOf(spaceId));
+    },
+
+    /** Takes back a request to join. Throws the space resolution errors, and `space.not_invite_pending` unless one waits. */
+    async cancel(spaceId: SpaceId): Promise<void> {
+      const status = spaceStatusOf(spaces.rowOf(spaceId));
+      if (status === "deleted") throw fail("space.deleted", { spaceId });
+      if (status !== "joining")
+        throw fail("space.not_invite_pending", { spaceId, status }, "No request to join this space waits");
+      await spaces.giveUp(spaceId, secrets.tokenOf(spaceId)?.kind === "guest");
+      if (!spaces.farewells.has(spaceId)) await secrets.dropToken(spaceId);
+    },
+
+    /** Goes on with what an earlier run began. */
+    start(): void {
+      for (const { id } of spaces.list("joining")) resume(id as SpaceId);
+    },
+    /** A space's chain has moved. */
+    rightsMoved: (space: Space): void => resume(space.id),
+    async close(): Promise<void> {
+      closed = true;
+      stop();
+      await Promise.allSettled([...advancing.values()]);
+    },
+  };
+}
