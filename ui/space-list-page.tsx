@@ -5,6 +5,8 @@ import { api } from "./api-client.ts";
 import { displayValue } from "./display-value.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { useFormAction } from "./form-action.ts";
+import { JoinForm } from "./join-form.tsx";
+import { PendingSpace } from "./pending-space.tsx";
 import { go, href } from "./router.ts";
 import { refresh, spaces } from "./session.ts";
 import { spaceTitle } from "./space-title.ts";
@@ -15,6 +17,7 @@ export function SpaceListPage() {
     <>
       <h1>Spaces</h1>
       <NewSpace />
+      <JoinForm />
       {spaces.value && shown.length === 0 && (
         <p class="empty">No spaces yet. A space holds objects and is shared as a whole.</p>
       )}
@@ -40,6 +43,7 @@ function SpaceCard({ space }: { space: SpaceInfo }) {
         {space.spaceType === "svc.onetoone" && <span class="tag">one to one</span>}
       </p>
       <p class="faint">Since {displayValue(space.createdAt)}</p>
+      <PendingSpace space={space} />
     </li>
   );
 }

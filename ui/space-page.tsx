@@ -1,4 +1,4 @@
-/** One space: its objects, its datasets, how it is kept in step, and what is known about it. */
+/** One space: its objects, its datasets, its members, how it is kept in step, and what is known about it. */
 import { api } from "./api-client.ts";
 import { DatasetList } from "./dataset-list.tsx";
 import { ErrorNote } from "./error-note.tsx";
@@ -6,12 +6,13 @@ import { ObjectList } from "./object-list.tsx";
 import { href } from "./router.ts";
 import { spaces } from "./session.ts";
 import { SpaceAbout } from "./space-about.tsx";
+import { SpaceMembers } from "./space-members.tsx";
 import { SpaceSync } from "./space-sync.tsx";
 import { spaceTitle } from "./space-title.ts";
 import { Tabs } from "./tabs.tsx";
 import { useLoaded } from "./use-loaded.ts";
 
-const TABS = ["objects", "datasets", "sync", "about"] as const;
+const TABS = ["objects", "datasets", "members", "sync", "about"] as const;
 
 export function SpacePage({ spaceId, tab }: { spaceId: string; tab: string }) {
   const { value: loaded, error } = useLoaded(() => api.space(spaceId), spaceId);
@@ -35,6 +36,7 @@ export function SpacePage({ spaceId, tab }: { spaceId: string; tab: string }) {
       />
       {tab === "objects" && <ObjectList spaceId={spaceId} />}
       {tab === "datasets" && <DatasetList spaceId={spaceId} />}
+      {tab === "members" && <SpaceMembers space={space} />}
       {tab === "sync" && <SpaceSync spaceId={spaceId} />}
       {tab === "about" && <SpaceAbout space={space} />}
     </>

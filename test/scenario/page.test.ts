@@ -277,6 +277,34 @@ step("[page] events reach the log as they are published, and only those that are
   expect(await page.getByRole("row").filter({ hasText: "ui.greeting" }).count()).toBe(0);
 });
 
+step("[page] somebody is invited, added and given another role; the other asks to join and takes it back", async () => {
+  await using other = await startServer();
+  const { id } = await other.client.get<{ id: string }>("/v1/account");
+  await section("Spaces");
+  await page.getByRole("link", { name: "Household" }).click();
+  await page.getByRole("link", { name: "Members" }).click();
+  await button("Make an invite").click();
+  const token = await page.locator(".token code").textContent();
+  await page.getByLabel("Add somebody as a writer").fill(id);
+  await button("Add").click();
+  const member = page.locator(".member").filter({ hasText: id });
+  await member.getByRole("combobox").selectOption("reader");
+  await member.locator(".tag", { hasText: "reader" }).waitFor();
+  const { members } = await cli<{ members: Row[] }>("members", "list", visit.spaceId);
+  expect(members.map(({ permission }) => permission).toSorted()).toEqual(["owner", "reader"]);
+
+  const theirs = await browser.open(other.base);
+  await theirs.page.goto(`${other.base}/ui#/spaces`);
+  await theirs.page.getByText("Join a space").click();
+  await theirs.page.getByLabel("Invite", { exact: true }).fill(token ?? "");
+  await theirs.page.getByRole("button", { name: "Join" }).click();
+  await theirs.page.getByText("joining", { exact: true }).waitFor();
+  await theirs.page.getByRole("button", { name: "Take the request back" }).click();
+  await theirs.page.getByText("joining", { exact: true }).waitFor({ state: "detached" });
+  expect([theirs.complaints, theirs.outside]).toEqual([[], []]);
+  await theirs.page.close();
+});
+
 step("[page] a space tells how it is kept in step; a profile and a space's name are changed", async () => {
   await section("Spaces");
   await page.getByRole("link", { name: "Household" }).click();

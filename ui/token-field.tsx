@@ -1,0 +1,19 @@
+import { useSignal } from "@preact/signals";
+
+/** A token to hand on: shown whole, copied at a press; absent where only another device of the account holds it. */
+export function TokenField({ label, token }: { label: string; token: string | undefined }) {
+  const copied = useSignal(false);
+  if (token === undefined) return <p class="faint">{label}: its token is on the device of who made it.</p>;
+  const copy = async () => {
+    await navigator.clipboard.writeText(token);
+    copied.value = true;
+  };
+  return (
+    <p class="token">
+      <span class="faint">{label}</span> <code>{token}</code>{" "}
+      <button type="button" class="plain" onClick={() => void copy()}>
+        {copied.value ? "Copied" : "Copy"}
+      </button>
+    </p>
+  );
+}
