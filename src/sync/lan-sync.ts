@@ -62,7 +62,7 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
   const { links, book, clock, log } = deps;
   /** Peers that said they do not hold a space; asked again every round. */
   const withoutBySpace = new Map<SpaceId, Set<PeerId>>();
-  const fetchingBack = new Set<string>();
+  const fetching = new Map<string, Promise<boolean>>();
   const notices = new Map<SpaceId, ReturnType<typeof setTimeout>>();
   let closed = false;
 
@@ -92,7 +92,17 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
   };
 
   /** Rights first, then changes; each frame is durable before the next. True when the deadline came first. */
-  const fetchFrom = async (link: PeerLink, space: Space, state: SpaceState, deadlineMs?: number): Promise<boolean> => {
+  const fetchFrom = (link: PeerLink, space: Space, state: SpaceState, deadlineMs?: number): Promise<boolean> => {
+    const key = `${link.peerId} ${space.id}`;
+    const running = fetching.get(key);
+    // Whoever comes while it runs gets what it brings, instead of the same once more.
+    if (running) return running.then(() => true);
+    const work = fetchAlone(link, space, state, deadlineMs).finally(() => fetching.delete(key));
+    fetching.set(key, work);
+    return work;
+  };
+
+  const fetchAlone = async (link: PeerLink, space: Space, state: SpaceState, deadlineMs?: number): Promise<boolean> => {
     const progress = book.peer(space.id, link.peerId);
     const fault = await fetchAcl(link, space, state);
     if (fault) progress.lastError = fault;
@@ -134,7 +144,8 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     progress.lastError = "";
     if (state.same) progress.missing = false;
     else {
-      await fetchFrom(link, space, state);
+      // What somebody else was fetching already is there now; what came meanwhile is asked for anew.
+      while (await fetchFrom(link, space, state)) state = await askState(link, space);
       for (let asked = 0; asked < BACK_ATTEMPTS && isBehind(space, state); asked++) {
         const reply = await link.request(SYNC_KINDS.back, encodeSpaceName(space.id), { timeoutMs: BACK_TIMEOUT_MS });
         state = decodeState(reply);
@@ -176,23 +187,16 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
       await space.engine.write(() => space.engine.store.parked.ageAll());
   };
 
-  /** A peer asks us to fetch what it has. Answers what we are at then. */
+  /** A peer asks us to fetch what it has. Answers what we are at then, and whether there is more. */
   const fetchBack = async (link: PeerLink, space: Space): Promise<SpaceState> => {
-    const key = `${link.peerId} ${space.id}`;
-    if (fetchingBack.has(key)) return fullState(space, mayHaveContent(link, space), true);
-    fetchingBack.add(key);
-    try {
-      const state = await askState(link, space);
-      const content = mayHaveContent(link, space);
-      if (!state.known) return fullState(space, content, false);
-      const deadlineMs = performance.now() + SYNC_BOUNDS.backMs;
-      const cut = state.same ? false : await fetchFrom(link, space, state, deadlineMs);
-      await confirm(space, state);
-      deps.touch(space.id);
-      return fullState(space, mayHaveContent(link, space), cut);
-    } finally {
-      fetchingBack.delete(key);
-    }
+    const deadlineMs = performance.now() + SYNC_BOUNDS.backMs;
+    const state = await askState(link, space);
+    if (!state.known) return fullState(space, mayHaveContent(link, space), false);
+    const fetched = state.same ? false : fetchFrom(link, space, state, deadlineMs);
+    const cut = await Promise.race([fetched, Bun.sleep(SYNC_BOUNDS.backMs).then(() => true)]);
+    if (!cut) await confirm(space, state);
+    deps.touch(space.id);
+    return fullState(space, mayHaveContent(link, space), cut);
   };
 
   links.onRequest(SYNC_KINDS.state, async (link, body) => {
