@@ -7,7 +7,7 @@ import type { Json, JsonObject } from "../protocol/json.ts";
 import type { StoredChange } from "../store/change-table.ts";
 import { createCommitQueue, RollBackWith, type WriteScope } from "../store/commit-queue.ts";
 import type { WaitKind } from "../store/parked-table.ts";
-import { OBJECTS_COLL, ROW_LIVE } from "../store/row-table.ts";
+import { OBJECTS_COLL, ROW_LIVE, type RowState } from "../store/row-table.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import { createBodyOpener } from "./body-opener.ts";
 import type { ChangeBody } from "./change-body.ts";
@@ -66,6 +66,8 @@ export interface WriteTx {
   record(object: ObjectEntry, dataset: string, id: string): JsonObject | undefined;
   /** Is the record there at all, and how? */
   recordState(object: ObjectEntry, dataset: string, id: string): "absent" | "live" | "tombstone";
+  /** The same of many, as the store has them: those that never were are left out. */
+  recordStates(object: ObjectEntry, dataset: string, ids: readonly string[]): Map<string, RowState>;
   /** Enters an object into the deletion log. Its row disappears with this commit. */
   deleteObject(object: ObjectEntry): void;
   /** What this batch has done so far, earlier writes included: for caches that follow records. */
@@ -282,6 +284,10 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       const coll = collOf(object, dataset);
       const head = coll === undefined ? undefined : rows.get(coll, id);
       return !head || head.state === 0 ? "absent" : head.state === 1 ? "live" : "tombstone";
+    },
+    recordStates(object, dataset, ids) {
+      const coll = collOf(object, dataset);
+      return coll === undefined ? new Map() : rows.statesOf(coll, ids);
     },
     deleteObject(object) {
       writer.append(

@@ -1,11 +1,10 @@
 const MAX_PATH_CHARS = 1024;
 const MAX_SEGMENTS = 32;
 
-/** What is wrong with a dotted path that a client may write to, or undefined (gaps § 5). */
-export function pathFault(path: string): string | undefined {
+/** What is wrong with a dotted path that a client may write to, or undefined (gaps § 5). `segments`: the path's, where they are at hand. */
+export function pathFault(path: string, segments = segmentsOf(path)): string | undefined {
   if (path === "") return "the path is empty";
   if (path.length > MAX_PATH_CHARS) return `the path is longer than ${MAX_PATH_CHARS} characters`;
-  const segments = segmentsOf(path);
   if (segments.length > MAX_SEGMENTS) return `the path has more than ${MAX_SEGMENTS} segments`;
   if (segments[0] === "id") return "id cannot be written";
   if (segments[0]!.startsWith("_")) return "names that begin with _ are the system's";

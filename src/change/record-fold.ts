@@ -74,9 +74,10 @@ export function foldRecord(
       else if (effects.length > effectsBefore) claimPath(doc["_ver"] as VersionTree, segments, envelope.version);
     };
     if (op.path !== "") {
-      const fault = pathFault(op.path);
+      const segments = segmentsOf(op.path);
+      const fault = pathFault(op.path, segments);
       if (fault) drops.push({ opIndex: index, reason: fault });
-      else write(segmentsOf(op.path), op);
+      else write(segments, op);
       continue;
     }
     if ((op.type !== "$set" && op.type !== "$unset") || !isJsonObject(op.value)) {
@@ -86,9 +87,10 @@ export function foldRecord(
     const { value } = op;
     for (const path of Object.keys(value)) {
       if (path === "id") continue;
-      const fault = pathFault(path);
+      const segments = segmentsOf(path);
+      const fault = pathFault(path, segments);
       if (fault) drops.push({ opIndex: index, reason: `${path}: ${fault}` });
-      else write(segmentsOf(path), { type: op.type, path, value: value[path]! });
+      else write(segments, { type: op.type, path, value: value[path]! });
     }
   }
   if (!creating && effects.length === 0) return { state, effects, drops };

@@ -48,6 +48,7 @@ export interface RowKey {
 }
 
 const NOTHING = new Uint8Array(0);
+const PRINTABLE = /^[ -~]*$/;
 
 const toHead = (row: RawRow): RowHead => ({
   no: row.no,
@@ -65,6 +66,9 @@ export type RowTable = ReturnType<typeof createRowTable>;
 export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable, "retireColl">) {
   const get = db.query<RawRow, [number, string]>(
     "SELECT no, doc, state, lamport, change, ops, has_local FROM rows WHERE coll = ? AND id = ?",
+  );
+  const statesOf = db.query<{ id: string; state: number }, [number, string]>(
+    "SELECT r.id, r.state FROM json_each(?2) w CROSS JOIN rows r ON r.coll = ?1 AND r.id = w.value",
   );
   const getByNo = db.query<RawRow & { coll: number; id: string }, [number]>(
     "SELECT no, coll, id, doc, state, lamport, change, ops, has_local FROM rows WHERE no = ?",
@@ -162,6 +166,14 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     get(coll: number, id: string): RowHead | undefined {
       const row = get.get(coll, id);
       return row ? toHead(row) : undefined;
+    },
+    /** States of those of the records that have a row. */
+    statesOf(coll: number, ids: readonly string[]): Map<string, RowState> {
+      // JSON and a bound text part ways on lone surrogates and NUL: such ids are looked up one by one.
+      if (ids.every((id) => PRINTABLE.test(id)))
+        return new Map(statesOf.all(coll, JSON.stringify(ids)).map((row) => [row.id, row.state as RowState]));
+      const rows = ids.map((id) => [id, get.get(coll, id)] as const);
+      return new Map(rows.flatMap(([id, row]) => (row ? [[id, row.state as RowState]] : [])));
     },
     byNo(no: number): (RowHead & RowKey) | undefined {
       const row = getByNo.get(no);

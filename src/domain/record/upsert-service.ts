@@ -10,6 +10,7 @@ import { fail, SvcError, type UpsertRejectionCode } from "../../protocol/errors.
 import type { JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { canonicalInstants } from "../../query/canonical-instants.ts";
+import { ROW_LIVE, ROW_TOMBSTONE } from "../../store/row-table.ts";
 import { NOT_AUTHOR, WRITE_ONCE, type WritableDataset } from "../type/port.ts";
 import { toWriteResult, type WriteResult } from "./port.ts";
 import type { RecordService } from "./record-service.ts";
@@ -143,6 +144,8 @@ export function createUpsertService(deps: UpsertDeps) {
     // A later record of the page with the same id sees what the earlier one will have written.
     const planned = new Map<string, JsonObject>();
     const seen = new Set<string>();
+    const ids = all.slice(from, to).map(({ id }) => id);
+    const states = tx.recordStates(object, dataset.rules.name, ids);
     for (let index = from; index < to; index++) {
       const { id } = all[index]!;
       const fields = canonicalInstants(all[index]!.fields) as JsonObject;
@@ -153,10 +156,9 @@ export function createUpsertService(deps: UpsertDeps) {
         seen.add(id);
       }
       const known = planned.get(id);
-      const state = known ? "live" : tx.recordState(object, dataset.rules.name, id);
-      const stored = known ?? (state === "live" ? tx.record(object, dataset.rules.name, id) : undefined);
+      const stored = known ?? (states.get(id) === ROW_LIVE ? tx.record(object, dataset.rules.name, id) : undefined);
       if (!stored) {
-        if (state === "tombstone") {
+        if (states.get(id) === ROW_TOMBSTONE) {
           reject("upsert.record_deleted", "the record is deleted");
           continue;
         }
