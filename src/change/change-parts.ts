@@ -25,8 +25,12 @@ const MAX_CACHED_AUTHORS = 10_000;
 /** Makes what rules may know of a change. Account ids are kept: few accounts write many changes. */
 export function createEnvelopes(spaceId: SpaceId) {
   const authorTexts = new Map<string, AccountId>();
+  /** The same by the array that holds the key: changes of one writer and roots in memory share theirs. */
+  const textByKey = new WeakMap<Uint8Array, AccountId>();
 
   const authorText = (key: Uint8Array): AccountId => {
+    const known = textByKey.get(key);
+    if (known) return known;
     const name = Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString("latin1");
     let text = authorTexts.get(name);
     if (!text) {
@@ -34,6 +38,7 @@ export function createEnvelopes(spaceId: SpaceId) {
       if (authorTexts.size > MAX_CACHED_AUTHORS) authorTexts.clear();
       authorTexts.set(name, text);
     }
+    textByKey.set(key, text);
     return text;
   };
 
