@@ -38,7 +38,7 @@ const PeerCounters = strict({
 });
 export type PeerCounters = Static<typeof PeerCounters>;
 
-export const SpaceDebug = Type.Object({
+export const SpaceDebug = strict({
   spaceId: Type.String(),
   peers: Type.Array(PeerCounters),
   parked: Type.Integer({ description: "Changes received that wait for something" }),
