@@ -231,6 +231,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
           tech: techOpened,
           relay,
           letters,
+          placeOf: (spaceId) => secrets.placeOf(spaceId),
           open: openHeld,
         });
         joins.start();

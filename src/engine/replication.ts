@@ -10,6 +10,7 @@ import type { Account } from "../space/account.ts";
 import type { Space } from "../space/space.ts";
 import { inviteLinkKeyOf, linkKeyOf } from "../space/space-keys.ts";
 import { transportSecretOf } from "../space/space-roots.ts";
+import type { SpacePlace } from "../sync/carrier.ts";
 import { createLanEvents, createNetworkEvents } from "../sync/event-carriers.ts";
 import type { EventRelay } from "../sync/event-relay.ts";
 import { createLanSync } from "../sync/lan-sync.ts";
@@ -29,6 +30,8 @@ export interface ReplicationDeps {
   readonly tech: Space;
   readonly relay: EventRelay;
   readonly letters: Letters;
+  /** What the token says by which a space is joined, or was. */
+  placeOf(spaceId: SpaceId): SpacePlace | undefined;
   /** A space that is active here, opened; undefined for anything else. */
   open(spaceId: string): Promise<Space | undefined>;
 }
@@ -80,7 +83,7 @@ export async function startReplication(deps: ReplicationDeps): Promise<Replicati
   return {
     spaceChanged(space) {
       if (space.id === deps.tech.id) return;
-      const keys = linkKeysOf(space, deps.account);
+      const keys = [...linkKeysOf(space, deps.account), ...joiningKeys(space, deps.placeOf(space.id))];
       const known = keysBySpace.get(space.id) ?? [];
       if (known.length === keys.length && keys.every((key, index) => equalBytes(key, known[index]!))) return;
       keysBySpace.set(space.id, keys);
@@ -122,6 +125,12 @@ function linkKeysOf(space: Space, account: Account): Uint8Array[] {
   return keys;
 }
 
+/** While one is let in nowhere yet, the token alone makes one known to the space's members. */
+function joiningKeys(space: Space, place: SpacePlace | undefined): Uint8Array[] {
+  if (!place || space.role() !== "none") return [];
+  return [inviteLinkKeyOf(space.id, place.transportSecret, place.inviteKey)];
+}
+
 /** Joins the network, and waits a moment for it, so that what was missed comes with the boot pass. */
 async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Promise<void> {
   const { sync, account, log, config } = deps;
@@ -149,7 +158,7 @@ async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Pro
       clock: deps.clock,
       log,
       open: deps.open,
-      secretOf: transportSecretOf,
+      secretOf: (space) => transportSecretOf(space) ?? deps.placeOf(space.id)?.transportSecret,
       touch: sync.touch,
       holding: sync.holding,
     }),

@@ -51,6 +51,11 @@ export function createAclSecrets(tech: TechSpace) {
       const token = tech.record(ACL_SECRETS_RULES, spaceId)?.["token"];
       return typeof token === "string" ? decodeInviteToken(token) : undefined;
     },
+    /** Where the space is to be found that is joined by a token. */
+    placeOf(spaceId: SpaceId) {
+      const token = this.tokenOf(spaceId);
+      return token && { spaceId, transportSecret: token.transportSecret, inviteKey: publicKeyOfSeed(token.seed) };
+    },
     hintOf(spaceId: SpaceId): MemberMetadata | undefined {
       const hint = tech.record(ACL_SECRETS_RULES, spaceId)?.["hint"];
       return typeof hint === "string" && hint !== "" ? (JSON.parse(hint) as MemberMetadata) : undefined;

@@ -79,10 +79,9 @@ export function createJoinService(deps: JoinServiceDeps) {
 
   const look = async (spaceId: SpaceId): Promise<void> => {
     while (!closed && isJoining(spaceId) && !spaces.isPlanted(spaceId)) {
-      const token = secrets.tokenOf(spaceId);
-      if (!token) return; // comes with the account's own space, and calls again
-      const { transportSecret, seed } = token;
-      const chain = await deps.findChain({ spaceId, transportSecret, inviteKey: publicKeyOfSeed(seed) });
+      const place = secrets.placeOf(spaceId);
+      if (!place) return; // comes with the account's own space, and calls again
+      const chain = await deps.findChain(place);
       if (closed || !isJoining(spaceId)) return;
       if (chain && (await spaces.plant(spaceId, chain))) break;
       missed.get(spaceId)?.();
@@ -113,15 +112,29 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (space.role() !== "none") return spaces.activate(spaceId);
     const token = secrets.tokenOf(spaceId);
     const { state } = space.acl;
-    if (state.deletedAt !== undefined || token?.kind === "guest") return refuse(spaceId);
+    if (state.deletedAt !== undefined) return refuse(spaceId);
     if (!token || pendingRequestOf(state, space.accountKey)) return;
-    const live = state.invites.has(bytesToHex(publicKeyOfSeed(token.seed)));
     const asked = space.engine.store.meta(ASKED);
     if (asked && state.sequenced.has(bytesToHex(asked))) return end(spaceId);
     if (asked && isOver(space)) return end(spaceId);
-    if (!live) return refuse(spaceId);
+    if (!isLive(space, token)) return recheck(space, token);
     if (space.acl.units.list().some(({ author }) => equalBytes(author, space.accountKey))) return;
     await ask(space, token);
+  };
+
+  const isLive = ({ acl: { state } }: Space, { kind, seed }: InviteToken): boolean =>
+    kind === "member" && state.invites.has(bytesToHex(publicKeyOfSeed(seed)));
+
+  /** The chain here does not know the token: it may be older than the token is. */
+  const recheck = async (space: Space, token: InviteToken): Promise<void> => {
+    const place = secrets.placeOf(space.id);
+    const chain = place && (await deps.findChain(place));
+    if (closed || !isJoining(space.id)) return;
+    if (chain) await space.aclService.take(chain);
+    if (space.role() !== "none") return spaces.activate(space.id);
+    if (isLive(space, token)) return ask(space, token);
+    if (chain) return refuse(space.id);
+    resumeLater(space.id);
   };
 
   const isOver = (space: Space): boolean => {
@@ -160,6 +173,18 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (spaces.isPlanted(spaceId))
       advance(spaceId).catch(() => undefined); // logged where it happened
     else void seek(spaceId);
+  };
+
+  const timers = new Map<SpaceId, ReturnType<typeof setTimeout>>();
+  const resumeLater = (spaceId: SpaceId): void => {
+    clearTimeout(timers.get(spaceId));
+    timers.set(
+      spaceId,
+      setTimeout(() => {
+        timers.delete(spaceId);
+        resume(spaceId);
+      }, SEEK_AGAIN_MS),
+    );
   };
 
   const stop = tech.space.engine.onCommit((batch) => {
@@ -223,6 +248,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     async close(): Promise<void> {
       closed = true;
       stop();
+      for (const timer of timers.values()) clearTimeout(timer);
       await Promise.allSettled([...advancing.values()]);
     },
   };

@@ -125,6 +125,8 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     if (row["derived"] !== true && row["spaceType"] !== ONE_TO_ONE_TYPE) await roots.keep(space);
   }
 
+  /** Spaces of whose chain the root alone is here for a moment. */
+  const planting = new Set<SpaceId>();
   const followers = new Set<(space: Space) => void>();
   /** Brings row and followers in step with a space's chain of rights, and ends the space when the chain does. */
   function follow(space: Space): void {
@@ -374,13 +376,18 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     async plant(spaceId: SpaceId, chain: readonly Uint8Array[]): Promise<Space | undefined> {
       const seed = chain[0] && seedOfRoot(chain[0]);
       if (seed?.spaceId !== spaceId) return undefined;
-      plantSpace(paths.space(spaceId), seed);
-      paths.syncDirectory();
-      const { space } = await handles.get(spaceId);
-      await space.aclService.take(chain);
-      return space;
+      planting.add(spaceId);
+      try {
+        plantSpace(paths.space(spaceId), seed);
+        paths.syncDirectory();
+        const { space } = await handles.get(spaceId);
+        await space.aclService.take(chain);
+        return space;
+      } finally {
+        planting.delete(spaceId);
+      }
     },
-    isPlanted: (spaceId: SpaceId): boolean => paths.hasSpace(spaceId),
+    isPlanted: (spaceId: SpaceId): boolean => paths.hasSpace(spaceId) && !planting.has(spaceId),
 
     /** A space that this account is a member of becomes active. */
     async activate(spaceId: SpaceId): Promise<void> {

@@ -1,0 +1,210 @@
+/** Two accounts on one LAN (loopback), found by multicast alone: from the invite to the removal, real processes. */
+import { describe, expect } from "bun:test";
+import { type SpaceInfo, until } from "../../support/client.ts";
+import { type Device, rowsOf, setName, spacesOf, startDevice, untilSame } from "../../support/devices.ts";
+import { createObject, createSpace } from "../../support/fixtures.ts";
+import { rule } from "../../support/rule.ts";
+
+const LONG_MS = 120_000;
+const WAIT_MS = 40_000;
+
+interface Request {
+  requestRecordId: string;
+  recordId: string;
+  identity: string;
+  name?: string;
+}
+
+const statusAt = async (device: Device, spaceId: string): Promise<string> =>
+  (await device.server.client.get<SpaceInfo>(`/v1/spaces/${spaceId}`)).status;
+
+const untilStatus = (device: Device, spaceId: string, status: string): Promise<void> =>
+  until(async () => (await statusAt(device, spaceId)) === status, `the row to be ${status}`, WAIT_MS);
+
+async function mint(device: Device, spaceId: string, body: object = {}): Promise<string> {
+  const path = `/v1/spaces/${spaceId}/invites`;
+  return (await device.server.client.post<{ inviteToken: string }>(path, body, 201)).inviteToken;
+}
+
+/** Asks to join and is accepted. */
+async function letIn(owner: Device, joiner: Device, spaceId: string, permission: string): Promise<void> {
+  const inviteToken = await mint(owner, spaceId);
+  await joiner.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+  const request = await untilRequest(owner, spaceId);
+  const body = { requestRecordId: request.requestRecordId, permission };
+  await owner.server.client.post(`/v1/spaces/${spaceId}/acl/accept`, body, 204);
+  await untilStatus(joiner, spaceId, "active");
+}
+
+async function untilRequest(owner: Device, spaceId: string): Promise<Request> {
+  let found: Request | undefined;
+  await until(
+    async () => {
+      const path = `/v1/spaces/${spaceId}/members/requests`;
+      found = (await owner.server.client.get<{ requests: Request[] }>(path)).requests[0];
+      return found !== undefined;
+    },
+    "a request to join",
+    WAIT_MS,
+  );
+  return found!;
+}
+
+describe("two accounts on a LAN", () => {
+  rule(
+    "[sharing] invite, request, accept, data both ways, removal: the next edit does not come",
+    async () => {
+      await using owner = await startDevice({ lan: true });
+      await using guest = await startDevice({ lan: true });
+      await owner.server.client.put("/v1/account/metadata", { name: "Olga" });
+      await guest.server.client.put("/v1/account/metadata", { name: "Gustav" });
+      const space = await createSpace(owner.server.client, "Garden");
+      const base = `/v1/spaces/${space.id}`;
+      const object = await createObject(owner.server.client, space.id, {
+        initialProperties: { svc: { name: "rose" } },
+      });
+
+      const inviteToken = await mint(owner, space.id);
+      const joining = await guest.server.client.post<SpaceInfo>("/v1/spaces/join", { inviteToken }, 202);
+      expect(joining).toMatchObject({ id: space.id, status: "joining" });
+      const request = await untilRequest(owner, space.id);
+      expect(request).toMatchObject({ identity: guest.accountId, name: "Gustav", recordId: request.requestRecordId });
+      await guest.server.client.fails("GET", `${base}/members`, undefined, 409, "space.not_accepted");
+      await owner.server.client.fails("GET", `/v1/identities/${guest.accountId}`, undefined, 404, "identity.not_found");
+
+      await using stream = await owner.server.client.stream("GET", `${base}/members/subscribe`);
+      await stream.expect("ready");
+      const body = { requestRecordId: request.requestRecordId, permission: "writer" };
+      await owner.server.client.post(`${base}/acl/accept`, body, 204);
+      expect(await stream.expect("member")).toMatchObject({
+        kind: "changed",
+        member: { identity: guest.accountId, status: "active", permission: "writer" },
+        previous: { status: "joining", permission: "none" },
+      });
+      await untilStatus(guest, space.id, "active");
+      await untilSame([owner, guest], space.id, (rows) => rows.includes("rose"), WAIT_MS);
+      await until(
+        async () => (await spacesOf(guest)).some((row) => row.name === "Garden" && row.author === owner.accountId),
+        "the name",
+        WAIT_MS,
+      );
+      expect((await spacesOf(guest))[0]).toMatchObject({ ownRole: "writer", spaceType: "svc.space" });
+      expect(await guest.server.client.get<unknown>(`/v1/identities/${owner.accountId}`)).toMatchObject({
+        name: "Olga",
+        spaceIds: [space.id],
+      });
+      expect(await owner.server.client.get<unknown>(`/v1/identities/${guest.accountId}`)).toMatchObject({
+        name: "Gustav",
+      });
+
+      await setName(guest, space.id, object.id, "from the writer");
+      await untilSame([owner, guest], space.id, (rows) => rows.includes("from the writer"), WAIT_MS);
+
+      const change = { changes: [{ identity: guest.accountId, permission: "reader" }] };
+      await owner.server.client.post(`${base}/acl/permissions`, change, 204);
+      await until(async () => (await spacesOf(guest))[0]?.ownRole === "reader", "the role of a reader", WAIT_MS);
+      await guest.server.client.fails("POST", `${base}/objects`, {}, 403, "space.read_only");
+      await guest.server.client.fails("POST", `${base}/invites`, {}, 403, "acl.forbidden");
+      await setName(owner, space.id, object.id, "for readers");
+      await untilSame([owner, guest], space.id, (rows) => rows.includes("for readers"), WAIT_MS);
+
+      await owner.server.client.post(`${base}/acl/remove`, { identities: [guest.accountId] }, 204);
+      await setName(owner, space.id, object.id, "after the removal");
+      await untilStatus(guest, space.id, "deleted");
+      await guest.server.client.fails("POST", `${base}/objects/query`, {}, 409, "space.deleted");
+      expect(await guest.server.client.get<unknown>("/v1/identities")).toEqual({ identities: [] });
+
+      await letIn(owner, guest, space.id, "writer");
+      await untilSame([owner, guest], space.id, (rows) => rows.includes("after the removal"), WAIT_MS);
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[sharing] an open invite lets in at once; leaving takes effect for the leaver and rotates the key",
+    async () => {
+      await using owner = await startDevice({ lan: true });
+      await using other = await startDevice({ lan: true });
+      const space = await createSpace(owner.server.client, "Open");
+      const base = `/v1/spaces/${space.id}`;
+      await createObject(owner.server.client, space.id, { initialProperties: { svc: { name: "seen" } } });
+      const inviteToken = await mint(owner, space.id, { mode: "open", permission: "reader" });
+      await other.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+      await untilStatus(other, space.id, "active");
+      await untilSame([owner, other], space.id, (rows) => rows.includes("seen"), WAIT_MS);
+      expect(await other.server.client.get<unknown>(`${base}/members/me`)).toMatchObject({
+        permission: "reader",
+        status: "active",
+      });
+      const keyOf = async () => (await owner.server.client.get<{ push: { encKeyId: string } }>(base)).push.encKeyId;
+      const before = await keyOf();
+      await other.server.client.post(`${base}/acl/self-remove`, {}, 204);
+      expect(await statusAt(other, space.id)).toBe("deleted");
+      await until(
+        async () => {
+          const path = `${base}/members/${other.accountId}`;
+          return (await owner.server.client.get<{ status: string }>(path)).status === "removed";
+        },
+        "the leaver to be removed",
+        WAIT_MS,
+      );
+      expect(await keyOf()).not.toBe(before);
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[sharing] a declined request ends; a cancelled one leaves the roster; a new invite lets one ask again",
+    async () => {
+      await using owner = await startDevice({ lan: true });
+      await using other = await startDevice({ lan: true });
+      const space = await createSpace(owner.server.client, "Closed");
+      const base = `/v1/spaces/${space.id}`;
+      const memberStatus = async () => {
+        const path = `${base}/members/${other.accountId}`;
+        const reply = await owner.server.client.request("GET", path);
+        return (reply.json as { status?: string }).status;
+      };
+      await other.server.client.post("/v1/spaces/join", { inviteToken: await mint(owner, space.id) }, 202);
+      await untilRequest(owner, space.id);
+      await owner.server.client.post(`${base}/acl/decline`, { identity: other.accountId }, 204);
+      expect(await memberStatus()).toBe("declined");
+      await untilStatus(other, space.id, "deleted");
+
+      await other.server.client.post("/v1/spaces/join", { inviteToken: await mint(owner, space.id) }, 202);
+      await untilRequest(owner, space.id);
+      await other.server.client.post(`${base}/acl/cancel-join`, {}, 204);
+      expect(await statusAt(other, space.id)).toBe("deleted");
+      await until(async () => (await memberStatus()) === "canceled", "the request to be taken back", WAIT_MS);
+
+      await letIn(owner, other, space.id, "reader");
+      expect(await memberStatus()).toBe("active");
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[sharing] a space that its owner deletes ends for the members, for ever; a one-to-one space is shared by both",
+    async () => {
+      await using owner = await startDevice({ lan: true });
+      await using other = await startDevice({ lan: true });
+      const space = await createSpace(owner.server.client, "Doomed");
+      await letIn(owner, other, space.id, "writer");
+      await owner.server.client.del(`/v1/spaces/${space.id}`);
+      expect(await statusAt(owner, space.id)).toBe("deleted");
+      await untilStatus(other, space.id, "deleted");
+
+      const pair = await owner.server.client.post<SpaceInfo>(
+        "/v1/spaces/one-to-one",
+        { otherIdentity: other.accountId },
+        201,
+      );
+      await other.server.client.post("/v1/spaces/one-to-one/register-incoming", { peerIdentity: owner.accountId }, 204);
+      await other.server.client.post(`/v1/spaces/${pair.id}/one-to-one/accept`, {}, 200);
+      await createObject(owner.server.client, pair.id, { initialProperties: { svc: { name: "between us" } } });
+      await untilSame([owner, other], pair.id, (rows) => rows.includes("between us"), WAIT_MS);
+      expect(await rowsOf(other, pair.id)).toContain(owner.accountId);
+    },
+    LONG_MS,
+  );
+});
