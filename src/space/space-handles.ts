@@ -16,14 +16,14 @@ interface Slot<T> {
   /** Absent while it is being opened, or waits for its turn. */
   ready?: T;
   usedMs: number;
+  /** How many hold it by `use`. */
+  inUse: number;
 }
 
 const MAX_OPEN = 48;
 /** A space that was asked for this recently may still have a request in flight. */
 const QUIET_MS = 1_000;
-/** Beyond so many open spaces less patience is shown, and a further one waits for its turn: each takes three descriptors. */
-const CROWDED = 128;
-const CROWDED_QUIET_MS = 100;
+/** With so many open a further one waits for its turn: each takes three descriptors. */
 const FULL = 256;
 const TURN_MS = 10;
 
@@ -54,8 +54,7 @@ export function createSpaceHandles<T extends SpaceHandle>(deps: {
     const now = deps.clock.nowMs();
     for (const [spaceId, slot] of [...slots]) {
       if (slots.size <= MAX_OPEN) return;
-      const quietMs = slots.size > CROWDED ? CROWDED_QUIET_MS : QUIET_MS;
-      if (!slot.ready || slot.ready.busy() || now - slot.usedMs < quietMs) continue;
+      if (!slot.ready || slot.inUse > 0 || slot.ready.busy() || now - slot.usedMs < QUIET_MS) continue;
       if (slots.get(spaceId) === slot) await closeOne(spaceId, slot);
     }
   };
@@ -77,27 +76,20 @@ export function createSpaceHandles<T extends SpaceHandle>(deps: {
   };
 
   return {
-    get(spaceId: SpaceId): Promise<T> {
-      const known = slots.get(spaceId);
-      if (known) {
-        // Re-inserted, so that iteration meets the longest unused first.
-        slots.delete(spaceId);
-        slots.set(spaceId, known);
-        known.usedMs = deps.clock.nowMs();
-        return known.handle;
+    get,
+    /** Runs something over a space that is not closed before it has ended, however long that takes. */
+    async use<R>(spaceId: SpaceId, run: (handle: T) => Promise<R>): Promise<R> {
+      const handle = await get(spaceId);
+      const slot = slots.get(spaceId);
+      if (slot) slot.inUse++;
+      try {
+        return await run(handle);
+      } finally {
+        if (slot) {
+          slot.inUse--;
+          slot.usedMs = deps.clock.nowMs();
+        }
       }
-      const slot: Slot<T> = { handle: open(spaceId), usedMs: deps.clock.nowMs() };
-      slots.set(spaceId, slot);
-      slot.handle
-        .then(
-          (ready) => {
-            slot.ready = ready;
-            return trim();
-          },
-          () => slots.delete(spaceId),
-        )
-        .catch((error: unknown) => deps.log.error("closing a space failed", { err: error }));
-      return slot.handle;
     },
     isOpen: (spaceId: SpaceId): boolean => slots.has(spaceId),
     async drop(spaceId: SpaceId): Promise<void> {
@@ -110,4 +102,27 @@ export function createSpaceHandles<T extends SpaceHandle>(deps: {
       await Promise.all(closing.values());
     },
   };
+
+  function get(spaceId: SpaceId): Promise<T> {
+    const known = slots.get(spaceId);
+    if (known) {
+      // Re-inserted, so that iteration meets the longest unused first.
+      slots.delete(spaceId);
+      slots.set(spaceId, known);
+      known.usedMs = deps.clock.nowMs();
+      return known.handle;
+    }
+    const slot: Slot<T> = { handle: open(spaceId), usedMs: deps.clock.nowMs(), inUse: 0 };
+    slots.set(spaceId, slot);
+    slot.handle
+      .then(
+        (ready) => {
+          slot.ready = ready;
+          return trim();
+        },
+        () => slots.delete(spaceId),
+      )
+      .catch((error: unknown) => deps.log.error("closing a space failed", { err: error }));
+    return slot.handle;
+  }
 }

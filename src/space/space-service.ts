@@ -158,7 +158,13 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     };
     plantSpace(paths.space(spaceId), seed);
     paths.syncDirectory();
-    const { space } = await handles.get(spaceId);
+    await handles.use(spaceId, ({ space }) => furnish(space, intent));
+    store.dropIntent(spaceId);
+  };
+
+  /** Metadata in the space, then its row: what makes a planted space one of the account's. */
+  const furnish = async (space: Space, intent: CreateIntent): Promise<void> => {
+    const spaceId = space.id;
     const index = await space.engine.write((tx) => {
       const object = spaceIndexIn(tx);
       if (!tx.record(object, SPACE_INDEX_DATASET, SPACE_INDEX_RECORD)) writeSpaceMetadata(tx, intent.metadata);
@@ -182,7 +188,6 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     );
     deps.crashPoint("space-create:row");
     if (!intent.derived) await roots.keep(space);
-    store.dropIntent(spaceId);
   };
 
   const begin = async (seed: SpaceSeed, metadata: SpaceMetadata, derived: boolean): Promise<SpaceInfo> => {
