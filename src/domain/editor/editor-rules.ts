@@ -27,11 +27,24 @@ function valueFault(path: string, value: Json | undefined): string | undefined {
       return isJsonObject(value) ? undefined : "style is an object";
     case "nav":
       return isJsonObject(value) && typeof value["parentId"] === "string" && typeof value["pos"] === "string"
-        ? undefined
+        ? valueFault("nav.pos", value["pos"])
         : "nav is {parentId, pos}";
     default:
       return undefined;
   }
+}
+
+/** The first part of a new block whose value is refused, its shape being right. */
+export function refusedPart(block: {
+  type: string;
+  nav?: { pos?: string };
+}): { field: string; reason: string } | undefined {
+  const parts = { type: block.type, ...(block.nav?.pos === undefined ? {} : { "nav.pos": block.nav.pos }) };
+  for (const [field, value] of Object.entries(parts)) {
+    const reason = valueFault(field, value);
+    if (reason) return { field, reason };
+  }
+  return undefined;
 }
 
 /** Paths a `$set` of a create writes, with their values. */

@@ -8,7 +8,7 @@ import { toWriteResult, type WriteResult } from "../record/port.ts";
 import { createBlockRenderer } from "./block-render.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { type DocumentPlan, planAppend, planDocument, planRemoval } from "./document-plan.ts";
-import { EDITOR_DATASET, EDITOR_RULES } from "./editor-rules.ts";
+import { EDITOR_DATASET, EDITOR_RULES, refusedPart } from "./editor-rules.ts";
 import { applyMarkdownEdits, type MarkdownEdit } from "./markdown-edit.ts";
 
 /** Reply of the routes that write markdown. */
@@ -140,8 +140,11 @@ export function createEditorService(deps: EditorServiceDeps) {
     append: (objectId: string, fragment: string): Promise<MarkdownResult> =>
       edit(objectId, (blocks) => planAppend(blocks.at(-1), fragment, planDeps)),
 
-    createBlock(objectId: string, input: NewBlockInput): Promise<WriteResult> {
+    /** Errors: request.invalid_field {field, reason}, object.not_found, space.read_only. */
+    async createBlock(objectId: string, input: NewBlockInput): Promise<WriteResult> {
       deps.requireWriter();
+      const refused = refusedPart(input);
+      if (refused) throw fail("request.invalid_field", refused, `The block is refused: ${refused.reason}`);
       return guarded(objectId, (tx) => {
         const object = objectOf(tx.object(objectId), objectId);
         deps.attachType(tx, object, "editor");
