@@ -5,6 +5,7 @@ import { silentLog } from "../base/log.ts";
 import type { AccountHost } from "../engine/account-host.ts";
 import type { Engine } from "../engine/engine.ts";
 import { fail } from "../protocol/errors.ts";
+import { LIMITS } from "../protocol/limits.ts";
 import { oneOf, strict } from "../protocol/schema.ts";
 import { createApp } from "./app.ts";
 import { reply } from "./reply.ts";
@@ -166,9 +167,9 @@ test("[gaps 0] faults of a body, in their order", async () => {
       { path: "free.a.__proto__", expected: "a key other than __proto__" },
     ],
     [
-      `{"name":"n","free":{"a":${"[".repeat(70)}${"]".repeat(70)}}}`,
+      `{"name":"n","free":{"a":${"[".repeat(130)}${"]".repeat(130)}}}`,
       "request.schema",
-      { path: "", expected: "at most 64 levels of nesting" },
+      { path: "", expected: "at most 128 levels of nesting" },
     ],
     ['{"name":"taken"}', "space.exists", { spaceId: "s1" }],
     ['{"name":"boom"}', "internal", undefined],
@@ -189,8 +190,8 @@ test("[limits] depth counts brackets outside strings only", async () => {
   const call = shell();
   const nested = (depth: number) => `{"name":"n","free":{"a":${"[".repeat(depth)}${"]".repeat(depth)}}}`;
   const inString = JSON.stringify({ name: `${'["\\'.repeat(100)}${"{".repeat(100)}`, free: { 'k"[': "\\" } });
-  expect((await call("POST", THINGS, nested(62))).status).toBe(201);
-  expect((await call("POST", THINGS, nested(63))).code).toBe("request.schema");
+  expect((await call("POST", THINGS, nested(LIMITS.bodyDepth - 2))).status).toBe(201);
+  expect((await call("POST", THINGS, nested(LIMITS.bodyDepth - 1))).code).toBe("request.schema");
   expect((await call("POST", THINGS, nested(300_000))).code).toBe("request.schema");
   expect((await call("POST", THINGS, inString)).status).toBe(201);
   expect((await call("POST", THINGS, `{"name":"${"[".repeat(200)}`)).code).toBe("request.bad_json");

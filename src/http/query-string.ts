@@ -1,7 +1,7 @@
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { ValueErrorType as Kind } from "@sinclair/typebox/errors";
-import { fail } from "../protocol/errors.ts";
+import { fail, type SvcError } from "../protocol/errors.ts";
 import { refusalReason } from "./schema-check.ts";
 import { describeSchema } from "./schema-describe.ts";
 import "./schema-formats.ts";
@@ -23,7 +23,7 @@ export function createQueryReader(schema: TObject): QueryReader {
       if (property["type"] === "array") {
         if (values.length > 0) query[name] = values.map((text) => convert(name, text, property["items"]));
       } else if (values.length > 1) {
-        throw fail("request.invalid_field", { field: name, reason: "given more than once" });
+        throw refusal(name, "given more than once");
       } else if (values.length === 1) {
         query[name] = convert(name, values[0] as string, property);
       }
@@ -49,7 +49,11 @@ function convert(name: string, text: string, schema: TSchema): unknown {
     default:
       return text;
   }
-  throw fail("request.invalid_field", { field: name, reason: `expected ${describeSchema(schema)}` });
+  throw refusal(name, `expected ${describeSchema(schema)}`);
+}
+
+function refusal(field: string, reason: string): SvcError {
+  return fail("request.invalid_field", { field, reason }, `The query parameter ${field} is refused: ${reason}`);
 }
 
 function throwQueryFault(compiled: TypeCheck<TObject>, query: Record<string, unknown>): never {
@@ -57,7 +61,7 @@ function throwQueryFault(compiled: TypeCheck<TObject>, query: Record<string, unk
     const field = error.path.split("/")[1] ?? "";
     if (error.type === Kind.ObjectRequiredProperty)
       throw fail("request.missing_field", { field }, `The query parameter ${field} is required`);
-    throw fail("request.invalid_field", { field, reason: refusalReason(error) });
+    throw refusal(field, refusalReason(error));
   }
   throw fail("request.schema", { path: "", expected: "a valid query string" });
 }

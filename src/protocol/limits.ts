@@ -1,8 +1,8 @@
 /** Numbers that callers can observe (spec § 8, gaps). Bytes unless the name says otherwise. */
 export const LIMITS = {
   bodyBytes: 1 << 20,
-  /** Nesting of a request body; deeper is refused before anything walks it. */
-  bodyDepth: 64,
+  /** Nesting of a request body, room for a filter of `filterDepth`; deeper is refused before anything walks it. */
+  bodyDepth: 128,
   filterNodes: 200,
   filterDepth: 32,
   filterListEntries: 1000,

@@ -206,6 +206,7 @@ const FAULTS: [string, unknown, string, JsonObject][] = [
   ],
   ["more than 200 nodes", { $or: Array.from({ length: 201 }, (_, i) => ({ v: i })) }, "filter.too_complex", {}],
   ["more than 32 levels", deepFilter(40), "filter.too_complex", {}],
+  ["more than 32 levels of $and", deepAnd(33), "filter.too_complex", {}],
   [
     "a regex of more than 1,000 characters",
     { v: { $regex: "a".repeat(1001) } },
@@ -218,6 +219,12 @@ function deepFilter(levels: number): JsonObject {
   let condition: JsonObject = { $gt: 1 };
   for (let i = 0; i < levels; i++) condition = { $not: condition };
   return { v: condition };
+}
+
+function deepAnd(levels: number): JsonObject {
+  let filter: JsonObject = { v: 1 };
+  for (let i = 0; i < levels; i++) filter = { $and: [filter] };
+  return filter;
 }
 
 describe("refusals", () => {
