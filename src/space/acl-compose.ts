@@ -3,12 +3,12 @@ import { randomBytes } from "../base/random.ts";
 import type { KeyRing } from "../change/ports.ts";
 import { fail } from "../protocol/errors.ts";
 import type { Account } from "./account.ts";
-import { makeEpoch, READ_KEY_BYTES, sealReadKey } from "./acl-epoch.ts";
+import { makeEpoch, openEpochKey, READ_KEY_BYTES, sealReadKey } from "./acl-epoch.ts";
 import { ACL_BOUNDS, type AclOp, countPins, type Pin } from "./acl-op.ts";
 import { encodeAclProposal, encodeAclRecord } from "./acl-record.ts";
 import { tryAclOps } from "./acl-reducer.ts";
 import { canManage, type Permission } from "./acl-rights.ts";
-import { type AclState, permissionOf } from "./acl-state.ts";
+import { type AclState, currentEpoch, permissionOf } from "./acl-state.ts";
 import type { SpaceHeader } from "./space-header.ts";
 
 /** What building ops, records and proposals asks of a space at one moment. */
@@ -33,6 +33,8 @@ export interface AclMade {
 
 /** What a record does beyond what its ops call for. */
 export interface ComposeOptions {
+  /** Secret of the open invite that its author comes by: until then it holds no key of its own. */
+  inviteSeed?: Uint8Array;
   /** Change the read key even if nobody lost it. */
   rotate?: boolean;
   /** Keys of branches that lost, to be sealed under the new one. */
@@ -99,11 +101,17 @@ function keyOps(context: AclContext, draft: ReturnType<typeof draftOf>, options:
   if ("fault" in demand) throw fail("acl.forbidden", { spaceId, role: roleIn(context) }, demand.fault);
   const rotate = demand.rotationDue || options.rotate === true;
   if (!rotate && demand.owed.length === 0) return [];
-  const current = keys.current();
+  const current = keys.current() ?? keyByInvite(context, options.inviteSeed);
   if (!current) throw fail("space.not_accepted", { spaceId });
   if (!rotate) return [{ op: "shareKey", keyId: current.id, sealed: sealReadKey(spaceId, current.key, demand.owed) }];
   const previous = [current, ...(options.sideKeys ?? [])].slice(0, ACL_BOUNDS.previousKeys);
   return [{ op: "readKeyChange", epoch: makeEpoch(spaceId, randomBytes(READ_KEY_BYTES), demand.holders, previous) }];
+}
+
+function keyByInvite({ spaceId, state }: AclContext, seed: Uint8Array | undefined) {
+  const entry = currentEpoch(state);
+  const opened = entry && seed && openEpochKey(spaceId, entry, seed).key;
+  return opened && { id: entry.epoch.keyId, key: opened };
 }
 
 function fitting(made: AclMade, ops: readonly AclOp[]): AclMade {

@@ -29,6 +29,24 @@ export function openReadKey(
   return checked(openWith(seed, box, readKeyContext(spaceId)), keyId);
 }
 
+/**
+ * The key of an epoch for the holder of a seed: a member's account, an invite's or guest key's secret. `lies`: a box is
+ * addressed to it and does not hold the epoch's key.
+ */
+export function openEpochKey(
+  spaceId: SpaceId,
+  entry: { epoch: EpochOp; shared: readonly SealedKey[] },
+  seed: Uint8Array,
+): { key: Uint8Array | undefined; lies: boolean } {
+  const recipient = publicKeyOfSeed(seed);
+  const boxes = [...entry.epoch.sealed, ...entry.shared].filter(({ to }) => equalBytes(to, recipient));
+  for (const { box } of boxes) {
+    const key = checked(openWith(seed, box, readKeyContext(spaceId)), entry.epoch.keyId);
+    if (key) return { key, lies: false };
+  }
+  return { key: undefined, lies: boxes.length > 0 };
+}
+
 /** A new epoch under `key`: sealed to each recipient, with the keys before it sealed under it, the current one first. */
 export function makeEpoch(
   spaceId: SpaceId,

@@ -1,4 +1,5 @@
-import { bytesToHex, equalBytes } from "../base/bytes.ts";
+import { bytesToHex, equalBytes, readUint64, writeUint64 } from "../base/bytes.ts";
+import type { Clock } from "../base/clock.ts";
 import type { AclView } from "../change/ports.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { SpaceStore } from "../store/space-store.ts";
@@ -45,8 +46,10 @@ export type AclLog = ReturnType<typeof openAclLog>;
 
 const HEAD_KEY = "acl-head";
 const DROPPED = "acl-dropped/";
+const UNPLACED_KEY = "acl-unplaced";
+const NAMED = 1;
 
-export function openAclLog(store: SpaceStore, header: SpaceHeader) {
+export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock) {
   const units = createAclUnits(store);
   const alarms = createAlarms(store);
   const judge = createCutJudge(store.changes);
@@ -63,8 +66,6 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader) {
 
   const cutsOf = (account: Uint8Array) => state.cuts.get(bytesToHex(account)) ?? [];
 
-  const wasDropped = (id: Uint8Array): boolean => store.meta(DROPPED + bytesToHex(id)) !== undefined;
-
   /** Applies and stores the next record; taken back with the write. */
   const extend = (record: AclRecord, scope: WriteScope): { fault: string } | AclApplied => {
     const applied = applyAclRecord(state, record, header);
@@ -80,18 +81,20 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader) {
     return applied;
   };
 
+  /** Below this position no change here ever lost its place; undefined while none did. */
+  const lowestUnplaced = (): number | undefined => {
+    const stored = store.meta(UNPLACED_KEY);
+    return stored && Number(readUint64(stored, 0));
+  };
+
   const moveOf = (applied: readonly AclApplied[]): AclMove => {
     const named = applied.flatMap((one) => one.named);
-    const sides = named.flatMap((id) => {
-      const { pos } = state.positions.get(bytesToHex(id))!;
-      return Number.isInteger(pos) ? [] : [Math.floor(pos)];
-    });
-    // Stored changes can only name a lost record if it was in the chain here.
-    const moved = named.some(wasDropped);
+    const from = lowestUnplaced();
+    const moved = from !== undefined && named.some((id) => !Number.isInteger(state.positions.get(bytesToHex(id))!.pos));
     return {
       named,
       cut: applied.flatMap((one) => one.cut),
-      ...(moved ? { repositionFrom: Math.min(...sides) } : {}),
+      ...(moved ? { repositionFrom: from } : {}),
     };
   };
 
@@ -105,8 +108,15 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader) {
       }
       applied.push(one);
     }
-    units.settle(state);
+    settle();
     return { kind: "extended", taken: applied.length, move: moveOf(applied) };
+  };
+
+  /** Forgets what waited to take effect, or to be placed, and now did. */
+  const settle = (): void => {
+    units.settle(state);
+    for (const { key } of store.metaUnder(DROPPED))
+      if (state.positions.has(key.slice(DROPPED.length))) store.dropMeta(key);
   };
 
   /** Two branches follow record `at`: ours and the one offered. */
@@ -131,20 +141,35 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader) {
       return { kind: "split", taken: 0, reason: "two branches, and no owner's record decides between them" };
     }
     if (choice === "ours") {
-      for (const record of theirs) if (!state.positions.has(bytesToHex(record.id))) units.put(record);
+      for (const record of theirs) if (!state.positions.has(bytesToHex(record.id))) units.put(record, clock.nowMs());
       return { kind: "lost", taken: 0, reason: "another branch of the chain has priority" };
     }
     const dropped = state.epochs.filter(({ pos }) => pos > at);
+    const repositionFrom = unplace(candidate, at);
+    // What either branch cut: the one's cuts are no more, the other's are new here.
+    const cut = [state, candidate].flatMap((one) => accountsCutAfter(one, at));
     replaceFrom(at + 1, theirs, candidate, scope);
-    for (const record of ours) {
-      units.put(record);
-      store.putMeta(DROPPED + bytesToHex(record.id), new Uint8Array(0));
-    }
-    units.settle(state);
+    for (const record of ours) units.put(record, clock.nowMs(), true);
+    settle();
     const named = [...state.positions.keys()].flatMap((name) =>
       base.positions.has(name) ? [] : [Buffer.from(name, "hex")],
     );
-    return { kind: "replaced", taken: theirs.length, move: { named, cut: [], repositionFrom: at }, dropped };
+    return { kind: "replaced", taken: theirs.length, move: { named, cut, repositionFrom }, dropped };
+  };
+
+  /** Notes which records lose their place and whether changes name them. Answers from where on changes stand elsewhere. */
+  const unplace = (candidate: AclState, at: number): number => {
+    let from = Math.min(at, lowestUnplaced() ?? at);
+    for (const [name, { pos }] of state.positions) {
+      const after = candidate.positions.get(name)?.pos;
+      if (after === pos) continue;
+      from = Math.min(from, Math.floor(pos));
+      if (after === undefined) store.putMeta(DROPPED + name, Uint8Array.of(store.changes.anyAtAclPos(pos) ? NAMED : 0));
+    }
+    const stored = new Uint8Array(8);
+    writeUint64(stored, 0, BigInt(from));
+    store.putMeta(UNPLACED_KEY, stored);
+    return from;
   };
 
   const replaceFrom = (pos: number, theirs: readonly AclRecord[], candidate: AclState, scope: WriteScope): void => {
@@ -178,8 +203,14 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader) {
     ...view,
     units,
     alarms,
-    /** Whether a record stood in the chain here before its branch lost. */
-    wasDropped,
+    /**
+     * Whether a record stood in the chain here before its branch lost, and whether changes here name it; undefined for
+     * any other.
+     */
+    dropped(id: Uint8Array): { named: boolean } | undefined {
+      const marker = store.meta(DROPPED + bytesToHex(id));
+      return marker && { named: marker[0] === NAMED };
+    },
     /** Replaced, not only changed, when a fork is resolved: read it anew in every turn. */
     get state(): AclState {
       return state;
@@ -215,6 +246,12 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader) {
       ({ state, records } = load(store, header));
     },
   };
+}
+
+function accountsCutAfter(state: AclState, pos: number): Uint8Array[] {
+  return [...state.cuts].flatMap(([name, cuts]) =>
+    cuts.some((cut) => cut.pos > pos) ? [state.members.get(name)!.account] : [],
+  );
 }
 
 function replay(records: readonly AclRecord[], header: SpaceHeader): AclState {

@@ -96,10 +96,17 @@ export function encodeAclProposal(
  * Reads a record or proposal and verifies its signature; undefined for bytes that are neither, down to one bit. Rights
  * are judged by the reducer.
  */
-export function decodeAclUnit(bytes: Uint8Array): AclUnit | undefined {
-  if (bytes.length > ACL_BOUNDS.recordBytes) return undefined;
+export function decodeAclUnit(given: Uint8Array): AclUnit | undefined {
+  if (given.length > ACL_BOUNDS.recordBytes) return undefined;
+  const bytes = new Uint8Array(given); // what is read keeps views of it, and frames are reused
+  let decoded: CborValue;
   try {
-    const envelope = readMap(decodeCbor(bytes), "h", "s");
+    decoded = decodeCbor(bytes);
+  } catch {
+    return undefined;
+  }
+  try {
+    const envelope = readMap(decoded, "h", "s");
     const header = envelope["h"] as { [key: string]: CborValue };
     const unit = readUnit(header, bytes);
     const signed = encodeEnvelope({ header: encodeCbor(header) });

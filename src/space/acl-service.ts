@@ -19,13 +19,16 @@ import type { AclLog, AclMerge } from "./acl-log.ts";
 import type { AclOp } from "./acl-op.ts";
 import { type AclUnit, decodeAclUnit } from "./acl-record.ts";
 import { tryAclOps, unitKnown } from "./acl-reducer.ts";
-import { sequenceProposal } from "./acl-sequence.ts";
+import { isFollowed, keysOfBranch, type SequencePort, sequenceProposal } from "./acl-sequence.ts";
 import { permissionOf } from "./acl-state.ts";
 import type { SpaceKeyRing } from "./key-ring.ts";
 import type { SpaceHeader } from "./space-header.ts";
 
 /** Builds ops for the state of the moment; see acl-actions.ts. */
 export type AclBuild = (context: AclContext) => readonly AclOp[];
+
+/** How long a device waits for another one to propose its own record again. */
+const OTHERS_TURN_MS = 10 * 60_000;
 
 /** What became of a proposal that somebody handed on. */
 export type UnitVerdict = { kind: "kept" | "known" } | { kind: "refused"; reason: string };
@@ -93,7 +96,7 @@ export function createAclService(deps: AclServiceDeps) {
     return result;
   };
 
-  /** Signs and takes in one record of this account. */
+  /** Takes in one record of this account. */
   const append = (made: AclMade, scope: WriteScope): AclConsequences | undefined => {
     const { result, consequences } = merge([made.bytes], scope);
     if (result.kind !== "extended")
@@ -103,24 +106,52 @@ export function createAclService(deps: AclServiceDeps) {
 
   /** Whether changes of members wait for this record or stand where it stood. */
   const isNamed = (recordId: Uint8Array): boolean =>
-    acl.wasDropped(recordId) ||
+    acl.dropped(recordId)?.named === true ||
     store.parked.waitingFor("acl", recordId).some(({ author }) => permissionOf(acl.state, author) !== "none");
 
-  /** Why the owner could not give effect to a unit now. */
-  const unitFault = (unit: AclUnit): string | undefined => {
+  /** What sequencing would see with these units beside those that wait here. */
+  const sequencePort = (more: readonly AclUnit[] = []): SequencePort => {
     const { state } = acl;
-    if (!state.owner) return "the space has no owner";
-    const clock = Math.max(state.clocks.at(-1)!, unit.kind === "acl" ? unit.clock : 0);
-    const ops: AclOp[] = [{ op: "sequenced", unit: unit.bytes }];
-    const tried = tryAclOps(state, deps.header, { space: state.space!, author: state.owner, clock, ops });
-    return "fault" in tried ? tried.fault : undefined;
+    return {
+      state,
+      held: [...acl.units.list().map(({ unit }) => unit), ...more],
+      isNamed,
+      faultOf(ops, minClock) {
+        if (!state.owner) return "the space has no owner";
+        const clock = Math.max(state.clocks.at(-1)!, minClock);
+        const tried = tryAclOps(state, deps.header, { space: state.space!, author: state.owner, clock, ops });
+        return "fault" in tried ? tried.fault : undefined;
+      },
+    };
   };
 
-  /** False when there is no room even after those were dropped that can no longer take effect. */
-  const keepUnit = (unit: AclUnit): boolean => {
-    if (acl.units.put(unit)) return true;
-    for (const held of acl.units.list()) if (unitFault(held)) acl.units.drop(held.id);
-    return acl.units.put(unit);
+  /** Keeps units; when there is no room, those go first that can no longer take effect. Answers what had no room. */
+  const keepUnits = (units: readonly AclUnit[]): AclUnit[] => {
+    const nowMs = deps.clock.nowMs();
+    const full = units.filter((unit) => !acl.units.put(unit, nowMs));
+    if (full.length === 0) return [];
+    const port = sequencePort();
+    for (const unit of port.held) if ("drop" in sequenceProposal(port, unit)) acl.units.drop(unit.id);
+    return full.filter((unit) => !acl.units.put(unit, nowMs));
+  };
+
+  /** Carries out what sequencing one unit takes. */
+  const sequenceOne = (
+    unit: AclUnit,
+    scope: WriteScope,
+  ): { result: { progress: boolean; made?: Uint8Array }; consequences?: AclConsequences } => {
+    const plan = sequenceProposal(sequencePort(), unit);
+    if ("wait" in plan) return { result: { progress: false } };
+    acl.units.drop(unit.id);
+    if ("drop" in plan) return { result: { progress: true } };
+    for (const part of plan.parts) acl.units.put(part, deps.clock.nowMs(), true);
+    const now = context();
+    const sideKeys = keysOfBranch(now, plan.placed);
+    if (plan.ops.length + sideKeys.length === 0) return { result: { progress: true } };
+    const options = { sideKeys, rotate: sideKeys.length > 0, minClock: plan.minClock };
+    const made = composeRecord(now, plan.ops, options);
+    const consequences = append(made, scope);
+    return { result: { progress: true, made: made.bytes }, ...(consequences ? { consequences } : {}) };
   };
 
   for (const record of keys.broken()) acl.alarms.raise({ kind: "key", record });
@@ -169,46 +200,54 @@ export function createAclService(deps: AclServiceDeps) {
         const ops = build(now);
         if (ops.length === 0) return { result: undefined };
         const made = composeProposal(now, ops);
-        if (!keepUnit(decodeAclUnit(made.bytes)!)) throw fail("acl.forbidden", { spaceId: deps.spaceId }, FULL);
+        if (keepUnits([decodeAclUnit(made.bytes)!]).length > 0)
+          throw fail("acl.forbidden", { spaceId: deps.spaceId }, FULL);
         return { result: made };
       }),
 
-    /** Keeps a proposal of somebody else, if it could take effect now. */
-    takeUnit: (bytes: Uint8Array): Promise<UnitVerdict> =>
-      engine.moveAcl((): { result: UnitVerdict } => {
-        const unit = decodeAclUnit(bytes);
-        if (!unit) return { result: { kind: "refused", reason: "it is neither a record nor a proposal" } };
-        if (acl.units.has(unit.id) || unitKnown(acl.state, unit.id)) return { result: { kind: "known" } };
-        const reason = unitFault(unit) ?? (keepUnit(unit) ? undefined : FULL);
-        return { result: reason ? { kind: "refused", reason } : { kind: "kept" } };
+    /**
+     * Keeps what others hand on for the owner's devices: proposals that could take effect now, and records of lost
+     * branches that could, or that members' changes name, with those before them. Answers one verdict each.
+     */
+    takeUnits: (many: readonly Uint8Array[]): Promise<UnitVerdict[]> =>
+      engine.moveAcl(() => {
+        const units = many.map(decodeAclUnit);
+        const fresh = units.filter((unit) => unit && !unitKnown(acl.state, unit.id) && !acl.units.has(unit.id));
+        const port = sequencePort(fresh as AclUnit[]);
+        const plans = new Map((fresh as AclUnit[]).map((unit) => [unit, sequenceProposal(port, unit)]));
+        const full = keepUnits(
+          [...plans].flatMap(([unit, plan]) => ("ops" in plan || isFollowed(port, unit) ? [unit] : [])),
+        );
+        const result = units.map((unit): UnitVerdict => {
+          if (!unit) return { kind: "refused", reason: "it is neither a record nor a proposal" };
+          const plan = plans.get(unit);
+          if (!plan) return { kind: "known" };
+          if (acl.units.has(unit.id)) return { kind: "kept" };
+          if (full.includes(unit)) return { kind: "refused", reason: FULL };
+          return { kind: "refused", reason: "drop" in plan ? plan.drop : "wait" in plan ? plan.wait : FULL };
+        });
+        return { result };
       }),
 
     /** What waits for the owner's devices, to be handed on. */
-    units: (): Uint8Array[] => acl.units.list().map(({ bytes }) => bytes),
+    units: (): Uint8Array[] => acl.units.list().map(({ unit }) => unit.bytes),
 
     /**
      * On an owner's device: gives effect to what waits, one record each, and forgets what never can. Answers the records
-     * made. On other devices nothing happens.
+     * made. On other devices nothing happens. A record of a lost branch is first left to the devices that had taken it,
+     * so that two do not fork the chain again over it. Call it after a meeting, and every round.
      */
     async sequence(): Promise<Uint8Array[]> {
       const made: Uint8Array[] = [];
       for (let progress = true; progress; ) {
         progress = false;
-        for (const unit of acl.units.list()) {
+        for (const { unit, receivedMs } of acl.units.list()) {
+          const others = unit.kind === "acl" && !acl.dropped(unit.id);
+          if (others && deps.clock.nowMs() < receivedMs + OTHERS_TURN_MS) continue;
           if (permissionOf(acl.state, account.signer.publicKey) !== "owner") return made;
-          const record = await move((scope) => {
-            const answer = sequenceProposal(context(), unit, isNamed);
-            if ("wait" in answer) return { result: undefined };
-            if ("drop" in answer) {
-              acl.units.drop(unit.id);
-              return { result: undefined };
-            }
-            const consequences = append(answer.made, scope);
-            return { result: answer.made.bytes, ...(consequences ? { consequences } : {}) };
-          });
-          if (!record) continue;
-          made.push(record);
-          progress = true;
+          const done = await move((scope) => sequenceOne(unit, scope));
+          if (done.made) made.push(done.made);
+          progress ||= done.progress;
         }
       }
       return made;

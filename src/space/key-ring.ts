@@ -1,9 +1,9 @@
-import { bytesToHex, equalBytes, hexToBytes } from "../base/bytes.ts";
+import { bytesToHex, hexToBytes } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { KeyRing } from "../change/ports.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import type { Account } from "./account.ts";
-import { isMetadataKeyOf, openPreviousKey, openReadKey, sealReadKey } from "./acl-epoch.ts";
+import { isMetadataKeyOf, openEpochKey, openPreviousKey, openReadKey, sealReadKey } from "./acl-epoch.ts";
 import type { AclLog } from "./acl-log.ts";
 import type { EpochState } from "./acl-state.ts";
 import type { SpaceHeader } from "./space-header.ts";
@@ -29,8 +29,8 @@ export interface SpaceKeyRing extends KeyRing {
 export function createKeyRing(
   spaceId: SpaceId,
   header: SpaceHeader,
-  acl: AclLog,
-  store: SpaceStore,
+  acl: Pick<AclLog, "state">,
+  store: Pick<SpaceStore, "metaUnder" | "putMeta">,
   account: Account,
 ): SpaceKeyRing {
   const keys = new Map<string, Uint8Array>();
@@ -38,19 +38,14 @@ export function createKeyRing(
 
   /** The key as it reaches us outside the chain, or sealed to us in it. */
   const openOwn = (entry: EpochState, index: number): Uint8Array | undefined => {
-    const { epoch, shared } = entry;
     if (index === 0 && header.kind === "derived") return derivedReadKey(account, header.name);
     if (index === 0 && header.kind === "onetoone") {
       const secret = oneToOneSecret(account, header.pair);
       return secret && oneToOneReadKey(secret, spaceId);
     }
-    let opened: Uint8Array | undefined;
-    for (const { to, box } of [...epoch.sealed, ...shared]) {
-      if (!equalBytes(to, account.signer.publicKey)) continue;
-      opened ??= openReadKey(spaceId, account.seed, box, epoch.keyId);
-      if (!opened) broken.add(bytesToHex(epoch.keyId));
-    }
-    return opened;
+    const { key, lies } = openEpochKey(spaceId, entry, account.seed);
+    if (lies) broken.add(bytesToHex(entry.epoch.keyId));
+    return key;
   };
 
   const refresh = (): boolean => {

@@ -97,7 +97,7 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
   if (!encoded || encoded.spaceId !== spaceId) throw new Error(`${store.path} is not the space ${spaceId}`);
   const { header } = encoded;
   const { account, clock } = deps;
-  const acl = openAclLog(store, header);
+  const acl = openAclLog(store, header, clock);
   if (header.kind === "onetoone") checkOneToOne(store, header.pair, account);
   const keys = createKeyRing(spaceId, header, acl, store, account);
   let engine: ChangeEngine | undefined;

@@ -99,6 +99,9 @@ export function createChangeTable(db: Database) {
   const fromAclPos = db.query<ChangeRow, [number, number, number]>(
     `SELECT ${COLUMNS} FROM changes WHERE no > ? AND acl_pos >= ? ORDER BY no LIMIT ?`,
   );
+  const anyAtAclPos = db.query<{ no: number }, [number]>(
+    "SELECT no FROM changes WHERE acl_pos = ? AND seq > 0 LIMIT 1",
+  );
   const setAclPos = db.query<null, [number, number]>("UPDATE changes SET acl_pos = ? WHERE no = ?");
   const setCounts = db.query<null, [number, number]>("UPDATE changes SET counts = ? WHERE no = ?");
 
@@ -208,6 +211,7 @@ export function createChangeTable(db: Database) {
     countOfWriter: (writer: number): number => countOfWriter.get(writer)!.n,
     /** Changes at an ACL position or a later one, in the order of arrival. */
     fromAclPos: (aclPos: number, afterNo: number, limit: number) => fromAclPos.all(afterNo, aclPos, limit).map(fromRow),
+    anyAtAclPos: (aclPos: number): boolean => anyAtAclPos.get(aclPos) !== null,
     setAclPos: (no: number, aclPos: number) => void setAclPos.run(aclPos, no),
     setCounts: (no: number, counts: boolean) => void setCounts.run(counts ? 1 : 0, no),
 

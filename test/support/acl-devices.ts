@@ -1,0 +1,134 @@
+/** Devices of several accounts that share one space: real databases and engines that exchange nothing but bytes. */
+import { join } from "node:path";
+import { equalBytes } from "../../src/base/bytes.ts";
+import type { ChangeBody } from "../../src/change/change-body.ts";
+import type { DatasetRules } from "../../src/change/dataset-rules.ts";
+import type { IngestVerdict } from "../../src/change/ingest.ts";
+import type { Account } from "../../src/space/account.ts";
+import { openSpace, plantSpace, type Space, type SpaceSeed, seedCreatedSpace } from "../../src/space/space.ts";
+import type { StoredChange } from "../../src/store/change-table.ts";
+import { createAccount } from "./acl-world.ts";
+
+const ITEMS: DatasetRules = { name: "items", idRule: "user" };
+const TYPE = "test.items";
+
+export interface Device {
+  readonly name: string;
+  readonly account: Account;
+  readonly space: Space;
+  /** Sets field `v` of a record to a text. */
+  write(id: string, text: string): Promise<void>;
+  /** Rows as stored, ordered by id. */
+  rows(): Promise<string[]>;
+  /** Texts of `v` by record id. */
+  values(): Promise<Record<string, string>>;
+  changes(): StoredChange[];
+  ingest(bytes: Uint8Array): Promise<IngestVerdict>;
+  chain(): Uint8Array[];
+  reopen(): Promise<void>;
+}
+
+export interface Devices extends AsyncDisposable {
+  readonly owner: Account;
+  readonly seed: SpaceSeed;
+  open(name: string, account: Account): Device;
+}
+
+export function createDevices(dir: string): Devices {
+  let now = 1_800_000_000_000;
+  const clock = { nowMs: () => (now += 11) };
+  const owner = createAccount();
+  const seed = seedCreatedSpace(owner, clock);
+  const open: Device[] = [];
+  return {
+    owner,
+    seed,
+    open(name, account) {
+      const path = join(dir, `${name}.db`);
+      plantSpace(path, seed);
+      const start = () =>
+        openSpace(path, seed.spaceId, {
+          account,
+          clock,
+          registry: () => ({
+            rulesFor: (dataset) => (dataset === ITEMS.name ? { rules: ITEMS } : { unknown: true }),
+          }),
+        });
+      const device = createDevice(name, account, start);
+      open.push(device);
+      return device;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const device of open) await device.space.close();
+    },
+  };
+}
+
+function createDevice(name: string, account: Account, start: () => Space): Device {
+  let space = start();
+  const rows = async () => {
+    await space.engine.idle();
+    const object = space.engine.object(space.engine.derivedId(TYPE, ""));
+    const coll = object && space.engine.collOf(object, ITEMS.name);
+    if (coll === undefined) return [];
+    return space.engine.store.db
+      .query<{ doc: string }, [number]>("SELECT doc FROM rows WHERE coll = ? AND state > 0 ORDER BY id")
+      .all(coll)
+      .map((row) => row.doc);
+  };
+  return {
+    name,
+    account,
+    get space() {
+      return space;
+    },
+    async write(id, text) {
+      const body: ChangeBody = {
+        dataset: ITEMS.name,
+        records: [{ id, upsert: true, ops: [{ type: "$set", path: "v", value: text }] }],
+      };
+      await space.engine.write((tx) => tx.append(tx.ensureDerived(TYPE, ""), body, ITEMS));
+    },
+    rows,
+    async values() {
+      const docs = (await rows()).map((text) => JSON.parse(text) as { id: string; v: string });
+      return Object.fromEntries(docs.map(({ id, v }) => [id, v]));
+    },
+    changes: () => space.engine.store.changes.after(0, 10_000),
+    ingest: async (bytes) => (await space.engine.ingest([bytes]))[0]!,
+    chain: () => space.acl.records().map(({ bytes }) => bytes),
+    async reopen() {
+      await space.close();
+      space = start();
+    },
+  };
+}
+
+/** One device takes the chain, the proposals and the changes of another, as a session would bring them. */
+export async function fetchFrom(to: Device, from: Device): Promise<void> {
+  await to.space.aclService.take(from.chain());
+  for (const change of from.changes()) await to.ingest(change.bytes);
+  await to.space.aclService.takeUnits(from.space.aclService.units());
+}
+
+/** Everybody fetches from everybody, and owners sequence what waits, until nothing moves any more. */
+export async function exchange(devices: readonly Device[]): Promise<void> {
+  for (let round = 0; round < 12; round++) {
+    const before = fingerprint(devices);
+    for (const to of devices) for (const from of devices) if (to !== from) await fetchFrom(to, from);
+    for (const device of devices) await device.space.aclService.sequence();
+    if (fingerprint(devices) === before) return;
+  }
+  throw new Error("the devices do not come to rest");
+}
+
+function fingerprint(devices: readonly Device[]): string {
+  return devices
+    .map(
+      (device) =>
+        `${Buffer.from(device.space.acl.head().id).toString("hex")} ${device.changes().length} ${device.space.aclService.units().length}`,
+    )
+    .join(" ");
+}
+
+export const sameHead = (a: Device, b: Device): boolean => equalBytes(a.space.acl.head().id, b.space.acl.head().id);
