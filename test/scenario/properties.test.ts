@@ -485,3 +485,25 @@ describe("values given when an object is created", () => {
     ]);
   });
 });
+
+describe("what the server keeps", () => {
+  rule("[chat] counters of a chat are not written, neither later nor when it is created", async () => {
+    const { id } = await createObject(shared.client, space.id, { types: ["chat"] });
+    const patch = { unreadCount: 9 };
+    for (const [path, body] of [
+      [`${S()}/properties/${id}/set/chat`, { patch }],
+      [`${S()}/objects`, { types: ["chat"], initialProperties: { chat: patch } }],
+    ] as const)
+      await shared.client.fails("POST", path, body, 400, "request.invalid_field");
+    expect((await row(id))["chat"]).toBeUndefined();
+  });
+
+  rule("[types] a raw write gives no type another's xKey", async () => {
+    const [first, second] = [await createType(shared.client, space.id), await createType(shared.client, space.id)];
+    const ops = [{ type: "$set", path: "type.xkey", value: first.xKey }];
+    const body = { objectId: second.id, dataset: "objects", records: [{ id: second.id, ops }] };
+    await shared.client.fails("POST", `${S()}/modify`, body, 400, "dataset.validation");
+    const read = await shared.client.get<CreatedType>(`${S()}/types/${second.id}`);
+    expect(read.xKey).toBe(second.xKey);
+  });
+});

@@ -27,6 +27,8 @@ export interface Schema extends SchemaPort {
 
 /** Instants at the root of an object's row. */
 const OBJECT_INSTANTS = new Set(["createdAt", "modifiedAt"]);
+/** Properties of a chat that only the count of its messages moves. */
+const CHAT_COUNTERS = new Set(["unreadCount", "unreadMentions", "unreadReactionsCount"]);
 
 export function createSchema(deps: {
   engine: () => ChangeEngine;
@@ -49,6 +51,7 @@ export function createSchema(deps: {
     const declared = properties(namespace!);
     if (!declared || propId === undefined) return;
     const refuse = (reason: string) => fail("dataset.validation", { dataset: OBJECTS_DATASET, reason, path }, reason);
+    if (namespace === "type") throw refuse(`${path} is given when a type is created, and stays`);
     const property = declared.get(propId);
     if (property && property.scope !== "synced") throw refuse(`${path} is ${property.scope}; see the set endpoint`);
     if (value === undefined || type === "$unset") return;
@@ -115,6 +118,13 @@ export function createSchema(deps: {
       return id !== undefined && (!isBuiltInType(id) || isAttachable(id)) ? id : undefined;
     },
     checkValues(id, values, notFoundStatus) {
+      const counted = id === "chat" ? Object.keys(values).find((property) => CHAT_COUNTERS.has(property)) : undefined;
+      if (counted !== undefined)
+        throw fail(
+          "request.invalid_field",
+          { field: counted, reason: "counted by the server" },
+          `${counted} is counted by the server; the chat's read routes lower it`,
+        );
       return checkPropertyValues(id, properties(id) ?? new Map(), values, notFoundStatus);
     },
     declaredKind(dataset, path) {
