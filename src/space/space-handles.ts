@@ -24,7 +24,7 @@ const MAX_OPEN = 48;
 /** A space that was asked for this recently may still have a request in flight. */
 const QUIET_MS = 1_000;
 /** With so many open a further one waits for its turn: each takes three descriptors. */
-const FULL = 256;
+const FULL = 160;
 const TURN_MS = 10;
 
 /** Opens spaces when they are asked for and closes those longest unused, so that file handles stay bounded. */
@@ -118,6 +118,8 @@ export function createSpaceHandles<T extends SpaceHandle>(deps: {
       .then(
         (ready) => {
           slot.ready = ready;
+          // Whoever waited for it goes on only now.
+          slot.usedMs = deps.clock.nowMs();
           return trim();
         },
         () => slots.delete(spaceId),
