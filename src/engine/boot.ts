@@ -35,6 +35,7 @@ import type { BootEngine } from "./boot-engine.ts";
 import { spaceDatasets, techDatasets } from "./built-in-datasets.ts";
 import { crashPoint } from "./crash-point.ts";
 import type { Engine } from "./engine.ts";
+import { createInvitations } from "./invitations.ts";
 import { type Replication, startReplication } from "./replication.ts";
 import { createRightsFollower } from "./rights-follower.ts";
 import { createSpaceServices, type SpaceServices } from "./space-services.ts";
@@ -42,6 +43,9 @@ import { probeVectorSupport } from "./vector-support.ts";
 
 /** How often processes that nobody reports on any more are forgotten. */
 const PROCESS_SWEEP_MS = 5_000;
+/** How long a first round of a space that was just found is waited for. */
+const REACH_MS = 3_000;
+const REACH_STEP_MS = 20;
 
 /** Opens an account: its store, its tech space, then everything else on the boot pass behind the listener. */
 export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, clock }): Promise<Engine> => {
@@ -124,6 +128,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
           account,
           secrets,
           changeAcl: (build) => changeAcl(opened.space, build),
+          announce: (identities) => invitations.added(opened.space, spaces.info(spaceId).name, identities),
           profile: () => tech.profile(),
           clock,
           log,
@@ -165,6 +170,11 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       log,
       changeAcl,
       findChain: (place) => sync.findChain(place),
+      reach: async (spaceId) => {
+        sync.roundSoon(spaceId, 0);
+        const deadline = performance.now() + REACH_MS;
+        while (!sync.book.of(spaceId).roundEnded && performance.now() < deadline) await Bun.sleep(REACH_STEP_MS);
+      },
       profile: () => tech.profile(),
     });
     const rights = createRightsFollower({ identities, changeAcl, log });
@@ -214,6 +224,16 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
     });
     events.connect(relay);
     const letters = createLetters({ account, tech: techOpened, clock, log });
+    const directAdds = createDirectAddService({ tech, spaces, secrets });
+    const oneToOne = createOneToOneService({
+      account,
+      tech,
+      store,
+      spaces,
+      clock,
+      announce: (other) => invitations.oneToOne(other),
+    });
+    const invitations = createInvitations({ letters, directAdds, oneToOne, profile: () => tech.profile() });
     let replication: Replication | undefined;
     let bootstrapping = true;
     let closing = false;
@@ -252,8 +272,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       identities,
       events,
       joins,
-      oneToOne: createOneToOneService({ account, tech, store, spaces, clock }),
-      directAdds: createDirectAddService({ tech, spaces }),
+      oneToOne,
+      directAdds,
       processes,
       sync,
       techDatasets: TECH_DATASETS,

@@ -62,6 +62,7 @@ export function createSpaceServices(deps: {
   account: Account;
   secrets: AclSecrets;
   changeAcl(build: AclBuild): Promise<unknown>;
+  announce(identities: readonly string[]): Promise<void>;
   profile(): MemberMetadata | undefined;
   readers: ReaderPool;
   frontiers: ReadFrontiers;
@@ -92,6 +93,7 @@ export function createSpaceServices(deps: {
     account,
     secrets: deps.secrets,
     changeAcl: deps.changeAcl,
+    announce: deps.announce,
     profile: deps.profile,
   });
   const history = createHistory({ engine, requireReader, memory: deps.historyMemory });

@@ -1,7 +1,7 @@
 import { base64ToBytes, bytesToBase64, bytesToHex } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { publicKeyOfSeed } from "../crypto/private-key.ts";
-import { isJsonObject, type JsonObject } from "../protocol/json.ts";
+import { isJsonObject } from "../protocol/json.ts";
 import type { Account } from "./account.ts";
 import type { MemberMetadata } from "./acl-epoch.ts";
 import { decodeInviteToken, guestAccount, type InviteToken } from "./invite-token.ts";
@@ -54,18 +54,19 @@ export function createAclSecrets(tech: TechSpace) {
     /** Where the space is to be found that is joined by a token. */
     placeOf(spaceId: SpaceId) {
       const token = this.tokenOf(spaceId);
-      return token && { spaceId, transportSecret: token.transportSecret, inviteKey: publicKeyOfSeed(token.seed) };
+      if (token) return { spaceId, transportSecret: token.transportSecret, inviteKey: publicKeyOfSeed(token.seed) };
+      const text = tech.record(ACL_SECRETS_RULES, spaceId)?.["place"];
+      const transportSecret = typeof text === "string" ? base64ToBytes(text) : undefined;
+      // Nobody's invite: who was added is found on the network alone.
+      return transportSecret && { spaceId, transportSecret, inviteKey: tech.space.accountKey };
+    },
+    async keepPlace(spaceId: SpaceId, transportSecret: Uint8Array): Promise<void> {
+      const value = bytesToBase64(transportSecret);
+      await tech.write(ACL_SECRETS_RULES, spaceId, [{ type: "$set", path: "place", value }]);
     },
     hintOf(spaceId: SpaceId): MemberMetadata | undefined {
       const hint = tech.record(ACL_SECRETS_RULES, spaceId)?.["hint"];
       return typeof hint === "string" && hint !== "" ? (JSON.parse(hint) as MemberMetadata) : undefined;
-    },
-    /** Spaces that this account holds a token of. */
-    tokenSpaces(): SpaceId[] {
-      const coll = tech.space.engine.collOf(tech.index, ACL_SECRETS_RULES.name);
-      if (coll === undefined) return [];
-      const rows = tech.space.engine.store.rows.docs(coll).map((text) => JSON.parse(text) as JsonObject);
-      return rows.flatMap((row) => (typeof row["token"] === "string" ? [row["id"] as SpaceId] : []));
     },
     async dropToken(spaceId: SpaceId): Promise<void> {
       if (tech.record(ACL_SECRETS_RULES, spaceId)?.["token"] === undefined) return;

@@ -2,6 +2,7 @@ import type { SpaceId } from "../base/ids.ts";
 import { fail } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
+import type { AclSecrets } from "./acl-secrets.ts";
 import type { Space } from "./space.ts";
 import type { SpaceHandle } from "./space-handles.ts";
 import { ONE_TO_ONE_TYPE, SPACE_TYPE } from "./space-header.ts";
@@ -13,15 +14,21 @@ import type { TechSpace } from "./tech-space.ts";
 /** What an account that was added to a space is told of it, in a message only it can read. */
 export interface DirectAdd {
   spaceId: SpaceId;
+  /** Of the space's channel on the network. */
+  transportSecret: Uint8Array;
   name?: string;
 }
+
+/** Anybody may add anybody: beyond so many that wait for an answer, no more are shown. */
+const MAX_PENDING = 256;
 
 /** Spaces to which somebody added this account without asking: they wait for an answer (gaps §§ 2, 20). */
 export type DirectAddService = ReturnType<typeof createDirectAddService>;
 
 export function createDirectAddService(deps: {
   tech: TechSpace;
-  spaces: Pick<SpaceService<SpaceHandle & { space: Space }>, "rowOf" | "isPlanted" | "open">;
+  spaces: Pick<SpaceService<SpaceHandle & { space: Space }>, "rowOf" | "isPlanted" | "open" | "list">;
+  secrets: AclSecrets;
 }) {
   const { tech, spaces } = deps;
 
@@ -35,9 +42,11 @@ export function createDirectAddService(deps: {
 
   return {
     /** Somebody added this account. Only what is new here, or has ended, waits for an answer. */
-    async register({ spaceId, name }: DirectAdd): Promise<void> {
+    async register({ spaceId, transportSecret, name }: DirectAdd): Promise<void> {
       const known = tech.spaceRow(spaceId);
       if (known && (known["final"] === true || spaceStatusOf(known) !== "deleted")) return;
+      if (spaces.list("invite_pending").length >= MAX_PENDING) return;
+      await deps.secrets.keepPlace(spaceId, transportSecret);
       await tech.set(SPACES_RULES, spaceId, {
         status: "invite_pending",
         invited: true,

@@ -42,6 +42,8 @@ interface JoinServiceDeps {
     transportSecret: Uint8Array;
     inviteKey: Uint8Array;
   }): Promise<Uint8Array[] | undefined>;
+  /** Makes the ways to others known that a space's chain can be moved by; a moment at most. */
+  reach(spaceId: SpaceId): Promise<void>;
   /** What this account says of itself where it asks to join. */
   profile(): MemberMetadata | undefined;
 }
@@ -63,6 +65,13 @@ export function createJoinService(deps: JoinServiceDeps) {
   };
   const isJoining = (spaceId: SpaceId): boolean => statusOf(spaceId) === "joining";
 
+  /** Whether a space is to be here and nothing of it is: one is joining, or has accepted to have been added. */
+  const isAwaited = (spaceId: SpaceId): boolean => {
+    if (spaces.isPlanted(spaceId)) return false;
+    const status = statusOf(spaceId);
+    return status === "joining" || (status === "active" && secrets.placeOf(spaceId) !== undefined);
+  };
+
   /** Asks whoever is reached for the chain until it is here, or nobody waits for it any more. */
   const seek = (spaceId: SpaceId): Promise<void> => {
     let running = seeking.get(spaceId);
@@ -78,12 +87,15 @@ export function createJoinService(deps: JoinServiceDeps) {
   };
 
   const look = async (spaceId: SpaceId): Promise<void> => {
-    while (!closed && isJoining(spaceId) && !spaces.isPlanted(spaceId)) {
+    while (!closed && isAwaited(spaceId)) {
       const place = secrets.placeOf(spaceId);
       if (!place) return; // comes with the account's own space, and calls again
       const chain = await deps.findChain(place);
-      if (closed || !isJoining(spaceId)) return;
-      if (chain && (await spaces.plant(spaceId, chain))) break;
+      if (closed || !isAwaited(spaceId)) break;
+      if (chain && (await spaces.plant(spaceId, chain))) {
+        if (!isJoining(spaceId)) await spaces.activate(spaceId);
+        break;
+      }
       missed.get(spaceId)?.();
       await Bun.sleep(SEEK_AGAIN_MS);
     }
@@ -118,7 +130,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (asked && state.sequenced.has(bytesToHex(asked))) return end(spaceId);
     if (asked && isOver(space)) return end(spaceId);
     if (!isLive(space, token)) return recheck(space, token);
-    if (space.acl.units.list().some(({ author }) => equalBytes(author, space.accountKey))) return;
+    if (space.acl.units.list().some(({ unit: { author } }) => equalBytes(author, space.accountKey))) return;
     await ask(space, token);
   };
 
@@ -146,6 +158,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     const metadata = secrets.hintOf(space.id) ?? deps.profile();
     let asked: { id: Uint8Array } | undefined;
     try {
+      await deps.reach(space.id);
       asked = (await deps.changeAcl(space, (context) => joinByInvite(context, token.seed, metadata))) as typeof asked;
     } catch (error) {
       if (error instanceof SvcError && error.code === "invite.invalid") return refuse(space.id);
@@ -169,10 +182,9 @@ export function createJoinService(deps: JoinServiceDeps) {
 
   /** Whatever waits, goes on: called when rows, tokens or chains have changed. */
   const resume = (spaceId: SpaceId): void => {
-    if (closed || !isJoining(spaceId)) return;
-    if (spaces.isPlanted(spaceId))
-      advance(spaceId).catch(() => undefined); // logged where it happened
-    else void seek(spaceId);
+    if (closed) return;
+    if (isAwaited(spaceId)) void seek(spaceId);
+    else if (isJoining(spaceId)) advance(spaceId).catch(() => undefined); // logged where it happened
   };
 
   const timers = new Map<SpaceId, ReturnType<typeof setTimeout>>();
@@ -241,7 +253,8 @@ export function createJoinService(deps: JoinServiceDeps) {
 
     /** Goes on with what an earlier run began. */
     start(): void {
-      for (const { id } of spaces.list("joining")) resume(id as SpaceId);
+      for (const { id, status } of spaces.list("all"))
+        if (status === "joining" || status === "active") resume(id as SpaceId);
     },
     /** A space's chain has moved. */
     rightsMoved: (space: Space): void => resume(space.id),

@@ -22,6 +22,9 @@ export interface DisplayHint {
   iconCid?: string;
 }
 
+/** Anybody may begin one: beyond so many that wait for an answer, no more are shown. */
+const MAX_PENDING = 256;
+
 /**
  * Spaces of two accounts. Both sides compute the same space, so nothing is exchanged to make it; what waits for an answer
  * is a row on this device alone (gaps § 20), what was answered is shared by the account's devices.
@@ -34,6 +37,8 @@ export function createOneToOneService(deps: {
   store: AccountStore;
   spaces: Pick<SpaceService<SpaceHandle & { space: Space }>, "open" | "rowOf" | "knownRow">;
   clock: Clock;
+  /** Tells the other that a space of the two was begun. */
+  announce(other: AccountId): Promise<void>;
 }) {
   const { account, tech, store, spaces, clock } = deps;
 
@@ -83,14 +88,18 @@ export function createOneToOneService(deps: {
     async start(otherIdentity: string): Promise<SpaceInfo> {
       const { other, spaceId } = pairWith(otherIdentity, "otherIdentity");
       const row = tech.spaceRow(spaceId);
-      if (!row || spaceStatusOf(row) !== "active") await answer(spaceId, other, "active");
+      const asked = store.pendingSpace(spaceId) !== undefined;
+      if (!row || spaceStatusOf(row) !== "active") {
+        await answer(spaceId, other, "active");
+        if (!asked) await deps.announce(other);
+      }
       return open(spaceId);
     },
 
     /** Somebody began a one-to-one space: this device shows it as pending. A row there is already is left alone. */
     registerIncoming(peerIdentity: string, hint: DisplayHint): void {
       const { other, spaceId } = pairWith(peerIdentity, "peerIdentity");
-      if (spaces.knownRow(spaceId)) return;
+      if (spaces.knownRow(spaceId) || store.pendingSpaces().length >= MAX_PENDING) return;
       store.putPendingSpace(
         spaceId,
         JSON.stringify({

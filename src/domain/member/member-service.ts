@@ -41,6 +41,8 @@ interface MemberServiceDeps {
   secrets: AclSecrets;
   /** Moves the ACL the way the moment allows: through the network, at once as the owner, or as a proposal to it. */
   changeAcl(build: AclBuild): Promise<unknown>;
+  /** Tells accounts that they were added. */
+  announce(identities: readonly string[]): Promise<void>;
   /** What this account says of itself. */
   profile(): MemberMetadata | undefined;
 }
@@ -133,6 +135,7 @@ export function createMemberService(deps: MemberServiceDeps) {
     remove: (identities: readonly string[]) => act((context) => removeAccounts(context, [...new Set(identities)])),
     async add(accounts: readonly (Grant & { metadata?: MemberMetadata })[]): Promise<void> {
       await act((context) => addAccounts(context, distinct(accounts)));
+      await deps.announce(accounts.map(({ identity }) => identity));
       await introduce();
     },
     transferOwnership: (newOwner: string, oldPermission: GrantablePermission) =>

@@ -1,0 +1,60 @@
+import { base64ToBytes, bytesToBase64 } from "../base/bytes.ts";
+import type { AccountId, SpaceId } from "../base/ids.ts";
+import { digestOfCid } from "../crypto/cid.ts";
+import type { JsonObject } from "../protocol/json.ts";
+import type { DirectAddService } from "../space/direct-add-service.ts";
+import type { DisplayHint, OneToOneService } from "../space/one-to-one-service.ts";
+import type { Space } from "../space/space.ts";
+import type { Letters } from "../sync/letters.ts";
+
+/** Kinds of letters between accounts. */
+const ADDED = "space.added";
+const ONE_TO_ONE = "space.one-to-one";
+const HINT_CHARS = 512;
+const SECRET_BYTES = 32;
+
+/** Letters that tell accounts of spaces they could not know of, and what comes of those that arrive. */
+export function createInvitations(deps: {
+  letters: Pick<Letters, "send" | "onLetter">;
+  directAdds: DirectAddService;
+  oneToOne: Pick<OneToOneService, "registerIncoming">;
+  profile(): DisplayHint | undefined;
+}) {
+  const { letters } = deps;
+
+  letters.onLetter(ADDED, async (_from, body) => {
+    const { spaceId, transport } = body;
+    const secret = typeof transport === "string" ? base64ToBytes(transport) : undefined;
+    if (typeof spaceId !== "string" || !digestOfCid(spaceId) || secret?.length !== SECRET_BYTES) return;
+    const { name } = hintIn(body);
+    await deps.directAdds.register({
+      spaceId: spaceId as SpaceId,
+      transportSecret: secret,
+      ...(name === undefined ? {} : { name }),
+    });
+  });
+  // Whose space it is, is said by the verified sender alone.
+  letters.onLetter(ONE_TO_ONE, async (from, body) => deps.oneToOne.registerIncoming(from, hintIn(body)));
+
+  return {
+    /** Leaves a letter for each; durable when it resolves. */
+    async added(space: Space, name: string | undefined, identities: readonly string[]): Promise<void> {
+      const secret = space.keys.transportSecret();
+      if (!secret) return;
+      const body: JsonObject = { spaceId: space.id, transport: bytesToBase64(secret), ...hintIn({ name: name ?? "" }) };
+      for (const identity of identities) await letters.send(identity as AccountId, { kind: ADDED, body });
+    },
+    oneToOne: (other: AccountId): Promise<void> =>
+      letters.send(other, { kind: ONE_TO_ONE, body: { ...hintIn({ ...deps.profile() }) } }),
+  };
+}
+
+/** What somebody says of itself or a space, as much of it as is shown. */
+function hintIn(body: JsonObject): DisplayHint {
+  const hint: DisplayHint = {};
+  for (const field of ["name", "description", "iconCid"] as const) {
+    const value = body[field];
+    if (typeof value === "string" && value !== "") hint[field] = value.slice(0, HINT_CHARS);
+  }
+  return hint;
+}

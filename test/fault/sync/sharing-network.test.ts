@@ -1,0 +1,148 @@
+/** Two accounts that meet on a network alone: real processes, a real nats-server. */
+import { expect } from "bun:test";
+import { type SpaceInfo, until } from "../../support/client.ts";
+import { type Device, setName, spacesOf, startDevice, untilSame } from "../../support/devices.ts";
+import { createObject, createSpace } from "../../support/fixtures.ts";
+import { describeWithNats, startNats } from "../../support/nats.ts";
+import { rule } from "../../support/rule.ts";
+
+const LONG_MS = 150_000;
+const WAIT_MS = 20_000;
+
+const statusAt = async (device: Device, spaceId: string): Promise<string | undefined> => {
+  const reply = await device.server.client.request("GET", `/v1/spaces/${spaceId}`);
+  return (reply.json as { status?: string }).status;
+};
+const untilStatus = (device: Device, spaceId: string, status: string): Promise<void> =>
+  until(async () => (await statusAt(device, spaceId)) === status, `the row to be ${status}`, WAIT_MS);
+
+interface Request {
+  requestRecordId: string;
+}
+
+describeWithNats("two accounts on a network", () => {
+  rule(
+    "[sharing] invite, request, accept, data, removal over the network; a revoked invite is invite.invalid",
+    async () => {
+      await using nats = await startNats();
+      await using owner = await startDevice({ network: nats.url });
+      await using other = await startDevice({ network: nats.url });
+      const space = await createSpace(owner.server.client, "Net");
+      const base = `/v1/spaces/${space.id}`;
+      const object = await createObject(owner.server.client, space.id);
+      await setName(owner, space.id, object.id, "first");
+      const mint = async () =>
+        (await owner.server.client.post<{ inviteToken: string }>(`${base}/invites`, {}, 201)).inviteToken;
+      const revoked = await mint();
+      const inviteToken = await mint();
+      await owner.server.client.post(`${base}/sync`, {}, 204);
+      await other.server.client.fails("POST", "/v1/spaces/join", { inviteToken: revoked }, 400, "invite.invalid");
+      expect(await statusAt(other, space.id)).toBe("deleted");
+
+      await other.server.client.post("/v1/spaces/join", { inviteToken, metadata: { name: "Otto" } }, 202);
+      let requests: Request[] = [];
+      await until(
+        async () => {
+          ({ requests } = await owner.server.client.get<{ requests: Request[] }>(`${base}/members/requests`));
+          return requests.length > 0;
+        },
+        "a request",
+        WAIT_MS,
+      );
+      expect(requests[0]).toMatchObject({ name: "Otto", identity: other.accountId });
+      const body = { requestRecordId: requests[0]!.requestRecordId, permission: "admin" };
+      await owner.server.client.post(`${base}/acl/accept`, body, 204);
+      await untilStatus(other, space.id, "active");
+      await untilSame([owner, other], space.id, (rows) => rows.includes("first"), WAIT_MS);
+      await setName(other, space.id, object.id, "second");
+      await untilSame([owner, other], space.id, (rows) => rows.includes("second"), WAIT_MS);
+
+      await other.server.client.post(`${base}/invites`, { mode: "open", permission: "reader" }, 201);
+      await until(
+        async () => {
+          const path = `${base}/invites`;
+          const { invites } = await owner.server.client.get<{ invites: { permission: string }[] }>(path);
+          return invites.length === 1 && invites[0]!.permission === "reader";
+        },
+        "the admin's invite at the owner's",
+        WAIT_MS,
+      );
+
+      await owner.server.client.post(`${base}/acl/remove`, { identities: [other.accountId] }, 204);
+      await setName(owner, space.id, object.id, "third");
+      await untilStatus(other, space.id, "deleted");
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[sharing] who is added directly sees invite_pending, declines, accepts after all, and reads",
+    async () => {
+      await using nats = await startNats();
+      await using owner = await startDevice({ network: nats.url });
+      await using other = await startDevice({ network: nats.url });
+      const space = await createSpace(owner.server.client, "Direct");
+      const base = `/v1/spaces/${space.id}`;
+      await createObject(owner.server.client, space.id, { initialProperties: { svc: { name: "for you" } } });
+      const accounts = [{ identity: other.accountId, permission: "reader" }];
+      await owner.server.client.post(`${base}/acl/add`, { accounts }, 204);
+      await untilStatus(other, space.id, "invite_pending");
+      const [pending] = await other.server.client.get<SpaceInfo[]>("/v1/spaces?status=invite_pending");
+      expect(pending).toMatchObject({ id: space.id, name: "Direct", ownRole: "none" });
+      await other.server.client.fails("GET", `${base}/members`, undefined, 409, "space.not_accepted");
+      await other.server.client.post(`${base}/invite/decline`, {}, 204);
+      expect(await statusAt(other, space.id)).toBe("invite_declined");
+      const accepted = await other.server.client.request("POST", `${base}/invite/accept`);
+      expect([200, 202]).toContain(accepted.status);
+      expect(accepted.json).toMatchObject({ status: "active" });
+      await until(
+        async () => (await other.server.client.request("GET", `${base}/members/me`)).status === 200,
+        "the space",
+        WAIT_MS,
+      );
+      await untilSame([owner, other], space.id, (rows) => rows.includes("for you"), WAIT_MS);
+      await other.server.client.post(`${base}/invite/accept`, {}, 200);
+      expect((await spacesOf(other))[0]).toMatchObject({ ownRole: "reader", status: "active" });
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[sharing] a one-to-one space reaches the other's list; guests read by the guest key until it is revoked",
+    async () => {
+      await using nats = await startNats();
+      await using owner = await startDevice({ network: nats.url });
+      await using other = await startDevice({ network: nats.url });
+      await owner.server.client.put("/v1/account/metadata", { name: "Olga" });
+      const pair = await owner.server.client.post<SpaceInfo>(
+        "/v1/spaces/one-to-one",
+        { otherIdentity: other.accountId },
+        201,
+      );
+      await untilStatus(other, pair.id, "one_to_one_pending");
+      expect(await other.server.client.get<SpaceInfo>(`/v1/spaces/${pair.id}`)).toMatchObject({
+        name: "Olga",
+        author: owner.accountId,
+      });
+      await other.server.client.post(`/v1/spaces/${pair.id}/one-to-one/accept`, {}, 200);
+      await createObject(other.server.client, pair.id, { initialProperties: { svc: { name: "hello" } } });
+      await untilSame([owner, other], pair.id, (rows) => rows.includes("hello"), WAIT_MS);
+
+      const space = await createSpace(owner.server.client, "Public");
+      const base = `/v1/spaces/${space.id}`;
+      await createObject(owner.server.client, space.id, { initialProperties: { svc: { name: "for all" } } });
+      const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(`${base}/guest-key`, {}, 201);
+      await owner.server.client.post(`${base}/sync`, {}, 204);
+      await other.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+      await untilStatus(other, space.id, "active");
+      await untilSame([owner, other], space.id, (rows) => rows.includes("for all"), WAIT_MS);
+      expect(await other.server.client.get<unknown>(`${base}/members/me`)).toMatchObject({ permission: "guest" });
+      await other.server.client.fails("POST", `${base}/objects`, {}, 403, "space.read_only");
+      await owner.server.client.del(`${base}/guest-key`);
+      await untilStatus(other, space.id, "guest_revoked");
+      const rows = await other.server.client.post<{ records: unknown[] }>(`${base}/objects/query`, {}, 200);
+      expect(JSON.stringify(rows)).toContain("for all");
+    },
+    LONG_MS,
+  );
+});
