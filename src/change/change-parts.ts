@@ -17,7 +17,8 @@ export interface ReplayInput {
 
 /** The same with its place in the graph, when it enters the projection. */
 export interface FoldInput extends ReplayInput {
-  parents: readonly Uint8Array[];
+  /** Local numbers of the parents. */
+  parents: readonly number[];
 }
 
 const MAX_CACHED_AUTHORS = 10_000;

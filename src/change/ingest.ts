@@ -132,9 +132,11 @@ export function createIngest(deps: IngestDeps) {
     let clock = position.clock;
     let notBefore = 0;
     let object: ObjectEntry | undefined;
+    const parents: number[] = [];
     for (const parentId of header.parents) {
       const parent = changes.byId(parentId);
       if (!parent) return parentFault(parentId, id, header.author, bytes);
+      parents.push(parent.no);
       object ??= objects.byNo(parent.obj);
       if (!object || parent.obj !== object.no) return quarantine(id, "its parents belong to different objects", bytes);
       clock = Math.max(clock, parent.lamport);
@@ -190,7 +192,7 @@ export function createIngest(deps: IngestDeps) {
     );
     const folded = projection.foldChange({
       change: { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time },
-      parents: header.parents,
+      parents,
       author: header.author,
       object: object!,
       body: opened.body,

@@ -173,7 +173,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       );
       const folded = projection.foldChange({
         change: { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time },
-        parents: header.parents,
+        parents: parents.map((parent) => parent.no),
         author: header.author,
         object,
         body,

@@ -170,7 +170,7 @@ export function createProjection(deps: ProjectionDeps) {
       ds: deps.datasetNo(body.dataset),
       hidden,
       timeMs: change.timeMs,
-      parents: parents.flatMap((parent) => changes.noOf(parent) ?? []),
+      parents,
     });
     if (hidden) return;
     for (const trace of traceKeys(body.traceIds)) history.addTrace(object.no, trace, change.lamport, change.no);
@@ -287,7 +287,8 @@ export function createProjection(deps: ProjectionDeps) {
   const inputOf = (stored: StoredChange, object: ObjectEntry): FoldInput => {
     const change = decodeChange(stored.bytes);
     if (isDerivedRoot(change)) throw new Error("a derived root has no body");
-    return { ...replayOf(stored, object), parents: change.header.parents };
+    const parents = change.header.parents.flatMap((parent) => changes.noOf(parent) ?? []);
+    return { ...replayOf(stored, object), parents };
   };
 
   /** A stored change with its body, which opened before, else the change would not be in the log. */
