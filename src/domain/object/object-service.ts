@@ -9,7 +9,7 @@ import { fail, SvcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { canonicalInstants } from "../../query/canonical-instants.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
-import type { SchemaPort } from "../type/port.ts";
+import { type SchemaPort, TYPE_MARKER } from "../type/port.ts";
 import { OBJECT_RULES } from "./object-rules.ts";
 import type { CreatedObject, CreateObjectRequest, ObjectWriterPort, PlannedRow } from "./port.ts";
 
@@ -160,6 +160,8 @@ export function createObjectService(deps: ObjectServiceDeps) {
         const object = tx.object(objectId);
         if (!object || object.deleted) throw fail("sdk.not_found", { objectId }, "The object is unknown or deleted");
         if (object.derived) throw fail("space.derived_undeletable", { objectId });
+        if (isType(tx.record(object, OBJECTS_DATASET, objectId)))
+          throw fail("sdk.not_implemented", undefined, "Types are not deleted: what was written under them stays");
         for (const child of deps.childrenOf(object)) {
           const entry = tx.object(child);
           if (entry && !entry.deleted) tx.deleteObject(entry);
@@ -230,4 +232,9 @@ export function createObjectService(deps: ObjectServiceDeps) {
 
 function bodyError(code: "type.not_found", details: Record<string, unknown>, message: string) {
   return new SvcError(code, { details, message, status: 400 });
+}
+
+function isType(row: JsonObject | undefined): boolean {
+  const types = (row?.["svc"] as JsonObject | undefined)?.["types"];
+  return Array.isArray(types) && types.includes(TYPE_MARKER);
 }

@@ -46,3 +46,5 @@ export interface SchemaPort {
   /** `datetime` where a path of a dataset is declared so (for filters). Dataset `objects` is the collection of objects. */
   declaredKind(dataset: string, path: string): "datetime" | undefined;
 }
+
+export { TYPE_MARKER } from "./definition-datasets.ts";

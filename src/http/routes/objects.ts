@@ -57,7 +57,7 @@ export const objectRoutes: Route[] = [
     tag: "Objects",
     summary: "Delete an object",
     responses: { 204: { description: "Deleted, for ever" } },
-    errors: ["sdk.not_found", "space.derived_undeletable", "space.read_only"],
+    errors: ["sdk.not_found", "space.derived_undeletable", "sdk.not_implemented", "space.read_only"],
     handler: async ({ engine, params }) => {
       const { objects } = await engine.space(params.spaceId);
       await objects.delete(params.objectId);
