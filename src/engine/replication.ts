@@ -7,6 +7,7 @@ import { deriveAccountSecret } from "../crypto/account-keys.ts";
 import { sharedSecret } from "../crypto/box.ts";
 import { deriveKey } from "../crypto/derive.ts";
 import type { Account } from "../space/account.ts";
+import { ACL_SECRETS_DATASET } from "../space/private-datasets.ts";
 import type { Space } from "../space/space.ts";
 import { inviteLinkKeyOf, linkKeyOf } from "../space/space-keys.ts";
 import { transportSecretOf } from "../space/space-roots.ts";
@@ -74,16 +75,21 @@ export async function startReplication(deps: ReplicationDeps): Promise<Replicati
       };
     };
     const keys = () => [
-      ...[...keysBySpace].flatMap(([spaceId, known]) => known.map((key) => ({ spaceId, key }))),
+      ...[...keysBySpace].flatMap(([spaceId, known]) =>
+        [...known, ...tokenKeys(spaceId, deps.placeOf(spaceId))].map((key) => ({ spaceId, key })),
+      ),
       ...shownKeys,
     ];
     links = await startLan(deps, keys, showKey);
+    deps.tech.engine.onCommit((batch) => {
+      if (batch.touched.some(({ dataset }) => dataset === ACL_SECRETS_DATASET)) compareSoon();
+    });
   }
 
   return {
     spaceChanged(space) {
       if (space.id === deps.tech.id) return;
-      const keys = [...linkKeysOf(space, deps.account), ...joiningKeys(space, deps.placeOf(space.id))];
+      const keys = linkKeysOf(space, deps.account);
       const known = keysBySpace.get(space.id) ?? [];
       if (known.length === keys.length && keys.every((key, index) => equalBytes(key, known[index]!))) return;
       keysBySpace.set(space.id, keys);
@@ -125,10 +131,9 @@ function linkKeysOf(space: Space, account: Account): Uint8Array[] {
   return keys;
 }
 
-/** While one is let in nowhere yet, the token alone makes one known to the space's members. */
-function joiningKeys(space: Space, place: SpacePlace | undefined): Uint8Array[] {
-  if (!place || space.role() !== "none") return [];
-  return [inviteLinkKeyOf(space.id, place.transportSecret, place.inviteKey)];
+/** While one is let in nowhere yet, the token alone makes one known to the space's members. Tokens come and go. */
+function tokenKeys(spaceId: SpaceId, place: SpacePlace | undefined): Uint8Array[] {
+  return place ? [inviteLinkKeyOf(spaceId, place.transportSecret, place.inviteKey)] : [];
 }
 
 /** Joins the network, and waits a moment for it, so that what was missed comes with the boot pass. */

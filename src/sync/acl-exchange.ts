@@ -23,7 +23,7 @@ const NO_UNITS = new Uint8Array(32);
 
 /** Tells apart what waits for the owner here from what waits elsewhere; zeros when nothing does. */
 export function unitsDigest(space: Space): Uint8Array {
-  const ids = space.acl.units.list().map(({ id }) => id);
+  const ids = space.acl.units.list().map(({ unit }) => unit.id);
   if (ids.length === 0) return NO_UNITS;
   return sha256(concatBytes(utf8ToBytes("svc/acl-units/v1\0"), ...ids.sort((a, b) => Buffer.compare(a, b))));
 }
@@ -43,7 +43,7 @@ export async function takeAclRecords(space: Space, chain: readonly Uint8Array[])
 
 /** Keeps what others propose; an owner's device then gives effect to what waits. */
 export async function takeAclUnits(space: Space, units: readonly Uint8Array[]): Promise<void> {
-  for (const unit of units) await space.aclService.takeUnit(unit);
+  if (units.length > 0) await space.aclService.takeUnits(units);
   await sequenceUnits(space);
 }
 

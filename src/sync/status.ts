@@ -118,7 +118,7 @@ export function spaceStatus(engine: ChangeEngine, progress: SpaceProgress, reach
 }
 
 /** When the space was found synced last, over restarts. Unix milliseconds. */
-export function lastSyncedAt(engine: ChangeEngine): number | undefined {
+function lastSyncedAt(engine: ChangeEngine): number | undefined {
   const stored = engine.store.meta(LAST_SYNCED_KEY);
   return stored?.length === 8 ? Number(Buffer.from(stored).readBigUInt64BE()) : undefined;
 }

@@ -18,7 +18,7 @@ import { createProgressBook, NETWORK_PEER, type ProgressBook } from "./progress.
 import { markSynced, objectDebug, objectStatus, type Reach, spaceDebug, spaceStatus } from "./status.ts";
 
 /** What the account's spaces lend to sync. */
-export interface SyncSpaces {
+interface SyncSpaces {
   /** The account's own space, open all the time. */
   readonly tech: Space;
   /** Active spaces, newest first; the account's own is not among them. */
@@ -123,7 +123,10 @@ export function createSyncService(deps: SyncServiceDeps) {
     }
   };
 
+  const isHere = (spaceId: SpaceId): boolean => spaceId === spaces.tech.id || spaces.held().includes(spaceId);
+
   const oneRound = async (spaceId: SpaceId): Promise<void> => {
+    if (!isHere(spaceId)) return; // ended meanwhile, or a peer shares what is only being looked for
     const space = await openSpace(spaceId);
     await Promise.all(carriers.map((carrier) => carrier.round(space)));
     const progress = book.of(spaceId);
