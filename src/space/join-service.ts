@@ -103,9 +103,12 @@ export function createJoinService(deps: JoinServiceDeps) {
   };
 
   /** One step after the other, each from what the chain says then. */
-  const advance = (spaceId: SpaceId): Promise<void> => {
+  const advance = (spaceId: SpaceId): Promise<void> => inTurn(spaceId, () => step(spaceId));
+
+  /** What begins, moves and ends a join of a space never overlaps. */
+  const inTurn = (spaceId: SpaceId, work: () => Promise<void>): Promise<void> => {
     const before = advancing.get(spaceId) ?? Promise.resolve();
-    const next = before.then(() => (closed ? undefined : step(spaceId)));
+    const next = before.then(() => (closed ? undefined : work()));
     const kept = next
       .catch((error: unknown) => {
         if (!closed) log.warn("joining a space did not go on", { err: error, spaceId });
@@ -132,6 +135,25 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (!isLive(space, token)) return recheck(space, token);
     if (space.acl.units.list().some(({ unit: { author } }) => equalBytes(author, space.accountKey))) return;
     await ask(space, token);
+  };
+
+  /** The row says joining, and the token is kept for all devices. Throws `space.deleted` for what has ended for ever. */
+  const begin = async (spaceId: SpaceId, inviteToken: string, hint: MemberMetadata | undefined): Promise<void> => {
+    const row = tech.spaceRow(spaceId);
+    const status = statusOf(spaceId);
+    if (row?.["final"] === true) throw fail("space.deleted", { spaceId });
+    if (status === "active") return;
+    // What was read by a guest key is another account's copy.
+    if (status === "guest_revoked") await spaces.giveUp(spaceId, true);
+    await secrets.keepToken(spaceId, inviteToken, hint);
+    spaces.farewells.drop(spaceId);
+    if (spaces.isPlanted(spaceId)) {
+      const { space } = await spaces.openHeld(spaceId);
+      await space.engine.write(() => space.engine.store.dropMeta(ASKED));
+    }
+    if (status === "joining") return;
+    const spaceType = row?.["spaceType"] ? {} : { spaceType: SPACE_TYPE };
+    await tech.set(SPACES_RULES, spaceId, { status: "joining", ...spaceType }, { ownRole: "none" });
   };
 
   const isLive = ({ acl: { state } }: Space, { kind, seed }: InviteToken): boolean =>
@@ -212,26 +234,9 @@ export function createJoinService(deps: JoinServiceDeps) {
     async join(inviteToken: string, hint: MemberMetadata | undefined): Promise<SpaceInfo> {
       const token = decodeInviteToken(inviteToken);
       const { spaceId } = token;
-      const row = tech.spaceRow(spaceId);
-      if (row?.["final"] === true) throw fail("space.deleted", { spaceId });
-      const status = statusOf(spaceId);
-      if (status !== "active") {
-        // What was read by a guest key is another account's copy.
-        if (status === "guest_revoked") await spaces.giveUp(spaceId, true);
-        await secrets.keepToken(spaceId, inviteToken, hint);
-        spaces.farewells.drop(spaceId);
-        if (spaces.isPlanted(spaceId)) {
-          const { space } = await spaces.openHeld(spaceId);
-          await space.engine.write(() => space.engine.store.dropMeta(ASKED));
-        }
-        if (status !== "joining")
-          await tech.set(
-            SPACES_RULES,
-            spaceId,
-            { status: "joining", ...(row?.["spaceType"] ? {} : { spaceType: SPACE_TYPE }) },
-            { ownRole: "none" },
-          );
-        const found = spaces.isPlanted(spaceId) ? advance(spaceId) : seek(spaceId).then(() => undefined);
+      if (statusOf(spaceId) !== "active") {
+        await inTurn(spaceId, () => begin(spaceId, inviteToken, hint));
+        const found = spaces.isPlanted(spaceId) ? advance(spaceId) : seek(spaceId);
         const miss = new Promise<void>((resolve) => missed.set(spaceId, resolve));
         await Promise.race([found, miss, Bun.sleep(CHAIN_WAIT_MS)]);
         missed.delete(spaceId);
@@ -247,8 +252,11 @@ export function createJoinService(deps: JoinServiceDeps) {
       if (status === "deleted") throw fail("space.deleted", { spaceId });
       if (status !== "joining")
         throw fail("space.not_invite_pending", { spaceId, status }, "No request to join this space waits");
-      await spaces.giveUp(spaceId, secrets.tokenOf(spaceId)?.kind === "guest");
-      if (!spaces.farewells.has(spaceId)) await secrets.dropToken(spaceId);
+      await inTurn(spaceId, async () => {
+        if (!isJoining(spaceId)) return; // let in, or refused, meanwhile
+        await spaces.giveUp(spaceId, secrets.tokenOf(spaceId)?.kind === "guest");
+        if (!spaces.farewells.has(spaceId)) await secrets.dropToken(spaceId);
+      });
     },
 
     /** Goes on with what an earlier run began. */

@@ -31,7 +31,8 @@ export function createFarewells(deps: {
     if (clock.nowMs() - sinceMs > FAREWELL_MS) return true;
     const { state } = space.acl;
     if (state.deletedAt !== undefined) return space.engine.store.sync.hasRecord(space.acl.head().id);
-    if (space.acl.units.list().some(({ unit: { author } }) => Buffer.compare(author, space.accountKey) === 0)) return false;
+    if (space.acl.units.list().some(({ unit: { author } }) => Buffer.compare(author, space.accountKey) === 0))
+      return false;
     if (pendingRequestOf(state, space.accountKey)) {
       await deps.changeAcl(space, cancelRequest);
       return pendingRequestOf(space.acl.state, space.accountKey) === undefined;

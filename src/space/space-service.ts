@@ -72,6 +72,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     clock: deps.clock,
     log: deps.log,
     open: async (spaceId) => {
+      await endings.get(spaceId); // what ends here is gone before it begins anew
       plantKnown(spaceId);
       const opened = await deps.open(spaceId);
       const { space } = opened;
@@ -381,6 +382,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     async plant(spaceId: SpaceId, chain: readonly Uint8Array[]): Promise<Space | undefined> {
       const seed = chain[0] && seedOfRoot(chain[0]);
       if (seed?.spaceId !== spaceId) return undefined;
+      await endings.get(spaceId);
       planting.add(spaceId);
       try {
         plantSpace(paths.space(spaceId), seed);
@@ -392,7 +394,8 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
         planting.delete(spaceId);
       }
     },
-    isPlanted: (spaceId: SpaceId): boolean => paths.hasSpace(spaceId) && !planting.has(spaceId),
+    isPlanted: (spaceId: SpaceId): boolean =>
+      paths.hasSpace(spaceId) && !planting.has(spaceId) && !endings.has(spaceId),
 
     /** A space that this account is a member of becomes active. */
     async activate(spaceId: SpaceId): Promise<void> {
