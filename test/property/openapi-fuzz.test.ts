@@ -70,10 +70,11 @@ describe("document", () => {
   );
 
   /**
-   * The only places where a response may hold anything: rows of the user's own shape, what the user published, a
-   * program's arguments, a dataset's JSON Schema, a property's filter. Keyed by the name of the property that holds it.
+   * The only places where a response may hold anything: rows of the user's own shape and their values in the history,
+   * what the user published, a program's arguments, a dataset's JSON Schema, a property's filter. Keyed by the name of
+   * the property that holds it.
    */
-  const OPEN_BY_NATURE = new Set(["records", "record", "doc", "data", "args", "payload", "schema", "filter"]);
+  const OPEN_BY_NATURE = new Set("records record doc data args payload schema filter value before after".split(" "));
   /** A whole response that is open: the OpenAPI document, whose schema is OpenAPI's. */
   const OPEN_RESPONSES = new Set(["GET /v1/openapi.json 200"]);
 
