@@ -106,7 +106,7 @@ export async function recordAt(
 }
 
 /** What one more change makes of a record. `state` is taken over. */
-export function applyChange(state: RecordState, id: string, change: OpenChange): RecordState {
+function applyChange(state: RecordState, id: string, change: OpenChange): RecordState {
   const { input, envelope, partsById } = change;
   let next = state;
   for (const part of partsById.get(id) ?? []) {

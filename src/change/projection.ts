@@ -12,8 +12,8 @@ import {
   type RowTable,
 } from "../store/row-table.ts";
 import type { BodyOpener } from "./body-opener.ts";
-import { decodeChange, isDerivedRoot } from "./change-codec.ts";
-import { createEnvelopes, type FoldInput, finalRecordId, type ReplayInput, recordIdFault } from "./change-parts.ts";
+import { createEnvelopes, type FoldInput, finalRecordId, recordIdFault } from "./change-parts.ts";
+import { createChangeReader } from "./change-reader.ts";
 import type { CommitBatch } from "./commit-batch.ts";
 import { diffDocs } from "./doc-diff.ts";
 import { traceKeys } from "./history-trace.ts";
@@ -43,7 +43,6 @@ export interface FoldOutcome {
 
 /** A row whose history is long is folded from the last of these, not from its beginning. */
 const CHECKPOINT_EVERY_OPS = 256;
-const MAX_CACHED_WRITERS = 10_000;
 export const OBJECTS_DATASET = "objects";
 
 interface ProjectionDeps {
@@ -70,8 +69,7 @@ export function createProjection(deps: ProjectionDeps) {
   /** Rows to fold anew before the batch ends, with the earliest place that changed. */
   const dirtyRows = new Map<number, { at: OrderKey; object: ObjectEntry; dataset: string }>();
   const envelopeOf = createEnvelopes(deps.spaceId);
-  /** Public keys of authors by the numbers of their writers. */
-  const authors = new Map<number, Uint8Array>();
+  const reader = createChangeReader({ changes, opener, registry });
 
   const collOf = (object: ObjectEntry, dataset: string): number =>
     dataset === OBJECTS_DATASET ? OBJECTS_COLL : rows.coll(object.no, deps.datasetNo(dataset));
@@ -256,7 +254,7 @@ export function createProjection(deps: ProjectionDeps) {
     for (const stored of changes.ofRow(no, checkpoint?.lamport ?? 0)) {
       const at: OrderKey = { lamport: stored.lamport, change: stored.id };
       if (compareOrder(at, last) <= 0) continue;
-      const input = replayOf(stored, object);
+      const input = reader.replayOf(stored, object);
       const envelope = envelopeOf(input);
       const empties = { count: 0 };
       const opsBefore = ops;
@@ -283,42 +281,14 @@ export function createProjection(deps: ProjectionDeps) {
     tell(object, dataset, row.coll, row.id, version, before, shown, effects, true);
   };
 
-  /** A stored change as the fold takes it when it enters the projection anew. */
-  const inputOf = (stored: StoredChange, object: ObjectEntry): FoldInput => {
-    const change = decodeChange(stored.bytes);
-    if (isDerivedRoot(change)) throw new Error("a derived root has no body");
-    const parents = change.header.parents.flatMap((parent) => changes.noOf(parent) ?? []);
-    return { ...replayOf(stored, object), parents };
-  };
-
-  /** A stored change with its body, which opened before, else the change would not be in the log. */
-  const replayOf = (stored: StoredChange, object: ObjectEntry): ReplayInput => {
-    const opened = opener.openStored(stored.bytes, object.idText);
-    if (!("body" in opened)) throw new Error("a stored change no longer opens");
-    const { body } = opened;
-    const answer = registry.rulesFor(body.dataset, body.definition);
-    if (!("rules" in answer)) throw new Error(`the definition of dataset ${body.dataset} is gone`);
-    return { change: stored, author: authorOf(stored.writer), object, body, rules: answer.rules };
-  };
-
-  const authorOf = (writer: number): Uint8Array => {
-    let author = authors.get(writer);
-    if (!author) {
-      author = changes.writerByNo(writer)!.author;
-      if (authors.size >= MAX_CACHED_WRITERS) authors.clear();
-      authors.set(writer, author);
-    }
-    return author;
-  };
-
   return {
     foldChange,
-    replayOf,
+    replayOf: reader.replayOf,
     envelopeOf,
 
     /** A verdict changed: the rows that the change touches are folded anew without or with it. */
     refoldTouchedBy(stored: StoredChange, object: ObjectEntry): void {
-      const input = inputOf(stored, object);
+      const input = reader.inputOf(stored, object);
       const coll = collOf(object, input.body.dataset);
       const empties = { count: 0 };
       for (const record of input.body.records) {
@@ -343,7 +313,7 @@ export function createProjection(deps: ProjectionDeps) {
       }
       objects.setModified(object, { lamport: 0, change: new Uint8Array(0), ms: 0 });
       for (const stored of changes.ofObject(object.no)) {
-        if (stored.ds !== 0) foldChange(inputOf(stored, object));
+        if (stored.ds !== 0) foldChange(reader.inputOf(stored, object));
       }
     },
 
@@ -421,7 +391,7 @@ export function createProjection(deps: ProjectionDeps) {
 
     forgetBatch(): void {
       dirtyRows.clear();
-      authors.clear();
+      reader.forgetWriters();
     },
   };
 
