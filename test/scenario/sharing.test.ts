@@ -1,9 +1,9 @@
 /** Two accounts on one LAN (loopback), found by multicast alone: from the invite to the removal, real processes. */
 import { describe, expect } from "bun:test";
-import { type SpaceInfo, until } from "../../support/client.ts";
-import { type Device, rowsOf, setName, spacesOf, startDevice, untilSame } from "../../support/devices.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
-import { rule } from "../../support/rule.ts";
+import { type SpaceInfo, until } from "../support/client.ts";
+import { type Device, rowsOf, setName, spacesOf, startDevice, untilSame } from "../support/devices.ts";
+import { createObject, createSpace } from "../support/fixtures.ts";
+import { rule } from "../support/rule.ts";
 
 const LONG_MS = 120_000;
 const WAIT_MS = 40_000;
