@@ -26,7 +26,7 @@ export function openReadKey(
   box: Uint8Array,
   keyId: Uint8Array,
 ): Uint8Array | undefined {
-  return checked(openWith(seed, box, readKeyContext(spaceId)), keyId);
+  return ifKeyOf(openWith(seed, box, readKeyContext(spaceId)), keyId);
 }
 
 /**
@@ -41,7 +41,7 @@ export function openEpochKey(
   const recipient = publicKeyOfSeed(seed);
   const boxes = [...entry.epoch.sealed, ...entry.shared].filter(({ to }) => equalBytes(to, recipient));
   for (const { box } of boxes) {
-    const key = checked(openWith(seed, box, readKeyContext(spaceId)), entry.epoch.keyId);
+    const key = ifKeyOf(openWith(seed, box, readKeyContext(spaceId)), entry.epoch.keyId);
     if (key) return { key, lies: false };
   }
   return { key: undefined, lies: boxes.length > 0 };
@@ -72,10 +72,11 @@ export function openPreviousKey(
   epochKeyId: Uint8Array,
   previous: { keyId: Uint8Array; sealed: Uint8Array },
 ): Uint8Array | undefined {
-  return checked(open(key, previous.sealed, concatBytes(epochKeyId, previous.keyId)), previous.keyId);
+  return ifKeyOf(open(key, previous.sealed, concatBytes(epochKeyId, previous.keyId)), previous.keyId);
 }
 
-function checked(key: Uint8Array | undefined, keyId: Uint8Array): Uint8Array | undefined {
+/** A key counts only if it is the one that its id commits to. */
+export function ifKeyOf(key: Uint8Array | undefined, keyId: Uint8Array): Uint8Array | undefined {
   return key?.length === READ_KEY_BYTES && equalBytes(keyIdOf(key), keyId) ? key : undefined;
 }
 

@@ -17,9 +17,12 @@ export function createJournal(): Journal {
       map.set(key, value);
     },
     drop(map, key) {
-      const before = map.get(key);
-      if (before === undefined) return;
-      undos.push(() => void map.set(key, before));
+      if (!map.has(key)) return;
+      const before = [...map]; // the order in which a map lists is part of it
+      undos.push(() => {
+        map.clear();
+        for (const [name, value] of before) map.set(name, value);
+      });
       map.delete(key);
     },
     push(list, value) {

@@ -419,7 +419,10 @@ describe("forks between an owner's devices", () => {
         const member = devices.open(`x-${i}`, x);
         await exchange([one, two, member]);
         await member.write("a", "seen by both");
+        // The member writes under a record before the one that the branches leave from.
+        await add(one, createAccount());
         for (const device of [one, two]) await fetchFrom(device, member);
+        await fetchFrom(two, one);
         await remove(one, x);
         await member.write("b", "seen by two alone");
         await fetchFrom(two, member);
@@ -429,6 +432,29 @@ describe("forks between an owner's devices", () => {
         statesAgree([one, two, member]);
         for (const device of [one, two, member]) expect(await device.values()).toEqual({ a: "seen by both" });
       }
+    }));
+
+  test("[acl] a restart between losing a branch and proposing it again loses no key", () =>
+    withDevices(async (devices) => {
+      const [x, y] = [createAccount(), createAccount()];
+      const one = devices.open("one", devices.owner);
+      for (const account of [x, y]) await add(one, account);
+      const two = devices.open("two", devices.owner);
+      await fetchFrom(two, one);
+      await remove(one, x);
+      await one.write("one", "under one's key");
+      await remove(two, y);
+      await two.write("two", "under two's key");
+      const [ofOne, ofTwo] = [one.chain(), two.chain()];
+      const merged = [await one.space.aclService.take(ofTwo), await two.space.aclService.take(ofOne)];
+      expect(merged.map(({ kind }) => kind).sort()).toEqual(["lost", "replaced"]);
+      for (const device of [one, two]) {
+        await device.reopen();
+        await device.space.engine.rebuildProjection();
+      }
+      await exchange([one, two]);
+      for (const device of [one, two])
+        expect(await device.values()).toEqual({ one: "under one's key", two: "under two's key" });
     }));
 
   test("[acl] a demotion beats an addition whatever the ids are", () =>

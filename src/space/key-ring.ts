@@ -3,7 +3,7 @@ import type { SpaceId } from "../base/ids.ts";
 import type { KeyRing } from "../change/ports.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import type { Account } from "./account.ts";
-import { isMetadataKeyOf, openEpochKey, openPreviousKey, openReadKey, sealReadKey } from "./acl-epoch.ts";
+import { ifKeyOf, isMetadataKeyOf, openEpochKey, openPreviousKey, openReadKey, sealReadKey } from "./acl-epoch.ts";
 import type { AclLog } from "./acl-log.ts";
 import type { EpochState } from "./acl-state.ts";
 import type { SpaceHeader } from "./space-header.ts";
@@ -38,10 +38,11 @@ export function createKeyRing(
 
   /** The key as it reaches us outside the chain, or sealed to us in it. */
   const openOwn = (entry: EpochState, index: number): Uint8Array | undefined => {
-    if (index === 0 && header.kind === "derived") return derivedReadKey(account, header.name);
+    if (index === 0 && header.kind === "derived")
+      return ifKeyOf(derivedReadKey(account, header.name), entry.epoch.keyId);
     if (index === 0 && header.kind === "onetoone") {
       const secret = oneToOneSecret(account, header.pair);
-      return secret && oneToOneReadKey(secret, spaceId);
+      return secret && ifKeyOf(oneToOneReadKey(secret, spaceId), entry.epoch.keyId);
     }
     const { key, lies } = openEpochKey(spaceId, entry, account.seed);
     if (lies) broken.add(bytesToHex(entry.epoch.keyId));
