@@ -50,8 +50,11 @@ export function createReaderPool(options: Partial<ReaderPoolOptions> = {}): Read
   };
 
   const next = (reader: Reader) => {
-    const pending = waiting.shift();
-    if (pending) return begin(reader, pending);
+    for (let pending = waiting.shift(); pending; pending = waiting.shift()) {
+      if (Atomics.load(new Int32Array(pending.request.stop), 0) === 0) return begin(reader, pending);
+      // Nobody waits for it any more.
+      pending.reject(fail("server.unavailable"));
+    }
     reader.idleTimer = setTimeout(() => retire(reader), idleMs);
     reader.idleTimer.unref();
   };

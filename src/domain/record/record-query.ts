@@ -3,6 +3,7 @@ import { OBJECTS_DATASET } from "../../change/projection.ts";
 import { fail } from "../../protocol/errors.ts";
 import { parseFilter } from "../../query/filter-parse.ts";
 import { isMatchAll } from "../../query/filter-types.ts";
+import { planQuery } from "../../query/query-plan.ts";
 import type { ReaderPool } from "../../query/reader-pool.ts";
 import { rowsOf } from "../../query/row-source.ts";
 import { type QueryRequest, type QueryResult, runQuery } from "../../query/run-query.ts";
@@ -66,6 +67,13 @@ export function createRecordQueries(deps: {
     return { coll: engine.collOf(object, dataset), dataset };
   };
 
+  /** A filter without an index reads every row, and SQLite passes over what cannot match without asking whether to stop. */
+  const isLongScan = (coll: number, { filter, sort, limit = 0 }: QueryRequest): boolean => {
+    if (isMatchAll(filter)) return false;
+    const { access } = planQuery(db, rowsOf(coll), { filter, sort, bounded: limit > 0 });
+    return access.kind === "byId" || access.kind === "scan";
+  };
+
   /** Runs on the spot if it is quick, on a reader if it turns out not to be. */
   const read = async (
     coll: number,
@@ -76,8 +84,10 @@ export function createRecordQueries(deps: {
   ): Promise<QueryResult> => {
     const source = rowsOf(coll);
     if (live <= INLINE_ROWS) return runQuery(db, source, request);
-    const quick = onTheSpot((shouldStop) => runQuery(db, source, { ...request, shouldStop }));
-    if (quick) return quick;
+    if (!isLongScan(coll, request)) {
+      const quick = onTheSpot((shouldStop) => runQuery(db, source, { ...request, shouldStop }));
+      if (quick) return quick;
+    }
     const { filter, sort, limit, offset } = body;
     return readers.run(
       path,
