@@ -13,7 +13,7 @@ const header: fc.Arbitrary<ChangeHeader> = fc.record({
   parents: fc
     .uniqueArray(bytes(32), { minLength: 1, maxLength: 64, selector: (id) => Buffer.from(id).toString("hex") })
     .map((ids) => ids.sort(Buffer.compare)),
-  lamport: fc.maxSafeNat().map((n) => n + 1),
+  lamport: fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
   writer: bytes(16),
   seq: fc.integer({ min: 2, max: 2 ** 40 }),
   prev: bytes(32),
