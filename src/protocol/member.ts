@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { oneOf, strict } from "./schema.ts";
 
 /** What an account says about itself: the one shape of hints and metadata (gaps § 1). */
-export const ProfileHint = strict({
+const ProfileHint = strict({
   name: Type.Optional(Type.String()),
   description: Type.Optional(Type.String()),
   iconCid: Type.Optional(Type.String()),

@@ -16,8 +16,6 @@ const KEY = "acl-alarms";
 const MAX_ALARMS = 32;
 
 /** Alarms of a space, durable until someone has seen to them. */
-export type AclAlarms = ReturnType<typeof createAlarms>;
-
 export function createAlarms(store: SpaceStore) {
   const list = (): AclAlarm[] => {
     const stored = store.meta(KEY);

@@ -47,16 +47,6 @@ export function roleIn(context: AclContext): Permission {
   return permissionOf(context.state, context.account.signer.publicKey);
 }
 
-/** Whether these ops, completed with the keys they call for, make a valid next record. Answers why not. */
-export function opsFaultIn(
-  context: AclContext,
-  ops: readonly AclOp[],
-  options: ComposeOptions = {},
-): string | undefined {
-  const tried = tryAclOps(context.state, context.header, draftOf(context, ops, options));
-  return "fault" in tried ? tried.fault : undefined;
-}
-
 /**
  * The next record of the chain with these ops and, as they demand, the current key shared or a new one made. Throws
  * `acl.forbidden` with the reducer's reason for ops it refuses, `space.not_accepted` without the current key, and

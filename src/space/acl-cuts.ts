@@ -59,8 +59,6 @@ function prevOf(bytes: Uint8Array): Uint8Array | null {
 }
 
 /** Decides what of a cut account's changes was accepted before the cut. */
-export type CutJudge = ReturnType<typeof createCutJudge>;
-
 export function createCutJudge(changes: ChangeTable) {
   /** Ids along a pinned chain, 32 bytes a seq; only built where a writer's place is contested. */
   const chains = new Map<string, Uint8Array>();

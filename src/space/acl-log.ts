@@ -14,7 +14,7 @@ import { createAclUnits } from "./acl-units.ts";
 import type { SpaceHeader } from "./space-header.ts";
 
 /** Thrown when a stored chain does not verify: the file was damaged or written by somebody else. */
-export class AclDamagedError extends Error {}
+class AclDamagedError extends Error {}
 
 /** What records taken in mean for the changes of the space. */
 export interface AclMove {

@@ -7,8 +7,7 @@ import type { Account } from "./account.ts";
 import { addAccounts, joinByInvite, leaveSpace, mintGuestKey, mintInvite, removeAccounts } from "./acl-actions.ts";
 import type { AclOp } from "./acl-op.ts";
 import { joinProofBytes } from "./acl-record.ts";
-import type { Permission } from "./acl-rights.ts";
-import { canRead, canWrite, type GrantablePermission } from "./acl-rights.ts";
+import { canRead, canWrite, type GrantablePermission, type Permission } from "./acl-rights.ts";
 import { pendingRequestOf, permissionOf, readKeyHolders } from "./acl-state.ts";
 
 type Role = "owner" | "admin" | "writer" | "reader" | "guest" | "stranger";

@@ -17,7 +17,7 @@ export interface MemberState {
   readonly joinedBy: readonly Uint8Array[];
 }
 
-export interface InviteState {
+interface InviteState {
   readonly key: Uint8Array;
   /** The record or proposal that made it. */
   readonly id: Uint8Array;
@@ -50,7 +50,7 @@ export interface Cut {
  * Where a change stands that names a record: a whole number is an index into the chain. A record of a branch that lost
  * stands between the record that it followed and the next one there: `base + the position that took its place × 2^-26`.
  */
-export interface AclPosition {
+interface AclPosition {
   readonly pos: number;
   readonly clock: number;
 }

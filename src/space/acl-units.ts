@@ -18,8 +18,6 @@ interface HeldUnit {
  * What waits for the owner to put it into the chain: proposals, and records of branches that lost. Durable, bounded,
  * handed on to whoever may reach the owner. Writes happen inside the commit queue's transaction.
  */
-export type AclUnits = ReturnType<typeof createAclUnits>;
-
 export function createAclUnits(store: SpaceStore) {
   const list = (): HeldUnit[] =>
     store.metaUnder(PREFIX).flatMap(({ value }) => {

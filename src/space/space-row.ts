@@ -28,7 +28,7 @@ export function ownMember(space: Space): MemberState | undefined {
   return memberIn(space.acl.state, space.accountKey);
 }
 
-export function memberIn(state: AclState, account: Uint8Array): MemberState | undefined {
+function memberIn(state: AclState, account: Uint8Array): MemberState | undefined {
   return state.members.get(bytesToHex(account));
 }
 

@@ -35,7 +35,7 @@ import { SPACES_RULES } from "./tech-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
 /** Names of the spaces that every account may derive (gaps § 0). */
-export const DERIVED_SPACES = ["agent"] as const;
+const DERIVED_SPACES = ["agent"] as const;
 
 interface SpaceServiceDeps<T extends SpaceHandle & { space: Space }> {
   account: Account;

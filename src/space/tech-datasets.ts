@@ -6,8 +6,8 @@ import { isJsonObject, type Json } from "../protocol/json.ts";
 /** The tech space: derived, one per account, never listed. What all devices of the account share lies here. */
 export const TECH_SPACE_NAME = "tech";
 export const TECH_INDEX_TYPE = "svc.tech";
-export const SPACES_DATASET = "spaces";
-export const PROFILE_DATASET = "profile";
+const SPACES_DATASET = "spaces";
+const PROFILE_DATASET = "profile";
 export const DEVICES_DATASET = "devices";
 /** The one record of the profile dataset. */
 export const PROFILE_RECORD = "profile";

@@ -22,8 +22,19 @@ export function viewOf({ identity, permission, status, metadata, requestRecordId
 
 /** The members who ask to join. */
 export function requestsIn(members: readonly Member[]): JoinRequest[] {
-  return members.flatMap(({ permission: _, status: __, requestRecordId, ...who }) =>
-    requestRecordId === undefined ? [] : [{ ...who, requestRecordId, recordId: requestRecordId }],
+  return members.flatMap(({ identity, name, description, iconCid, requestRecordId }) =>
+    requestRecordId === undefined
+      ? []
+      : [
+          {
+            identity,
+            ...(name ? { name } : {}),
+            ...(description ? { description } : {}),
+            ...(iconCid ? { iconCid } : {}),
+            requestRecordId,
+            recordId: requestRecordId,
+          },
+        ],
   );
 }
 
