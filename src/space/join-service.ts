@@ -31,7 +31,16 @@ interface JoinServiceDeps {
   tech: TechSpace;
   spaces: Pick<
     SpaceService<SpaceHandle & { space: Space }>,
-    "plant" | "isPlanted" | "activate" | "giveUp" | "rowOf" | "knownRow" | "openHeld" | "farewells" | "list"
+    | "plant"
+    | "isPlanted"
+    | "activate"
+    | "giveUp"
+    | "whenEnded"
+    | "rowOf"
+    | "knownRow"
+    | "openHeld"
+    | "farewells"
+    | "list"
   >;
   secrets: AclSecrets;
   log: Log;
@@ -147,6 +156,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (status === "guest_revoked") await spaces.giveUp(spaceId, true);
     await secrets.keepToken(spaceId, inviteToken, hint);
     spaces.farewells.drop(spaceId);
+    await spaces.whenEnded(spaceId);
     if (spaces.isPlanted(spaceId)) {
       const { space } = await spaces.openHeld(spaceId);
       await space.engine.write(() => space.engine.store.dropMeta(ASKED));
@@ -167,7 +177,8 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (chain) await space.aclService.take(chain);
     if (space.role() !== "none") return spaces.activate(space.id);
     if (isLive(space, token)) return ask(space, token);
-    if (chain) return refuse(space.id);
+    // A peer's chain may be older than the token, too: only one that knew the token can say that it is over.
+    if (space.acl.state.usedKeys.has(bytesToHex(publicKeyOfSeed(token.seed)))) return refuse(space.id);
     resumeLater(space.id);
   };
 

@@ -413,6 +413,8 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
         await endHere(spaceId);
       } else await sayFarewell((await handles.get(spaceId)).space, { status: "deleted" });
     },
+    /** Resolves when a copy that is being removed is gone. */
+    whenEnded: (spaceId: SpaceId): Promise<void> => endings.get(spaceId) ?? Promise.resolve(),
     farewells,
     rowOf,
     knownRow,
