@@ -625,6 +625,50 @@ describe("with a network", () => {
     }));
 });
 
+describe("a branch that comes record by record", () => {
+  test("[acl] is judged as a whole, however late the record comes that decides", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      const [a, x, y] = [createAccount(), createAccount(), createAccount()];
+      await add(owner, a, "admin");
+      const other = devices.open("other", devices.owner);
+      const admin = devices.open("admin", a);
+      for (const device of [other, admin]) await fetchFrom(device, owner);
+      // The admin's record stands in the network's log, an owner's removal of somebody follows it there.
+      const first = admin.space.aclService.draft((c) => addAccounts(c, [{ identity: x.id, permission: "writer" }]))!;
+      for (const device of [admin, other]) await device.space.aclService.take([first.bytes]);
+      const second = await remove(other, x);
+      // Meanwhile a device without the network adds somebody.
+      await add(owner, y);
+      const kinds: string[] = [];
+      for (const { bytes } of [first, second!]) kinds.push((await owner.space.aclService.take([bytes])).kind);
+      expect(kinds).toEqual(["lost", "replaced"]);
+      await exchange([owner, other, admin]);
+      for (const device of [other, admin]) expect(sameHead(owner, device)).toBe(true);
+      expect([roleOf(owner, x), roleOf(owner, y)]).toEqual(["none", "writer"]);
+    }));
+
+  test("[acl] an admin's record that lost to the owner's takes effect again at once", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      const [a, x, y] = [createAccount(), createAccount(), createAccount()];
+      await add(owner, a, "admin");
+      const admin = devices.open("admin", a);
+      await fetchFrom(admin, owner);
+      const made = admin.space.aclService.draft((c) => addAccounts(c, [{ identity: x.id, permission: "writer" }]))!;
+      await admin.space.aclService.take([made.bytes]);
+      await admin.write("a", "under the admin's record");
+      await add(owner, y);
+      await owner.space.aclService.take([made.bytes]);
+      expect(roleOf(owner, x)).toBe("none");
+      expect(await owner.space.aclService.sequence()).toHaveLength(1);
+      expect(roleOf(owner, x)).toBe("writer");
+      await exchange([owner, admin]);
+      expect(await owner.values()).toEqual({ a: "under the admin's record" });
+      expect(await admin.rows()).toEqual(await owner.rows());
+    }));
+});
+
 describe("storage", () => {
   test("[acl] a write that fails leaves neither chain nor state nor keys behind", () =>
     withDevices(async (devices) => {

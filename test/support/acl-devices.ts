@@ -104,18 +104,22 @@ function createDevice(name: string, account: Account, start: () => Space): Devic
   };
 }
 
-/** One device takes the chain, the proposals and the changes of another, as a session would bring them. */
-export async function fetchFrom(to: Device, from: Device): Promise<void> {
-  await to.space.aclService.take(from.chain());
+/**
+ * One device takes the chain, the proposals and the changes of another: the chain at once, as a session brings it, or
+ * record by record, as a network's log does.
+ */
+export async function fetchFrom(to: Device, from: Device, singly = false): Promise<void> {
+  for (const part of singly ? from.chain().map((bytes) => [bytes]) : [from.chain()])
+    await to.space.aclService.take(part);
   for (const change of from.changes()) await to.ingest(change.bytes);
   await to.space.aclService.takeUnits(from.space.aclService.units());
 }
 
 /** Everybody fetches from everybody, and owners sequence what waits, until nothing moves any more. */
-export async function exchange(devices: readonly Device[]): Promise<void> {
+export async function exchange(devices: readonly Device[], singly = () => false): Promise<void> {
   for (let round = 0; round < 12; round++) {
     const before = fingerprint(devices);
-    for (const to of devices) for (const from of devices) if (to !== from) await fetchFrom(to, from);
+    for (const to of devices) for (const from of devices) if (to !== from) await fetchFrom(to, from, singly());
     for (const device of devices) await device.space.aclService.sequence();
     if (fingerprint(devices) === before) return;
   }
