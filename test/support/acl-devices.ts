@@ -1,13 +1,17 @@
 /** Devices of several accounts that share one space: real databases and engines that exchange nothing but bytes. */
 import { join } from "node:path";
-import { equalBytes } from "../../src/base/bytes.ts";
+import { bytesToHex, equalBytes } from "../../src/base/bytes.ts";
 import type { ChangeBody } from "../../src/change/change-body.ts";
 import type { DatasetRules } from "../../src/change/dataset-rules.ts";
 import type { IngestVerdict } from "../../src/change/ingest.ts";
 import type { Account } from "../../src/space/account.ts";
+import { addAccounts, removeAccounts } from "../../src/space/acl-actions.ts";
+import type { GrantablePermission } from "../../src/space/acl-rights.ts";
+import { permissionOf } from "../../src/space/acl-state.ts";
 import { openSpace, plantSpace, type Space, type SpaceSeed, seedCreatedSpace } from "../../src/space/space.ts";
 import type { StoredChange } from "../../src/store/change-table.ts";
 import { createAccount } from "./acl-world.ts";
+import { scratchDir } from "./scratch.ts";
 
 const ITEMS: DatasetRules = { name: "items", idRule: "user" };
 const TYPE = "test.items";
@@ -136,3 +140,18 @@ function fingerprint(devices: readonly Device[]): string {
 }
 
 export const sameHead = (a: Device, b: Device): boolean => equalBytes(a.space.acl.head().id, b.space.acl.head().id);
+
+/** Runs with devices of one fresh space, and removes everything afterwards. */
+export async function withDevices(run: (devices: Devices) => Promise<void>): Promise<void> {
+  using dir = scratchDir("svc-acl");
+  await using devices = createDevices(dir.path);
+  await run(devices);
+}
+
+export const add = (device: Device, account: Account, permission: GrantablePermission = "writer") =>
+  device.space.aclService.act((context) => addAccounts(context, [{ identity: account.id, permission }]));
+export const remove = (device: Device, account: Account) =>
+  device.space.aclService.act((context) => removeAccounts(context, [account.id]));
+export const roleOf = (device: Device, account: Account) =>
+  permissionOf(device.space.acl.state, account.signer.publicKey);
+export const keyIds = (device: Device) => device.space.acl.state.epochs.map(({ epoch }) => bytesToHex(epoch.keyId));
