@@ -1,6 +1,6 @@
 import { bytesToUtf8, concatBytes, equalBytes, utf8ToBytes } from "../base/bytes.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
-import { openWith, sealTo } from "../crypto/box.ts";
+import { BOX_OVERHEAD_BYTES, openWith, sealTo } from "../crypto/box.ts";
 import { deriveKey } from "../crypto/derive.ts";
 import { publicKeyOfSeed } from "../crypto/private-key.ts";
 import { keyIdOf, open, seal } from "../crypto/seal.ts";
@@ -100,7 +100,7 @@ export interface MemberMetadata {
 }
 
 const METADATA_FIELDS = ["name", "description", "iconCid", "profileKey"] as const;
-const MAX_METADATA_BYTES = ACL_BOUNDS.metadataBoxBytes - 64;
+export const MAX_METADATA_BYTES = ACL_BOUNDS.metadataBoxBytes - BOX_OVERHEAD_BYTES;
 
 /** Seals what is said about an account to the members of a space, present and to come. */
 export function sealMetadata(

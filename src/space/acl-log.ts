@@ -9,7 +9,15 @@ import { chooseBranch } from "./acl-fork.ts";
 import { type AclRecord, decodeAclRecord } from "./acl-record.ts";
 import { type AclApplied, applyAclRecord } from "./acl-reducer.ts";
 import { canWrite, type Permission } from "./acl-rights.ts";
-import { type AclState, type EpochState, emptyAcl, permissionAt, permissionOf, rightsPositions } from "./acl-state.ts";
+import {
+  type AclState,
+  type Cut,
+  type EpochState,
+  emptyAcl,
+  permissionAt,
+  permissionOf,
+  rightsPositions,
+} from "./acl-state.ts";
 import { createAclUnits } from "./acl-units.ts";
 import type { SpaceHeader } from "./space-header.ts";
 
@@ -64,7 +72,8 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     return pos !== undefined && Number.isInteger(pos) ? pos : undefined;
   };
 
-  const cutsOf = (account: Uint8Array) => state.cuts.get(bytesToHex(account)) ?? [];
+  const cutsOf = (account: Uint8Array): readonly Cut[] =>
+    state.cuts.size === 0 ? [] : (state.cuts.get(bytesToHex(account)) ?? []);
 
   /** Applies and stores the next record; taken back with the write. */
   const extend = (record: AclRecord, scope: WriteScope): { fault: string } | AclApplied => {
@@ -119,6 +128,29 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       if (state.positions.has(key.slice(DROPPED.length))) store.dropMeta(key);
   };
 
+  /** A branch from where it leaves the chain: what comes may follow records that lost before. */
+  const fromChainOn = (offered: readonly AclRecord[]): AclRecord[] | undefined => {
+    const branch = [...offered];
+    while (recordIndex(branch[0]!.prev!) === undefined) {
+      const before = lostRecord(branch[0]!.prev!);
+      if (!before?.prev) return undefined;
+      branch.unshift(before);
+    }
+    return branch;
+  };
+
+  const lostRecord = (id: Uint8Array): AclRecord | undefined => {
+    const held = units.lostRecord(id);
+    if (held || !state.positions.has(bytesToHex(id))) return held;
+    for (const record of records) {
+      for (const op of record.ops) {
+        const unit = op.op === "sequenced" ? decodeAclRecord(op.unit) : undefined;
+        if (unit && equalBytes(unit.id, id)) return unit;
+      }
+    }
+    return undefined;
+  };
+
   /** Two branches follow record `at`: ours and the one offered. */
   const resolveFork = (at: number, offered: readonly AclRecord[], scope: WriteScope): AclMerge => {
     const base = replay(records.slice(0, at + 1), header);
@@ -136,14 +168,13 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     if (theirs.length === 0) return { kind: "refused", taken: 0, reason: reason! };
     const ours = records.slice(at + 1);
     const choice = chooseBranch(base, ours, theirs);
+    if (choice !== "theirs")
+      for (const record of theirs) if (!state.positions.has(bytesToHex(record.id))) units.put(record, clock.nowMs());
     if (choice === "split") {
       alarms.raise({ kind: "split", record: bytesToHex(theirs[0]!.id) });
       return { kind: "split", taken: 0, reason: "two branches, and no owner's record decides between them" };
     }
-    if (choice === "ours") {
-      for (const record of theirs) if (!state.positions.has(bytesToHex(record.id))) units.put(record, clock.nowMs());
-      return { kind: "lost", taken: 0, reason: "another branch of the chain has priority" };
-    }
+    if (choice === "ours") return { kind: "lost", taken: 0, reason: "another branch of the chain has priority" };
     const dropped = state.epochs.filter(({ pos }) => pos > at);
     const repositionFrom = unplace(candidate, at);
     // What either branch cut: the one's cuts are no more, the other's are new here.
@@ -236,9 +267,10 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       const first = offered[0];
       if (!first) return { kind: "known", taken: 0 };
       if (!first.prev) return { kind: "refused", taken: 0, reason: "it is the root of another chain" };
-      const at = recordIndex(first.prev);
-      if (at === undefined) return { kind: "gap", taken: 0, reason: "what it follows is not here" };
-      return at === records.length - 1 ? extendBy(offered, scope) : resolveFork(at, offered, scope);
+      const branch = fromChainOn(offered);
+      const at = branch && recordIndex(branch[0]!.prev!);
+      if (!branch || at === undefined) return { kind: "gap", taken: 0, reason: "what it follows is not here" };
+      return at === records.length - 1 ? extendBy(branch, scope) : resolveFork(at, branch, scope);
     },
 
     /** After a failed transaction: what is stored is what counts. */

@@ -1,19 +1,20 @@
 import { describe, expect, test } from "bun:test";
 import {
-  createDevices,
+  add,
   type Device,
-  type Devices,
   exchange,
   fetchFrom,
-  sameHead,
+  keyIds,
+  remove,
+  roleOf,
+  withDevices,
 } from "../../test/support/acl-devices.ts";
 import { createAccount, stateText } from "../../test/support/acl-world.ts";
-import { scratchDir } from "../../test/support/scratch.ts";
 import { bytesToHex } from "../base/bytes.ts";
 import type { ObjectId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
 import { createBodyOpener } from "../change/body-opener.ts";
-import { type Change, decodeChange, encodeChange, encodeHeader, isDerivedRoot } from "../change/change-codec.ts";
+import { decodeChange, isDerivedRoot } from "../change/change-codec.ts";
 import { cidFromDigest } from "../crypto/cid.ts";
 import type { Account } from "./account.ts";
 import {
@@ -26,26 +27,11 @@ import {
   mintInvite,
   removeAccounts,
   stopSharing,
-  transferOwnership,
 } from "./acl-actions.ts";
 import { makeEpoch } from "./acl-epoch.ts";
 import { encodeAclRecord } from "./acl-record.ts";
-import type { GrantablePermission } from "./acl-rights.ts";
 import { rosterMember } from "./acl-roster.ts";
-import { permissionOf, readKeyHolders } from "./acl-state.ts";
-
-async function withDevices(run: (devices: Devices) => Promise<void>): Promise<void> {
-  using dir = scratchDir("svc-acl");
-  await using devices = createDevices(dir.path);
-  await run(devices);
-}
-
-const add = (device: Device, account: Account, permission: GrantablePermission = "writer") =>
-  device.space.aclService.act((context) => addAccounts(context, [{ identity: account.id, permission }]));
-const remove = (device: Device, account: Account) =>
-  device.space.aclService.act((context) => removeAccounts(context, [account.id]));
-const roleOf = (device: Device, account: Account) => permissionOf(device.space.acl.state, account.signer.publicKey);
-const keyIds = (device: Device) => device.space.acl.state.epochs.map(({ epoch }) => bytesToHex(epoch.keyId));
+import { readKeyHolders } from "./acl-state.ts";
 
 const bytesToCid = (digest: Uint8Array) => cidFromDigest(digest) as ObjectId;
 const signedChanges = (device: Device) =>
@@ -228,283 +214,6 @@ describe("membership", () => {
     }));
 });
 
-describe("nobody writes into the past", () => {
-  /** A change of the member's writer in the place of another: same seq and parents, other content. */
-  function forgeSibling(member: Device, of: Change): Uint8Array {
-    const space = member.space;
-    const object = space.engine.objects.byId(of.header.object!)!;
-    const epoch = { id: of.header.keyId, key: space.keys.byId(of.header.keyId)! };
-    const headerBytes = encodeHeader(of.header);
-    const body = {
-      dataset: "items",
-      records: [{ id: "forged", upsert: true, ops: [{ type: "$set" as const, path: "v", value: "forged" }] }],
-    };
-    const sealed = space.engine.opener.seal(body, object.idText, epoch, headerBytes);
-    return encodeChange(of.header, headerBytes, sealed, member.account.signer).bytes;
-  }
-
-  for (const order of ["record first", "changes first", "forgery between"] as const) {
-    test(`[acl] a second change in a place that was pinned does not count: ${order}`, () =>
-      withDevices(async (devices) => {
-        const owner = devices.open("owner", devices.owner);
-        const account = createAccount();
-        await add(owner, account);
-        const member = devices.open("member", account);
-        await fetchFrom(member, owner);
-        for (const id of ["a", "b", "c"]) await member.write(id, "honest");
-        await fetchFrom(owner, member);
-        await remove(owner, account);
-        const own = owner.changes().filter(({ seq }) => seq > 0);
-        const middle = decodeChange(own[1]!.bytes) as Change;
-        const forged = forgeSibling(member, middle);
-        const late = devices.open("late", devices.owner);
-        const all = owner.changes().map(({ bytes }) => bytes);
-        const takeChain = () => late.space.aclService.take(owner.chain());
-        const steps =
-          order === "record first"
-            ? [
-                takeChain,
-                ...all.slice(0, 2).map((b) => () => late.ingest(b)),
-                () => late.ingest(forged),
-                ...all.slice(2).map((b) => () => late.ingest(b)),
-              ]
-            : order === "changes first"
-              ? [...all.map((b) => () => late.ingest(b)), () => late.ingest(forged), takeChain]
-              : [
-                  () => late.ingest(forged),
-                  ...all.map((b) => () => late.ingest(b)),
-                  takeChain,
-                  () => late.ingest(forged),
-                ];
-        for (const step of steps) await step();
-        for (const bytes of all) await late.ingest(bytes);
-        await late.ingest(forged);
-        await owner.ingest(forged);
-        expect(await late.values()).toEqual({ a: "honest", b: "honest", c: "honest" });
-        expect(await late.rows()).toEqual(await owner.rows());
-        expect(owner.changes()).toHaveLength(late.changes().length);
-      }));
-  }
-
-  test("[acl] both ends of a writer that forked before its removal stay", () =>
-    withDevices(async (devices) => {
-      const owner = devices.open("owner", devices.owner);
-      const account = createAccount();
-      await add(owner, account);
-      const member = devices.open("member", account);
-      await fetchFrom(member, owner);
-      for (const id of ["a", "b"]) await member.write(id, "honest");
-      const last = decodeChange(member.changes().at(-1)!.bytes) as Change;
-      const sibling = forgeSibling(member, last);
-      await fetchFrom(owner, member);
-      await owner.ingest(sibling);
-      await remove(owner, account);
-      expect(await owner.values()).toEqual({ a: "honest", b: "honest", forged: "forged" });
-    }));
-});
-
-describe("forks between an owner's devices", () => {
-  /** Two devices of the owner and one of a member that saw both sides, after each device acted alone. */
-  async function forked(
-    devices: Devices,
-    actOne: (d: Device) => Promise<unknown>,
-    actTwo: (d: Device) => Promise<unknown>,
-  ) {
-    const one = devices.open("one", devices.owner);
-    const two = devices.open("two", devices.owner);
-    await one.write("start", "0");
-    await exchange([one, two]);
-    await actOne(one);
-    await one.write("one", "1");
-    await actTwo(two);
-    await two.write("two", "2");
-    return { one, two };
-  }
-  const statesAgree = (all: readonly Device[]) => {
-    const [first, ...rest] = all;
-    for (const other of rest) {
-      expect(sameHead(first!, other)).toBe(true);
-      expect(stateText(other.space.acl.state)).toBe(stateText(first!.space.acl.state));
-    }
-  };
-
-  test("[acl] both sides' acts take effect, everything written counts, and all agree", () =>
-    withDevices(async (devices) => {
-      const [x, y] = [createAccount(), createAccount()];
-      const { one, two } = await forked(
-        devices,
-        (d) => add(d, x),
-        (d) => add(d, y),
-      );
-      const member = devices.open("x", x);
-      await fetchFrom(member, one);
-      await member.write("x", "by x");
-      await exchange([one, two, member]);
-      statesAgree([one, two, member]);
-      expect([roleOf(one, x), roleOf(one, y)]).toEqual(["writer", "writer"]);
-      expect(await one.values()).toEqual({ start: "0", one: "1", two: "2", x: "by x" });
-      for (const other of [two, member]) expect(await other.rows()).toEqual(await one.rows());
-      for (const device of [one, two, member]) {
-        expect(device.space.aclService.units()).toEqual([]);
-        await device.reopen();
-        await device.space.engine.rebuildProjection();
-        expect(await device.rows()).toEqual(await one.rows());
-      }
-      const late = devices.open("late", devices.owner);
-      await fetchFrom(late, member);
-      expect(await late.rows()).toEqual(await one.rows());
-    }));
-
-  test("[acl] what takes authority away wins, and what both wrote under their own new keys opens for all who remain", () =>
-    withDevices(async (devices) => {
-      const [x, y, z] = [createAccount(), createAccount(), createAccount()];
-      const setup = devices.open("setup", devices.owner);
-      for (const account of [x, y, z]) await add(setup, account);
-      const one = devices.open("one", devices.owner);
-      const two = devices.open("two", devices.owner);
-      const reader = devices.open("z", z);
-      for (const device of [one, two, reader]) await fetchFrom(device, setup);
-      await remove(one, x);
-      await one.write("one", "under one's key");
-      await remove(two, y);
-      await two.write("two", "under two's key");
-      await fetchFrom(reader, one);
-      await exchange([one, two, reader]);
-      statesAgree([one, two, reader]);
-      expect([roleOf(one, x), roleOf(one, y), roleOf(one, z)]).toEqual(["none", "none", "writer"]);
-      const both = { one: "under one's key", two: "under two's key" };
-      for (const device of [one, two, reader]) {
-        expect(await device.values()).toEqual(both);
-        await device.reopen();
-        await device.space.engine.rebuildProjection();
-        expect(await device.values()).toEqual(both);
-      }
-      // Whoever was removed on either side opens nothing that is written now.
-      await one.write("three", "for those who remain");
-      for (const gone of [x, y]) {
-        const device = devices.open(`gone-${gone.id}`, gone);
-        await fetchFrom(device, one);
-        expect(device.space.keys.current()).toBeUndefined();
-        expect(Object.keys(await device.values())).not.toContain("three");
-      }
-    }));
-
-  test("[acl] what a member wrote under a record that can take effect no more still counts", () =>
-    withDevices(async (devices) => {
-      const [m, x, y] = [createAccount(), createAccount(), createAccount()];
-      const one = devices.open("one", devices.owner);
-      for (const account of [m, y]) await add(one, account);
-      const two = devices.open("two", devices.owner);
-      const member = devices.open("m", m);
-      await exchange([one, two, member]);
-      await add(two, x);
-      await fetchFrom(member, two);
-      await member.write("m", "under two's record");
-      await remove(one, y);
-      await add(one, x);
-      await exchange([one, two]);
-      expect(two.space.aclService.units()).toEqual([]);
-      await exchange([one, two, member]);
-      statesAgree([one, two, member]);
-      for (const device of [one, two, member]) expect(await device.values()).toEqual({ m: "under two's record" });
-    }));
-
-  test("[acl] what either side cut off counts nowhere, whichever side wins", () =>
-    withDevices(async (devices) => {
-      for (let i = 0; i < 4; i++) {
-        const [x, y] = [createAccount(), createAccount()];
-        const one = devices.open(`one-${i}`, devices.owner);
-        for (const account of [x, y]) await add(one, account);
-        const two = devices.open(`two-${i}`, devices.owner);
-        const member = devices.open(`x-${i}`, x);
-        await exchange([one, two, member]);
-        await member.write("a", "seen by both");
-        // The member writes under a record before the one that the branches leave from.
-        await add(one, createAccount());
-        for (const device of [one, two]) await fetchFrom(device, member);
-        await fetchFrom(two, one);
-        await remove(one, x);
-        await member.write("b", "seen by two alone");
-        await fetchFrom(two, member);
-        await remove(two, y);
-        expect(await two.values()).toEqual({ a: "seen by both", b: "seen by two alone" });
-        await exchange([one, two, member]);
-        statesAgree([one, two, member]);
-        for (const device of [one, two, member]) expect(await device.values()).toEqual({ a: "seen by both" });
-      }
-    }));
-
-  test("[acl] a restart between losing a branch and proposing it again loses no key", () =>
-    withDevices(async (devices) => {
-      const [x, y] = [createAccount(), createAccount()];
-      const one = devices.open("one", devices.owner);
-      for (const account of [x, y]) await add(one, account);
-      const two = devices.open("two", devices.owner);
-      await fetchFrom(two, one);
-      await remove(one, x);
-      await one.write("one", "under one's key");
-      await remove(two, y);
-      await two.write("two", "under two's key");
-      const [ofOne, ofTwo] = [one.chain(), two.chain()];
-      const merged = [await one.space.aclService.take(ofTwo), await two.space.aclService.take(ofOne)];
-      expect(merged.map(({ kind }) => kind).sort()).toEqual(["lost", "replaced"]);
-      for (const device of [one, two]) {
-        await device.reopen();
-        await device.space.engine.rebuildProjection();
-      }
-      await exchange([one, two]);
-      for (const device of [one, two])
-        expect(await device.values()).toEqual({ one: "under one's key", two: "under two's key" });
-    }));
-
-  test("[acl] a demotion beats an addition whatever the ids are", () =>
-    withDevices(async (devices) => {
-      const x = createAccount();
-      const setup = devices.open("setup", devices.owner);
-      await add(setup, x, "admin");
-      for (let i = 0; i < 4; i++) {
-        const one = devices.open(`one-${i}`, devices.owner);
-        const two = devices.open(`two-${i}`, devices.owner);
-        await fetchFrom(one, setup);
-        await fetchFrom(two, setup);
-        await add(one, createAccount());
-        const demoted = await two.space.aclService.act((context) =>
-          changePermissions(context, [{ identity: x.id, permission: "writer" }]),
-        );
-        await fetchFrom(one, two);
-        expect(bytesToHex(one.space.acl.records()[2]!.id)).toBe(bytesToHex(demoted!.id));
-        await fetchFrom(two, one);
-        expect(bytesToHex(two.space.acl.records()[2]!.id)).toBe(bytesToHex(demoted!.id));
-      }
-    }));
-
-  test("[acl] a transfer beats what the old owner did elsewhere, also to take it back", () =>
-    withDevices(async (devices) => {
-      const [heir, other] = [createAccount(), createAccount()];
-      const one = devices.open("one", devices.owner);
-      await add(one, heir);
-      await add(one, other);
-      const two = devices.open("two", devices.owner);
-      await fetchFrom(two, one);
-      await one.space.aclService.act((context) => transferOwnership(context, heir.id, "admin"));
-      await remove(two, heir);
-      await exchange([one, two]);
-      statesAgree([one, two]);
-      expect(roleOf(two, heir)).toBe("owner");
-      // Nor a second transfer once the heir has acted.
-      const three = devices.open("three", devices.owner);
-      await three.space.aclService.take(one.chain().slice(0, 3));
-      await three.space.aclService.act((context) => transferOwnership(context, other.id, "admin"));
-      const device = devices.open("heir", heir);
-      await fetchFrom(device, one);
-      await add(device, createAccount());
-      const head = device.space.acl.head().id;
-      expect((await device.space.aclService.take(three.chain())).kind).toBe("split");
-      expect(device.space.acl.head().id).toEqual(head);
-      expect(device.space.acl.alarms.list().map(({ kind }) => kind)).toEqual(["split"]);
-    }));
-});
-
 describe("proposals", () => {
   test("[acl] without a network only the owner extends the chain; what others ask for its device carries out", () =>
     withDevices(async (devices) => {
@@ -572,56 +281,6 @@ describe("proposals", () => {
       ]);
       await exchange([owner, admin]);
       expect(roleOf(owner, x)).toBe("none");
-    }));
-});
-
-describe("with a network", () => {
-  test("[acl] of two records on one head the network takes one, and the other is built anew", () =>
-    withDevices(async (devices) => {
-      const owner = devices.open("owner", devices.owner);
-      const [a, b] = [createAccount(), createAccount()];
-      await add(owner, a, "admin");
-      await add(owner, b, "admin");
-      const [one, two] = [devices.open("a", a), devices.open("b", b)];
-      await exchange([owner, one, two]);
-      const [x, y] = [createAccount(), createAccount()];
-      const addX = (c: Parameters<typeof addAccounts>[0]) => addAccounts(c, [{ identity: x.id, permission: "writer" }]);
-      const addY = (c: Parameters<typeof addAccounts>[0]) => addAccounts(c, [{ identity: y.id, permission: "writer" }]);
-      const first = one.space.aclService.draft(addX)!;
-      const second = two.space.aclService.draft(addY)!;
-      await one.space.aclService.take([first.bytes]);
-      await two.space.aclService.take([first.bytes]);
-      expect((await one.space.aclService.take([second.bytes])).kind).toBe("split");
-      const again = two.space.aclService.draft(addY)!;
-      for (const device of [one, two]) await device.space.aclService.take([again.bytes]);
-      expect([roleOf(one, x), roleOf(one, y)]).toEqual(["writer", "writer"]);
-      expect(sameHead(one, two)).toBe(true);
-    }));
-
-  test("[acl] an owner's record decides a split between admins' branches, and the other branch is proposed again", () =>
-    withDevices(async (devices) => {
-      const owner = devices.open("owner", devices.owner);
-      const [a, x, y] = [createAccount(), createAccount(), createAccount()];
-      await add(owner, a, "admin");
-      const [one, two] = [devices.open("one", a), devices.open("two", a)];
-      await exchange([owner, one, two]);
-      for (const [device, account] of [
-        [one, x],
-        [two, y],
-      ] as const) {
-        const made = device.space.aclService.draft((c) =>
-          addAccounts(c, [{ identity: account.id, permission: "writer" }]),
-        )!;
-        await device.space.aclService.take([made.bytes]);
-      }
-      await fetchFrom(owner, one);
-      expect((await owner.space.aclService.take(two.chain())).kind).toBe("split");
-      await owner.space.aclService.act((c) => changePermissions(c, [{ identity: a.id, permission: "writer" }]));
-      expect((await two.space.aclService.take(owner.chain())).kind).toBe("replaced");
-      expect(sameHead(owner, two)).toBe(true);
-      expect([roleOf(two, x), roleOf(two, y)]).toEqual(["writer", "none"]);
-      await exchange([owner, one, two]);
-      expect(sameHead(owner, one)).toBe(true);
     }));
 });
 

@@ -1,3 +1,4 @@
+import { equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { ChangeEngine } from "../change/change-engine.ts";
@@ -108,6 +109,8 @@ export function createAclService(deps: AclServiceDeps) {
   const isNamed = (recordId: Uint8Array): boolean =>
     acl.dropped(recordId)?.named === true ||
     store.parked.waitingFor("acl", recordId).some(({ author }) => permissionOf(acl.state, author) !== "none");
+
+  const isOwn = (unit: AclUnit): boolean => equalBytes(unit.author, account.signer.publicKey);
 
   /** What sequencing would see with these units beside those that wait here. */
   const sequencePort = (more: readonly AclUnit[] = []): SequencePort => {
@@ -234,16 +237,16 @@ export function createAclService(deps: AclServiceDeps) {
 
     /**
      * On an owner's device: gives effect to what waits, one record each, and forgets what never can. Answers the records
-     * made. On other devices nothing happens. A record of a lost branch is first left to the devices that had taken it,
-     * so that two do not fork the chain again over it. Call it after a meeting, and every round.
+     * made. On other devices nothing happens. What another of the owner's devices had done on a branch that lost is first
+     * left to that device, so that two do not fork the chain again over it. Call it after a meeting, and every round.
      */
     async sequence(): Promise<Uint8Array[]> {
       const made: Uint8Array[] = [];
       for (let progress = true; progress; ) {
         progress = false;
         for (const { unit, receivedMs } of acl.units.list()) {
-          const others = unit.kind === "acl" && !acl.dropped(unit.id);
-          if (others && deps.clock.nowMs() < receivedMs + OTHERS_TURN_MS) continue;
+          const ofOthers = unit.kind === "acl" && isOwn(unit) && !acl.dropped(unit.id);
+          if (ofOthers && deps.clock.nowMs() < receivedMs + OTHERS_TURN_MS) continue;
           if (permissionOf(acl.state, account.signer.publicKey) !== "owner") return made;
           const done = await move((scope) => sequenceOne(unit, scope));
           if (done.made) made.push(done.made);

@@ -205,7 +205,7 @@ async function runDevices(seed: number): Promise<void> {
   const log: string[] = [];
   try {
     for (let step = 0; step < 24; step++) log.push(await takeStep(rng, people, all));
-    await exchange(all);
+    await exchange(all, () => rng.chance(0.5));
     const owners = all.slice(0, 2);
     for (const device of all.slice(1)) {
       expect([device.name, sameHead(all[0]!, device)]).toEqual([device.name, true]);
@@ -241,7 +241,7 @@ async function takeStep(rng: Rng, people: People, all: readonly Device[]): Promi
   }
   if (rng.chance(0.5)) {
     const from = rng.pick(all.filter((other) => other !== device));
-    await fetchFrom(device, from);
+    await fetchFrom(device, from, rng.chance(0.5));
     return `${device.name} fetches from ${from.name}`;
   }
   let kinds = "";

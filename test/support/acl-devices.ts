@@ -1,13 +1,17 @@
 /** Devices of several accounts that share one space: real databases and engines that exchange nothing but bytes. */
 import { join } from "node:path";
-import { equalBytes } from "../../src/base/bytes.ts";
+import { bytesToHex, equalBytes } from "../../src/base/bytes.ts";
 import type { ChangeBody } from "../../src/change/change-body.ts";
 import type { DatasetRules } from "../../src/change/dataset-rules.ts";
 import type { IngestVerdict } from "../../src/change/ingest.ts";
 import type { Account } from "../../src/space/account.ts";
+import { addAccounts, removeAccounts } from "../../src/space/acl-actions.ts";
+import type { GrantablePermission } from "../../src/space/acl-rights.ts";
+import { permissionOf } from "../../src/space/acl-state.ts";
 import { openSpace, plantSpace, type Space, type SpaceSeed, seedCreatedSpace } from "../../src/space/space.ts";
 import type { StoredChange } from "../../src/store/change-table.ts";
 import { createAccount } from "./acl-world.ts";
+import { scratchDir } from "./scratch.ts";
 
 const ITEMS: DatasetRules = { name: "items", idRule: "user" };
 const TYPE = "test.items";
@@ -104,18 +108,22 @@ function createDevice(name: string, account: Account, start: () => Space): Devic
   };
 }
 
-/** One device takes the chain, the proposals and the changes of another, as a session would bring them. */
-export async function fetchFrom(to: Device, from: Device): Promise<void> {
-  await to.space.aclService.take(from.chain());
+/**
+ * One device takes the chain, the proposals and the changes of another: the chain at once, as a session brings it, or
+ * record by record, as a network's log does.
+ */
+export async function fetchFrom(to: Device, from: Device, singly = false): Promise<void> {
+  for (const part of singly ? from.chain().map((bytes) => [bytes]) : [from.chain()])
+    await to.space.aclService.take(part);
   for (const change of from.changes()) await to.ingest(change.bytes);
   await to.space.aclService.takeUnits(from.space.aclService.units());
 }
 
 /** Everybody fetches from everybody, and owners sequence what waits, until nothing moves any more. */
-export async function exchange(devices: readonly Device[]): Promise<void> {
+export async function exchange(devices: readonly Device[], singly = () => false): Promise<void> {
   for (let round = 0; round < 12; round++) {
     const before = fingerprint(devices);
-    for (const to of devices) for (const from of devices) if (to !== from) await fetchFrom(to, from);
+    for (const to of devices) for (const from of devices) if (to !== from) await fetchFrom(to, from, singly());
     for (const device of devices) await device.space.aclService.sequence();
     if (fingerprint(devices) === before) return;
   }
@@ -132,3 +140,18 @@ function fingerprint(devices: readonly Device[]): string {
 }
 
 export const sameHead = (a: Device, b: Device): boolean => equalBytes(a.space.acl.head().id, b.space.acl.head().id);
+
+/** Runs with devices of one fresh space, and removes everything afterwards. */
+export async function withDevices(run: (devices: Devices) => Promise<void>): Promise<void> {
+  using dir = scratchDir("svc-acl");
+  await using devices = createDevices(dir.path);
+  await run(devices);
+}
+
+export const add = (device: Device, account: Account, permission: GrantablePermission = "writer") =>
+  device.space.aclService.act((context) => addAccounts(context, [{ identity: account.id, permission }]));
+export const remove = (device: Device, account: Account) =>
+  device.space.aclService.act((context) => removeAccounts(context, [account.id]));
+export const roleOf = (device: Device, account: Account) =>
+  permissionOf(device.space.acl.state, account.signer.publicKey);
+export const keyIds = (device: Device) => device.space.acl.state.epochs.map(({ epoch }) => bytesToHex(epoch.keyId));
