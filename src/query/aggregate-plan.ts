@@ -4,10 +4,16 @@ import type { JsonObject } from "../protocol/json.ts";
 import type { Pipeline, Stage } from "./aggregate-types.ts";
 import { allOf, type Filter, isMatchAll } from "./filter-types.ts";
 import { setField } from "./output-field.ts";
-import { isNarrowEnough, type NarrowIndex, type PathIndex, planQuery, type QueryPlan } from "./query-plan.ts";
+import {
+  isNarrowEnough,
+  type NarrowIndex,
+  type PathIndex,
+  pathIndex,
+  planQuery,
+  type QueryPlan,
+} from "./query-plan.ts";
 import type { RowSource } from "./row-source.ts";
 import type { SortKey } from "./sort.ts";
-import { filterToSql } from "./sql-superset.ts";
 
 /** The prefix `$match`*, `$sort`, `$skip`, `$limit`, in that order. */
 interface Pushdown {
@@ -57,7 +63,7 @@ export function planAggregate(db: Database, source: RowSource, { stages }: Pipel
   const matches = stages.slice(0, pushdown.stages).filter(({ kind }) => kind === "match").length;
   const unpushed = stages.slice(matches);
   const plan = { pushdown, reading, unpushed };
-  const counted = pushedEntirely(pushdown, after, reading);
+  const counted = pushedEntirely(db, pushdown, after, reading);
   if (counted) return { ...plan, execution: counted, rest: after.slice(1) };
   const { sort, skip, limit } = pushdown;
   if (sort.length > 0 && limit !== undefined && skip + limit <= MAX_WINDOW)
@@ -66,7 +72,8 @@ export function planAggregate(db: Database, source: RowSource, { stages }: Pipel
   return { ...plan, execution: { kind: "stream", narrow }, rest: unpushed };
 }
 
-function pushdownOf(stages: readonly Stage[]): Pushdown {
+/** The prefix of a pipeline that is pushed down. */
+export function pushdownOf(stages: readonly Stage[]): Pushdown {
   const filters: Filter[] = [];
   let sort: readonly SortKey[] = [];
   let skip = 0;
@@ -95,21 +102,37 @@ function pushdownOf(stages: readonly Stage[]): Pushdown {
 }
 
 /** What right after the filter needs no documents: `$count`, and a `$group` that only counts. */
-function pushedEntirely(pushdown: Pushdown, [next]: readonly Stage[], reading: QueryPlan): Execution | undefined {
-  if (pushdown.sort.length > 0 || pushdown.skip > 0 || pushdown.limit !== undefined) return undefined;
-  if (next?.kind === "count") return { kind: "count", toRecords: (count) => [countDocument({}, [next.name], count)] };
-  if (next?.kind !== "group") return undefined;
-  const counts = next.fields.every(
-    ({ accumulator, operand }) => accumulator === "$count" || (accumulator === "$sum" && operand.literal === 1),
-  );
-  if (!counts) return undefined;
+function pushedEntirely(
+  db: Database,
+  pushdown: Pushdown,
+  [next]: readonly Stage[],
+  reading: QueryPlan,
+): Execution | undefined {
+  if (next?.kind === "count" && isWhole(pushdown))
+    return { kind: "count", toRecords: (count) => [countDocument({}, [next.name], count)] };
+  if (next?.kind !== "group" || !isPushedGroup(pushdown, next)) return undefined;
   const names = next.fields.map(({ name }) => name);
   const { path, literal } = next.key;
   if (literal === null)
     return { kind: "count", toRecords: (count) => (count === 0 ? [] : [countDocument({ id: null }, names, count)]) };
-  const no = path === undefined ? undefined : reading.indexes.get(path);
-  if (path === undefined || no === undefined || !reading.sql.exact) return undefined;
-  return { kind: "groupCount", index: { path, no, sql: filterToSql(pushdown.filter, path) }, names };
+  if (path === undefined || !reading.sql.exact) return undefined;
+  const index = pathIndex(db, pushdown.filter, path, reading.indexes);
+  return index && { kind: "groupCount", index, names };
+}
+
+/** Whether a `$group` behind what is pushed down only counts, so that it could be pushed down as well. */
+export function isPushedGroup(pushdown: Pushdown, { fields }: Extract<Stage, { kind: "group" }>): boolean {
+  return (
+    isWhole(pushdown) &&
+    fields.every(
+      ({ accumulator, operand }) => accumulator === "$count" || (accumulator === "$sum" && operand.literal === 1),
+    )
+  );
+}
+
+/** Whether all matches go on to the next stage, in whatever order. */
+function isWhole({ sort, skip, limit }: Pushdown): boolean {
+  return sort.length === 0 && skip === 0 && limit === undefined;
 }
 
 /** `doc` with the count in each of the fields. */

@@ -1,10 +1,11 @@
 /** How many rows match: those SQL is sure of are counted there, the others by the matcher. */
-import type { NarrowIndex, QueryPlan } from "./query-plan.ts";
+import { type NarrowIndex, type QueryPlan, selectNarrow } from "./query-plan.ts";
 import type { RowReader } from "./row-reader.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
 import type { Sql } from "./sql-superset.ts";
 
 export function countMatches(reader: RowReader, source: RowSource, { narrow, sql }: QueryPlan): number {
+  if (narrow?.hasArrays) return countEach(reader, selectNarrow(source, narrow, "id, doc"));
   if (narrow) return narrow.ranges.reduce((total, range) => total + countInRange(reader, source, narrow, range), 0);
   const { may, sure, exact } = sql;
   if (exact && may.text === "1") return reader.liveRows(source);
@@ -26,8 +27,14 @@ function countInRange(
   }
   if (exact) return total;
   const unsure: Sql = { text: `(${sure.text}) is not true`, params: sure.params };
-  for (const _ of reader.matching(selectFrom(source, { columns: "id, doc", index, conditions: [range, may, unsure] })))
-    total++;
+  const conditions = [range, may, unsure];
+  return total + countEach(reader, [selectFrom(source, { columns: "id, doc", index, conditions })]);
+}
+
+/** The rows that the matcher accepts, one by one. */
+function countEach(reader: RowReader, selects: readonly Sql[]): number {
+  let total = 0;
+  for (const select of selects) for (const _ of reader.matching(select)) total++;
   return total;
 }
 

@@ -3,7 +3,7 @@
  * ties by id descending, so short runs of ties are turned round and long ones read again forwards.
  */
 
-import { indexKeySql, KEPT_KEY, OPAQUE } from "./index-key.ts";
+import { ARRAY, indexKeySql, KEPT_KEY, OWN_ENTRY } from "./index-key.ts";
 import type { PathIndex } from "./query-plan.ts";
 import type { MatchedRow, Row, RowReader } from "./row-reader.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
@@ -31,20 +31,23 @@ export function* rowsDescending(
   may: Sql,
 ): Generator<SortedRow> {
   const key = KEPT_KEY.text;
+  const own: Sql = { text: OWN_ENTRY, params: [] };
   const sort = [sortKey];
   const compareKeys = compareEntries(sort);
   const sorted = ({ doc, parsed }: MatchedRow): SortedRow => ({ doc, entry: toSortEntry(sort, parsed) });
   const isTie = (a: SortEntry, b: SortEntry) => compareKeys({ ...a, id: "" }, { ...b, id: "" }) === 0;
   const forwards = (condition: Sql) =>
-    reader.matching(selectFrom(source, { columns: "id, doc", index, conditions: [condition, may], orderBy: "rid" }));
+    reader.matching(
+      selectFrom(source, { columns: "id, doc", index, conditions: [condition, own, may], orderBy: "rid" }),
+    );
   const backwards = (condition: Sql) =>
     reader.matching<NumberedRow>(
-      selectFrom(source, { columns: "no, id, doc", index, conditions: [condition, may], orderBy: `${key} DESC` }),
+      selectFrom(source, { columns: "no, id, doc", index, conditions: [condition, own, may], orderBy: `${key} DESC` }),
     );
 
-  // Below the opaque keys, which are the greatest, and above null, which comes last.
+  // Below arrays and opaque keys, which are the greatest, and above null, which comes last.
   const notNull = KEPT_KEY.isNotNull;
-  let below: Sql | undefined = { text: `${key} < ${OPAQUE} AND ${notNull}`, params: [] };
+  let below: Sql | undefined = { text: `${key} < ${ARRAY} AND ${notNull}`, params: [] };
   while (below) {
     const ties: SortedRow[] = [];
     const from: Sql = below;

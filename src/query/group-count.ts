@@ -3,7 +3,7 @@ import type { Json, JsonObject } from "../protocol/json.ts";
 import { type CountedGroup, countDocument } from "./aggregate-plan.ts";
 import { readPath } from "./expression-path.ts";
 import { checkGroupLimit } from "./group-sink.ts";
-import { KEPT_KEY, OPAQUE } from "./index-key.ts";
+import { ARRAY, KEPT_KEY, OWN_ENTRY } from "./index-key.ts";
 import { type MemoryMeter, measureValue } from "./memory-meter.ts";
 import type { KeyCount, RowReader } from "./row-reader.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
@@ -30,7 +30,7 @@ export function countGroups(
 ): JsonObject[] | undefined {
   const key = KEPT_KEY.text;
   const groups = createGroups(bounds);
-  const known: Sql = { text: `${key} < ${OPAQUE}`, params: [] };
+  const known: Sql = { text: `${key} < ${ARRAY} AND ${OWN_ENTRY}`, params: [] };
   const columns = `${key} AS key, count(*) AS n, min(rid) AS first`;
   const counted = selectFrom(source, { columns, index, keysOnly: !sql.needsRow, conditions: [known, sql.may] });
   for (const row of reader.keyCounts({ ...counted, text: `${counted.text} GROUP BY ${key}` })) {
@@ -38,7 +38,7 @@ export function countGroups(
     if (id === undefined) return undefined;
     groups.add(id, row.n, row.first);
   }
-  const opaque: Sql = { text: `${key} = ${OPAQUE}`, params: [] };
+  const opaque: Sql = { text: `${key} >= ${ARRAY} AND ${OWN_ENTRY}`, params: [] };
   const unread = selectFrom(source, { columns: "id, doc", index, conditions: [opaque, sql.may] });
   for (const { id, doc } of reader.rows(unread)) groups.add(readPath(JSON.parse(doc), path) ?? null, 1, id);
   return groups.inOrder().map(({ id, count }) => countDocument({ id }, names, count));

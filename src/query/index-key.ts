@@ -1,7 +1,8 @@
 /**
  * The index key of a path: the value found there, in an order that is the service's own (gaps § 3), or a sentinel where
  * only the exact matcher can tell. It stands in two places: computed from `doc` (`indexKeySql`), and kept by triggers in
- * the column `key` of `query_keys` for paths that have an index (src/store/query-key-schema.ts).
+ * the column `key` of `query_keys` for paths that have an index (src/store/query-key-schema.ts). They differ in what null
+ * is, and kept are also the keys of each element of an array, beside x'fe' for the array itself.
  *
  *   null or missing NULL where computed, -9e999 where kept (a key of the table is never null)
  *   REAL            a number (cast, because JSON.stringify writes 2^60 as an integer that is not 2^60)
@@ -16,6 +17,10 @@ import type { IndexedPath } from "../store/query-index-table.ts";
 import { toFieldPath } from "./field-path.ts";
 
 export const OPAQUE = "x'ff'";
+/** The kept key of an array whose elements have keys. It and OPAQUE are the greatest: what stands below is a value. */
+export const ARRAY = "x'fe'";
+/** Holds for the one entry of a row that is its own, not that of an element. */
+export const OWN_ENTRY = "part = 0";
 
 /** The key of a path as conditions name it. */
 export interface KeyColumn {

@@ -1,23 +1,27 @@
 /** Which way to the rows of a query is the shortest. The plan decides cost alone, never the result. */
 import type { Database } from "bun:sqlite";
 import { type Filter, isMatchAll } from "./filter-types.ts";
+import { ARRAY, KEPT_KEY } from "./index-key.ts";
 import { indexesOf } from "./query-index.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
 import type { SortKey } from "./sort.ts";
 import { filterToSql, type KeyRanges, keyRangesOf, type Sql, type SqlFilter } from "./sql-superset.ts";
 import { getRow } from "./statement-cache.ts";
 
-/** An index, and the filter in terms of its keys. */
+/** An index and the filter beside it. */
 export interface PathIndex {
   readonly path: string;
   readonly no: number;
+  /** Whether rows have arrays there, so that a row may be met by several of its elements. */
+  readonly hasArrays: boolean;
+  /** In terms of the kept key where there are no arrays, else of `doc`. */
   readonly sql: SqlFilter;
 }
 
 /** An index and the disjoint ranges of it that hold everything a filter may match. */
 export interface NarrowIndex extends PathIndex {
   readonly ranges: readonly Sql[];
-  /** Rows in the ranges, counted up to COUNTED_CANDIDATES. */
+  /** Entries in the ranges, counted up to COUNTED_CANDIDATES. */
   readonly candidates: number;
 }
 
@@ -49,14 +53,14 @@ export interface PlanRequest {
 }
 
 /** Up to so many candidates are fetched and sorted rather than looked for in sorted order. */
-const FEW_CANDIDATES = 2_000;
+export const FEW_CANDIDATES = 2_000;
 /** How far candidates are counted to tell which index has the fewest; an index steps through this in half a millisecond. */
 export const COUNTED_CANDIDATES = 10_000;
 
 export function planQuery(db: Database, source: RowSource, { filter, sort, bounded }: PlanRequest): QueryPlan {
   const indexes = indexesOf(db, source);
   const byId = idOrderOf(sort);
-  const inOrder: Access | undefined = bounded ? (byId ?? sortOrderOf(filter, sort, indexes)) : undefined;
+  const inOrder: Access | undefined = bounded ? (byId ?? sortOrderOf(db, filter, sort, indexes)) : undefined;
   const narrow =
     indexes.size === 0 || isMatchAll(filter) ? undefined : narrowest(db, source, filter, keyRangesOf(filter), indexes);
   const byFilter = narrow && !(inOrder && narrow.candidates >= FEW_CANDIDATES);
@@ -90,14 +94,27 @@ function idOrderOf([first]: readonly SortKey[]): Extract<Access, { kind: "byId" 
 }
 
 function sortOrderOf(
+  db: Database,
   filter: Filter,
   [first]: readonly SortKey[],
   indexes: ReadonlyMap<string, number>,
 ): Access | undefined {
-  const path = first?.path.text;
-  const no = path === undefined ? undefined : indexes.get(path);
-  if (path === undefined || no === undefined) return undefined;
-  return { kind: "bySort", index: { path, no, sql: filterToSql(filter, path) } };
+  const index = first && pathIndex(db, filter, first.path.text, indexes);
+  return index && { kind: "bySort", index };
+}
+
+/** The index of a path, if there is one. */
+export function pathIndex(
+  db: Database,
+  filter: Filter,
+  path: string,
+  indexes: ReadonlyMap<string, number>,
+): PathIndex | undefined {
+  const no = indexes.get(path);
+  if (no === undefined) return undefined;
+  const text = `SELECT 1 AS found FROM query_keys WHERE idx = ? AND ${KEPT_KEY.text} = ${ARRAY} LIMIT 1`;
+  const hasArrays = getRow(db, { text, params: [no] }) !== undefined;
+  return { path, no, hasArrays, sql: filterToSql(filter, hasArrays ? undefined : path) };
 }
 
 /** The condition with the fewest candidates by its index, counted as far as deciding needs. */
@@ -108,14 +125,30 @@ function narrowest(
   conditions: readonly KeyRanges[],
   indexes: ReadonlyMap<string, number>,
 ): NarrowIndex | undefined {
-  let best: Omit<NarrowIndex, "sql"> | undefined;
+  let best: Pick<NarrowIndex, "path" | "no" | "ranges" | "candidates"> | undefined;
   for (const { path, ranges } of conditions) {
     const no = indexes.get(path);
     if (no === undefined) continue;
     const candidates = countUpTo(db, source, no, ranges, best?.candidates ?? COUNTED_CANDIDATES);
     if (!best || candidates < best.candidates) best = { path, no, ranges, candidates };
   }
-  return best && { ...best, sql: filterToSql(filter, best.path) };
+  const index = best && pathIndex(db, filter, best.path, indexes);
+  return best && index && { ...best, ...index };
+}
+
+/** The rows an index narrows a search to, each once; a SELECT of columns of `rows` for each range, or one for all. */
+export function selectNarrow(source: RowSource, narrow: NarrowIndex, columns: string): Sql[] {
+  const { no: index, ranges, hasArrays, sql } = narrow;
+  if (!hasArrays) return ranges.map((range) => selectFrom(source, { columns, index, conditions: [range, sql.may] }));
+  const parts = ranges.map((range) =>
+    selectFrom(source, { columns: "row", index, keysOnly: true, conditions: [range] }),
+  );
+  if (parts.length === 0) return [];
+  const among: Sql = {
+    text: `no IN (${parts.map(({ text }) => text).join(" UNION ALL ")})`,
+    params: parts.flatMap(({ params }) => params),
+  };
+  return [selectFrom(source, { columns, conditions: [among, sql.may] })];
 }
 
 function countUpTo(db: Database, source: RowSource, index: number, ranges: readonly Sql[], bound: number): number {

@@ -1,5 +1,5 @@
 /** Where rows come from: `rows(no, coll, id, doc, state)` with UNIQUE(coll, id); live rows have state 1. */
-import type { Sql, SqlValue } from "./sql-superset.ts";
+import { BOUND, type Sql, type SqlValue } from "./sql-superset.ts";
 
 export interface RowSource {
   /** The collection; undefined is one that nothing was ever written to. */
@@ -57,5 +57,5 @@ function fromOf({ coll }: RowSource, { index, keysOnly }: SelectParts): From {
   if (index === undefined) return { table: "rows", where: "coll = ? AND state = 1", params: [coll] };
   // CROSS JOIN keeps the order of the tables: SQLite has no statistics to choose a better one by.
   const table = keysOnly ? "query_keys" : "query_keys CROSS JOIN rows ON no = row";
-  return { table, where: "idx = ?", params: [index] };
+  return { table, where: `idx = ${BOUND}`, params: [index] };
 }

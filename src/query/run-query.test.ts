@@ -10,7 +10,6 @@ import { parseFilter } from "./filter-parse.ts";
 import { rowsOf } from "./row-source.ts";
 import { type QueryRequest, runQuery } from "./run-query.ts";
 import { parseSort } from "./sort.ts";
-import { indexablePaths } from "./sql-superset.ts";
 
 const COUNT = 9_000;
 const pad = (n: number) => `r${String(n).padStart(5, "0")}`;
@@ -136,20 +135,6 @@ test("[gaps 1] a query that is told to stop ends with server.unavailable", () =>
   );
   expect(asked).toBe(2);
   expect(query({ n: 77 }).ids.length).toBe(1);
-});
-
-test("indexablePaths names what every match must meet, then the first sort path", () => {
-  const filter = parseFilter({
-    a: 1,
-    "b.c": { $gt: 5 },
-    $or: [{ d: 1 }],
-    e: { $ne: 1 },
-    é: 1,
-    id: "x",
-    $and: [{ f: "x" }],
-  });
-  expect(indexablePaths(filter, parseSort(["-g", "h"]))).toEqual(["a", "b.c", "f", "g"]);
-  expect(indexablePaths(parseFilter({}), parseSort(["id"]))).toEqual([]);
 });
 
 const folder = mkdtempSync(join(tmpdir(), "svc-query-"));

@@ -6,8 +6,8 @@ import type { Database } from "bun:sqlite";
 import { countMatches } from "./count-matches.ts";
 import { type SortedRow as Found, rowsDescending } from "./descending-rows.ts";
 import type { Filter } from "./filter-types.ts";
-import { KEPT_KEY, OPAQUE } from "./index-key.ts";
-import { type PathIndex, planQuery, type QueryPlan } from "./query-plan.ts";
+import { ARRAY, KEPT_KEY, OWN_ENTRY } from "./index-key.ts";
+import { type PathIndex, planQuery, type QueryPlan, selectNarrow } from "./query-plan.ts";
 import { RowReader } from "./row-reader.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
 import { inSnapshot } from "./snapshot.ts";
@@ -25,6 +25,11 @@ export interface QueryRequest {
   readonly includeTotal?: boolean | undefined;
   /** Asked every thousand rows; yes ends the query with server.unavailable. */
   readonly shouldStop?: (() => boolean) | undefined;
+  /**
+   * Rows read in the order of an index are all matched here, so that `shouldStop` is asked in time: SQLite would pass over
+   * any number of rows that cannot match in one step.
+   */
+  readonly everyRow?: boolean | undefined;
 }
 
 export interface QueryStats {
@@ -46,19 +51,24 @@ export interface QueryResult {
   readonly stats: QueryStats;
 }
 
-/** Runs a query on one snapshot. Without a sort records come by id ascending. */
-export function runQuery(db: Database, source: RowSource, request: QueryRequest): QueryResult {
-  return inSnapshot(db, () => answer(db, source, request));
+/**
+ * Runs a query on one snapshot. Without a sort records come by id ascending. A plan may be given where one was made just
+ * before, on the same connection.
+ */
+export function runQuery(db: Database, source: RowSource, request: QueryRequest, plan?: QueryPlan): QueryResult {
+  return inSnapshot(db, () => answer(db, source, request, plan ?? planRequest(db, source, request)));
 }
 
-function answer(db: Database, source: RowSource, request: QueryRequest): QueryResult {
+export function planRequest(db: Database, source: RowSource, { filter, sort, limit }: QueryRequest): QueryPlan {
+  return planQuery(db, source, { filter, sort, bounded: limit !== undefined && limit > 0 && limit < Infinity });
+}
+
+function answer(db: Database, source: RowSource, request: QueryRequest, plan: QueryPlan): QueryResult {
   const startedAt = performance.now();
   const limit = request.limit !== undefined && request.limit > 0 ? request.limit : Number.POSITIVE_INFINITY;
   const offset = Math.min(Math.max(0, request.offset ?? 0), Number.MAX_SAFE_INTEGER);
-  const bounded = Number.isFinite(limit);
-  const plan = planQuery(db, source, { filter: request.filter, sort: request.sort, bounded });
   const reader = new RowReader(db, request.filter, request.shouldStop);
-  const window = new WindowFinder(reader, source, request.sort, plan).find(offset, limit);
+  const window = new WindowFinder(reader, source, request, plan).find(offset, limit);
   const { candidates, matches } = reader;
   const total = request.includeTotal ? (window.total ?? countMatches(reader, source, plan)) : undefined;
   const { access } = plan;
@@ -75,6 +85,8 @@ function answer(db: Database, source: RowSource, request: QueryRequest): QueryRe
   };
 }
 
+const ALL: Sql = { text: "1", params: [] };
+
 /** `total` is there when finding the window saw every match. */
 interface Window {
   readonly records: string[];
@@ -86,13 +98,15 @@ class WindowFinder {
   readonly #source: RowSource;
   readonly #sort: readonly SortKey[];
   readonly #plan: QueryPlan;
+  readonly #everyRow: boolean;
   readonly #compare: (a: SortEntry, b: SortEntry) => number;
 
-  constructor(reader: RowReader, source: RowSource, sort: readonly SortKey[], plan: QueryPlan) {
+  constructor(reader: RowReader, source: RowSource, { sort, everyRow = false }: QueryRequest, plan: QueryPlan) {
     this.#reader = reader;
     this.#source = source;
     this.#sort = sort;
     this.#plan = plan;
+    this.#everyRow = everyRow;
     this.#compare = compareEntries(sort);
   }
 
@@ -132,12 +146,11 @@ class WindowFinder {
   /** Everything that may match goes through a heap that keeps offset + limit of it. */
   #windowByHeap(offset: number, limit: number): Window {
     const { access, sql } = this.#plan;
-    const narrow = access.kind === "byFilter" ? access.index : undefined;
-    const selects = narrow
-      ? narrow.ranges.map((range) =>
-          selectFrom(this.#source, { columns: "id, doc", index: narrow.no, conditions: [range, narrow.sql.may] }),
-        )
-      : [selectFrom(this.#source, { columns: "id, doc", conditions: [sql.may] })];
+    const columns = "id, doc";
+    const selects =
+      access.kind === "byFilter"
+        ? selectNarrow(this.#source, access.index, columns)
+        : [selectFrom(this.#source, { columns, conditions: [sql.may] })];
     const best = this.#heap(offset + limit);
     let total = 0;
     for (const select of selects) {
@@ -154,33 +167,32 @@ class WindowFinder {
   }
 
   /**
-   * The index on the first sort path gives the order of all keys but the opaque ones. Those are matched and sorted
+   * The index on the first sort path gives the order of all keys but arrays and opaque ones. Those are matched and sorted
    * beside it, and the two are merged.
    */
   #windowBySort(index: PathIndex, offset: number, limit: number): Window {
     const wanted = offset + limit;
     const opaque = this.#heap(wanted);
-    const { may } = index.sql;
+    const may = this.#everyRow ? ALL : index.sql.may;
     const parts = { columns: "id, doc", index: index.no };
-    const isOpaque: Sql = { text: `${KEPT_KEY.text} = ${OPAQUE}`, params: [] };
+    const isOpaque: Sql = { text: `${KEPT_KEY.text} >= ${ARRAY} AND ${OWN_ENTRY}`, params: [] };
     for (const { doc, parsed } of this.#reader.matching(
       selectFrom(this.#source, { ...parts, conditions: [isOpaque, may] }),
     ))
       opaque.offer({ doc, entry: toSortEntry(this.#sort, parsed) });
-    const window = this.#fill(this.#merge(this.#inOrder(index, wanted), opaque.drain()), offset, limit);
+    const window = this.#fill(this.#merge(this.#inOrder(index, may, wanted), opaque.drain()), offset, limit);
     // A heap that was bounded has dropped matches, so the merge has not seen them all.
     return Number.isFinite(wanted) ? { records: window.records } : window;
   }
 
   /** The matches whose key is not opaque, in order. An index gives ties by id ascending for nothing, forwards. */
-  #inOrder(index: PathIndex, wanted: number): Iterable<Found> {
-    const { may } = index.sql;
+  #inOrder(index: PathIndex, may: Sql, wanted: number): Iterable<Found> {
     const [first, second] = this.#sort;
     if (first?.descending && !second) return rowsDescending(this.#reader, this.#source, index, first, may);
     const ordered = selectFrom(this.#source, {
       columns: "id, doc",
       index: index.no,
-      conditions: [{ text: `${KEPT_KEY.text} < ${OPAQUE}`, params: [] }, may],
+      conditions: [{ text: `${KEPT_KEY.text} < ${ARRAY} AND ${OWN_ENTRY}`, params: [] }, may],
       orderBy: `${KEPT_KEY.text}${first?.descending ? " DESC" : ""}${second ? "" : ", rid"}`,
     });
     return second ? this.#tiesSorted(ordered, wanted) : this.#entries(ordered);

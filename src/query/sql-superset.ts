@@ -6,7 +6,7 @@
 import type { RE2JS } from "re2js";
 import type { Json } from "../protocol/json.ts";
 import type { Condition, Filter, TypeName } from "./filter-types.ts";
-import { computedKey, isIndexablePath, KEPT_KEY, type KeyColumn, OPAQUE } from "./index-key.ts";
+import { ARRAY, computedKey, isIndexablePath, KEPT_KEY, type KeyColumn, OPAQUE } from "./index-key.ts";
 import { instantOf, toInstant } from "./instant.ts";
 
 export type SqlValue = string | number;
@@ -41,6 +41,9 @@ const TRUE: Sql = { text: "1", params: [] };
 /** True of no row. */
 const NONE: Sql = { text: "0", params: [] };
 
+/** A bare parameter that something equals in a join makes SQLite plan the statement anew each time it is run. */
+export const BOUND = "+?";
+
 interface Bounds {
   readonly may: Sql;
   readonly sure: Sql;
@@ -49,7 +52,10 @@ interface Bounds {
 const UNKNOWN: Bounds = { may: TRUE, sure: NONE };
 const NEVER: Bounds = { may: NONE, sure: NONE };
 
-/** Compiles a filter over rows with the columns `id` and `doc`; the key of the path `kept` is that of `query_keys`. */
+/**
+ * Compiles a filter over rows with the columns `id` and `doc`; the key of the path `kept` is that of `query_keys`, which
+ * has to have one entry a row there: no arrays.
+ */
 export function filterToSql(filter: Filter, kept?: string): SqlFilter {
   const scope: Scope = { kept, needsRow: false };
   const bounds = toBounds(filter, scope);
@@ -131,8 +137,15 @@ function toBounds(filter: Filter, scope: Scope): Bounds {
 }
 
 /** `id` is a column: always a string, the same as the document's. */
-function isIdPath(path: string): boolean {
+export function isIdPath(path: string): boolean {
   return path === "id";
+}
+
+/** Whether a filter gives the ids of all it can match. */
+export function namesIds(filter: Filter): boolean {
+  if (filter.kind === "and") return filter.filters.some(namesIds);
+  if (filter.kind !== "field" || !isIdPath(filter.path.text)) return false;
+  return filter.condition.op === "eq" || filter.condition.op === "in";
 }
 
 function idBounds(condition: Condition): Bounds {
@@ -204,9 +217,19 @@ const CLASS_RANGES = {
   date: ({ text }: KeyColumn): Sql => ({ text: `(${text} >= x'20' and ${text} < x'21')`, params: [] }),
 } as const;
 
-function withOpaque(key: KeyColumn, ranges: readonly Sql[], sure: Sql): KeyTest {
-  const all = [...ranges, { text: `${key.text} = ${OPAQUE}`, params: [] }];
+/** `arrays`: arrays as a whole may match, not by their elements. */
+function withOpaque(key: KeyColumn, ranges: readonly Sql[], sure: Sql, arrays = false): KeyTest {
+  const all = [...ranges, arrays ? orArray(key) : { text: `${key.text} = ${OPAQUE}`, params: [] }];
   return { ranges: all, may: disjoin(all), sure };
+}
+
+function isArray(key: KeyColumn): Sql {
+  return { text: `${key.text} = ${ARRAY}`, params: [] };
+}
+
+/** The two are the greatest keys. */
+function orArray(key: KeyColumn): Sql {
+  return { text: `${key.text} >= ${ARRAY}`, params: [] };
 }
 
 function isNull(key: KeyColumn): Sql {
@@ -216,17 +239,19 @@ function isNull(key: KeyColumn): Sql {
 function listTest(values: readonly Json[], key: KeyColumn): KeyTest | undefined {
   const keys: Sql[] = [];
   let orNull = false;
+  let arrays = false;
   for (const value of values) {
     if (value === null) orNull = true;
     else {
       const operand = keyOperand(value);
       if (operand === "unknown") return undefined;
       if (operand !== "opaque") keys.push(operand);
+      else arrays ||= Array.isArray(value);
     }
   }
   const nulls: Sql[] = orNull ? [isNull(key)] : [];
   const sure = disjoin([...(keys.length > 0 ? [keyIn(key, keys)] : []), ...nulls]);
-  const ranges = [keyIn(key, [...keys, { text: OPAQUE, params: [] }]), ...nulls];
+  const ranges = [keyIn(key, [...keys, { text: OPAQUE, params: [] }]), ...nulls, ...(arrays ? [isArray(key)] : [])];
   return { ranges, may: disjoin(ranges), sure };
 }
 
@@ -253,7 +278,7 @@ function comparisonTest(op: "gt" | "gte" | "lt" | "lte", value: Json, key: KeyCo
   if (value === null) return orEqual ? withOpaque(key, [isNull(key)], isNull(key)) : { ...NEVER, ranges: [] };
   const operand = keyOperand(value);
   if (operand === "unknown") return undefined;
-  if (operand === "opaque") return withOpaque(key, [], NONE);
+  if (operand === "opaque") return withOpaque(key, [], NONE, Array.isArray(value));
   const bound = op === "lt" || op === "lte" ? lowerBound(value, key) : `${key.text} ${upperBound(value)}`;
   const text = bounded(`${key.text} ${COMPARE[op]} ${operand.text}`, bound);
   const range: Sql = { text, params: operand.params };
@@ -281,9 +306,9 @@ function upperBound(value: Json): string {
 /** A non-null value as its key; `opaque` if only opaque keys can match it, `unknown` if its key cannot be said. */
 function keyOperand(value: Json): Sql | "opaque" | "unknown" {
   // JSON can say 1e999, which no record holds, and -1e999 is how the kept key of null looks.
-  if (typeof value === "number") return Number.isFinite(value) ? { text: "?", params: [value] } : "unknown";
+  if (typeof value === "number") return Number.isFinite(value) ? { text: BOUND, params: [value] } : "unknown";
   // A lone surrogate becomes U+FFFD when bound.
-  if (typeof value === "string") return value.isWellFormed() ? { text: "?", params: [value] } : "unknown";
+  if (typeof value === "string") return value.isWellFormed() ? { text: BOUND, params: [value] } : "unknown";
   if (typeof value === "boolean") return { text: value ? "x'11'" : "x'10'", params: [] };
   const instant = instantOf(value);
   if (instant === undefined) return "opaque";
@@ -301,7 +326,7 @@ function typeTest(types: readonly TypeName[], key: KeyColumn): KeyTest {
     } else if ((type === "int" || type === "double") && !types.includes("number"))
       ranges.push(CLASS_RANGES.number(key));
   }
-  return withOpaque(key, dedupe(ranges), disjoin(sure));
+  return withOpaque(key, dedupe(ranges), disjoin(sure), types.includes("array"));
 }
 
 function dedupe(parts: readonly Sql[]): Sql[] {
@@ -311,15 +336,4 @@ function dedupe(parts: readonly Sql[]): Sql[] {
 
 function placeholders(values: readonly unknown[]): string {
   return values.map(() => "?").join(",");
-}
-
-/** Paths of a filter and a sort that an index would serve, most useful first: conditions every match must meet, then the sort. */
-export function indexablePaths(
-  filter: Filter,
-  sort: readonly { readonly path: { readonly text: string } }[],
-): string[] {
-  const paths = new Set(keyRangesOf(filter).map(({ path }) => path));
-  const [first] = sort;
-  if (first && !isIdPath(first.path.text) && isIndexablePath(first.path.text)) paths.add(first.path.text);
-  return [...paths];
 }

@@ -17,10 +17,17 @@ export function streamMatches(
   if (!narrow) return reader.matching(selectFrom(source, { columns: "id, doc", conditions: [may], orderBy: "id" }));
   if (narrow.ranges.length === 0) return [];
   const parts = narrow.ranges.map((range) =>
-    selectFrom(source, { columns: "row AS no, rid", index: narrow.no, keysOnly: true, conditions: [range] }),
+    selectFrom(source, {
+      columns: `${narrow.hasArrays ? "DISTINCT " : ""}row AS no, rid`,
+      index: narrow.no,
+      keysOnly: true,
+      conditions: [range],
+    }),
   );
+  // Where a row may be met twice, each SELECT is made distinct as well.
+  const union = narrow.hasArrays ? " UNION " : " UNION ALL ";
   return reader.matchingNumbers({
-    text: `${parts.map(({ text }) => text).join(" UNION ALL ")} ORDER BY rid`,
+    text: `${parts.map(({ text }) => text).join(union)} ORDER BY rid`,
     params: parts.flatMap(({ params }) => params),
   });
 }

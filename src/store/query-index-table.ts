@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { storedKeySql } from "./query-key-schema.ts";
+import { ENTRIES_OF_ROW_ELEMENTS, ENTRY_OF_ROW } from "./query-key-schema.ts";
 
 const FILLING = 0;
 const IN_USE = 1;
@@ -39,10 +39,11 @@ export function createQueryIndexTable(db: Database) {
   );
   const stateOf = db.query<{ state: number }, [number]>("SELECT state FROM query_indexes WHERE no = ?");
   const setState = db.query<null, [number, number]>("UPDATE query_indexes SET state = ? WHERE no = ?");
-  const addKey = db.query<null, [number, number]>(
-    `INSERT OR IGNORE INTO query_keys(idx, key, rid, row)
-     SELECT i.no, ${storedKeySql("r.doc")}, r.id, r.no FROM query_indexes i CROSS JOIN rows r
-     WHERE i.no = ? AND r.no = ? AND r.coll = i.coll AND r.state = 1`,
+  const addEntry = db.query<null, [number, number]>(
+    `INSERT OR IGNORE INTO query_keys(idx, key, rid, row, part) ${ENTRY_OF_ROW}`,
+  );
+  const addElements = db.query<null, [number, number]>(
+    `INSERT OR IGNORE INTO query_keys(idx, key, rid, row, part) ${ENTRIES_OF_ROW_ELEMENTS}`,
   );
   const someKeys = db.query<null, [number, number]>(
     "DELETE FROM query_keys WHERE (idx, key, rid) IN (SELECT idx, key, rid FROM query_keys WHERE idx = ? LIMIT ?+0)",
@@ -74,8 +75,11 @@ export function createQueryIndexTable(db: Database) {
     add: (coll: number, { path, at, dateAt, prefixes }: IndexedPath): number =>
       Number(add.run(coll, path, at, dateAt, prefixes.length === 0 ? null : JSON.stringify(prefixes)).lastInsertRowid),
     isFilling: (no: number): boolean => stateOf.get(no)?.state === FILLING,
-    /** Adds the key that a row has now, unless it is there. Nothing if the row is gone. */
-    fill: (no: number, row: number) => void addKey.run(no, row),
+    /** Adds the keys that a row has now, those that are not there. None if the row is gone. */
+    fill(no: number, row: number): void {
+      addEntry.run(no, row);
+      addElements.run(no, row);
+    },
     /** Every row has its key: queries may use the index. */
     finish({ no, coll }: QueryIndex): void {
       setState.run(IN_USE, no);

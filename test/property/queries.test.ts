@@ -5,7 +5,7 @@ import { indexesOf } from "../../src/query/query-index.ts";
 import { rowsOf, selectFrom } from "../../src/query/row-source.ts";
 import { runQuery } from "../../src/query/run-query.ts";
 import { parseSort } from "../../src/query/sort.ts";
-import { filterToSql, type Sql, type SqlValue } from "../../src/query/sql-superset.ts";
+import { filterToSql, keyRangesOf, type Sql, type SqlValue } from "../../src/query/sql-superset.ts";
 import { createRandom, FALSE_DATES, randomDocument, randomFilter, SCALARS } from "../support/random-json.ts";
 import { referenceMatch, referenceSort } from "../support/reference-matcher.ts";
 import { COLL, createRowsTable, indexPaths } from "../support/rows-table.ts";
@@ -33,6 +33,20 @@ function idsWhere(db: Database, condition: Sql, index?: number): Set<string> {
   );
 }
 
+/** Every operator with operands of every kind. */
+const OPERANDS = [...SCALARS, [], {}, { x: 1 }, [1], Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+const comparisons = ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"].flatMap((operator) =>
+  OPERANDS.map((operand) => ({ [operator]: operand })),
+);
+const patterns = ["^a", "^ab", "^ab*", "^ab?", "^ab{0}", "^ab+", "^a|b", "^a.", "^-", "^a$", "^", "a"];
+const CONDITIONS: object[] = [
+  ...comparisons,
+  ...OPERANDS.map((operand) => ({ $in: [operand, "zz", null] })),
+  ...patterns.flatMap(($regex) => ["", "i", "m"].map(($options) => ({ $regex, $options }))),
+  ...["null", "number", "int", "double", "string", "bool", "array", "object", "date"].map(($type) => ({ $type })),
+  ...[{ $exists: true }, { $size: 1 }, { $mod: [2, 1] }, { $all: ["a"] }, { $elemMatch: { $gt: 1 } }],
+];
+
 test("SQL bounds enclose the exact matches for every operator and operand over every kind of value", () => {
   const values = [...SCALARS, ...FALSE_DATES, "\ud800", "ac", "abb", [], {}, { x: 1 }];
   const docs = [
@@ -46,31 +60,49 @@ test("SQL bounds enclose the exact matches for every operator and operand over e
   const paths = ["a", "b.a", "b"];
   indexPaths(db, paths);
   const indexes = indexesOf(db, source);
-  const operands = [...SCALARS, [], {}, { x: 1 }, [1], Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-  const comparisons = ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"].flatMap((operator) =>
-    operands.map((operand) => ({ [operator]: operand })),
-  );
-  const patterns = ["^a", "^ab", "^ab*", "^ab?", "^ab{0}", "^ab+", "^a|b", "^a.", "^-", "^a$", "^", "a"];
-  const conditions: object[] = [
-    ...comparisons,
-    ...operands.map((operand) => ({ $in: [operand, "zz", null] })),
-    ...patterns.flatMap(($regex) => ["", "i", "m"].map(($options) => ({ $regex, $options }))),
-    ...["null", "number", "int", "double", "string", "bool", "array", "object", "date"].map(($type) => ({ $type })),
-    ...[{ $exists: true }, { $size: 1 }, { $mod: [2, 1] }, { $all: ["a"] }, { $elemMatch: { $gt: 1 } }],
-  ];
   for (const path of paths)
-    for (const condition of conditions.flatMap((c) => [c, { $not: c }])) {
+    for (const condition of CONDITIONS.flatMap((c) => [c, { $not: c }])) {
       const raw = { [path]: condition };
+      const filter = parseFilter(raw);
       const matches = new Set(docs.filter((doc) => referenceMatch(doc, raw)).map(({ id }) => id));
-      for (const kept of [undefined, path]) {
-        const { may, sure } = filterToSql(parseFilter(raw), kept);
-        const index = kept === undefined ? undefined : indexes.get(kept);
-        const [mayIds, sureIds] = [idsWhere(db, may, index), idsWhere(db, sure, index)];
-        const missed = [...matches].filter((id) => !mayIds.has(id));
-        const wrong = [...sureIds].filter((id) => !matches.has(id));
-        const context = { raw: JSON.stringify(raw), kept };
-        expect({ ...context, missed, wrong }).toEqual({ ...context, missed: [], wrong: [] });
+      const { may, sure } = filterToSql(filter);
+      const [mayIds, sureIds] = [idsWhere(db, may), idsWhere(db, sure)];
+      const missed = [...matches].filter((id) => !mayIds.has(id));
+      const wrong = [...sureIds].filter((id) => !matches.has(id));
+      expect({ raw: JSON.stringify(raw), missed, wrong }).toEqual({ raw: JSON.stringify(raw), missed: [], wrong: [] });
+      for (const { ranges } of keyRangesOf(filter)) {
+        const inRanges = ranges.flatMap((range) => [...idsWhere(db, range, indexes.get(path))]);
+        const outside = [...matches].filter((id) => !inRanges.includes(id));
+        expect({ raw: JSON.stringify(raw), outside }).toEqual({ raw: JSON.stringify(raw), outside: [] });
       }
+    }
+});
+
+test("SQL bounds over kept keys enclose the exact matches where no row has an array; ranges are disjoint", () => {
+  const values = [...SCALARS, ...FALSE_DATES, "\ud800", "ac", "abb", {}, { x: 1 }];
+  const docs = [{ id: "missing" }, ...values.map((value, i) => ({ id: `v${i}`, a: value, b: { a: value } }))];
+  const db = createRowsTable([...docs, { id: "above", ...{ b: [{ a: 1 }] } }]);
+  indexPaths(db, ["a", "b.a"]);
+  const indexes = indexesOf(db, source);
+  for (const path of ["a", "b.a"])
+    for (const condition of CONDITIONS.flatMap((c) => [c, { $not: c }])) {
+      const raw = { [path]: condition };
+      const filter = parseFilter(raw);
+      const index = indexes.get(path);
+      const matches = new Set(docs.filter((doc) => referenceMatch(doc, raw)).map(({ id }) => id));
+      const { may, sure } = filterToSql(filter, path);
+      const [mayIds, sureIds] = [idsWhere(db, may, index), idsWhere(db, sure, index)];
+      const missed = [...matches].filter((id) => !mayIds.has(id));
+      const wrong = [...sureIds].filter((id) => id !== "above" && !matches.has(id));
+      const [range] = keyRangesOf(filter);
+      const found = (range?.ranges ?? []).flatMap((each) => [...idsWhere(db, each, index)]);
+      const context = { raw: JSON.stringify(raw) };
+      expect({ ...context, missed, wrong, twice: found.length - new Set(found).size }).toEqual({
+        ...context,
+        missed: [],
+        wrong: [],
+        twice: 0,
+      });
     }
 });
 

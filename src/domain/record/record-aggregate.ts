@@ -6,7 +6,9 @@ import { type AggregateResult, parseAggregateLimits, runAggregate } from "../../
 import type { AggregateLimits, Pipeline } from "../../query/aggregate-types.ts";
 import type { ReaderPool } from "../../query/reader-pool.ts";
 import { NO_ROWS, rowsOf } from "../../query/row-source.ts";
+import { pathsWantedByPipeline } from "../../query/wanted-paths.ts";
 import type { SchemaPort } from "../type/port.ts";
+import type { IndexAdvisor } from "./index-advisor.ts";
 import { onTheSpot } from "./on-the-spot.ts";
 import type { QuerySource } from "./record-query.ts";
 
@@ -29,8 +31,9 @@ export function createRecordAggregates(deps: {
   schema: Pick<SchemaPort, "declaredKind">;
   readers: ReaderPool;
   log: Log;
+  advisor?: IndexAdvisor;
 }) {
-  const { engine, schema, readers, log } = deps;
+  const { engine, schema, readers, log, advisor } = deps;
   const { db, rows, path } = engine.store;
 
   const prepare = (source: QuerySource, body: AggregateBody): Prepared => {
@@ -57,7 +60,10 @@ export function createRecordAggregates(deps: {
       const result =
         tried ??
         (await readers.run(path, { kind: "aggregate", source: rowSource, pipeline: body.pipeline, limits }, signal));
-      log.debug("aggregate", { dataset: source.dataset, ...result.stats, reader: tried === undefined });
+      const { dataset, coll } = source;
+      if (log.enabled("debug")) log.debug("aggregate", { dataset, ...result.stats, reader: tried === undefined });
+      if (coll !== undefined)
+        advisor?.observe({ coll, dataset, wanted: () => pathsWantedByPipeline(pipeline), stats: result.stats });
       return result;
     },
 

@@ -1,15 +1,18 @@
+import type { Log } from "../../base/log.ts";
 import type { ChangeEngine } from "../../change/change-engine.ts";
 import { OBJECTS_DATASET } from "../../change/projection.ts";
 import { fail } from "../../protocol/errors.ts";
 import { parseFilter } from "../../query/filter-parse.ts";
 import { isMatchAll } from "../../query/filter-types.ts";
-import { planQuery } from "../../query/query-plan.ts";
+import { isQuickRead } from "../../query/quick-read.ts";
 import type { ReaderPool } from "../../query/reader-pool.ts";
 import { rowsOf } from "../../query/row-source.ts";
-import { type QueryRequest, type QueryResult, runQuery } from "../../query/run-query.ts";
+import { planRequest, type QueryRequest, type QueryResult, runQuery } from "../../query/run-query.ts";
 import { parseSort } from "../../query/sort.ts";
+import { pathsWantedByQuery } from "../../query/wanted-paths.ts";
 import { OBJECTS_COLL } from "../../store/row-table.ts";
 import type { SchemaPort } from "../type/port.ts";
+import type { IndexAdvisor } from "./index-advisor.ts";
 import { onTheSpot } from "./on-the-spot.ts";
 
 /** The part of a query body that says what is wanted, in the caller's terms. */
@@ -39,9 +42,6 @@ function parseQuery(body: QueryBody, schema: Pick<SchemaPort, "declaredKind">, d
   };
 }
 
-/** A collection of up to this many records is read on the spot. */
-const INLINE_ROWS = 2_000;
-
 export type RecordQueries = ReturnType<typeof createRecordQueries>;
 
 /** Snapshot reads of the collections of a space. */
@@ -49,9 +49,12 @@ export function createRecordQueries(deps: {
   engine: ChangeEngine;
   schema: Pick<SchemaPort, "declaredKind">;
   readers: ReaderPool;
+  log: Log;
+  /** Learns which indexes would have served; absent where collections stay small. */
+  advisor?: IndexAdvisor;
 }) {
-  const { engine, schema, readers } = deps;
-  const { db, rows, path } = engine.store;
+  const { engine, schema, readers, log, advisor } = deps;
+  const { db, rows, queryIndexes, path } = engine.store;
 
   /** A dataset of an object; unknown datasets are empty, unknown objects an error. */
   const sourceOf = (objectId: string, dataset: string): QuerySource => {
@@ -67,33 +70,24 @@ export function createRecordQueries(deps: {
     return { coll: engine.collOf(object, dataset), dataset };
   };
 
-  /** A filter without an index reads every row, and SQLite passes over what cannot match without asking whether to stop. */
-  const isLongScan = (coll: number, { filter, sort, limit = 0 }: QueryRequest): boolean => {
-    if (isMatchAll(filter)) return false;
-    const { access } = planQuery(db, rowsOf(coll), { filter, sort, bounded: limit > 0 });
-    return access.kind === "byId" || access.kind === "scan";
-  };
-
-  /** Runs on the spot if it is quick, on a reader if it turns out not to be. */
-  const read = async (
-    coll: number,
-    body: QueryBody,
-    request: QueryRequest,
-    live: number,
-    signal?: AbortSignal,
-  ): Promise<QueryResult> => {
-    const source = rowsOf(coll);
-    if (live <= INLINE_ROWS) return runQuery(db, source, request);
-    if (!isLongScan(coll, request)) {
-      const quick = onTheSpot((shouldStop) => runQuery(db, source, { ...request, shouldStop }));
-      if (quick) return quick;
-    }
+  /** Runs on the spot if it is quick, on a reader if it is not or turns out not to be. */
+  const read = async (coll: number, dataset: string, body: QueryBody, request: QueryRequest, signal?: AbortSignal) => {
+    const source = rowsOf(coll, queryIndexes.inUse(coll));
+    const plan = planRequest(db, source, request);
+    const quick = isQuickRead(plan, request, rows.liveCount(coll))
+      ? onTheSpot((shouldStop) => runQuery(db, source, { ...request, shouldStop, everyRow: true }, plan))
+      : undefined;
     const { filter, sort, limit, offset } = body;
-    return readers.run(
-      path,
-      { kind: "query", source, filter, sort, limit, offset, includeTotal: request.includeTotal === true },
-      signal,
-    );
+    const result =
+      quick ??
+      (await readers.run(
+        path,
+        { kind: "query", source, filter, sort, limit, offset, includeTotal: request.includeTotal === true },
+        signal,
+      ));
+    if (log.enabled("debug")) log.debug("query", { dataset, ...result.stats, reader: quick === undefined });
+    advisor?.observe({ coll, dataset, wanted: () => pathsWantedByQuery(request), stats: result.stats });
+    return result;
   };
 
   return {
@@ -112,9 +106,10 @@ export function createRecordQueries(deps: {
           stats: { candidates: 0, matches: 0, ms: 0 },
         };
       }
-      if (!request.includeTotal || !isMatchAll(request.filter)) return read(source.coll, body, request, live, signal);
+      const { coll, dataset } = source;
+      if (!request.includeTotal || !isMatchAll(request.filter)) return read(coll, dataset, body, request, signal);
       // Everything matches, and how much that is stands beside the collection.
-      const result = await read(source.coll, body, { ...request, includeTotal: false }, live, signal);
+      const result = await read(coll, dataset, body, { ...request, includeTotal: false }, signal);
       const offset = Math.max(0, body.offset ?? 0);
       return { ...result, total: live, hasNext: offset + result.records.length < live };
     },

@@ -1,0 +1,57 @@
+import { expect, test } from "bun:test";
+import { silentLog } from "../../base/log.ts";
+import { createLongWorks } from "./long-work.ts";
+
+/** A registry that writes down what it is told. */
+function setUp(announceAfterMs: number) {
+  const told: unknown[] = [];
+  const take = (what: string) => async (of: unknown, more?: unknown) => {
+    told.push([what, of, more]);
+    return { subscribers: 0 };
+  };
+  const processes = { start: take("start"), progress: take("progress"), finish: take("finish") };
+  const start = createLongWorks({ processes, log: silentLog, announceAfterMs, reportEveryMs: 5 });
+  return { told, start };
+}
+
+const WORK = { kind: "index.query", title: "Index on a", target: "space1" };
+
+test("[processes] work that ends soon is not shown", async () => {
+  const { told, start } = setUp(60_000);
+  const work = start(WORK);
+  work.progress(1, 2);
+  work.end();
+  expect(told).toEqual([]);
+});
+
+test("[processes] work that lasts is shown from then on, with its progress, until it ends", async () => {
+  const { told, start } = setUp(0);
+  const work = start(WORK);
+  work.progress(1, 10);
+  while (told.length < 3) await Bun.sleep(1);
+  work.progress(10, 10);
+  work.end();
+  work.end();
+  const id = "index.query.space1";
+  expect(told[0]).toEqual(["start", { id, ...WORK, scope: "device" }, undefined]);
+  expect(told.slice(1, 3)).toEqual(Array(2).fill(["progress", id, { done: 1, total: 10 }]));
+  expect(told.slice(-2)).toEqual([
+    ["progress", id, { done: 10, total: 10 }],
+    ["finish", id, { status: "done" }],
+  ]);
+  const count = told.length;
+  await Bun.sleep(20);
+  expect(told.length).toBe(count);
+});
+
+test("[processes] work that fails says so", async () => {
+  const { told, start } = setUp(0);
+  const work = start(WORK);
+  while (told.length < 1) await Bun.sleep(1);
+  work.end(new Error("no space left"));
+  expect(told.at(-1)).toEqual([
+    "finish",
+    "index.query.space1",
+    { status: "failed", error: { message: "no space left" } },
+  ]);
+});

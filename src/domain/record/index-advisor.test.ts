@@ -1,0 +1,117 @@
+import { afterEach, expect, test } from "bun:test";
+import { openLiveSpace } from "../../../test/support/live-space.ts";
+import { indexedPathOf } from "../../query/index-key.ts";
+import { createIndexAdvisor } from "./index-advisor.ts";
+
+const MINUTES = 60_000;
+const EXPENSIVE = { candidates: 5_000, matches: 10 };
+
+let space: Awaited<ReturnType<typeof openLiveSpace>> | undefined;
+afterEach(async () => {
+  await space?.close();
+  space = undefined;
+});
+
+/** An advisor over a space whose collection says it has so many rows, with a builder that only takes notes. */
+async function setUp(live = 10_000) {
+  space = await openLiveSpace();
+  const { engine, object, put } = space;
+  for (let i = 0; i < 5; i++) await put(`r${i}`, { done: true, n: i, group: `g${i}` });
+  const coll = engine.collOf(object, "things")!;
+  await engine.background(() => engine.store.rows.addLive(coll, live - 5));
+  const built: string[] = [];
+  const dropped: string[] = [];
+  let nowMs = 0;
+  const advisor = createIndexAdvisor({
+    engine,
+    builder: {
+      build: (_coll, path) => void built.push(path),
+      drop: ({ path }) => void dropped.push(path),
+      isComing: (_coll, path) => built.includes(path),
+      coming: () => built.map((path) => ({ coll, path })),
+    },
+    clock: { nowMs: () => nowMs },
+    isDeclared: (_dataset, path) => path.startsWith("d") && path !== "done",
+  });
+  return {
+    coll,
+    built,
+    dropped,
+    wait: (ms: number) => {
+      nowMs += ms;
+    },
+    ask: (wanted: string[], stats: { candidates: number; matches: number; index?: string } = EXPENSIVE, of = coll) =>
+      advisor.observe({ coll: of, dataset: "things", wanted: () => wanted, stats }),
+    /** An index that is there, all its keys in it. */
+    async have(path: string, of = coll) {
+      await engine.background(() => {
+        const index = { no: engine.store.queryIndexes.add(of, indexedPathOf(path)!), coll: of, path };
+        engine.store.queryIndexes.finish(index);
+      });
+    },
+  };
+}
+
+test("[design 6] a declared path gets its index at the first query that lacks it, another at the second", async () => {
+  const { ask, built } = await setUp();
+  ask(["declared"]);
+  expect(built).toEqual(["declared"]);
+  ask(["free"]);
+  expect(built).toEqual(["declared"]);
+  ask(["free"]);
+  expect(built).toEqual(["declared", "free"]);
+  ask(["free"]);
+  expect(built.length).toBe(2);
+});
+
+test("[design 6] a small collection gets none, nor does a query that is served well", async () => {
+  const small = await setUp(1_999);
+  small.ask(["declared"]);
+  expect(small.built).toEqual([]);
+  await space?.close();
+  const { ask, built, have } = await setUp();
+  await have("declared");
+  ask(["declared", "d2"], { candidates: 1_000, matches: 1, index: "declared" });
+  ask(["declared", "d2"], { candidates: 500_000, matches: 300_000, index: "declared" });
+  ask([]);
+  expect(built).toEqual([]);
+  ask(["declared", "d2"], { candidates: 500_000, matches: 3, index: "declared" });
+  expect(built).toEqual(["d2"]);
+});
+
+test("[design 6] of several paths the one with the most different values goes first, the others have to be wanted again", async () => {
+  const { ask, built } = await setUp();
+  ask(["x", "done", "group", "n"]);
+  ask(["x", "done", "group", "n"]);
+  expect(built).toEqual(["group"]);
+  // While it is on its way nothing more is learnt from queries that it may serve.
+  ask(["group", "n"]);
+  ask(["group", "n"]);
+  ask(["n"]);
+  expect(built).toEqual(["group"]);
+  ask(["n"]);
+  expect(built).toEqual(["group", "n"]);
+});
+
+test("[design 6] a full collection gives up the index least lately used, if that was long ago", async () => {
+  const { ask, built, dropped, have, wait } = await setUp();
+  for (let i = 0; i < 8; i++) await have(`p${i}`);
+  wait(11 * MINUTES);
+  for (const path of ["p0", "p1", "p2", "p4", "p5", "p6", "p7"])
+    ask([path], { candidates: 1, matches: 1, index: path });
+  ask(["d1"]);
+  expect([built, dropped]).toEqual([["d1"], ["p3"]]);
+  await have(built.pop()!);
+  ask(["d2"]);
+  expect([built, dropped]).toEqual([[], ["p3"]]);
+  wait(11 * MINUTES);
+  ask(["d2"]);
+  expect([built, dropped]).toEqual([["d2"], ["p3", "p0"]]);
+});
+
+test("[design 6] the indexes of a space are bounded together", async () => {
+  const { ask, built, have, coll } = await setUp();
+  for (let i = 0; i < 32; i++) await have(`p${i % 8}`, coll + 1 + (i >> 3));
+  ask(["d1"]);
+  expect(built).toEqual([]);
+});

@@ -1,0 +1,130 @@
+/**
+ * Decides which indexes a space has, from the queries it answers: nobody asks for them. A path that a query of a large
+ * collection would have been served by is wanted; a declared one gets its index at the first such query, any other at the
+ * second. When a collection or the space has its fill, the index least lately used gives way, if it was not used for long.
+ */
+import type { Clock } from "../../base/clock.ts";
+import type { ChangeEngine } from "../../change/change-engine.ts";
+import { readPath } from "../../query/expression-path.ts";
+import type { QueryStats } from "../../query/run-query.ts";
+import type { QueryIndex } from "../../store/query-index-table.ts";
+import type { IndexBuilder } from "./index-builder.ts";
+
+/** Smaller collections are read faster than an index pays for itself. */
+const MIN_ROWS = 2_000;
+const USES_DECLARED = 1;
+const USES_OTHERWISE = 2;
+const MAX_A_COLLECTION = 8;
+const MAX_A_SPACE = 32;
+/** An index that was used more lately than this does not give way. */
+const IDLE_MS = 10 * 60_000;
+/** A query that read so few rows by an index, or so few for each match, is served well. */
+const FEW_CANDIDATES = 2_000;
+const FEW_A_MATCH = 4;
+/** Rows looked at to tell which of several paths keeps records apart best. */
+const SAMPLE_ROWS = 100;
+const MAX_WANTS = 500;
+
+export interface IndexAdvisorDeps {
+  readonly engine: Pick<ChangeEngine, "store">;
+  readonly builder: Pick<IndexBuilder, "build" | "drop" | "isComing" | "coming">;
+  readonly clock: Clock;
+  /** Whether a type declares the path in the dataset. */
+  readonly isDeclared: (dataset: string, path: string) => boolean;
+}
+
+/** A query that was answered. */
+export interface AnsweredQuery {
+  readonly coll: number;
+  readonly dataset: string;
+  /** The paths that an index would have served it by (src/query/wanted-paths.ts); asked for large collections alone. */
+  readonly wanted: () => readonly string[];
+  readonly stats: Pick<QueryStats, "candidates" | "matches" | "index">;
+}
+
+export interface IndexAdvisor {
+  observe(query: AnsweredQuery): void;
+}
+
+export function createIndexAdvisor(deps: IndexAdvisorDeps): IndexAdvisor {
+  const { builder, clock } = deps;
+  const { queryIndexes, rows, db } = deps.engine.store;
+  const openedMs = clock.nowMs();
+  /** Queries that lacked an index, by collection and path. */
+  const wants = new Map<string, number>();
+  /** When an index was last used, or asked for, by collection and path. */
+  const usedMs = new Map<string, number>();
+  /** Indexes that were told to go. */
+  const leaving = new Set<number>();
+  const sample = db.query<{ doc: string }, [number]>(
+    `SELECT doc FROM rows WHERE coll = ? AND state = 1 ORDER BY id LIMIT ${SAMPLE_ROWS}`,
+  );
+
+  const observe = (query: AnsweredQuery): void => {
+    const { coll, dataset, stats } = query;
+    if (rows.liveCount(coll) < MIN_ROWS) return;
+    const inUse = queryIndexes.inUse(coll);
+    if (stats.index !== undefined) {
+      usedMs.set(keyOf(coll, stats.index), clock.nowMs());
+      if (isServedWell(stats)) return;
+    }
+    const wanted = query.wanted();
+    // Whether an index that is on its way serves the query will be seen when it is there.
+    if (wanted.some((path) => builder.isComing(coll, path))) return;
+    const hot = wanted.filter((path) => !inUse.has(path) && isHot(coll, dataset, path));
+    const room = hot.length === 0 ? undefined : findRoom(coll);
+    const path = room && mostTelling(coll, hot);
+    if (path === undefined) return;
+    if (room?.drop) drop(room.drop);
+    for (const other of wanted) wants.delete(keyOf(coll, other));
+    usedMs.set(keyOf(coll, path), clock.nowMs());
+    builder.build(coll, path);
+  };
+
+  const drop = (index: QueryIndex): void => {
+    usedMs.delete(keyOf(index.coll, index.path));
+    leaving.add(index.no);
+    builder.drop(index);
+  };
+
+  /** Counts a query that lacked the index; what was wanted longest ago is forgotten first. */
+  const isHot = (coll: number, dataset: string, path: string): boolean => {
+    const key = keyOf(coll, path);
+    const uses = (wants.get(key) ?? 0) + 1;
+    wants.delete(key);
+    wants.set(key, uses);
+    const [oldest] = wants.keys();
+    if (wants.size > MAX_WANTS && oldest !== undefined) wants.delete(oldest);
+    return uses >= (deps.isDeclared(dataset, path) ? USES_DECLARED : USES_OTHERWISE);
+  };
+
+  /** The path with the most different values among some rows, of equals the first. */
+  const mostTelling = (coll: number, paths: readonly string[]): string | undefined => {
+    if (paths.length < 2) return paths[0];
+    const docs = sample.all(coll).map(({ doc }) => JSON.parse(doc));
+    const values = paths.map((path) => new Set(docs.map((doc) => JSON.stringify(readPath(doc, path) ?? null))).size);
+    return paths[values.indexOf(Math.max(...values))];
+  };
+
+  /** Whether one more index is allowed, and which one has to go for it. */
+  const findRoom = (coll: number): { drop?: QueryIndex } | undefined => {
+    const all = queryIndexes.allInUse().filter(({ no }) => !leaving.has(no));
+    const coming = builder.coming();
+    const ofColl = all.filter((index) => index.coll === coll);
+    const isFull = ofColl.length + coming.filter((each) => each.coll === coll).length >= MAX_A_COLLECTION;
+    if (!isFull && all.length + coming.length < MAX_A_SPACE) return {};
+    const lastUse = (index: QueryIndex) => usedMs.get(keyOf(index.coll, index.path)) ?? openedMs;
+    const [idlest] = (isFull ? ofColl : all).toSorted((a, b) => lastUse(a) - lastUse(b));
+    return idlest && clock.nowMs() - lastUse(idlest) >= IDLE_MS ? { drop: idlest } : undefined;
+  };
+
+  return { observe };
+}
+
+function isServedWell({ candidates, matches }: AnsweredQuery["stats"]): boolean {
+  return candidates <= FEW_CANDIDATES || candidates <= FEW_A_MATCH * matches;
+}
+
+function keyOf(coll: number, path: string): string {
+  return `${coll} ${path}`;
+}

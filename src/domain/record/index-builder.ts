@@ -1,0 +1,181 @@
+/**
+ * Makes and drops the indexes of a space, one at a time and in slices of a few milliseconds on the commit queue, so that
+ * writers and readers are held up by no more than that.
+ *
+ * From the moment an index is noted its triggers keep the key of every row that is written, and filling adds the keys
+ * rows have at that moment: whatever goes on in between, each row has the one key it should. A crash leaves an index that
+ * is being filled, which is filled again from the beginning at the next open, and one that is being dropped likewise.
+ */
+import type { Log } from "../../base/log.ts";
+import type { ChangeEngine } from "../../change/change-engine.ts";
+import { SvcError } from "../../protocol/errors.ts";
+import { indexedPathOf } from "../../query/index-key.ts";
+import type { ReaderPool } from "../../query/reader-pool.ts";
+import type { QueryIndex } from "../../store/query-index-table.ts";
+import type { LongWork, StartLongWork } from "../process/port.ts";
+
+const SLICE_MS = 2.5;
+/** The clock is looked at after so many rows. */
+const ROWS_A_LOOK = 32;
+const DROPPED_A_SLICE = 500;
+
+export interface IndexBuilderDeps {
+  readonly engine: Pick<ChangeEngine, "background" | "spaceId" | "store">;
+  readonly readers: Pick<ReaderPool, "run">;
+  readonly startLongWork: StartLongWork;
+  readonly log: Log;
+  /** How long one slice may take. */
+  readonly sliceMs?: number;
+  /** Between two slices; the first argument is how long the last one took. */
+  readonly rest?: (tookMs: number) => Promise<void>;
+}
+
+export interface IndexBuilder {
+  /** Takes up what an earlier run left half done. */
+  resume(): void;
+  /** Makes an index, after those asked for before. Nothing if there is one, or if the path cannot have one. */
+  build(coll: number, path: string): void;
+  drop(index: QueryIndex): void;
+  /** Whether an index of this path is being made or waits to be. */
+  isComing(coll: number, path: string): boolean;
+  /** Indexes that are being made or wait to be. */
+  coming(): readonly { readonly coll: number; readonly path: string }[];
+  busy(): boolean;
+  /** Ends after the slice under way; what is not ready is taken up at the next open. */
+  close(): Promise<void>;
+}
+
+interface Job {
+  readonly coll: number;
+  readonly path: string;
+  /** The index to be dropped; absent for one to be made. */
+  readonly drop?: QueryIndex;
+}
+
+export function createIndexBuilder(deps: IndexBuilderDeps): IndexBuilder {
+  const { engine, readers, log, sliceMs = SLICE_MS, rest = restAsLong } = deps;
+  const { queryIndexes, rows, path: database } = engine.store;
+  const jobs: Job[] = [];
+  let working: Promise<void> | undefined;
+  let closed = false;
+
+  const work = async (): Promise<void> => {
+    for (let job = jobs[0]; job && !closed; job = jobs[0]) {
+      try {
+        if (job.drop) await drop(job.drop);
+        else await build(job.coll, job.path);
+      } catch (error) {
+        const stopped = closed || (error instanceof SvcError && error.code === "server.unavailable");
+        if (!stopped) log.error("an index could not be made", { err: error, coll: job.coll, path: job.path });
+      }
+      jobs.shift();
+    }
+    working = undefined;
+  };
+
+  const begin = (job: Job): void => {
+    if (closed) return;
+    jobs.push(job);
+    working ??= work();
+  };
+
+  const build = async (coll: number, path: string): Promise<void> => {
+    const index = await noteIndex(coll, path);
+    if (!index) return;
+    const startedAt = performance.now();
+    const longWork = deps.startLongWork({
+      kind: "index.query",
+      title: `Index on ${path.slice(0, 200)}`,
+      target: engine.spaceId,
+    });
+    try {
+      longWork.progress(0, rows.liveCount(coll));
+      const numbers = await readers.run(database, { kind: "keyOrder", coll, path });
+      if (!(await fillAll(index, numbers, longWork))) return longWork.end();
+      longWork.end();
+      log.info("index made", { coll, path, rows: numbers.length, ms: Math.round(performance.now() - startedAt) });
+    } catch (error) {
+      longWork.end(error);
+      throw error;
+    }
+  };
+
+  /** From when this is committed, every row that is written has its key. */
+  const noteIndex = (coll: number, path: string): Promise<QueryIndex | undefined> =>
+    engine.background(() => {
+      const begun = queryIndexes.filling().find((each) => each.coll === coll && each.path === path);
+      if (begun || queryIndexes.inUse(coll).has(path)) return begun;
+      const indexed = indexedPathOf(path);
+      // The collection may have gone while this waited.
+      if (!indexed || !rows.collInfo(coll)) return undefined;
+      return { no: queryIndexes.add(coll, indexed), coll, path };
+    });
+
+  /** Answers whether the index is in use now; it is not when it was retired meanwhile. */
+  const fillAll = async (index: QueryIndex, numbers: Float64Array, longWork: LongWork): Promise<boolean> => {
+    for (let at = 0; at <= numbers.length; ) {
+      if (closed) return false;
+      let tookMs = 0;
+      const next = await engine.background(() => {
+        const startedAt = performance.now();
+        if (!queryIndexes.isFilling(index.no)) return undefined;
+        const reached = fillSlice(index, numbers, at, startedAt + sliceMs);
+        if (reached === numbers.length) queryIndexes.finish(index);
+        tookMs = performance.now() - startedAt;
+        return reached;
+      });
+      if (next === undefined) return false;
+      if (next === numbers.length) return true;
+      at = next;
+      longWork.progress(at, numbers.length);
+      await rest(tookMs);
+    }
+    return false;
+  };
+
+  const fillSlice = (index: QueryIndex, numbers: Float64Array, from: number, untilMs: number): number => {
+    let at = from;
+    while (at < numbers.length) {
+      const look = Math.min(numbers.length, at + ROWS_A_LOOK);
+      for (; at < look; at++) queryIndexes.fill(index.no, numbers[at] as number);
+      if (performance.now() > untilMs) break;
+    }
+    return at;
+  };
+
+  const drop = async (index: QueryIndex): Promise<void> => {
+    await engine.background(() => queryIndexes.retire(index));
+    log.info("index dropped", { coll: index.coll, path: index.path });
+    while (!closed) {
+      const startedAt = performance.now();
+      if (await engine.background(() => queryIndexes.dropSome(index.no, DROPPED_A_SLICE))) return;
+      await rest(performance.now() - startedAt);
+    }
+  };
+
+  const coming = () => jobs.filter((job) => !job.drop);
+  const isComing = (coll: number, path: string) => coming().some((job) => job.coll === coll && job.path === path);
+
+  return {
+    resume() {
+      for (const index of queryIndexes.dropping()) begin({ ...index, drop: index });
+      for (const { coll, path } of queryIndexes.filling()) begin({ coll, path });
+    },
+    build(coll, path) {
+      if (!isComing(coll, path)) begin({ coll, path });
+    },
+    drop: (index) => begin({ coll: index.coll, path: index.path, drop: index }),
+    isComing,
+    coming,
+    busy: () => working !== undefined,
+    async close() {
+      closed = true;
+      await working;
+    },
+  };
+}
+
+/** As long as the work took: at most half of the server's time goes into it. */
+function restAsLong(tookMs: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, Math.max(1, tookMs)));
+}

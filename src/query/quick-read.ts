@@ -1,0 +1,27 @@
+import { isMatchAll } from "./filter-types.ts";
+import { FEW_CANDIDATES, type QueryPlan } from "./query-plan.ts";
+import type { QueryRequest } from "./run-query.ts";
+import { namesIds } from "./sql-superset.ts";
+
+/**
+ * Whether a read may be tried on the server's own loop: what SQLite passes over in one step, where nobody can stop it, is
+ * little, and what it hands out is soon enough or can be stopped. `live` is how many rows the collection has.
+ */
+export function isQuickRead({ access, narrow }: QueryPlan, request: QueryRequest, live: number): boolean {
+  const { filter, limit = 0, offset = 0 } = request;
+  if (namesIds(filter) || live <= FEW_CANDIDATES) return true;
+  const isAll = isMatchAll(filter);
+  const few = narrow !== undefined && narrow.candidates < FEW_CANDIDATES;
+  if (offset > FEW_CANDIDATES || (request.includeTotal && !few)) return few;
+  switch (access.kind) {
+    case "byFilter":
+      return few;
+    case "bySort":
+      // Rows are handed out one by one, whether they match or not (QueryRequest.everyRow).
+      return true;
+    case "byId":
+      return isAll && limit > 0 && limit <= FEW_CANDIDATES;
+    case "scan":
+      return false;
+  }
+}

@@ -1,0 +1,206 @@
+/**
+ * Invariant: whatever is written before, while and after an index is made, a query answers with it what it answers
+ * without; and the index holds exactly the keys of the rows there are.
+ */
+import { afterEach, expect, test } from "bun:test";
+import { silentLog } from "../../src/base/log.ts";
+import type { ChangeEngine } from "../../src/change/change-engine.ts";
+import { createIndexBuilder } from "../../src/domain/record/index-builder.ts";
+import { parseFilter } from "../../src/query/filter-parse.ts";
+import { rowsInKeyOrder } from "../../src/query/key-order.ts";
+import type { ReaderJob } from "../../src/query/reader-job.ts";
+import type { ReaderPool } from "../../src/query/reader-pool.ts";
+import { rowsOf } from "../../src/query/row-source.ts";
+import { runQuery } from "../../src/query/run-query.ts";
+import { parseSort } from "../../src/query/sort.ts";
+import { openReader } from "../../src/store/database.ts";
+import { type LiveSpace, openLiveSpace } from "../support/live-space.ts";
+import { createRandom, type Random, randomDocument, randomFilter } from "../support/random-json.ts";
+import { createAuthor, openSchemaReplica } from "../support/schema-replica.ts";
+import { scratchDir } from "../support/scratch.ts";
+
+const PATHS = ["a", "b", "a.b", "c"];
+const RECORDS = 400;
+
+/** Key orders are read at once, over a connection of its own as readers do. */
+const readers = {
+  async run(path: string, job: ReaderJob) {
+    if (job.kind !== "keyOrder") throw new Error(`a builder asked for ${job.kind}`);
+    const db = openReader(path);
+    try {
+      return rowsInKeyOrder(db, job.coll, job.path);
+    } finally {
+      db.close();
+    }
+  },
+} as unknown as ReaderPool;
+
+const builderOf = (engine: ChangeEngine, rest: () => Promise<void>) =>
+  createIndexBuilder({
+    engine,
+    readers,
+    log: silentLog,
+    startLongWork: () => ({ progress() {}, end() {} }),
+    rest,
+    sliceMs: 0,
+  });
+
+let space: LiveSpace | undefined;
+afterEach(async () => {
+  await space?.close();
+  space = undefined;
+});
+
+const idOf = (n: number) => `r${String((n * 7919) % RECORDS).padStart(4, "0")}`;
+
+function randomWrite(random: Random, { put, remove, op, setLocal, together }: LiveSpace): Promise<unknown> {
+  const id = idOf(random.below(RECORDS));
+  const { id: _, ...fields } = randomDocument(random, id);
+  switch (random.below(7)) {
+    case 0:
+      return remove(id);
+    case 1:
+      return op(id, { type: "$unset", path: random.pick(["a", "b", "a.b"]) });
+    case 2:
+      return op(id, { type: "$set", path: random.pick(["a", "b", "c"]), value: random.pick([1, "x", null, [1, "x"]]) });
+    case 3:
+      return setLocal(id, { c: random.below(5) });
+    case 4:
+      return together(
+        [0, 1, 2].map((k) => [
+          { id: `n${random.below(10 * RECORDS)}-${k}`, upsert: true, ops: [{ type: "$set", path: "", value: fields }] },
+        ]),
+      );
+    default:
+      return put(id, fields as never);
+  }
+}
+
+/** The same query with the indexes there are and with none. */
+function compareOne(random: Random, { engine }: LiveSpace, coll: number, context: object): string | undefined {
+  const raw = random.below(5) ? randomFilter(random, 1) : {};
+  const request = {
+    filter: parseFilter(raw),
+    sort: parseSort(random.below(2) ? [random.pick(["a", "-a", "b", "-c", "a.b"])] : []),
+    limit: random.below(2) ? 1 + random.below(20) : 0,
+    offset: random.below(5),
+    includeTotal: random.below(2) === 0,
+    everyRow: random.below(2) === 0,
+  };
+  const { db, queryIndexes } = engine.store;
+  const { stats, ...plain } = runQuery(db, rowsOf(coll, new Map()), request);
+  const { stats: withStats, ...indexed } = runQuery(db, rowsOf(coll, queryIndexes.inUse(coll)), request);
+  const told = { ...context, raw: JSON.stringify(raw), sort: request.sort, limit: request.limit };
+  expect({ ...told, ...indexed }).toEqual({ ...told, ...plain });
+  return withStats.index;
+}
+
+/** One entry of its own for each live row, those of elements beside them, and none besides. */
+function expectWhole({ engine }: LiveSpace, coll: number): void {
+  const { db, queryIndexes } = engine.store;
+  for (const [path, no] of queryIndexes.inUse(coll)) {
+    const count = (sql: string) => db.query<{ n: number }, [number, number]>(sql).get(no, coll)!.n;
+    const own = count("SELECT count(*) AS n FROM query_keys WHERE idx = ?1 AND part = 0 AND ?2 = ?2");
+    const live = count("SELECT count(*) AS n FROM rows WHERE coll = ?2 AND state = 1 AND ?1 = ?1");
+    const stray = count(
+      "SELECT count(*) AS n FROM query_keys k LEFT JOIN rows r ON r.no = k.row AND r.id = k.rid AND r.coll = ?2 AND r.state = 1 WHERE k.idx = ?1 AND r.no IS NULL",
+    );
+    expect({ path, own, stray }).toEqual({ path, own: live, stray: 0 });
+  }
+}
+
+for (const seed of [2, 31, Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_000)])
+  test(`[design 6] queries agree with and without an index while writes go on during its making, seed ${seed}`, async () => {
+    const random = createRandom(seed);
+    space = await openLiveSpace();
+    const { engine, together } = space;
+    for (let first = 0; first < RECORDS; first += 50)
+      await together(
+        Array.from({ length: 50 }, (_, i) => {
+          const { id, ...value } = randomDocument(random, idOf(first + i));
+          return [{ id: String(id), upsert: true, ops: [{ type: "$set", path: "", value }] }];
+        }) as never,
+      );
+    const coll = engine.collOf(space.object, "things")!;
+    const used = new Set<string>();
+    let rests = 0;
+    const builder = builderOf(engine, async () => {
+      const writes = Array.from({ length: random.below(4) }, () => randomWrite(random, space!));
+      if (rests++ === 20) writes.push(engine.rebuildProjection("all"));
+      const index = compareOne(random, space!, coll, { seed, rests });
+      if (index !== undefined) used.add(index);
+      await Promise.all(writes);
+    });
+    for (const path of PATHS) builder.build(coll, path);
+    while (builder.busy()) await Bun.sleep(1);
+    expect([...engine.store.queryIndexes.inUse(coll).keys()]).toEqual(PATHS);
+    for (let round = 0; round < 150; round++) {
+      if (round % 3 === 0) await randomWrite(random, space);
+      const index = compareOne(random, space, coll, { seed, round });
+      if (index !== undefined) used.add(index);
+    }
+    expectWhole(space, coll);
+    await engine.rebuildProjection("all");
+    expectWhole(space, coll);
+    expect([...used].sort()).toEqual([...PATHS].sort());
+    await builder.close();
+  });
+
+test("[design 6] the indexes of a deleted object's records go with them", async () => {
+  space = await openLiveSpace();
+  const { engine, put, deleteObject } = space;
+  for (let i = 0; i < 20; i++) await put(`r${i}`, { a: i });
+  const coll = engine.collOf(space.object, "things")!;
+  const builder = builderOf(engine, () => Bun.sleep(0));
+  builder.build(coll, "a");
+  while (builder.busy()) await Bun.sleep(1);
+  expect(engine.store.queryIndexes.inUse(coll).size).toBe(1);
+  await deleteObject();
+  await engine.tearDownDeleted();
+  expect(engine.store.queryIndexes.inUse(coll).size).toBe(0);
+  builder.resume();
+  while (builder.busy()) await Bun.sleep(1);
+  const { db } = engine.store;
+  expect([db.query("SELECT * FROM query_keys").all(), db.query("SELECT * FROM query_indexes").all()]).toEqual([[], []]);
+  await builder.close();
+});
+
+test("[design 6] an index that a stop left half made, or half dropped, is finished at the next open", async () => {
+  using dir = scratchDir("svc-index");
+  const replica = openSchemaReplica({
+    dir: dir.path,
+    name: "a",
+    author: createAuthor(3),
+    now: () => 1_800_000_000_000,
+  });
+  for (let i = 0; i < 300; i++)
+    await replica.services.objects.create({ initialProperties: { svc: { name: `n${i % 50}` } } });
+  const indexes = () => replica.services.engine.store.queryIndexes;
+  const names = () =>
+    runQuery(replica.services.engine.store.db, rowsOf(0), { filter: parseFilter({ "svc.name": "n7" }), sort: [] });
+  const stopAfter = async (rests: number, begin: (builder: ReturnType<typeof builderOf>) => void) => {
+    let left = rests;
+    const builder = builderOf(replica.services.engine, async () => void (left-- === 0 && void builder.close()));
+    begin(builder);
+    while (builder.busy()) await Bun.sleep(1);
+    await builder.close();
+    await replica.reopen();
+  };
+
+  await stopAfter(2, (builder) => builder.build(0, "svc.name"));
+  expect([indexes().filling().length, indexes().inUse(0).size]).toEqual([1, 0]);
+  expect(names().records.length).toBe(6);
+  await replica.services.objects.create({ initialProperties: { svc: { name: "n7" } } });
+  await stopAfter(1_000, (builder) => builder.resume());
+  expect([...indexes().inUse(0).keys()]).toEqual(["svc.name"]);
+  expect([names().records.length, names().stats.index, names().stats.candidates]).toEqual([7, "svc.name", 7]);
+
+  const [made] = indexes().allInUse();
+  await replica.services.engine.background(() => indexes().retire(made!));
+  await replica.reopen();
+  expect([indexes().dropping().length, names().records.length, names().stats.index]).toEqual([1, 7, undefined]);
+  await stopAfter(1_000, (builder) => builder.resume());
+  expect(indexes().dropping()).toEqual([]);
+  expect(replica.services.engine.store.db.query("SELECT * FROM query_keys").all()).toEqual([]);
+  await replica.close();
+});
