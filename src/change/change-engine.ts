@@ -376,6 +376,9 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       );
     },
 
+    /** Work of the store's own that can wait until writers had their turn; a slice of a few milliseconds at most. */
+    background: <T>(run: () => T): Promise<T> => queue.enqueue(() => run(), "background"),
+
     /** Something that parked changes wait for has come. */
     release: (kind: WaitKind, what: Uint8Array) =>
       queue.enqueue(

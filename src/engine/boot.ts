@@ -8,6 +8,7 @@ import { createDeviceService } from "../domain/device/device-service.ts";
 import { createEventHub } from "../domain/event/event-hub.ts";
 import { createIdentityDirectory } from "../domain/identity/identity-directory.ts";
 import { createLiveQueries } from "../domain/live/live-queries.ts";
+import { createLongWorks } from "../domain/process/long-work.ts";
 import { createProcessRegistry } from "../domain/process/process-registry.ts";
 import { createRecordQueries } from "../domain/record/record-query.ts";
 import { TECH_DATASETS } from "../domain/type/built-in-schemas.ts";
@@ -133,6 +134,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
           clock,
           log,
           readers,
+          startLongWork: (work) => startLongWork(work),
           frontiers,
           accountValues,
           historyMemory,
@@ -201,6 +203,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       }),
     });
     const processes = createProcessRegistry({ accountId: account.id, bus: events, clock });
+    const startLongWork = createLongWorks({ processes, log });
     const processSweep = setInterval(() => processes.sweep(), PROCESS_SWEEP_MS);
 
     const techLive = createLiveQueries({
@@ -278,7 +281,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       sync,
       techDatasets: TECH_DATASETS,
       techLive,
-      techQueries: createRecordQueries({ engine: techOpened.engine, schema: techSchema, readers }),
+      techQueries: createRecordQueries({ engine: techOpened.engine, schema: techSchema, readers, log }),
       space: (spaceId) => spaces.open(spaceId),
       tellProfile: () => void tellProfile(),
       bootstrapping: () => bootstrapping,

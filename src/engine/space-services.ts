@@ -16,6 +16,9 @@ import { createLiveQueries, type LiveQueries } from "../domain/live/live-queries
 import { createMemberService, type MemberService } from "../domain/member/member-service.ts";
 import { createAccountMirror } from "../domain/object/account-mirror.ts";
 import { createObjectService, type ObjectService } from "../domain/object/object-service.ts";
+import type { StartLongWork } from "../domain/process/port.ts";
+import { createIndexAdvisor } from "../domain/record/index-advisor.ts";
+import { createIndexBuilder } from "../domain/record/index-builder.ts";
 import { createRecordAggregates, type RecordAggregates } from "../domain/record/record-aggregate.ts";
 import { createRecordQueries, type RecordQueries } from "../domain/record/record-query.ts";
 import { createRecordService, type RecordService } from "../domain/record/record-service.ts";
@@ -65,6 +68,7 @@ export function createSpaceServices(deps: {
   announce(identities: readonly string[]): Promise<void>;
   profile(): MemberMetadata | undefined;
   readers: ReaderPool;
+  startLongWork: StartLongWork;
   frontiers: ReadFrontiers;
   accountValues: AccountValues;
   historyMemory: HistoryMemory;
@@ -120,6 +124,10 @@ export function createSpaceServices(deps: {
   });
   const editor = createEditorService({ engine, requireWriter, attachType: objects.attachType, random: Math.random });
   const live = createLiveQueries({ engine, readers: deps.readers, log: deps.log, declaredKind: schema.declaredKind });
+  const { startLongWork, readers, log } = deps;
+  const indexes = createIndexBuilder({ engine, readers, startLongWork, log: log.child({ spaceId: space.id }) });
+  const advisor = createIndexAdvisor({ engine, builder: indexes, clock, isDeclared: schema.isDeclared });
+  indexes.resume();
   const unread = createUnread({ engine, accountId: account.id, frontiers: deps.frontiers, onBackgroundError });
   return {
     space,
@@ -130,16 +138,16 @@ export function createSpaceServices(deps: {
     objects,
     chat: createChatService({ engine, accountId: account.id, unread, requireWriter, attachType: objects.attachType }),
     records,
-    queries: createRecordQueries({ engine, schema, readers: deps.readers }),
-    aggregates: createRecordAggregates({ engine, schema, readers: deps.readers, log: deps.log }),
+    queries: createRecordQueries({ engine, schema, readers, log, advisor }),
+    aggregates: createRecordAggregates({ engine, schema, readers, log, advisor }),
     bundles,
     editor,
     upserts: createUpsertService({ engine, records, accountId: account.id, clock, requireWriter }),
     live,
     history,
     members,
-    busy: () => live.size > 0 || members.watched() || history.busy(),
-    close: () => {
+    busy: () => live.size > 0 || members.watched() || history.busy() || indexes.busy(),
+    close: async () => {
       members.stop();
       history.close();
       live.close();
@@ -147,7 +155,8 @@ export function createSpaceServices(deps: {
       unread.stop();
       bundles.stop();
       editor.stop();
-      return space.close();
+      await indexes.close();
+      await space.close();
     },
   };
 }

@@ -45,6 +45,8 @@ export interface SchemaPort {
   checkValues(typeId: string, values: JsonObject, notFoundStatus: 400 | 404): FieldScope;
   /** `datetime` where a path of a dataset is declared so (for filters). Dataset `objects` is the collection of objects. */
   declaredKind(dataset: string, path: string): "datetime" | undefined;
+  /** Whether a path of a dataset is declared: a property of a type, a field of a definition, whatever a built-in dataset holds. */
+  isDeclared(dataset: string, path: string): boolean;
 }
 
 export { TYPE_MARKER } from "./definition-datasets.ts";

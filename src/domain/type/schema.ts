@@ -25,6 +25,8 @@ export interface Schema extends SchemaPort {
   isBuiltInDataset(name: string): boolean;
 }
 
+/** What stands at the root of an object's row. */
+const OBJECT_ROOTS = new Set(["author", "createdAt", "modifiedAt", "spaceId"]);
 /** Instants at the root of an object's row. */
 const OBJECT_INSTANTS = new Set(["createdAt", "modifiedAt"]);
 /** Properties of a chat that only the count of its messages moves. */
@@ -126,6 +128,13 @@ export function createSchema(deps: {
           `${counted} is counted by the server; the chat's read routes lower it`,
         );
       return checkPropertyValues(id, properties(id) ?? new Map(), values, notFoundStatus);
+    },
+    isDeclared(dataset, path) {
+      const [head, below] = path.split(".");
+      if (dataset === OBJECTS_DATASET)
+        return below === undefined ? OBJECT_ROOTS.has(head!) : properties(head!)?.has(below) === true;
+      if (builtIns.has(dataset)) return true;
+      return definitionOf(dataset)?.declaration.fields.some((each) => each.key === head) ?? false;
     },
     declaredKind(dataset, path) {
       const [head, ...below] = path.split(".");
