@@ -34,7 +34,7 @@ export interface IndexAdvisorDeps {
 }
 
 /** A query that was answered. */
-export interface AnsweredQuery {
+interface AnsweredQuery {
   readonly coll: number;
   readonly dataset: string;
   /** The paths that an index would have served it by (src/query/wanted-paths.ts); asked for large collections alone. */
