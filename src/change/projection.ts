@@ -45,6 +45,10 @@ export interface FoldOutcome {
 const CHECKPOINT_EVERY_OPS = 256;
 export const OBJECTS_DATASET = "objects";
 
+function isCheckpointDue(opsBefore: number, ops: number): boolean {
+  return Math.floor(ops / CHECKPOINT_EVERY_OPS) !== Math.floor(opsBefore / CHECKPOINT_EVERY_OPS);
+}
+
 interface ProjectionDeps {
   spaceId: SpaceId;
   changes: ChangeTable;
@@ -144,12 +148,9 @@ export function createProjection(deps: ProjectionDeps) {
     return { no, shown: live ? doc : null };
   };
 
-  const checkpointWhenDue = (no: number, state: RecordState, at: OrderKey, opsBefore: number, ops: number) => {
-    if (
-      state.kind === "absent" ||
-      Math.floor(ops / CHECKPOINT_EVERY_OPS) === Math.floor(opsBefore / CHECKPOINT_EVERY_OPS)
-    )
-      return;
+  /** The state must be that after the whole of the change at `at`: folding goes on with what comes behind it. */
+  const addCheckpoint = (no: number, state: RecordState, at: OrderKey, ops: number) => {
+    if (state.kind === "absent") return;
     rows.addCheckpoint(no, {
       ...at,
       ops,
@@ -186,12 +187,14 @@ export function createProjection(deps: ProjectionDeps) {
     const at: OrderKey = { lamport: change.lamport, change: change.id };
     const coll = collOf(object, body.dataset);
     const empties = { count: 0 };
+    /** Rows that get a checkpoint when the whole change is folded: it may name a record more than once. */
+    const due = new Set<string>();
     for (let index = 0; index < body.records.length; index++) {
       const record = body.records[index]!;
       const id = finalRecordId(record, input, empties);
       outcome.recordIds.push(id);
       const head = rows.get(coll, id);
-      const fault = recordIdFault(record, head?.state === ROW_LIVE, input);
+      const fault = recordIdFault(record, input);
       if (fault) {
         outcome.rejections.push({ recordIndex: index, recordId: id, opIndex: -1, reason: fault });
         continue;
@@ -219,7 +222,7 @@ export function createProjection(deps: ProjectionDeps) {
       rows.touch(no, change.lamport, change.no);
       if (!effective) continue;
       outcome.effective = true;
-      checkpointWhenDue(no, result.state, at, head?.ops ?? 0, ops);
+      if (isCheckpointDue(head?.ops ?? 0, ops)) due.add(id);
       tell(
         object,
         body.dataset,
@@ -231,6 +234,10 @@ export function createProjection(deps: ProjectionDeps) {
         result.effects,
         true,
       );
+    }
+    for (const id of due) {
+      const head = rows.get(coll, id);
+      if (head) addCheckpoint(head.no, stateOf(head), at, head.ops);
     }
     if (change.counts && compareOrder({ lamport: object.modified.lamport, change: object.modified.change }, at) < 0) {
       objects.setModified(object, { lamport: change.lamport, change: change.id, ms: change.timeMs });
@@ -260,13 +267,13 @@ export function createProjection(deps: ProjectionDeps) {
       const opsBefore = ops;
       for (const record of input.body.records) {
         const id = finalRecordId(record, input, empties);
-        if (id !== row.id || recordIdFault(record, state.kind === "live", input)) continue;
+        if (id !== row.id || recordIdFault(record, input)) continue;
         const result = foldRecord(state, id, record, envelope, input.rules, input.body.traceIds);
         state = result.state;
         if (result.effects.length > 0) ops += Math.max(1, record.ops.length);
       }
       last = at;
-      checkpointWhenDue(no, state, at, opsBefore, ops);
+      if (isCheckpointDue(opsBefore, ops)) addCheckpoint(no, state, at, ops);
     }
     const before = row.state === ROW_LIVE ? row.doc : null;
     const shown = store(no, state, last, ops, row.hasLocal);

@@ -274,6 +274,29 @@ describe("forged changes", () => {
 
 describe("delivery", () => {
   rule(
+    "[convergence] a change that names a record twice is folded whole, on whichever side of a checkpoint",
+    async () => {
+      using dir = scratchDir("svc-world");
+      await using world = await open(dir.path);
+      const [writer, other] = await createReplicas(world, 2);
+      const inc = { id: "r", upsert: true, ops: [{ type: "$inc" as const, path: "n", value: 1 }] };
+      await writer!.write([inc]);
+      await meet([writer!, other!]);
+      // Checkpoints come with so many ops: each of these changes may be the one, with its first or its second record.
+      for (let i = 0; i < 300; i++) await writer!.write([inc, inc]);
+      const packets = await lacking(writer!, other!);
+      expect(packets).toHaveLength(300);
+      await other!.ingest(packets.slice(0, 290));
+      await other!.write([inc]); // sorts before what the writer did last, and after the checkpoints
+      await heal(createRng(1), [writer!, other!]);
+      for (const replica of [writer!, other!]) {
+        expectFold(await replica.rowTexts(), referenceFold(await replica.decoded()));
+        expect(JSON.parse((await replica.rowTexts())[0]!)).toMatchObject({ n: 602 });
+      }
+    },
+  );
+
+  rule(
     "[convergence] children long before their parents, one packet at a time, in reverse",
     async () => {
       using dir = scratchDir("svc-world");
@@ -287,6 +310,27 @@ describe("delivery", () => {
     },
     60_000,
   );
+
+  rule("[convergence] a record named before it was created, without knowing so, is the same everywhere", async () => {
+    using dir = scratchDir("svc-world");
+    await using world = await open(dir.path);
+    const [creator, early, witness] = await createReplicas(world, 3);
+    await seedRows([creator!, early!, witness!]);
+    await creator!.write([{ id: "", upsert: true, ops: [{ type: "$set", path: "s", value: "made" }] }], "auto");
+    const { id } = JSON.parse((await creator!.rowTexts("auto"))[0]!) as { id: string };
+    // Its clock is ahead, so that this sorts behind the creation that it does not know.
+    for (let i = 0; i < 5; i++)
+      await early!.write([{ id: "x", upsert: true, ops: [{ type: "$inc", path: "n", value: 1 }] }]);
+    await early!.write([{ id, upsert: true, ops: [{ type: "$set", path: "f", value: "named" }] }], "auto");
+    expect(await early!.rowTexts("auto")).toEqual([]);
+    await heal(createRng(1), [creator!, early!, witness!]);
+    const rows = await creator!.rowTexts("auto");
+    expect(JSON.parse(rows[0]!)).toMatchObject({ s: "made", f: "named" });
+    expect(await early!.rowTexts("auto")).toEqual(rows);
+    expect(await witness!.rowTexts("auto")).toEqual(rows);
+    await early!.rebuild();
+    expect(await early!.rowTexts("auto")).toEqual(rows);
+  });
 
   rule("[convergence] what is parked survives a restart and heals afterwards", async () => {
     using dir = scratchDir("svc-world");

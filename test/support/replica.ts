@@ -33,7 +33,7 @@ import { canWrite } from "../../src/space/acl-rights.ts";
 import { openSpace, plantSpace, type Space, type SpaceSeed, seedCreatedSpace } from "../../src/space/space.ts";
 import type { StoredChange } from "../../src/store/change-table.ts";
 import type { DecodedChange } from "./reference-fold.ts";
-import type { Forgery, OpenWorld, Packet, Replica, WriteRecord } from "./replica-port.ts";
+import type { Forgery, OpenWorld, Packet, Replica } from "./replica-port.ts";
 
 type Verdict = Awaited<ReturnType<Replica["ingest"]>>[number];
 type ForgedPacket = Awaited<ReturnType<Awaited<ReturnType<OpenWorld>>["forge"]>>;
@@ -144,9 +144,9 @@ function createReplica(name: string, opened: Open, reopenSpace: () => Space): Re
   };
   return {
     name,
-    async write(records: WriteRecord[]) {
+    async write(records, dataset = "items") {
       await append(
-        ITEMS,
+        dataset === "items" ? ITEMS : AUTO,
         records.map((record) => ({
           ...record,
           ops: record.ops.map((op) => ({ ...op, path: op.path ?? "" })),
