@@ -41,6 +41,8 @@ export interface ChangeEngineDeps {
   signer: Signer;
   clock: Clock;
   quota?: ParkQuota;
+  /** How many ops of a record lie between two checkpoints of it. */
+  checkpointEveryOps?: number;
   /** Told of a failure to commit, which also reached every waiter. */
   onFailure?(error: unknown): void;
 }
@@ -112,6 +114,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     datasetNo: store.datasetNo,
     datasetName: store.datasetName,
     batch: () => batch,
+    ...(deps.checkpointEveryOps ? { checkpointEveryOps: deps.checkpointEveryOps } : {}),
   });
   const writer = createLocalWriter({
     spaceId: deps.spaceId,
@@ -201,6 +204,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       projection.countLive();
       log.flush();
     },
+    owedMs: projection.owedMs,
     told() {
       const done = batch;
       batch = createBatch();

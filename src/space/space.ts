@@ -77,6 +77,7 @@ export interface OpenSpaceDeps {
   clock: Clock;
   /** Rules of the datasets; may read the space's own definitions. */
   registry(engine: () => ChangeEngine): RulesRegistry;
+  checkpointEveryOps?: number;
   onFailure?(error: unknown): void;
 }
 
@@ -110,6 +111,7 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     registry,
     signer: account.signer,
     clock,
+    ...(deps.checkpointEveryOps ? { checkpointEveryOps: deps.checkpointEveryOps } : {}),
     onFailure(error) {
       acl.reload();
       keys.refresh();

@@ -43,7 +43,7 @@ async function runHistory(seed: number): Promise<void> {
   const log: string[] = [];
   try {
     using dir = scratchDir("svc-world");
-    await using world = await open(dir.path);
+    await using world = await open(dir.path, plan.checkpointEveryOps);
     const replicas = await createReplicas(world, plan.replicas);
     await meet(replicas);
     for (let step = 0; step < plan.steps; step++) {
@@ -116,7 +116,7 @@ describe("one replica", () => {
         await using world = await open(dir.path);
         const [replica] = await createReplicas(world, 1);
         const asked: DecodedChange[] = [];
-        const plan: HistoryPlan = { replicas: 1, steps: 40, records: 4 };
+        const plan: HistoryPlan = { replicas: 1, steps: 40, records: 4, checkpointEveryOps: 256 };
         for (let step = 0; step < plan.steps; step++) {
           const common = { id: `step-${step}`, lamport: step, author: "me", time: 0, counts: true };
           if (rng.chance(0.05)) {
@@ -377,13 +377,13 @@ describe("late verdicts", () => {
       async () => {
         const rng = createRng(firstSeed).fork(`membership ${i}`);
         using dir = scratchDir("svc-world");
-        await using world = await open(dir.path);
+        await using world = await open(dir.path, rng.pick([1, 3, 256]));
         const owners = await createReplicas(world, 2);
         await meet(owners);
         const member = await world.createMember!("member");
         const everybody = [...owners, member];
         await heal(rng, everybody);
-        const plan: HistoryPlan = { replicas: 3, steps: 25, records: 3 };
+        const plan = { replicas: 3, steps: 25, records: 3, checkpointEveryOps: 256 };
         const removalAt = rng.int(5, 20);
         for (let step = 0; step < plan.steps; step++) {
           if (step === removalAt) await world.removeMember!(member, owners[0]!);
@@ -411,9 +411,9 @@ function expectRefusedWriter(error: unknown, mayHappen: boolean): void {
   if (!mayHappen || code !== "space.read_only") throw error;
 }
 
-async function open(dir: string): Promise<World> {
+async function open(dir: string, checkpointEveryOps?: number): Promise<World> {
   let now = Date.UTC(2026, 0, 31);
-  return openWorld({ dir, now: () => (now += 7) });
+  return openWorld({ dir, now: () => (now += 7), ...(checkpointEveryOps ? { checkpointEveryOps } : {}) });
 }
 
 async function createReplicas(world: World, count: number): Promise<Replica[]> {

@@ -105,6 +105,8 @@ export interface World extends AsyncDisposable {
 }
 
 interface WorldOptions {
+  /** How many ops of a record lie between two checkpoints; default the engine's. */
+  checkpointEveryOps?: number;
   /** Directory for the database files. */
   dir: string;
   /** Milliseconds since the epoch; moves with every call. */
