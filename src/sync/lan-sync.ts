@@ -7,6 +7,7 @@ import type { Space } from "../space/space.ts";
 import { inviteLinkKeyOf } from "../space/space-keys.ts";
 import { aclRecordsFrom, aclUnits, hasUnits, mayReadSpace, unitsDigest } from "./acl-exchange.ts";
 import type { Carrier } from "./carrier.ts";
+import { createGuestProofs } from "./guest-proofs.ts";
 import type { LinkManager } from "./link/link-manager.ts";
 import type { PeerLink } from "./link/peer-link.ts";
 import type { ProgressBook } from "./progress.ts";
@@ -84,7 +85,9 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     const space = await deps.open(spaceId);
     return space && shares(link, space.id) ? space : undefined;
   };
-  const mayHaveContent = (link: PeerLink, space: Space): boolean => link.own || mayReadSpace(space, link.accountId);
+  const guests = createGuestProofs();
+  const mayHaveContent = (link: PeerLink, space: Space): boolean =>
+    link.own || mayReadSpace(space, link.accountId) || guests.isGuest(link, space);
   /** The same, if the chain of rights gives it the content too. */
   const served = async (link: PeerLink, spaceId: string): Promise<Space | undefined> => {
     const space = await shared(link, spaceId);
@@ -137,6 +140,7 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
 
   /** One round with one peer: theirs here, ours there, and the proof of it. */
   const roundWith = async (link: PeerLink, space: Space): Promise<void> => {
+    await guests.show(link, space);
     let state = await askState(link, space);
     noteHolder(space.id, link.peerId, state.known);
     if (!state.known) return;
@@ -190,6 +194,7 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
   /** A peer asks us to fetch what it has. Answers what we are at then, and whether there is more. */
   const fetchBack = async (link: PeerLink, space: Space): Promise<SpaceState> => {
     const deadlineMs = performance.now() + SYNC_BOUNDS.backMs;
+    await guests.show(link, space);
     const state = await askState(link, space);
     if (!state.known) return fullState(space, mayHaveContent(link, space), false);
     const fetched = state.same ? false : fetchFrom(link, space, state, deadlineMs);
@@ -222,6 +227,10 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
   links.onRequest(SYNC_KINDS.units, async (link, body) => {
     const space = await shared(link, decodeSpaceName(body));
     return encodeItems(space ? aclUnits(space) : []);
+  });
+  links.onRequest(SYNC_KINDS.guest, async (link, body) => {
+    guests.take(link, body);
+    return encodeItems([]);
   });
   links.onRequest(SYNC_KINDS.back, async (link, body) => {
     const space = await shared(link, decodeSpaceName(body));

@@ -207,4 +207,42 @@ describe("two accounts on a LAN", () => {
     },
     LONG_MS,
   );
+
+  rule(
+    "[sharing] a guest reads by the guest key over the LAN, writes nothing, and gets nothing after it is revoked",
+    async () => {
+      await using owner = await startDevice({ lan: true });
+      await using reader = await startDevice({ lan: true });
+      const space = await createSpace(owner.server.client, "Public");
+      const base = `/v1/spaces/${space.id}`;
+      const object = await createObject(owner.server.client, space.id, {
+        initialProperties: { svc: { name: "for all" } },
+      });
+      const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(`${base}/guest-key`, {}, 201);
+      await reader.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+      await untilStatus(reader, space.id, "active");
+      await untilSame([owner, reader], space.id, (rows) => rows.includes("for all"), WAIT_MS);
+      await setName(owner, space.id, object.id, "still for all");
+      await untilSame([owner, reader], space.id, (rows) => rows.includes("still for all"), WAIT_MS);
+      await reader.server.client.fails("POST", `${base}/objects`, {}, 403, "space.read_only");
+
+      // Restarted: the link is another one, and the key is proved on it anew.
+      const { dataDir } = reader.server;
+      await reader.server.stop();
+      await setName(owner, space.id, object.id, "while the guest was away");
+      await using again = await startDevice({ lan: true, dataDir });
+      await untilSame([owner, again], space.id, (rows) => rows.includes("while the guest was away"), WAIT_MS);
+
+      await owner.server.client.del(`${base}/guest-key`);
+      await setName(owner, space.id, object.id, "not for guests");
+      await untilStatus(again, space.id, "guest_revoked");
+      await createObject(owner.server.client, space.id, { initialProperties: { svc: { name: "nor this" } } });
+      await owner.server.client.post(`${base}/sync`, {}, 204);
+      const rows = await rowsOf(again, space.id);
+      expect(rows).toContain("while the guest was away");
+      expect(rows).not.toContain("not for guests");
+      expect(rows).not.toContain("nor this");
+    },
+    LONG_MS,
+  );
 });

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { concatBytes, utf8ToBytes } from "../../base/bytes.ts";
-import type { AccountId, PeerId } from "../../base/ids.ts";
+import type { AccountId, PeerId, SpaceId } from "../../base/ids.ts";
 import { accountIdOf } from "../../crypto/account-id.ts";
 import { parsePeerId } from "../../crypto/peer-id.ts";
 import { admitPublicKey } from "../../crypto/public-key.ts";
@@ -144,6 +144,10 @@ async function exchangeProofs(
   sendOwn();
   return readOther();
 }
+
+/** What a key proves of itself on a connection whose account is another: the role and the space keep it where it belongs. */
+export const guestProofBytes = (role: LinkRole, binding: Uint8Array, spaceId: SpaceId): Uint8Array =>
+  concatBytes(provenBytes(role, binding), utf8ToBytes(`\0${spaceId}`));
 
 const provenBytes = (role: LinkRole, binding: Uint8Array): Uint8Array => concatBytes(utf8ToBytes(`${role}\0`), binding);
 const versioned = (tokens: Uint8Array): Uint8Array => concatBytes(Uint8Array.of(VERSION), tokens);

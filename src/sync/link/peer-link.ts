@@ -2,11 +2,14 @@ import type { TLSSocket } from "node:tls";
 import { concatBytes } from "../../base/bytes.ts";
 import type { AccountId, PeerId, SpaceId } from "../../base/ids.ts";
 import { randomBytes } from "../../base/random.ts";
+import { admitPublicKey } from "../../crypto/public-key.ts";
+import { type Signer, verify } from "../../crypto/sign.ts";
 import { peerIdOfSocket } from "./device-certificate.ts";
 import { createFrameReader, FRAGMENT_BYTES, HANDSHAKE_BYTES_MAX } from "./framing.ts";
 import {
   connectionBinding,
   createFrameSource,
+  guestProofBytes,
   type HandshakeContext,
   HandshakeError,
   type HandshakeIdentity,
@@ -30,6 +33,10 @@ export interface PeerLink {
   request(kind: string, body: Uint8Array, options?: { readonly timeoutMs?: number }): Promise<Uint8Array>;
   /** Resolves when it was handed to the network: no word on whether it was taken. */
   notify(kind: string, body: Uint8Array): Promise<void>;
+  /** Proves that this device holds a space's guest key: on this connection, for this space, from this side alone. */
+  proveGuest(guest: Signer, spaceId: SpaceId): Uint8Array;
+  /** Whether this is such a proof of the peer's. */
+  isGuestProof(guestKey: Uint8Array, spaceId: SpaceId, proof: Uint8Array): boolean;
   close(reason: string): void;
   /** Aborted when the link is closed. */
   readonly signal: AbortSignal;
@@ -141,6 +148,10 @@ function attach(at: Attachment): OpenLink {
     sharedSpaces: () => spaceIds,
     request: (kind, body, options) => channel.request(kind, body, options),
     notify: (kind, body) => channel.notify(kind, body),
+    proveGuest: (guest, spaceId) => guest.sign("p2p-guest", guestProofBytes(role, at.binding, spaceId)),
+    isGuestProof: (guestKey, spaceId, proof) =>
+      admitPublicKey(guestKey) &&
+      verify(guestKey, "p2p-guest", guestProofBytes(remoteRole, at.binding, spaceId), proof),
     close: (reason) => channel.close(reason),
     signal: ended.signal,
     matchAgain: async () => {

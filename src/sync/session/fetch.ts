@@ -26,6 +26,7 @@ export const SYNC_KINDS = {
   acl: "sync.acl",
   units: "sync.units",
   back: "sync.back",
+  guest: "sync.guest",
 } as const;
 
 /** A replica that answers requests, over whatever connects the two. */

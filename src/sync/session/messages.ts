@@ -157,6 +157,14 @@ export function decodeAclRequest(bytes: Uint8Array): { space: string; from: numb
 export const encodeSpaceName = (space: string): Uint8Array => encodeCbor({ space });
 export const decodeSpaceName = (bytes: Uint8Array): string => text(fieldsOf(bytes), "space");
 
+/** Proof of the guest key that a space is read by. */
+export const encodeGuestProof = (space: string, key: Uint8Array, proof: Uint8Array): Uint8Array =>
+  encodeCbor({ space, key, proof });
+export function decodeGuestProof(bytes: Uint8Array): { space: string; key: Uint8Array; proof: Uint8Array } {
+  const map = fieldsOf(bytes);
+  return { space: text(map, "space"), key: blob(map, "key", 32), proof: blob(map, "proof", 64) };
+}
+
 /** A payload for a space's room. */
 export function decodeSpacePayload(bytes: Uint8Array): { space: string; payload: Uint8Array } {
   const map = fieldsOf(bytes);
