@@ -33,6 +33,8 @@ export interface ReplicationDeps {
   readonly letters: Letters;
   /** What the token says by which a space is joined, or was. */
   placeOf(spaceId: SpaceId): SpacePlace | undefined;
+  /** Secret of the token by which a space is joined, or was. */
+  inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
   /** A space that is active here, opened; undefined for anything else. */
   open(spaceId: string): Promise<Space | undefined>;
 }
@@ -163,6 +165,7 @@ async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Pro
       clock: deps.clock,
       log,
       open: deps.open,
+      inviteSeedOf: deps.inviteSeedOf,
       secretOf: (space) => transportSecretOf(space) ?? deps.placeOf(space.id)?.transportSecret,
       touch: sync.touch,
       holding: sync.holding,

@@ -3,8 +3,10 @@ import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { sha256 } from "../crypto/hash.ts";
-import { fail } from "../protocol/errors.ts";
+import { fail, SvcError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
+import type { AclMade, ComposeOptions } from "../space/acl-compose.ts";
+import { type AclBuild, ownSequence } from "../space/acl-service.ts";
 import type { Space } from "../space/space.ts";
 import { sequenceUnits, takeAclRecords } from "./acl-exchange.ts";
 import type { Carrier } from "./carrier.ts";
@@ -36,6 +38,8 @@ export interface NetworkSyncDeps {
   open(spaceId: string): Promise<Space | undefined>;
   /** What a space's channel is found and opened by; undefined while it is not known here. */
   secretOf(space: Space): Uint8Array | undefined;
+  /** Secret of the invite by which this account joins the space, if it does. */
+  inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
   touch(spaceId: SpaceId): void;
   holding<T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T>;
 }
@@ -245,6 +249,37 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     }
   };
 
+  /**
+   * What this account could only propose while the network was away takes effect now, behind the last record that
+   * everybody sees. One that somebody else's record made impossible meanwhile is forgotten.
+   */
+  const publishProposals = async (space: Space): Promise<void> => {
+    for (const unit of await space.aclService.ownProposals()) {
+      try {
+        const inviteSeed = deps.inviteSeedOf(space.id);
+        await appendAcl(space, ownSequence(unit), inviteSeed ? { inviteSeed } : {});
+      } catch (error) {
+        if (!(error instanceof SvcError) || error.code === "network.unavailable") throw error;
+        log.warn("sync: a proposal could not take effect on the network", { err: error, spaceId: space.id });
+      }
+    }
+  };
+
+  const appendAcl = async (space: Space, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined> => {
+    const room = roomOf(space);
+    if (!room) throw fail("network.unavailable");
+    for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
+      await readAcl(room.channel);
+      if (space.role() !== "none") await publishAcl(space, room.channel);
+      const made = space.aclService.draft(build, options);
+      if (!made) return undefined;
+      if ((await room.channel.appendAcl(made.bytes)).outcome === "conflict") continue;
+      if (!space.acl.at(made.id)) await space.aclService.take([made.bytes]);
+      if (space.acl.at(made.id)) return made;
+    }
+    throw fail("network.unavailable", undefined, "Others were faster every time; retry");
+  };
+
   const hasOutgoing = (space: Space): boolean => {
     const { sync, changes } = space.engine.store;
     const ownId = space.engine.writerId();
@@ -282,6 +317,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       const progress = book.peer(space.id, NETWORK_PEER);
       try {
         await readAcl(room.channel);
+        if (space.acl.units.list().length > 0) await publishProposals(space);
         if (space.role() === "none") return;
         await room.channel.round();
         await publishAcl(space, room.channel);
@@ -297,20 +333,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         log.warn("sync: a round with the network failed", { err: error, spaceId: space.id });
       }
     },
-    async appendAcl(space, build, options) {
-      const room = roomOf(space);
-      if (!room) throw fail("network.unavailable");
-      for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
-        await readAcl(room.channel);
-        if (space.role() !== "none") await publishAcl(space, room.channel);
-        const made = space.aclService.draft(build, options);
-        if (!made) return undefined;
-        if ((await room.channel.appendAcl(made.bytes)).outcome === "conflict") continue;
-        if (!space.acl.at(made.id)) await space.aclService.take([made.bytes]);
-        if (space.acl.at(made.id)) return made;
-      }
-      throw fail("network.unavailable", undefined, "Others were faster every time; retry");
-    },
+    appendAcl,
     async findChain({ transportSecret }) {
       if (!isOnline()) return undefined;
       const chain: Uint8Array[] = [];

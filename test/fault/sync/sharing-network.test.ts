@@ -145,4 +145,55 @@ describeWithNats("two accounts on a network", () => {
     },
     LONG_MS,
   );
+
+  rule(
+    "[sharing] what an admin did while the network was away takes effect when it is back, with no owner's device there",
+    async () => {
+      await using nats = await startNats();
+      await using owner = await startDevice({ network: nats.url });
+      await using admin = await startDevice({ network: nats.url });
+      const space = await createSpace(owner.server.client, "Away");
+      const base = `/v1/spaces/${space.id}`;
+      const open = { mode: "open", permission: "writer" };
+      const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(`${base}/invites`, open, 201);
+      await admin.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+      await untilStatus(admin, space.id, "active");
+      const grant = { changes: [{ identity: admin.accountId, permission: "admin" }] };
+      await owner.server.client.post(`${base}/acl/permissions`, grant, 204);
+      await until(async () => (await spacesOf(admin))[0]?.ownRole === "admin", "the admin's role", WAIT_MS);
+      await owner.server.client.post(`${base}/sync`, {}, 204);
+
+      const { dataDir } = owner.server;
+      await owner.server.stop();
+      await nats.kill();
+      const proposals = async () => (await admin.server.client.get<{ proposals: number }>(`${base}/debug`)).proposals;
+      await until(
+        async () => {
+          const path = `${base}/sync-status`;
+          return (await admin.server.client.get<{ state: string }>(path)).state === "offline";
+        },
+        "offline",
+        WAIT_MS,
+      );
+      const asked = { mode: "open", permission: "reader" };
+      const minted = await admin.server.client.post<{ inviteToken: string }>(`${base}/invites`, asked, 201);
+      expect(await proposals()).toBe(1);
+      await nats.start();
+      await until(async () => (await proposals()) === 0, "the proposal to take effect", WAIT_MS);
+
+      await using joiner = await startDevice({ network: nats.url });
+      await joiner.server.client.post("/v1/spaces/join", { inviteToken: minted.inviteToken }, 202);
+      await untilStatus(joiner, space.id, "active");
+      await using again = await startDevice({ network: nats.url, dataDir });
+      await until(
+        async () => {
+          const member = await again.server.client.request("GET", `${base}/members/${joiner.accountId}`);
+          return (member.json as { permission?: string }).permission === "reader";
+        },
+        "the joiner in the owner's roster",
+        WAIT_MS,
+      );
+    },
+    LONG_MS,
+  );
 });
