@@ -97,7 +97,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
     const frontiers = createReadFrontiers(tech);
     const accountValues = createAccountValues(tech);
     const builtIns = spaceDatasets();
-    const secrets = createAclSecrets(tech);
+    const secrets = createAclSecrets(tech, account);
     const changeAcl = (space: Space, build: AclBuild, options?: ComposeOptions) =>
       sync.changeAcl(space, build, options);
     /** Spaces with members besides this account. */
@@ -118,7 +118,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       changeAcl,
       isGuest: (spaceId) => secrets.tokenOf(spaceId)?.kind === "guest",
       open: async (spaceId) => {
-        const opened = openWith(spaceId, builtIns, secrets.accountIn(spaceId, account));
+        const opened = openWith(spaceId, builtIns, secrets.accountIn(spaceId));
         sync.attach(opened.space);
         noteMembers(opened.space);
         replication?.spaceChanged(opened.space);

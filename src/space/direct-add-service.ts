@@ -1,4 +1,4 @@
-import type { SpaceId } from "../base/ids.ts";
+import type { AccountId, SpaceId } from "../base/ids.ts";
 import { fail } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
@@ -14,6 +14,8 @@ import type { TechSpace } from "./tech-space.ts";
 /** What an account that was added to a space is told of it, in a message only it can read. */
 export interface DirectAdd {
   spaceId: SpaceId;
+  /** Who says so. */
+  adder: AccountId;
   /** Of the space's channel on the network. */
   transportSecret: Uint8Array;
   name?: string;
@@ -42,11 +44,11 @@ export function createDirectAddService(deps: {
 
   return {
     /** Somebody added this account. Only what is new here, or has ended, waits for an answer. */
-    async register({ spaceId, transportSecret, name }: DirectAdd): Promise<void> {
+    async register({ spaceId, adder, transportSecret, name }: DirectAdd): Promise<void> {
       const known = tech.spaceRow(spaceId);
       if (known && (known["final"] === true || spaceStatusOf(known) !== "deleted")) return;
       if (spaces.list("invite_pending").length >= MAX_PENDING) return;
-      await deps.secrets.keepPlace(spaceId, transportSecret);
+      await deps.secrets.keepPlace(spaceId, transportSecret, adder);
       await tech.set(SPACES_RULES, spaceId, {
         status: "invite_pending",
         invited: true,

@@ -50,7 +50,7 @@ interface JoinServiceDeps {
   findChain(place: {
     spaceId: SpaceId;
     transportSecret: Uint8Array;
-    inviteKey: Uint8Array;
+    linkKey: Uint8Array;
   }): Promise<Uint8Array[] | undefined>;
   /** Makes the ways to others known that a space's chain can be moved by; a moment at most. */
   reach(spaceId: SpaceId): Promise<void>;

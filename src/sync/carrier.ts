@@ -7,8 +7,8 @@ import type { Space } from "../space/space.ts";
 export interface SpacePlace {
   readonly spaceId: SpaceId;
   readonly transportSecret: Uint8Array;
-  /** Public half of the token's secret. */
-  readonly inviteKey: Uint8Array;
+  /** By which its members on the LAN recognise who holds the token, or whom they added. */
+  readonly linkKey: Uint8Array;
 }
 
 /** A way to other replicas: the devices on the LAN, or the network. */

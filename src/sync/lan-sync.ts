@@ -4,7 +4,6 @@ import type { PeerId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { SvcError } from "../protocol/errors.ts";
 import type { Space } from "../space/space.ts";
-import { inviteLinkKeyOf } from "../space/space-keys.ts";
 import { aclRecordsFrom, aclUnits, hasUnits, mayReadSpace, unitsDigest } from "./acl-exchange.ts";
 import type { Carrier } from "./carrier.ts";
 import { createGuestProofs } from "./guest-proofs.ts";
@@ -247,8 +246,8 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     names: (spaceId) => holders(spaceId).map(({ peerId }) => peerId),
     fault: () => undefined,
     round,
-    async findChain({ spaceId, transportSecret, inviteKey }) {
-      const hide = deps.showKey(spaceId, inviteLinkKeyOf(spaceId, transportSecret, inviteKey));
+    async findChain({ spaceId, linkKey }) {
+      const hide = deps.showKey(spaceId, linkKey);
       const deadline = performance.now() + FIND_MS;
       try {
         while (!closed && performance.now() < deadline) {

@@ -245,4 +245,56 @@ describe("two accounts on a LAN", () => {
     },
     LONG_MS,
   );
+
+  rule(
+    "[sharing] a direct add and a one-to-one space reach an account on the LAN with which nothing is shared",
+    async () => {
+      await using owner = await startDevice({ lan: true });
+      await owner.server.client.put("/v1/account/metadata", { name: "Olga" });
+      const space = await createSpace(owner.server.client, "Direct");
+      const base = `/v1/spaces/${space.id}`;
+      await createObject(owner.server.client, space.id, { initialProperties: { svc: { name: "for you" } } });
+      await using stranger = await startDevice({ lan: true });
+      await using made = await startDevice({ lan: true });
+      const { accountId } = made;
+      const { dataDir } = made.server;
+      await made.server.stop();
+
+      // Written while the other is away: what waits is handed over when the two meet, also after a restart.
+      const accounts = [{ identity: accountId, permission: "writer" }];
+      await owner.server.client.post(`${base}/acl/add`, { accounts }, 204);
+      await using other = await startDevice({ lan: true, dataDir });
+      const knows = async (device: Device, id: string) =>
+        (await device.server.client.get<SpaceInfo[]>("/v1/spaces?status=all")).some((row) => row.id === id);
+      await until(() => knows(other, space.id), "the row of the space one was added to", WAIT_MS);
+      expect(await other.server.client.get<unknown>(base)).toMatchObject({ status: "invite_pending", name: "Direct" });
+      const accepted = await other.server.client.request("POST", `${base}/invite/accept`);
+      expect([200, 202]).toContain(accepted.status);
+      await until(
+        async () => (await other.server.client.request("GET", `${base}/members/me`)).status === 200,
+        "the space",
+        WAIT_MS,
+      );
+      await untilSame([owner, other], space.id, (rows) => rows.includes("for you"), WAIT_MS);
+
+      const pair = await owner.server.client.post<SpaceInfo>(
+        "/v1/spaces/one-to-one",
+        { otherIdentity: accountId },
+        201,
+      );
+      await until(() => knows(other, pair.id), "the row of the one-to-one space", WAIT_MS);
+      expect(await other.server.client.get<unknown>(`/v1/spaces/${pair.id}`)).toMatchObject({
+        status: "one_to_one_pending",
+        name: "Olga",
+        author: owner.accountId,
+      });
+      await other.server.client.post(`/v1/spaces/${pair.id}/one-to-one/accept`, {}, 200);
+      await createObject(other.server.client, pair.id, { initialProperties: { svc: { name: "hello" } } });
+      await untilSame([owner, other], pair.id, (rows) => rows.includes("hello"), WAIT_MS);
+      expect(await stranger.server.client.get<unknown>("/v1/spaces?status=all")).toEqual([]);
+      const seen = await stranger.server.client.get<{ peers: unknown[] }>("/v1/debug/p2p");
+      expect(seen.peers).toEqual([]);
+    },
+    LONG_MS,
+  );
 });
