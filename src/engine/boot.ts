@@ -236,6 +236,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       store,
       spaces,
       clock,
+      profile: () => tech.profile(),
       announce: (other) => invitations.oneToOne(other),
     });
     const invitations = createInvitations({ letters, directAdds, oneToOne, profile: () => tech.profile() });

@@ -2,8 +2,8 @@ import type { AccountId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { IdentityDirectory } from "../domain/identity/identity-directory.ts";
 import { completeRemovals } from "../space/acl-actions.ts";
-import { rosterOf } from "../space/acl-roster.ts";
 import type { AclBuild } from "../space/acl-service.ts";
+import { rosterIn } from "../space/pair-profiles.ts";
 import type { Space } from "../space/space.ts";
 
 /** An owner's devices do not all complete a removal at once: whoever comes first spares the others the work. */
@@ -33,9 +33,7 @@ export function createRightsFollower(deps: RightsFollowerDeps) {
     }
     const told = toldBySpace.get(space.id) ?? new Map<AccountId, string>();
     toldBySpace.set(space.id, told);
-    const members = rosterOf(space.id, space.acl.state, space.keys).filter(
-      ({ status, permission }) => status === "active" && permission !== "guest",
-    );
+    const members = rosterIn(space).filter(({ status, permission }) => status === "active" && permission !== "guest");
     identities.setMembers(
       space.id,
       members.map(({ identity }) => identity),

@@ -7,6 +7,7 @@ import type { SpaceInfo } from "../protocol/space.ts";
 import type { AccountStore } from "../store/account-store.ts";
 import type { Account } from "./account.ts";
 import { seedOneToOneSpace } from "./one-to-one.ts";
+import { writePairProfile } from "./pair-profiles.ts";
 import type { Space } from "./space.ts";
 import type { SpaceHandle } from "./space-handles.ts";
 import { ONE_TO_ONE_TYPE } from "./space-header.ts";
@@ -37,6 +38,8 @@ export function createOneToOneService(deps: {
   store: AccountStore;
   spaces: Pick<SpaceService<SpaceHandle & { space: Space }>, "open" | "rowOf" | "knownRow">;
   clock: Clock;
+  /** What this account says of itself. */
+  profile(): DisplayHint | undefined;
   /** Tells the other that a space of the two was begun. */
   announce(other: AccountId): Promise<void>;
 }) {
@@ -68,7 +71,8 @@ export function createOneToOneService(deps: {
   };
 
   const open = async (spaceId: SpaceId): Promise<SpaceInfo> => {
-    await spaces.open(spaceId);
+    const { space } = await spaces.open(spaceId);
+    await writePairProfile(space, deps.profile());
     return spaceInfoOf(spaces.rowOf(spaceId));
   };
 

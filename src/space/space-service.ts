@@ -13,6 +13,7 @@ import type { Account } from "./account.ts";
 import { deleteSpace, leaveSpace } from "./acl-actions.ts";
 import type { AclBuild } from "./acl-service.ts";
 import { seedOneToOneSpace } from "./one-to-one.ts";
+import { PAIR_PROFILES_DATASET } from "./pair-profiles.ts";
 import type { Space, SpaceSeed } from "./space.ts";
 import { plantSpace, seedCreatedSpace, seedDerivedSpace } from "./space.ts";
 import { createFarewells } from "./space-farewells.ts";
@@ -80,6 +81,10 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       await settleRow(space);
       space.aclService.onMoved(() => follow(space));
       follow(space);
+      space.engine.onCommit((batch) => {
+        if (!batch.touched.some(({ dataset }) => dataset === PAIR_PROFILES_DATASET)) return;
+        for (const follower of followers) follower(space);
+      });
       return opened;
     },
   });
@@ -283,7 +288,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
         (status !== undefined && status !== "deleted" && paths.hasSpace(spaceId as SpaceId))
       );
     },
-    /** Called with every space that is opened, and whenever its chain of rights has moved. */
+    /** Called with every space that is opened, and whenever its chain of rights, or what a pair say of themselves, has moved. */
     onRights: (follower: (space: Space) => void): void => void followers.add(follower),
     /** Such a space, opened, whatever its status: for sync. */
     openHeld: (spaceId: SpaceId): Promise<T> => handles.get(spaceId),

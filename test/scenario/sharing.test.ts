@@ -204,6 +204,19 @@ describe("two accounts on a LAN", () => {
       await createObject(owner.server.client, pair.id, { initialProperties: { svc: { name: "between us" } } });
       await untilSame([owner, other], pair.id, (rows) => rows.includes("between us"), WAIT_MS);
       expect(await rowsOf(other, pair.id)).toContain(owner.accountId);
+
+      await using stream = await other.server.client.stream("GET", `/v1/spaces/${pair.id}/members/subscribe`);
+      await stream.expect("ready");
+      await owner.server.client.put("/v1/account/metadata", { name: "Olga", description: "of the garden" });
+      expect(await stream.expect("member")).toMatchObject({
+        kind: "changed",
+        member: { identity: owner.accountId, name: "Olga", description: "of the garden" },
+      });
+      const identity = async () => other.server.client.get<unknown>(`/v1/identities/${owner.accountId}`);
+      expect(await identity()).toMatchObject({ name: "Olga", description: "of the garden", spaceIds: [pair.id] });
+      await owner.server.client.put("/v1/account/metadata", { name: "Olga B." });
+      expect(await stream.expect("member")).toMatchObject({ member: { name: "Olga B." } });
+      expect(await identity()).toMatchObject({ name: "Olga B.", description: "of the garden" });
     },
     LONG_MS,
   );
