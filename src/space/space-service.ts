@@ -242,12 +242,14 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     changeAcl: deps.changeAcl,
   });
   const endings = new Map<SpaceId, Promise<void>>();
+  const leaveListeners = new Set<(spaceId: SpaceId) => void>();
   const endListeners = new Set<(spaceId: SpaceId) => void>();
   /** Closes a space that ended and removes its data from this device. Idempotent. */
   const endHere = (spaceId: SpaceId): Promise<void> => {
     const known = endings.get(spaceId);
     if (known) return known;
     const ending = (async () => {
+      for (const listener of leaveListeners) listener(spaceId);
       await handles.drop(spaceId);
       paths.removeSpace(spaceId);
       for (const listener of endListeners) listener(spaceId);
@@ -297,6 +299,8 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       return newestFirst(this.list("all").filter(({ id }) => this.isHeld(id)));
     },
     roots,
+    /** Called when a space is about to end on this device, while it is still open. */
+    onEnding: (listener: (spaceId: SpaceId) => void): void => void leaveListeners.add(listener),
     /** Called when a space has ended on this device. */
     onEnded: (listener: (spaceId: SpaceId) => void): void => void endListeners.add(listener),
     /** An active space, opened if need be. Fails with the space resolution errors (gaps § 1). */

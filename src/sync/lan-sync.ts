@@ -174,7 +174,8 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
         try {
           await roundWith(link, space);
         } catch (error) {
-          if (link.signal.aborted || closed) return; // gone: no longer among those that are reached
+          // The peer is gone, and no longer among those that are reached; or the space is.
+          if (link.signal.aborted || closed || space.engine.closing()) return;
           book.peer(space.id, link.peerId).lastError = error instanceof Error ? error.message : String(error);
           const known = error instanceof SvcError;
           log[known ? "debug" : "warn"]("sync: a round with a peer failed", {
@@ -185,6 +186,7 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
         }
       }),
     );
+    if (space.engine.closing()) return;
     const someone = holders(space.id).length > 0;
     if (someone && space.engine.store.parked.usage().count > 0)
       await space.engine.write(() => space.engine.store.parked.ageAll());
@@ -192,6 +194,15 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
 
   /** A peer asks us to fetch what it has. Answers what we are at then, and whether there is more. */
   const fetchBack = async (link: PeerLink, space: Space): Promise<SpaceState> => {
+    try {
+      return await fetchAll(link, space);
+    } catch (error) {
+      if (space.engine.closing()) return NOT_HELD;
+      throw error;
+    }
+  };
+
+  const fetchAll = async (link: PeerLink, space: Space): Promise<SpaceState> => {
     const deadlineMs = performance.now() + SYNC_BOUNDS.backMs;
     await guests.show(link, space);
     const state = await askState(link, space);

@@ -328,7 +328,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         if (space.engine.store.parked.usage().count > 0)
           await space.engine.write(() => space.engine.store.parked.ageAll());
       } catch (error) {
-        if (closed || !isOnline()) return;
+        if (closed || !isOnline() || space.engine.closing()) return;
         progress.lastError = error instanceof Error ? error.message : String(error);
         log.warn("sync: a round with the network failed", { err: error, spaceId: space.id });
       }

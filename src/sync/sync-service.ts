@@ -128,7 +128,16 @@ export function createSyncService(deps: SyncServiceDeps) {
   const oneRound = async (spaceId: SpaceId): Promise<void> => {
     if (!isHere(spaceId)) return; // ended meanwhile, or a peer shares what is only being looked for
     const space = await openSpace(spaceId);
-    await Promise.all(carriers.map((carrier) => carrier.round(space)));
+    try {
+      await Promise.all(carriers.map((carrier) => carrier.round(space)));
+    } catch (error) {
+      if (!space.engine.closing()) throw error;
+    }
+    if (space.engine.closing()) {
+      // It ended during its own round: nothing is known of it any more.
+      if (!isHere(spaceId)) book.forget(spaceId);
+      return;
+    }
     const progress = book.of(spaceId);
     progress.roundEnded = true;
     progress.lastRoundEndedMs = clock.nowMs();
@@ -163,7 +172,7 @@ export function createSyncService(deps: SyncServiceDeps) {
         soon.delete(spaceId);
         if (closed) return;
         round(spaceId).catch((error: unknown) => {
-          if (!closed) log.warn("sync: a round failed", { err: error, spaceId });
+          if (!closed && isHere(spaceId)) log.warn("sync: a round failed", { err: error, spaceId });
         });
       }, delayMs),
     );
@@ -178,7 +187,7 @@ export function createSyncService(deps: SyncServiceDeps) {
         try {
           await round(spaceId);
         } catch (error) {
-          if (!closed) log.warn("sync: a round failed", { err: error, spaceId });
+          if (!closed && isHere(spaceId)) log.warn("sync: a round failed", { err: error, spaceId });
         }
       }
     };
@@ -271,12 +280,10 @@ export function createSyncService(deps: SyncServiceDeps) {
     /** One round that begins now, of the account's own space and this one. */
     async force(spaceId: string): Promise<void> {
       const { id } = await spaces.open(spaceId);
-      if (carriers.every((carrier) => carrier.names(spaces.tech.id).length + carrier.names(id).length === 0)) {
-        await round(id);
-        return;
-      }
-      await round(spaces.tech.id);
+      if (carriers.some((carrier) => carrier.names(spaces.tech.id).length + carrier.names(id).length > 0))
+        await round(spaces.tech.id);
       await round(id);
+      await spaces.open(id); // it may have ended meanwhile
     },
 
     async status(spaceId: string): Promise<SpaceSyncStatus> {
