@@ -163,6 +163,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       },
     });
     sync.attach(techOpened);
+    spaces.onKnown((spaceId) => sync.roundSoon(spaceId));
     spaces.onEnding((spaceId) => {
       replication?.spaceEnded(spaceId);
       sync.forget(spaceId).catch((error: unknown) => log.error("forgetting a space failed", { err: error, spaceId }));

@@ -47,6 +47,11 @@ export interface Replication {
 
 /** A peer hands over a letter for this account. */
 const LETTER = "letter";
+/**
+ * How long who lost membership, or the guest key, may still recognise the space: it is served the chain of rights, which
+ * says so, and no content.
+ */
+const FADE_MS = 20_000;
 const COMPARE_AGAIN_MS = 150;
 /** How long the boot pass waits for the network before it goes on without. */
 const CONNECT_WAIT_MS = 3_000;
@@ -65,6 +70,23 @@ export async function startReplication(deps: ReplicationDeps): Promise<Replicati
     }, COMPARE_AGAIN_MS);
   };
 
+  /** Keys that are no longer a space's: whoever was known by them alone is told why before the link ends. */
+  const fading = new Map<SpaceId, Uint8Array[]>();
+  const timers = new Set<ReturnType<typeof setTimeout>>();
+  const fade = (spaceId: SpaceId, keys: readonly Uint8Array[]): void => {
+    if (keys.length === 0) return;
+    fading.set(spaceId, [...(fading.get(spaceId) ?? []), ...keys]);
+    const timer = setTimeout(() => {
+      timers.delete(timer);
+      fading.set(
+        spaceId,
+        (fading.get(spaceId) ?? []).filter((key) => !keys.includes(key)),
+      );
+      compareSoon();
+    }, FADE_MS);
+    timers.add(timer);
+  };
+
   const { config } = deps;
   if (config["network.url"]) await startNetwork(deps, config["network.url"]);
   if (config["p2p.enabled"]) {
@@ -81,6 +103,7 @@ export async function startReplication(deps: ReplicationDeps): Promise<Replicati
       ...[...keysBySpace].flatMap(([spaceId, known]) =>
         [...known, ...tokenKeys(deps.placeOf(spaceId))].map((key) => ({ spaceId, key })),
       ),
+      ...[...fading].flatMap(([spaceId, former]) => former.map((key) => ({ spaceId, key }))),
       ...shownKeys,
     ];
     links = await startLan(deps, keys, showKey, compareSoon);
@@ -96,14 +119,20 @@ export async function startReplication(deps: ReplicationDeps): Promise<Replicati
       const known = keysBySpace.get(space.id) ?? [];
       if (known.length === keys.length && keys.every((key, index) => equalBytes(key, known[index]!))) return;
       keysBySpace.set(space.id, keys);
+      fade(
+        space.id,
+        known.filter((key) => !keys.some((other) => equalBytes(key, other))),
+      );
       compareSoon();
     },
     spaceEnded(spaceId) {
       deps.relay.forget(spaceId);
+      fading.delete(spaceId);
       if (keysBySpace.delete(spaceId)) compareSoon();
     },
     async close() {
       clearTimeout(comparing);
+      for (const timer of timers) clearTimeout(timer);
       await links?.[Symbol.asyncDispose]();
     },
   };
@@ -168,6 +197,7 @@ async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Pro
       inviteSeedOf: deps.inviteSeedOf,
       secretOf: (space) => transportSecretOf(space) ?? deps.placeOf(space.id)?.transportSecret,
       touch: sync.touch,
+      stateChanged: sync.stateChanged,
       holding: sync.holding,
     }),
   );
@@ -178,7 +208,7 @@ async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Pro
   let known = store.state().phase;
   store.onState(({ phase }) => {
     if (phase !== "connecting") settled.resolve();
-    sync.touchAll();
+    sync.reachChanged();
     if (phase === "online" && known !== "online") sync.allSoon();
     known = phase;
   });
@@ -212,13 +242,13 @@ async function startLan(
       keys: () => ({ own, spaces: spaceKeys(), letters: letterBoxes() }),
       connected: (link) => {
         handLetters(link);
-        sync.touchAll();
+        sync.reachChanged();
         if (link.own) sync.allSoon();
         else for (const spaceId of link.sharedSpaces()) sync.roundSoon(spaceId);
       },
-      disconnected: () => sync.touchAll(),
+      disconnected: () => sync.reachChanged(),
       spacesChanged: (link) => {
-        sync.touchAll();
+        sync.reachChanged();
         for (const spaceId of link.sharedSpaces()) sync.roundSoon(spaceId);
       },
     },
@@ -249,6 +279,7 @@ async function startLan(
       showKey,
       roundSoon: (spaceId) => sync.roundSoon(spaceId),
       touch: sync.touch,
+      markOf: sync.markOf,
       holding: sync.holding,
     }),
   );

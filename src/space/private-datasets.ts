@@ -5,7 +5,7 @@ import type { Json } from "../protocol/json.ts";
 /** Datasets of the tech space that no endpoint shows: what an account keeps to itself, in step across its devices. */
 export const READ_FRONTIERS_DATASET = "read_frontiers";
 export const ACCOUNT_VALUES_DATASET = "account_values";
-const SPACE_ROOTS_DATASET = "space_roots";
+export const SPACE_ROOTS_DATASET = "space_roots";
 export const ACL_SECRETS_DATASET = "acl_secrets";
 
 /**

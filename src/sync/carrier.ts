@@ -23,6 +23,11 @@ export interface Carrier {
    */
   round(space: Space): Promise<void>;
   /**
+   * Of these spaces those for which a round would bring nothing: nobody who is reached keeps them, or everybody who does is
+   * surely at the mark that is given (undefined: the space was not found synced since it was touched). Opens no space.
+   */
+  resting(marks: ReadonlyMap<SpaceId, Uint8Array | undefined>): Promise<ReadonlySet<SpaceId>>;
+  /**
    * Puts a record of this account behind the last one that everybody sees, built anew as often as somebody is faster.
    * Undefined when nothing had to be done. Only where somebody else keeps the order. Errors: network.unavailable.
    */

@@ -14,12 +14,14 @@ import { SYNC_BOUNDS } from "./session/bounds.ts";
 import { aclFrom, askState, fetchAcl, fetchMissing, SYNC_KINDS } from "./session/fetch.ts";
 import {
   decodeAclRequest,
+  decodeMarks,
   decodePullRequest,
   decodeSpaceName,
   decodeState,
   decodeStateRequest,
   decodeWants,
   encodeItems,
+  encodeMarks,
   encodePullReply,
   encodeSpaceName,
   encodeState,
@@ -53,6 +55,8 @@ export interface LanSyncDeps {
   /** A peer has something new of a space. */
   roundSoon(spaceId: SpaceId): void;
   touch(spaceId: SpaceId): void;
+  /** What a space is at that was found synced and not touched since. */
+  markOf(spaceId: SpaceId): Uint8Array | undefined;
   /** Keeps a space open while `work` runs. */
   holding<T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T>;
 }
@@ -192,6 +196,32 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
       await space.engine.write(() => space.engine.store.parked.ageAll());
   };
 
+  /** Takes out of `resting` the spaces of which a peer is not at the mark. */
+  const ask = async (link: PeerLink, marks: [SpaceId, Uint8Array][], resting: Set<SpaceId>): Promise<void> => {
+    for (let from = 0; from < marks.length; from += SYNC_BOUNDS.marks) {
+      const page = marks.slice(from, from + SYNC_BOUNDS.marks);
+      const same = await link.request(SYNC_KINDS.same, encodeMarks(page)).catch(() => new Uint8Array(0));
+      page.forEach(([spaceId], index) => {
+        if (same[index] === 1) book.peer(spaceId, link.peerId).lastSyncAtMs = clock.nowMs();
+        else resting.delete(spaceId);
+      });
+    }
+  };
+
+  const resting: Carrier["resting"] = async (marks) => {
+    const found = new Set<SpaceId>();
+    for (const [spaceId, mark] of marks) if (mark || sharers(spaceId).length === 0) found.add(spaceId);
+    await Promise.all(
+      links.links().map((link) => {
+        const shared = [...marks].flatMap(([spaceId, mark]): [SpaceId, Uint8Array][] =>
+          mark && shares(link, spaceId) ? [[spaceId, mark]] : [],
+        );
+        return ask(link, shared, found);
+      }),
+    );
+    return found;
+  };
+
   /** A peer asks us to fetch what it has. Answers what we are at then, and whether there is more. */
   const fetchBack = async (link: PeerLink, space: Space): Promise<SpaceState> => {
     try {
@@ -238,6 +268,12 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     const space = await shared(link, decodeSpaceName(body));
     return encodeItems(space ? aclUnits(space) : []);
   });
+  links.onRequest(SYNC_KINDS.same, async (link, body) =>
+    Uint8Array.from(decodeMarks(body), ([spaceId, mark]) => {
+      const own = shares(link, spaceId as SpaceId) ? deps.markOf(spaceId as SpaceId) : undefined;
+      return own && equalBytes(own, mark) ? 1 : 0;
+    }),
+  );
   links.onRequest(SYNC_KINDS.guest, async (link, body) => {
     guests.take(link, body);
     return encodeItems([]);
@@ -257,6 +293,7 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     names: (spaceId) => holders(spaceId).map(({ peerId }) => peerId),
     fault: () => undefined,
     round,
+    resting,
     async findChain({ spaceId, linkKey }) {
       const hide = deps.showKey(spaceId, linkKey);
       const deadline = performance.now() + FIND_MS;

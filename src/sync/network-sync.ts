@@ -23,6 +23,7 @@ const ACL_CURSOR = "network.acl";
 const REFILLING = "network.refilling";
 /** What others wrote and published themselves a moment ago need not be published again from here. */
 const OTHERS_FIRST_MS = 10_000;
+const ASK_LEADER_MS = 5 * 60_000;
 const FLUSH_WAIT_MS = 20_000;
 const ACL_ATTEMPTS = 16;
 const FIND_MS = 10_000;
@@ -38,6 +39,8 @@ export interface NetworkSyncDeps {
   open(spaceId: string): Promise<Space | undefined>;
   /** What a space's channel is found and opened by; undefined while it is not known here. */
   secretOf(space: Space): Uint8Array | undefined;
+  /** What is shown of the space's channel may have changed, and nothing else. */
+  stateChanged(spaceId: SpaceId): void;
   /** Secret of the invite by which this account joins the space, if it does. */
   inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
   touch(spaceId: SpaceId): void;
@@ -214,7 +217,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       const { resolve } = room.changed;
       room.changed = Promise.withResolvers();
       resolve();
-      deps.touch(spaceId);
+      deps.stateChanged(spaceId);
     },
   });
 
@@ -298,6 +301,27 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     }
   };
 
+  /**
+   * A live channel is told of what is appended, and of a store that is not what it was; its leader is asked all the same
+   * when it was not for a while.
+   */
+  const rests = async (spaceId: SpaceId): Promise<boolean> => {
+    const channel = rooms.get(spaceId)?.channel;
+    if (channel?.state().phase !== "live") return false;
+    const { checkedAtMs } = channel.state();
+    if (checkedAtMs === undefined || clock.nowMs() - checkedAtMs > ASK_LEADER_MS) {
+      try {
+        await channel.round();
+      } catch {
+        return false; // a full round says what is wrong
+      }
+    }
+    const { phase, atTail, pending } = channel.state();
+    if (phase !== "live" || !atTail || pending > 0) return false;
+    book.peer(spaceId, NETWORK_PEER).lastSyncAtMs = channel.state().checkedAtMs;
+    return true;
+  };
+
   const isOnline = (): boolean => store.state().phase === "online";
 
   return {
@@ -332,6 +356,12 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         progress.lastError = error instanceof Error ? error.message : String(error);
         log.warn("sync: a round with the network failed", { err: error, spaceId: space.id });
       }
+    },
+    async resting(marks) {
+      if (!isOnline()) return new Set(marks.keys());
+      const found = new Set<SpaceId>();
+      for (const [spaceId, mark] of marks) if (mark && (await rests(spaceId))) found.add(spaceId);
+      return found;
     },
     appendAcl,
     async findChain({ transportSecret }) {

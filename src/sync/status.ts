@@ -113,7 +113,7 @@ export function spaceStatus(engine: ChangeEngine, progress: SpaceProgress, reach
     networkPeers: reach.networkPeers,
     localPeers: reach.localPeers,
     p2p: reach.p2p,
-    lastSyncedAt: timeText(lastSyncedAt(engine)),
+    lastSyncedAt: timeText(progress.lastSyncedMs ?? lastSyncedAt(engine)),
   };
 }
 

@@ -27,6 +27,7 @@ export const SYNC_KINDS = {
   units: "sync.units",
   back: "sync.back",
   guest: "sync.guest",
+  same: "sync.same",
 } as const;
 
 /** A replica that answers requests, over whatever connects the two. */
