@@ -66,6 +66,8 @@ export function createAclSecrets(tech: TechSpace, account: Account) {
       const adder = typeof row?.["adder"] === "string" ? parseAccountId(row["adder"]) : undefined;
       return transportSecret && adder && { spaceId, transportSecret, linkKey: pairLinkKeyOf(spaceId, account, adder) };
     },
+    /** Whether somebody added this account, at any time, without being asked. */
+    wasAdded: (spaceId: SpaceId): boolean => tech.record(ACL_SECRETS_RULES, spaceId)?.["adder"] !== undefined,
     /** What somebody who added this account says of the space. */
     async keepPlace(spaceId: SpaceId, transportSecret: Uint8Array, adder: AccountId): Promise<void> {
       const value = { place: bytesToBase64(transportSecret), adder };

@@ -1,11 +1,12 @@
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import { fail } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
+import { LIMITS } from "../protocol/limits.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import type { AclSecrets } from "./acl-secrets.ts";
 import type { Space } from "./space.ts";
 import type { SpaceHandle } from "./space-handles.ts";
-import { ONE_TO_ONE_TYPE, SPACE_TYPE } from "./space-header.ts";
+import { SPACE_TYPE } from "./space-header.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
 import type { SpaceService } from "./space-service.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
@@ -21,9 +22,6 @@ export interface DirectAdd {
   name?: string;
 }
 
-/** Anybody may add anybody: beyond so many that wait for an answer, no more are shown. */
-const MAX_PENDING = 256;
-
 /** Spaces to which somebody added this account without asking: they wait for an answer (gaps §§ 2, 20). */
 export type DirectAddService = ReturnType<typeof createDirectAddService>;
 
@@ -37,7 +35,7 @@ export function createDirectAddService(deps: {
   /** Throws `space.not_found`, and `space.not_invite_pending` for a row that never waited for such an answer. */
   const row = (spaceId: SpaceId): JsonObject => {
     const known = spaces.rowOf(spaceId);
-    if (known["invited"] !== true || known["spaceType"] === ONE_TO_ONE_TYPE || spaceStatusOf(known) === "deleted")
+    if (!deps.secrets.wasAdded(spaceId) || spaceStatusOf(known) === "deleted")
       throw fail("space.not_invite_pending", { spaceId, status: spaceStatusOf(known) });
     return known;
   };
@@ -47,11 +45,10 @@ export function createDirectAddService(deps: {
     async register({ spaceId, adder, transportSecret, name }: DirectAdd): Promise<void> {
       const known = tech.spaceRow(spaceId);
       if (known && (known["final"] === true || spaceStatusOf(known) !== "deleted")) return;
-      if (spaces.list("invite_pending").length >= MAX_PENDING) return;
+      if (spaces.list("invite_pending").length >= LIMITS.pendingSpaces) return;
       await deps.secrets.keepPlace(spaceId, transportSecret, adder);
       await tech.set(SPACES_RULES, spaceId, {
         status: "invite_pending",
-        invited: true,
         ...(known?.["spaceType"] ? {} : { spaceType: SPACE_TYPE }),
         ...(name ? { name } : {}),
       });

@@ -3,6 +3,7 @@ import type { AccountId, SpaceId } from "../base/ids.ts";
 import { accountIdOf, parseAccountId } from "../crypto/account-id.ts";
 import { fail } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
+import { LIMITS } from "../protocol/limits.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import type { AccountStore } from "../store/account-store.ts";
 import type { Account } from "./account.ts";
@@ -22,9 +23,6 @@ export interface DisplayHint {
   description?: string;
   iconCid?: string;
 }
-
-/** Anybody may begin one: beyond so many that wait for an answer, no more are shown. */
-const MAX_PENDING = 256;
 
 /**
  * Spaces of two accounts. Both sides compute the same space, so nothing is exchanged to make it; what waits for an answer
@@ -103,7 +101,7 @@ export function createOneToOneService(deps: {
     /** Somebody began a one-to-one space: this device shows it as pending. A row there is already is left alone. */
     registerIncoming(peerIdentity: string, hint: DisplayHint): void {
       const { other, spaceId } = pairWith(peerIdentity, "peerIdentity");
-      if (spaces.knownRow(spaceId) || store.pendingSpaces().length >= MAX_PENDING) return;
+      if (spaces.knownRow(spaceId) || store.pendingSpaces().length >= LIMITS.pendingSpaces) return;
       store.putPendingSpace(
         spaceId,
         JSON.stringify({
