@@ -5,6 +5,7 @@ import { completeRemovals } from "../space/acl-actions.ts";
 import type { AclBuild } from "../space/acl-service.ts";
 import { rosterIn } from "../space/pair-profiles.ts";
 import type { Space } from "../space/space.ts";
+import { ownCutCount } from "../sync/cut-changes.ts";
 
 /** An owner's devices do not all complete a removal at once: whoever comes first spares the others the work. */
 const OWNER_SPREAD_MS = 1_000;
@@ -68,15 +69,31 @@ export function createRightsFollower(deps: RightsFollowerDeps) {
     timers.set(space.id, setTimeout(complete, wait + Math.random() * OWNER_SPREAD_MS));
   };
 
+  /** How many of this account's changes were known to be cut. */
+  const cutBySpace = new Map<SpaceId, number>();
+  /** Whoever loses the right to write is told what was lost with it. */
+  const tellCut = (space: Space): void => {
+    const count = ownCutCount(space);
+    const before = cutBySpace.get(space.id);
+    cutBySpace.set(space.id, count);
+    if (before !== undefined && count > before)
+      deps.log.warn(
+        "changes of this account do not count: they were written after it had lost the right to; debug names them",
+        { spaceId: space.id, changes: count },
+      );
+  };
+
   return {
     moved(space: Space): void {
       follow(space);
+      tellCut(space);
       completeSoon(space);
     },
     ended(spaceId: SpaceId): void {
       clearTimeout(timers.get(spaceId));
       timers.delete(spaceId);
       toldBySpace.delete(spaceId);
+      cutBySpace.delete(spaceId);
       identities.setMembers(spaceId, []);
     },
     close(): void {

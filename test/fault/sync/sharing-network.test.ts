@@ -196,4 +196,46 @@ describeWithNats("two accounts on a network", () => {
     },
     LONG_MS,
   );
+
+  rule(
+    "[acl] who wrote while it lost the right to is told what was cut, in debug and in its log",
+    async () => {
+      await using nats = await startNats();
+      await using owner = await startDevice({ network: nats.url });
+      await using other = await startDevice({ network: nats.url });
+      const space = await createSpace(owner.server.client, "Cut");
+      const base = `/v1/spaces/${space.id}`;
+      const object = await createObject(owner.server.client, space.id);
+      const open = { mode: "open", permission: "writer" };
+      const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(`${base}/invites`, open, 201);
+      await other.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+      await untilStatus(other, space.id, "active");
+      await untilSame([owner, other], space.id, (rows) => rows.includes(object.id), WAIT_MS);
+      await setName(other, space.id, object.id, "accepted");
+      await untilSame([owner, other], space.id, (rows) => rows.includes("accepted"), WAIT_MS);
+
+      interface Debug {
+        cut: { identity: string; self: boolean; count: number; changes: { id: string; objectId: string }[] }[];
+      }
+      const cutAt = async (device: Device) => (await device.server.client.get<Debug>(`${base}/debug`)).cut;
+      expect(await cutAt(other)).toEqual([]);
+      await nats.kill();
+      for (const name of ["lost 1", "lost 2", "lost 3"]) await setName(other, space.id, object.id, name);
+      const offline = async () => (await owner.server.client.get<{ state: string }>(`${base}/sync-status`)).state;
+      await until(async () => (await offline()) === "offline", "the owner to be offline", WAIT_MS);
+      const demotion = { changes: [{ identity: other.accountId, permission: "reader" }] };
+      await owner.server.client.post(`${base}/acl/permissions`, demotion, 204);
+      await nats.start();
+      await until(async () => (await cutAt(other))[0]?.count === 3, "the cut at the one who was demoted", WAIT_MS);
+      await until(async () => (await cutAt(owner))[0]?.count === 3, "the cut at the owner", WAIT_MS);
+      const [cut] = await cutAt(other);
+      expect(cut).toMatchObject({ identity: other.accountId, self: true });
+      expect(cut!.changes.map(({ objectId }) => objectId)).toEqual([object.id, object.id, object.id]);
+      expect((await cutAt(owner))[0]).toMatchObject({ identity: other.accountId, self: false, changes: cut!.changes });
+      expect(other.server.stderr()).toContain("changes of this account do not count");
+      expect(owner.server.stderr()).not.toContain("changes of this account do not count");
+      await untilSame([owner, other], space.id, (rows) => rows.includes("accepted") && !rows.includes("lost"), WAIT_MS);
+    },
+    LONG_MS,
+  );
 });
