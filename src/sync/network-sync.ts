@@ -3,8 +3,10 @@ import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { sha256 } from "../crypto/hash.ts";
-import { fail } from "../protocol/errors.ts";
+import { fail, SvcError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
+import type { AclMade, ComposeOptions } from "../space/acl-compose.ts";
+import { type AclBuild, ownSequence } from "../space/acl-service.ts";
 import type { Space } from "../space/space.ts";
 import { sequenceUnits, takeAclRecords } from "./acl-exchange.ts";
 import type { Carrier } from "./carrier.ts";
@@ -21,6 +23,7 @@ const ACL_CURSOR = "network.acl";
 const REFILLING = "network.refilling";
 /** What others wrote and published themselves a moment ago need not be published again from here. */
 const OTHERS_FIRST_MS = 10_000;
+const ASK_LEADER_MS = 5 * 60_000;
 const FLUSH_WAIT_MS = 20_000;
 const ACL_ATTEMPTS = 16;
 const FIND_MS = 10_000;
@@ -36,6 +39,10 @@ export interface NetworkSyncDeps {
   open(spaceId: string): Promise<Space | undefined>;
   /** What a space's channel is found and opened by; undefined while it is not known here. */
   secretOf(space: Space): Uint8Array | undefined;
+  /** What is shown of the space's channel may have changed, and nothing else. */
+  stateChanged(spaceId: SpaceId): void;
+  /** Secret of the invite by which this account joins the space, if it does. */
+  inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
   touch(spaceId: SpaceId): void;
   holding<T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T>;
 }
@@ -210,7 +217,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       const { resolve } = room.changed;
       room.changed = Promise.withResolvers();
       resolve();
-      deps.touch(spaceId);
+      deps.stateChanged(spaceId);
     },
   });
 
@@ -245,6 +252,37 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     }
   };
 
+  /**
+   * What this account could only propose while the network was away takes effect now, behind the last record that
+   * everybody sees. One that somebody else's record made impossible meanwhile is forgotten.
+   */
+  const publishProposals = async (space: Space): Promise<void> => {
+    for (const unit of await space.aclService.ownProposals()) {
+      try {
+        const inviteSeed = deps.inviteSeedOf(space.id);
+        await appendAcl(space, ownSequence(unit), inviteSeed ? { inviteSeed } : {});
+      } catch (error) {
+        if (!(error instanceof SvcError) || error.code === "network.unavailable") throw error;
+        log.warn("sync: a proposal could not take effect on the network", { err: error, spaceId: space.id });
+      }
+    }
+  };
+
+  const appendAcl = async (space: Space, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined> => {
+    const room = roomOf(space);
+    if (!room) throw fail("network.unavailable");
+    for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
+      await readAcl(room.channel);
+      if (space.role() !== "none") await publishAcl(space, room.channel);
+      const made = space.aclService.draft(build, options);
+      if (!made) return undefined;
+      if ((await room.channel.appendAcl(made.bytes)).outcome === "conflict") continue;
+      if (!space.acl.at(made.id)) await space.aclService.take([made.bytes]);
+      if (space.acl.at(made.id)) return made;
+    }
+    throw fail("network.unavailable", undefined, "Others were faster every time; retry");
+  };
+
   const hasOutgoing = (space: Space): boolean => {
     const { sync, changes } = space.engine.store;
     const ownId = space.engine.writerId();
@@ -261,6 +299,27 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       room.channel.wake();
       await Promise.race([room.changed.promise, Bun.sleep(250)]);
     }
+  };
+
+  /**
+   * A live channel is told of what is appended, and of a store that is not what it was; its leader is asked all the same
+   * when it was not for a while.
+   */
+  const rests = async (spaceId: SpaceId): Promise<boolean> => {
+    const channel = rooms.get(spaceId)?.channel;
+    if (channel?.state().phase !== "live") return false;
+    const { checkedAtMs } = channel.state();
+    if (checkedAtMs === undefined || clock.nowMs() - checkedAtMs > ASK_LEADER_MS) {
+      try {
+        await channel.round();
+      } catch {
+        return false; // a full round says what is wrong
+      }
+    }
+    const { phase, atTail, pending } = channel.state();
+    if (phase !== "live" || !atTail || pending > 0) return false;
+    book.peer(spaceId, NETWORK_PEER).lastSyncAtMs = channel.state().checkedAtMs;
+    return true;
   };
 
   const isOnline = (): boolean => store.state().phase === "online";
@@ -282,6 +341,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       const progress = book.peer(space.id, NETWORK_PEER);
       try {
         await readAcl(room.channel);
+        if (space.acl.units.list().length > 0) await publishProposals(space);
         if (space.role() === "none") return;
         await room.channel.round();
         await publishAcl(space, room.channel);
@@ -292,25 +352,18 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         if (space.engine.store.parked.usage().count > 0)
           await space.engine.write(() => space.engine.store.parked.ageAll());
       } catch (error) {
-        if (closed || !isOnline()) return;
+        if (closed || !isOnline() || space.engine.closing()) return;
         progress.lastError = error instanceof Error ? error.message : String(error);
         log.warn("sync: a round with the network failed", { err: error, spaceId: space.id });
       }
     },
-    async appendAcl(space, build, options) {
-      const room = roomOf(space);
-      if (!room) throw fail("network.unavailable");
-      for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
-        await readAcl(room.channel);
-        if (space.role() !== "none") await publishAcl(space, room.channel);
-        const made = space.aclService.draft(build, options);
-        if (!made) return undefined;
-        if ((await room.channel.appendAcl(made.bytes)).outcome === "conflict") continue;
-        if (!space.acl.at(made.id)) await space.aclService.take([made.bytes]);
-        if (space.acl.at(made.id)) return made;
-      }
-      throw fail("network.unavailable", undefined, "Others were faster every time; retry");
+    async resting(marks) {
+      if (!isOnline()) return new Set(marks.keys());
+      const found = new Set<SpaceId>();
+      for (const [spaceId, mark] of marks) if (mark && (await rests(spaceId))) found.add(spaceId);
+      return found;
     },
+    appendAcl,
     async findChain({ transportSecret }) {
       if (!isOnline()) return undefined;
       const chain: Uint8Array[] = [];

@@ -13,6 +13,7 @@ import type {
   SyncState,
 } from "../protocol/sync.ts";
 import type { Space } from "../space/space.ts";
+import { cutChangesOf } from "./cut-changes.ts";
 import { countersOf, type SpaceProgress, timeText } from "./progress.ts";
 
 /** Who can be reached of those that keep a space. */
@@ -113,7 +114,7 @@ export function spaceStatus(engine: ChangeEngine, progress: SpaceProgress, reach
     networkPeers: reach.networkPeers,
     localPeers: reach.localPeers,
     p2p: reach.p2p,
-    lastSyncedAt: timeText(lastSyncedAt(engine)),
+    lastSyncedAt: timeText(progress.lastSyncedMs ?? lastSyncedAt(engine)),
   };
 }
 
@@ -153,7 +154,8 @@ export function objectStatus(
   return { objectId, state: objectState(engine, object, progress, reach), lastSyncAt: lastSyncOf(progress) };
 }
 
-export function spaceDebug({ engine, acl }: Space, progress: SpaceProgress): SpaceDebug {
+export function spaceDebug(space: Space, progress: SpaceProgress): SpaceDebug {
+  const { engine, acl } = space;
   const { parked } = engine.store;
   const backlog = backlogOf(engine);
   return {
@@ -170,6 +172,7 @@ export function spaceDebug({ engine, acl }: Space, progress: SpaceProgress): Spa
     unconfirmed: backlog.unconfirmedCount,
     writersReplaced: progress.writersReplaced,
     alarms: acl.alarms.list(),
+    cut: cutChangesOf(space),
     proposals: acl.units.list().length,
   };
 }
