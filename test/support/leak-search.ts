@@ -20,7 +20,9 @@ const bytesOf = (secret: string | Uint8Array): Buffer =>
 
 /** The text of whole groups that the secret fills when `shift` bytes stand before it, whatever those are. */
 function base64Core(secret: Buffer, shift: 0 | 1 | 2, encoding: "base64" | "base64url"): Buffer {
-  const text = Buffer.concat([Buffer.alloc(shift), secret]).toString(encoding).replaceAll("=", "");
+  const text = Buffer.concat([Buffer.alloc(shift), secret])
+    .toString(encoding)
+    .replaceAll("=", "");
   const end = Math.floor(((shift + secret.length) * 8) / 6);
   return Buffer.from(text.slice(Math.ceil((shift * 8) / 6), end));
 }
@@ -91,8 +93,7 @@ function inflatedIn(bytes: Buffer): Buffer[] {
     if ((first & 0x0f) === 8 && first >> 4 <= 7 && ((first << 8) | second) % 31 === 0 && (second & 0x20) === 0)
       found.push(...unpacked(inflateSync, window(at)));
     else if (first === 0x1f && second === 0x8b) found.push(...gzipMember(window(at)));
-    else if (first === 0x28 && second === 0xb5 && bytes[at + 2] === 0x2f)
-      found.push(...zstdFrame(window(at)));
+    else if (first === 0x28 && second === 0xb5 && bytes[at + 2] === 0x2f) found.push(...zstdFrame(window(at)));
   }
   found.push(...unpacked(inflateRawSync, window(0)));
   for (let at = bytes.indexOf(LINE_END); at >= 0; at = bytes.indexOf(LINE_END, at + 2))

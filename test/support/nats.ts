@@ -10,9 +10,10 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { createServer, connect as dial } from "node:net";
+import { connect as dial } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "./free-port.ts";
 import { skipGroupUnless } from "./skip.ts";
 
 /**
@@ -62,15 +63,6 @@ const children = new Set<ChildProcess>();
 process.on("exit", () => {
   for (const child of children) child.kill("SIGKILL");
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done, failed) => server.once("error", failed).listen(0, "127.0.0.1", done));
-  const address = server.address();
-  await new Promise<void>((done) => server.close(() => done()));
-  if (!address || typeof address === "string") throw new Error("no port");
-  return address.port;
-}
 
 export async function startNats(options: NatsOptions = {}): Promise<NatsServer> {
   const directory = mkdtempSync(join(tmpdir(), "svc-nats-"));

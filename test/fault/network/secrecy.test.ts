@@ -1,21 +1,15 @@
 import { expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { utf8ToBytes } from "../../../src/base/bytes.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import { accountIdOf } from "../../../src/crypto/account-id.ts";
 import { publicKeyOfSeed } from "../../../src/crypto/private-key.ts";
 import { deriveChannelKeys } from "../../../src/sync/network/subjects.ts";
 import { until } from "../../support/client.ts";
+import { filesBelow } from "../../support/files-below.ts";
 import { leaksIn, missedPlants, openCaptures } from "../../support/leak-search.ts";
 import { describeWithNats, startNats } from "../../support/nats.ts";
 import { createReplica, openReplica, openStore } from "../../support/network-replica.ts";
 import { startTcpProxy } from "../../support/tcp-proxy.ts";
-
-const filesBelow = (directory: string): Buffer[] =>
-  readdirSync(directory, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => readFileSync(join(entry.parentPath, entry.name)));
 
 describeWithNats("what the operator has", () => {
   test("neither the wire nor the store holds content, ids or keys, in any usual form", async () => {
