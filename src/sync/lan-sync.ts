@@ -132,7 +132,15 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     if (!state.content) return;
     const { sync } = space.engine.store;
     const covers = coverage(space.engine.store, state.vector);
-    await space.engine.write(() => sync.advance("peer", covers));
+    // Whoever has a record of the chain has those before it.
+    const chain = space.engine.store.aclRecords();
+    const records = chain.slice(0, chain.findIndex(({ id }) => equalBytes(id, state.aclHead)) + 1);
+    const units = equalBytes(state.units, unitsDigest(space)) ? space.acl.units.list() : [];
+    const known = [...records, ...units.map(({ unit }) => unit)].filter(({ id }) => !sync.hasRecord("peer", id));
+    await space.engine.write(() => {
+      sync.advance("peer", covers);
+      for (const { id } of known) sync.noteRecord("peer", id);
+    });
   };
 
   /** One round with one peer: theirs here, ours there, and the proof of it. */

@@ -186,7 +186,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
           if (fault && fault !== "gap") log.debug("sync: a record of rights was refused", { spaceId, reason: fault });
         }
         await space.engine.write(() => {
-          for (const { bytes } of records) space.engine.store.sync.noteRecord(sha256(bytes));
+          for (const { bytes } of records) space.engine.store.sync.noteRecord("network", sha256(bytes));
           putCursor(space, ACL_CURSOR, cursor);
         });
         await sequenceUnits(space);
@@ -196,7 +196,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     resetAcl: (cursor) =>
       withSpace(spaceId, async (space) => {
         await space.engine.write(() => {
-          space.engine.store.sync.forgetRecords();
+          space.engine.store.sync.forgetRecords("network");
           putCursor(space, ACL_CURSOR, cursor);
         });
       }),
@@ -239,7 +239,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
   const publishAcl = async (space: Space, channel: Channel): Promise<void> => {
     const { sync } = space.engine.store;
     for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
-      const next = space.engine.store.aclRecords().find(({ id }) => !sync.hasRecord(id));
+      const next = space.engine.store.aclRecords().find(({ id }) => !sync.hasRecord("network", id));
       if (!next) return;
       await channel.appendAcl(next.bytes);
     }

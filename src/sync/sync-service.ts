@@ -95,7 +95,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     spaceId === spaces.tech.id ? Promise.resolve(spaces.tech) : spaces.openHeld(spaceId);
 
   const statusOf = (space: Space): SpaceSyncStatus => {
-    const status = spaceStatus(space.engine, book.of(space.id), reachOf(space.id));
+    const status = spaceStatus(space, book.of(space.id), reachOf(space.id));
     statusBySpace.set(space.id, status);
     return status;
   };
@@ -283,18 +283,18 @@ export function createSyncService(deps: SyncServiceDeps) {
       return statusOf(await spaces.open(spaceId));
     },
     async objectStatus(spaceId: string, objectId: string): Promise<ObjectSyncStatus> {
-      const { id, engine } = await spaces.open(spaceId);
-      return objectStatus(engine, objectId, book.of(id), reachOf(id));
+      const space = await spaces.open(spaceId);
+      return objectStatus(space, objectId, book.of(space.id), reachOf(space.id));
     },
     async debug(spaceId: string): Promise<SpaceDebug> {
       const space = await spaces.open(spaceId);
       return spaceDebug(space, book.of(space.id));
     },
     async objectDebug(spaceId: string, objectId: string): Promise<ObjectDebug> {
-      const { id, engine } = await spaces.open(spaceId);
-      const object = engine.object(objectId);
+      const space = await spaces.open(spaceId);
+      const object = space.engine.object(objectId);
       if (!object || object.deleted) throw fail("object.not_found", { objectId });
-      return objectDebug(engine, object, book.of(id), reachOf(id));
+      return objectDebug(space, object, book.of(space.id), reachOf(space.id));
     },
     p2pDebug: (): P2pDebug =>
       lan?.debug() ?? {
@@ -344,8 +344,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     ): Promise<{ current: ObjectSyncStatus; stop(): void }> {
       const { id } = await spaces.open(spaceId);
       const read = async () => {
-        const { engine } = await spaces.open(id);
-        return objectStatus(engine, objectId, book.of(id), reachOf(id));
+        return objectStatus(await spaces.open(id), objectId, book.of(id), reachOf(id));
       };
       let last = "";
       const listener = (changed: SpaceId): void => {
@@ -389,7 +388,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     /** Whether everything of an object is kept elsewhere and nothing of it is missing; true where there is nobody else. */
     isObjectSynced(space: Space, objectId: string): boolean {
       if (carriers.length === 0 || isAlone(space.id)) return true;
-      return objectStatus(space.engine, objectId, book.of(space.id), reachOf(space.id)).state === "synced";
+      return objectStatus(space, objectId, book.of(space.id), reachOf(space.id)).state === "synced";
     },
 
     /** Everything known of a space's rounds is forgotten: it ended. */

@@ -56,6 +56,8 @@ export interface NatsServer extends AsyncDisposable {
   saveStore(name: string): void;
   restoreStore(name: string): void;
   wipeStore(): void;
+  /** Changes the configuration of a stopped server. */
+  edit(change: (config: string) => string): void;
   log(): string;
 }
 
@@ -165,6 +167,10 @@ ${options.config ?? ""}
       mustBeStopped();
       rmSync(store, { recursive: true, force: true });
       mkdirSync(store);
+    },
+    edit: (change) => {
+      mustBeStopped();
+      writeFileSync(configPath, change(readFileSync(configPath, "utf8")));
     },
     log: () => readLog(logPath),
     [Symbol.asyncDispose]: async () => {
