@@ -121,22 +121,22 @@ export function createSyncTable(db: Database) {
       }
       close(target);
     },
-    /** Moves the mark as far as the target has everything. */
-    advance(target: ReplicaTarget, covers: (writer: number, seq: number) => boolean): void {
-      const from = markOf(target);
-      let to = from;
+    /** Up to which number a target has everything that is here. Not below what is known of it. */
+    reachOf(target: ReplicaTarget, covers: (writer: number, seq: number) => boolean): number {
+      let to = markOf(target);
       for (;;) {
         const page = places.all(to, 1000);
         for (const { no, writer, seq } of page) {
-          if (writer !== 0 && !covers(writer, seq)) {
-            if (to > from) setUpto.run(target, to);
-            return;
-          }
+          if (writer !== 0 && !covers(writer, seq)) return to;
           to = no;
         }
-        if (page.length < 1000) break;
+        if (page.length < 1000) return to;
       }
-      if (to > from) setUpto.run(target, to);
+    },
+    markOf,
+    /** Everything up to a number is kept there. */
+    advance(target: ReplicaTarget, to: number): void {
+      if (to > markOf(target)) setUpto.run(target, to);
     },
     /** The target turned out to be another one, or an older copy: nothing is known to be there. */
     forget(target: ReplicaTarget): void {

@@ -161,12 +161,7 @@ const lastSyncOf = (progress: SpaceProgress): string | null => {
 };
 
 /** An id of which nothing is known is `unknown`, as is everything before the first round. */
-export function objectStatus(
-  space: Space,
-  objectId: string,
-  progress: SpaceProgress,
-  reach: Reach,
-): ObjectSyncStatus {
+export function objectStatus(space: Space, objectId: string, progress: SpaceProgress, reach: Reach): ObjectSyncStatus {
   const object = space.engine.object(objectId);
   if (!object || object.deleted) return { objectId, state: "unknown", lastSyncAt: null };
   return { objectId, state: objectState(space, object, progress, reach), lastSyncAt: lastSyncOf(progress) };
@@ -195,12 +190,7 @@ export function spaceDebug(space: Space, progress: SpaceProgress): SpaceDebug {
   };
 }
 
-export function objectDebug(
-  space: Space,
-  object: ObjectEntry,
-  progress: SpaceProgress,
-  reach: Reach,
-): ObjectDebug {
+export function objectDebug(space: Space, object: ObjectEntry, progress: SpaceProgress, reach: Reach): ObjectDebug {
   const { changes, sync } = space.engine.store;
   const { count, newestNo } = sync.objectSize(object.no);
   const newest = changes.newestOfObject(object.no);
