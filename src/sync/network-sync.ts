@@ -44,6 +44,8 @@ interface Room {
   readonly channel: Channel;
   /** Settled and made anew whenever the channel's state may have changed. */
   changed: PromiseWithResolvers<void>;
+  /** Why the channel failed when it was heard of last; empty while it does not. */
+  fault: string;
   /** Changes of others up to this number were here at `sinceMs`. */
   othersUpto: number;
   othersSinceMs: number;
@@ -179,7 +181,6 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       }),
     deliverAcl: (records, cursor) =>
       withSpace(spaceId, async (space) => {
-        const progress = book.peer(spaceId, NETWORK_PEER);
         for (const { bytes } of records) {
           // One at a time: whoever holds the secret can put anything here, and what follows it is judged by itself.
           const fault = await takeAclRecords(space, [new Uint8Array(bytes)]);
@@ -190,7 +191,6 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
           putCursor(space, ACL_CURSOR, cursor);
         });
         await sequenceUnits(space);
-        progress.lastError = "";
         deps.touch(spaceId);
       }),
     resetAcl: (cursor) =>
@@ -206,7 +206,10 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       const state = room.channel.state();
       const progress = book.peer(spaceId, NETWORK_PEER);
       progress.missing = !state.atTail || state.pending > 0;
-      progress.lastError = state.phase === "failing" ? (state.error?.message ?? "the network fails") : "";
+      const fault = state.phase === "failing" ? (state.error?.message ?? "the network fails") : "";
+      // Why a round failed stands until the next: that the logs are read again says nothing of it.
+      if (fault !== "" || progress.lastError === room.fault) progress.lastError = fault;
+      room.fault = fault;
       const { resolve } = room.changed;
       room.changed = Promise.withResolvers();
       resolve();
@@ -227,6 +230,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         port: portOf(space.id),
       }),
       changed: Promise.withResolvers(),
+      fault: "",
       othersUpto: 0,
       othersSinceMs: 0,
       timer: undefined,
@@ -286,7 +290,9 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         await room.channel.round();
         await publishAcl(space, room.channel);
         await flush(space, room);
-        progress.missing = !room.channel.state().atTail;
+        const { phase, atTail } = room.channel.state();
+        if (phase === "failing" || phase === "offline") return; // its own state says why
+        progress.missing = !atTail;
         progress.lastError = "";
         progress.lastSyncAtMs = clock.nowMs();
         if (space.engine.store.parked.usage().count > 0)

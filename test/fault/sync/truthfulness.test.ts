@@ -126,12 +126,52 @@ describeWithNats("the status while the network does not serve", () => {
         await until(async () => (await debug()).unconfirmed === 0, "the change to be kept", 20_000);
       }
       await until(() => recorder.rounds() >= ROUNDS, "enough polls", 60_000);
-      const states = statesByEndpoint(await recorder.stop());
-      console.log(states);
-      expect(states["sync-status"]).not.toContain("synced");
-      expect(states["sync-status/subscribe"]).not.toContain("synced");
+      const said = await recorder.stop();
+      const states = statesByEndpoint(said);
+      expect(said.map(({ state }) => state)).not.toContain("synced");
+      for (const endpoint of ENDPOINTS) expect(states[endpoint], endpoint).toContain("error");
+      const debug = await client.get<{ peers: { lastErr: string }[] }>(`/v1/spaces/${space.id}/debug`);
+      expect(debug).toMatchObject({ unconfirmed: 0, unconfirmedRights: 1 });
+      expect(debug.peers[0]!.lastErr).not.toBe("");
       await nats.stop();
       nats.edit((config) => config.replace('"svc.log.*.*.c"', '"svc.log.*.*.*"'));
+      await nats.start();
+      await untilSynced(device, space.id);
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[status] a store that lost everything and takes nothing is not one that keeps anything: never synced",
+    async () => {
+      const account = await knownAccount();
+      await using nats = await startNats({
+        wholeConfig: (place) => documentedConfig(place, undefined, [account.networkKey.publicText]),
+      });
+      const init = async (): Promise<void> => {
+        await using operator = openStore(`nats://${OPERATOR_LOGIN}@127.0.0.1:${nats.port}`);
+        await operator.init();
+      };
+      await init();
+      await using device = await startDevice({ network: nats.url, mnemonic: account.mnemonic });
+      const space = await createSpace(device.server.client);
+      const object = await createObject(device.server.client, space.id);
+      await untilSynced(device, space.id);
+      await nats.stop();
+      await until(async () => (await statusOf(device, space.id)).state === "offline", "offline", 20_000);
+      nats.wipeStore();
+      nats.edit((config) => config.replace('"svc.log.*.*.*"', '"svc.log.*.*.a"'));
+      const recorder = await recordStates(device, space.id, [object.id]);
+      await nats.start();
+      await init();
+      await until(async () => (await statusOf(device, space.id)).networkPeers === 1, "the network", 40_000);
+      for (let i = 0; i < 3; i++) await device.server.client.post(`/v1/spaces/${space.id}/sync`, {}, 204);
+      const rounds = recorder.rounds();
+      await until(() => recorder.rounds() >= rounds + ROUNDS, "enough polls", 60_000);
+      expect((await recorder.stop()).map(({ state }) => state)).not.toContain("synced");
+      expect(await statusOf(device, space.id)).toMatchObject({ synced: 0, total: 1 });
+      await nats.stop();
+      nats.edit((config) => config.replace('"svc.log.*.*.a"', '"svc.log.*.*.*"'));
       await nats.start();
       await untilSynced(device, space.id);
     },
