@@ -9,10 +9,12 @@ import type { SpaceId } from "../../src/base/ids.ts";
 import { decodeBody } from "../../src/change/change-body.ts";
 import { decodeChange, isDerivedRoot } from "../../src/change/change-codec.ts";
 import { decodeCbor } from "../../src/change/dag-cbor.ts";
+import { accountIdOf } from "../../src/crypto/account-id.ts";
 import { cidFromDigest } from "../../src/crypto/cid.ts";
 import { deriveKey } from "../../src/crypto/derive.ts";
 import { deriveObjectKey, open } from "../../src/crypto/seal.ts";
 import type { Account } from "../../src/space/account.ts";
+import { openMetadata } from "../../src/space/acl-epoch.ts";
 import { openSpace, plantSpace, type Space } from "../../src/space/space.ts";
 import { seedOfRoot } from "../../src/space/space-seed.ts";
 import { openAclRecord } from "../../src/sync/network/acl-append.ts";
@@ -21,7 +23,7 @@ import { deriveChannelKeys, logSubject } from "../../src/sync/network/subjects.t
 import { scratchDir } from "./scratch.ts";
 import type { ReadMessage } from "./stream-reader.ts";
 
-export interface ReadLog {
+interface ReadLog {
   /** Changes that carry content. */
   readonly changes: number;
   /** The texts of those that open under some key. */
@@ -33,6 +35,8 @@ export interface FormerReader extends AsyncDisposable {
   readonly keys: number;
   /** Tries every key on every change in these messages. */
   read(messages: readonly ReadMessage[]): ReadLog;
+  /** What members say of themselves, as the chain has it last, where some key opens it. */
+  profiles(): string[];
   /** Tries every key on an event as it passed; its text, or undefined. */
   readEvent(subject: string, data: Uint8Array): string | undefined;
 }
@@ -118,6 +122,11 @@ export async function formerReader(options: FormerReaderOptions): Promise<Former
       }
       return { ...read, changes };
     },
+    profiles: () =>
+      [...space.acl.state.members.values()].flatMap(({ account: member, metadata }) => {
+        const opened = keys.map((key) => metadata && openMetadata(spaceId, key, accountIdOf(member), metadata));
+        return opened.flatMap((profile) => (profile ? [JSON.stringify(profile)] : []));
+      }),
     readEvent(subject, data) {
       const payload = open(channel.sealKey, data, Buffer.from(subject));
       const outer = payload && (decodeCbor(payload) as { k?: Uint8Array; b?: Uint8Array });

@@ -53,7 +53,7 @@ const PACKERS: readonly [string, (bytes: Buffer) => Buffer][] = [
 ];
 
 /** Every form in which the search finds a secret, as it would stand in a message: for control captures. */
-export function plantsOf(secret: string | Uint8Array): [string, Buffer][] {
+function plantsOf(secret: string | Uint8Array): [string, Buffer][] {
   const forms = encodingsOf(secret);
   // Something to deflate around it, so that it does not merely stand there stored.
   const filler = Buffer.from("and more of the like, and more of the like, and more of the like; ");

@@ -132,6 +132,11 @@ describeWithNats("what others see of accounts that share a space over a network"
       "description after the removal": "canary description after the removal",
       "name after the removal": "canary name after the removal",
     });
+    await until(
+      async () => (await owner.server.client.request("GET", `${base}/members/me`)).text.includes("after the removal"),
+      "the new name among the members",
+      WAIT_MS,
+    );
     await untilSynced(owner, life.space.id);
     after = await readStreams(raw);
     await owner.server.stop();
@@ -234,6 +239,8 @@ describeWithNats("what others see of accounts that share a space over a network"
       expect(lateEvents).toHaveLength(1);
       expect(owner.readEvent(lateEvents[0]!.subject, lateEvents[0]!.data)).toContain("after the removal");
 
+      expect(owner.profiles().join()).toContain("canary name after the removal");
+
       for (const [name, former] of Object.entries({
         "the removed member": { account: accounts.other, dataDir: keptRoots.other },
         "the removed member, from the network alone": { account: accounts.other },
@@ -245,6 +252,7 @@ describeWithNats("what others see of accounts that share a space over a network"
         expect(earlier.changes, name).toBeGreaterThan(8);
         expect(earlier.opened, name).toHaveLength(earlier.changes);
         expect(earlier.opened.join(), name).toContain("canary record of the owner");
+        expect(reader.profiles().join(), name).not.toContain("after the removal");
         expect(reader.read(since()), name).toEqual({ changes: all.changes, opened: [] });
         expect(events.filter(({ subject, data }) => reader.readEvent(subject, data) !== undefined).length, name).toBe(
           events.length - lateEvents.length,
