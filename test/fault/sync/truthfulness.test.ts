@@ -8,6 +8,7 @@ import { knownAccount } from "../../support/known-account.ts";
 import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
 import { openStore } from "../../support/network-replica.ts";
 import { rule } from "../../support/rule.ts";
+import { scratchDir } from "../../support/scratch.ts";
 import { recordStates, statesByEndpoint } from "../../support/state-recorder.ts";
 import { startTcpProxy, type TcpProxy } from "../../support/tcp-proxy.ts";
 
@@ -174,6 +175,34 @@ describeWithNats("the status while the network does not serve", () => {
       nats.edit((config) => config.replace('"svc.log.*.*.a"', '"svc.log.*.*.*"'));
       await nats.start();
       await untilSynced(device, space.id);
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[status] killed with unacknowledged changes and started again without the network: nothing says synced until it is back",
+    async () => {
+      using root = scratchDir("svc-killed");
+      await using nats = await startNats();
+      let spaceId: string;
+      let objectId: string;
+      {
+        await using device = await startDevice({ network: nats.url, dataDir: root.path });
+        spaceId = (await createSpace(device.server.client)).id;
+        objectId = (await createObject(device.server.client, spaceId)).id;
+        await untilSynced(device, spaceId);
+        await nats.kill();
+        await setName(device, spaceId, objectId, "acknowledged to the client alone");
+        await device.server.kill();
+      }
+      await using device = await startDevice({ network: nats.url, dataDir: root.path });
+      const recorder = await recordStates(device, spaceId, [objectId]);
+      await until(() => recorder.rounds() >= ROUNDS, "enough polls", 60_000);
+      const said = (await recorder.stop()).map(({ state }) => state);
+      expect(said).not.toContain("synced");
+      expect(said).not.toContain("all objects synced");
+      await nats.start();
+      await untilSynced(device, spaceId);
     },
     LONG_MS,
   );
