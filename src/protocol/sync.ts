@@ -54,6 +54,9 @@ export const SpaceDebug = strict({
     description: "Changes that will never count, newest first",
   }),
   unconfirmed: Type.Integer({ description: "Changes that nobody else is known to keep" }),
+  unconfirmedRights: Type.Integer({
+    description: "Records of rights, and proposals made here, that nobody else is known to have",
+  }),
   alarms: Type.Array(strict({ kind: oneOf(["split", "rolled_back", "key"]), record: Type.String() }), {
     description:
       "What is wrong with the chain of rights: somebody shows different people different things, or an older one",

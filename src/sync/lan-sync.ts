@@ -26,8 +26,10 @@ import {
   encodeSpaceName,
   encodeState,
   NOT_HELD,
+  SessionFault,
   type SpaceState,
 } from "./session/messages.ts";
+import { givesBack, givesBackRights } from "./session/proof.ts";
 import { fullState, pullFrame, stateFor, wanted } from "./session/serve.ts";
 import { coverage, coversAll } from "./session/vector.ts";
 
@@ -59,6 +61,19 @@ export interface LanSyncDeps {
   markOf(spaceId: SpaceId): Uint8Array | undefined;
   /** Keeps a space open while `work` runs. */
   holding<T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T>;
+}
+
+/** What of the rights a peer says it has, and nobody on the LAN was known to have. */
+function rightsToConfirm(space: Space, state: SpaceState) {
+  const { store } = space.engine;
+  const isNew = ({ id }: { readonly id: Uint8Array }): boolean => !store.sync.hasRecord("peer", id);
+  const chain = store.aclRecords();
+  // Whoever has a record of the chain has those before it.
+  const theirs = chain.slice(0, chain.findIndex(({ id }) => equalBytes(id, state.aclHead)) + 1);
+  const from = theirs.findIndex(isNew);
+  const sameUnits = equalBytes(state.units, unitsDigest(space));
+  const units = sameUnits ? space.acl.units.list().flatMap(({ unit }) => (isNew(unit) ? [unit] : [])) : [];
+  return { from, records: from < 0 ? [] : theirs.slice(from), units };
 }
 
 /** Rounds with the devices on the LAN. All is pulled: a peer says that it has news, and is asked for them. */
@@ -134,11 +149,25 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     await space.engine.mintWriter();
   };
 
-  const confirm = async (space: Space, state: SpaceState): Promise<void> => {
+  /** Counts what the peer keeps as kept, once it has given back some of it. */
+  const confirm = async (link: PeerLink, space: Space, state: SpaceState): Promise<void> => {
     if (!state.content) return;
-    const { sync } = space.engine.store;
-    const covers = coverage(space.engine.store, state.vector);
-    await space.engine.write(() => sync.advance("peer", covers));
+    const { store } = space.engine;
+    const { sync } = store;
+    const upto = sync.reachOf("peer", coverage(store, state.vector));
+    const rights = rightsToConfirm(space, state);
+    const given =
+      (await givesBack(link, space, sync.markOf("peer"), upto)) &&
+      (await givesBackRights(link, space, {
+        from: rights.from,
+        records: rights.records.map(({ bytes }) => bytes),
+        units: rights.units.map(({ bytes }) => bytes),
+      }));
+    if (!given) throw new SessionFault("the peer does not give back what it claims to have");
+    await space.engine.write(() => {
+      sync.advance("peer", upto);
+      for (const { id } of [...rights.records, ...rights.units]) sync.noteRecord("peer", id);
+    });
   };
 
   /** One round with one peer: theirs here, ours there, and the proof of it. */
@@ -157,13 +186,13 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
         const reply = await link.request(SYNC_KINDS.back, encodeSpaceName(space.id), { timeoutMs: BACK_TIMEOUT_MS });
         state = decodeState(reply);
         if (!state.known) return noteHolder(space.id, link.peerId, false);
-        await confirm(space, state);
+        await confirm(link, space, state);
         deps.touch(space.id);
         if (!state.more) break;
       }
     }
     if (!state.content) return;
-    await confirm(space, state);
+    await confirm(link, space, state);
     progress.lastSyncAtMs = clock.nowMs();
   };
 
@@ -239,7 +268,7 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     if (!state.known) return fullState(space, mayHaveContent(link, space), false);
     const fetched = state.same ? false : fetchFrom(link, space, state, deadlineMs);
     const cut = await Promise.race([fetched, Bun.sleep(SYNC_BOUNDS.backMs).then(() => true)]);
-    if (!cut) await confirm(space, state);
+    if (!cut) await confirm(link, space, state);
     deps.touch(space.id);
     return fullState(space, mayHaveContent(link, space), cut);
   };

@@ -51,6 +51,8 @@ interface Room {
   readonly channel: Channel;
   /** Settled and made anew whenever the channel's state may have changed. */
   changed: PromiseWithResolvers<void>;
+  /** Why the channel failed when it was heard of last; empty while it does not. */
+  fault: string;
   /** Changes of others up to this number were here at `sinceMs`. */
   othersUpto: number;
   othersSinceMs: number;
@@ -186,24 +188,22 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       }),
     deliverAcl: (records, cursor) =>
       withSpace(spaceId, async (space) => {
-        const progress = book.peer(spaceId, NETWORK_PEER);
         for (const { bytes } of records) {
           // One at a time: whoever holds the secret can put anything here, and what follows it is judged by itself.
           const fault = await takeAclRecords(space, [new Uint8Array(bytes)]);
           if (fault && fault !== "gap") log.debug("sync: a record of rights was refused", { spaceId, reason: fault });
         }
         await space.engine.write(() => {
-          for (const { bytes } of records) space.engine.store.sync.noteRecord(sha256(bytes));
+          for (const { bytes } of records) space.engine.store.sync.noteRecord("network", sha256(bytes));
           putCursor(space, ACL_CURSOR, cursor);
         });
         await sequenceUnits(space);
-        progress.lastError = "";
         deps.touch(spaceId);
       }),
     resetAcl: (cursor) =>
       withSpace(spaceId, async (space) => {
         await space.engine.write(() => {
-          space.engine.store.sync.forgetRecords();
+          space.engine.store.sync.forgetRecords("network");
           putCursor(space, ACL_CURSOR, cursor);
         });
       }),
@@ -213,7 +213,10 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       const state = room.channel.state();
       const progress = book.peer(spaceId, NETWORK_PEER);
       progress.missing = !state.atTail || state.pending > 0;
-      progress.lastError = state.phase === "failing" ? (state.error?.message ?? "the network fails") : "";
+      const fault = state.phase === "failing" ? (state.error?.message ?? "the network fails") : "";
+      // Why a round failed stands until the next: that the logs are read again says nothing of it.
+      if (fault !== "" || progress.lastError === room.fault) progress.lastError = fault;
+      room.fault = fault;
       const { resolve } = room.changed;
       room.changed = Promise.withResolvers();
       resolve();
@@ -234,6 +237,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         port: portOf(space.id),
       }),
       changed: Promise.withResolvers(),
+      fault: "",
       othersUpto: 0,
       othersSinceMs: 0,
       timer: undefined,
@@ -246,7 +250,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
   const publishAcl = async (space: Space, channel: Channel): Promise<void> => {
     const { sync } = space.engine.store;
     for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
-      const next = space.engine.store.aclRecords().find(({ id }) => !sync.hasRecord(id));
+      const next = space.engine.store.aclRecords().find(({ id }) => !sync.hasRecord("network", id));
       if (!next) return;
       await channel.appendAcl(next.bytes);
     }
@@ -346,7 +350,9 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         await room.channel.round();
         await publishAcl(space, room.channel);
         await flush(space, room);
-        progress.missing = !room.channel.state().atTail;
+        const { phase, atTail } = room.channel.state();
+        if (phase === "failing" || phase === "offline") return; // its own state says why
+        progress.missing = !atTail;
         progress.lastError = "";
         progress.lastSyncAtMs = clock.nowMs();
         if (space.engine.store.parked.usage().count > 0)

@@ -95,7 +95,7 @@ export function createSyncService(deps: SyncServiceDeps) {
   const openSpace = (spaceId: SpaceId): Promise<Space> =>
     spaceId === spaces.tech.id ? Promise.resolve(spaces.tech) : spaces.openHeld(spaceId);
 
-  const statusOf = (space: Space): SpaceSyncStatus => spaceStatus(space.engine, book.of(space.id), reachOf(space.id));
+  const statusOf = (space: Space): SpaceSyncStatus => spaceStatus(space, book.of(space.id), reachOf(space.id));
 
   /** The states of spaces may have changed: whoever watches is told soon, once for all that happened meanwhile. */
   const tell = (spaceId: SpaceId): void => {
@@ -305,18 +305,18 @@ export function createSyncService(deps: SyncServiceDeps) {
       return statusOf(await spaces.open(spaceId));
     },
     async objectStatus(spaceId: string, objectId: string): Promise<ObjectSyncStatus> {
-      const { id, engine } = await spaces.open(spaceId);
-      return objectStatus(engine, objectId, book.of(id), reachOf(id));
+      const space = await spaces.open(spaceId);
+      return objectStatus(space, objectId, book.of(space.id), reachOf(space.id));
     },
     async debug(spaceId: string): Promise<SpaceDebug> {
       const space = await spaces.open(spaceId);
       return spaceDebug(space, book.of(space.id));
     },
     async objectDebug(spaceId: string, objectId: string): Promise<ObjectDebug> {
-      const { id, engine } = await spaces.open(spaceId);
-      const object = engine.object(objectId);
+      const space = await spaces.open(spaceId);
+      const object = space.engine.object(objectId);
       if (!object || object.deleted) throw fail("object.not_found", { objectId });
-      return objectDebug(engine, object, book.of(id), reachOf(id));
+      return objectDebug(space, object, book.of(space.id), reachOf(space.id));
     },
     p2pDebug: (): P2pDebug =>
       lan?.debug() ?? {
@@ -366,8 +366,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     ): Promise<{ current: ObjectSyncStatus; stop(): void }> {
       const { id } = await spaces.open(spaceId);
       const read = async () => {
-        const { engine } = await spaces.open(id);
-        return objectStatus(engine, objectId, book.of(id), reachOf(id));
+        return objectStatus(await spaces.open(id), objectId, book.of(id), reachOf(id));
       };
       let last = "";
       const listener = (changed: SpaceId): void => {
@@ -411,7 +410,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     /** Whether everything of an object is kept elsewhere and nothing of it is missing; true where there is nobody else. */
     isObjectSynced(space: Space, objectId: string): boolean {
       if (carriers.length === 0 || isAlone(space.id)) return true;
-      return objectStatus(space.engine, objectId, book.of(space.id), reachOf(space.id)).state === "synced";
+      return objectStatus(space, objectId, book.of(space.id), reachOf(space.id)).state === "synced";
     },
 
     /** Everything known of a space's rounds is forgotten: it ended. */

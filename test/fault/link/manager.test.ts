@@ -259,7 +259,7 @@ describe("LAN link on loopback", () => {
     socket.write(encodeFrame(FRAME.handshake, 0, utf8ToBytes("a-canary-in-plain-words")));
     socket.on("error", () => {}); // refused
     await new Promise<void>((done) => socket.once("close", () => done()));
-    const wire = proxy.captured();
+    const wire = Buffer.concat(proxy.captured());
     expect(wire.length).toBeGreaterThan(500);
     expect(wire.includes("a-canary-in-plain-words")).toBe(false);
     expect(wire.includes(Buffer.from(a.account.publicKey))).toBe(false);
