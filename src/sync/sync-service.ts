@@ -68,6 +68,8 @@ export function createSyncService(deps: SyncServiceDeps) {
   let lan: LanView | undefined;
   let network: NetworkView | undefined;
   let closed = false;
+  /** The round of the boot pass has ended. */
+  let started = false;
   const listeners = new Set<(spaceId: SpaceId) => void>();
   const running = new Map<SpaceId, Promise<void>>();
   const queued = new Map<SpaceId, Promise<void>>();
@@ -187,6 +189,12 @@ export function createSyncService(deps: SyncServiceDeps) {
     );
   };
 
+  /** Spaces that came since the last regular round do not wait for the next. */
+  const newSpacesSoon = (): void => {
+    if (!started) return;
+    for (const spaceId of spaces.held()) if (!book.of(spaceId).roundEnded) roundSoon(spaceId);
+  };
+
   /** The account's own space first, for it says which others there are; then those, newest first. */
   const roundOfAll = async (): Promise<void> => {
     await round(spaces.tech.id);
@@ -252,6 +260,7 @@ export function createSyncService(deps: SyncServiceDeps) {
       const changed = () => {
         for (const carrier of carriers) carrier.changed(space);
         touch(space.id);
+        if (space === spaces.tech) newSpacesSoon();
       };
       space.engine.onCommit(changed);
       space.aclService.onMoved(() => {
@@ -289,6 +298,8 @@ export function createSyncService(deps: SyncServiceDeps) {
     /** The round of the boot pass; the regular ones follow. */
     async start(): Promise<void> {
       await roundOfAll();
+      started = true;
+      newSpacesSoon();
       schedule();
     },
 
