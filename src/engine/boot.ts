@@ -176,7 +176,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       changeAcl,
       findChain: (place) => sync.findChain(place),
       reach: async (spaceId) => {
-        sync.roundSoon(spaceId, 0);
+        sync.roundSoon(spaceId);
         const deadline = performance.now() + REACH_MS;
         while (!sync.book.of(spaceId).roundEnded && performance.now() < deadline) await Bun.sleep(REACH_STEP_MS);
       },

@@ -55,7 +55,8 @@ export interface SyncServiceDeps {
 /** Rounds with everybody who keeps the account's spaces, and the truth about them. */
 export type SyncService = ReturnType<typeof createSyncService>;
 
-const AFTER_COMMIT_MS = 40;
+/** Rounds for a reason follow each other no faster, so that what comes together is fetched together. */
+const ROUND_GAP_MS = 40;
 const STATUS_MS = 50;
 const SPACES_AT_ONCE = 4;
 const CONVERGE_MS = 30_000;
@@ -175,8 +176,10 @@ export function createSyncService(deps: SyncServiceDeps) {
   };
 
   /** A round nobody waits for. */
-  const roundSoon = (spaceId: SpaceId, delayMs = AFTER_COMMIT_MS): void => {
+  const roundSoon = (spaceId: SpaceId): void => {
     if (closed || carriers.length === 0 || soon.has(spaceId)) return;
+    const sinceMs = clock.nowMs() - (book.of(spaceId).lastRoundEndedMs ?? 0);
+    const delayMs = Math.min(ROUND_GAP_MS, Math.max(0, ROUND_GAP_MS - sinceMs));
     soon.set(
       spaceId,
       setTimeout(() => {
