@@ -25,7 +25,7 @@ import { createProjection, OBJECTS_DATASET } from "./projection.ts";
 import { parseVersion, versionOf, writerName } from "./version.ts";
 
 /** Raised when a handler or the fold gives other rows for the same changes: objects are then folded anew. */
-export const PROJECTION_VERSION = 2;
+export const PROJECTION_VERSION = 3;
 const WRITER_KEY = "writer";
 const TEAR_DOWN_ROWS = 500;
 /** Whoever watches the rows of a deleted object is told of them first. */
