@@ -26,7 +26,11 @@ export function checkEnsureBundle(request: EnsureBundleRequest): void {
   if (Buffer.byteLength(request.name ?? "") > MAX_NAME_BYTES)
     throw refuse("name", `must have at most ${MAX_NAME_BYTES} bytes`, "shorten it");
   if ((request.rootTypes ?? []).length > MAX_ROOT_TYPES)
-    throw refuse("rootTypes", `must name at most ${MAX_ROOT_TYPES} types`, "name only those that the root itself carries");
+    throw refuse(
+      "rootTypes",
+      `must name at most ${MAX_ROOT_TYPES} types`,
+      "name only those that the root itself carries",
+    );
   if (Buffer.byteLength(JSON.stringify(request.rootProperties ?? {})) > MAX_ROOT_PROPERTIES_BYTES) {
     const remedy = "write the rest to the root once the bundle is installed";
     throw refuse("rootProperties", `must have at most ${MAX_ROOT_PROPERTIES_BYTES} bytes as JSON`, remedy);
@@ -35,5 +39,9 @@ export function checkEnsureBundle(request: EnsureBundleRequest): void {
 
 export function checkSeed(seed: string): void {
   if (seed === "" || Buffer.byteLength(seed) > MAX_SEED_BYTES)
-    throw refuse("seed", `must have 1 to ${MAX_SEED_BYTES} bytes`, "choose a short name that is the same at every call");
+    throw refuse(
+      "seed",
+      `must have 1 to ${MAX_SEED_BYTES} bytes`,
+      "choose a short name that is the same at every call",
+    );
 }

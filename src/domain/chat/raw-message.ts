@@ -37,6 +37,8 @@ export function completeRawMessages(
     const creator = typeof messageId === "string" && messageId !== "" ? stored(messageId)?.["creator"] : undefined;
     return typeof creator === "string" ? creator : undefined;
   };
+  /** Messages that an earlier op of the request gave mentions. */
+  const mentioning = new Set<string>();
   return records.map((record) => {
     const message = record.id === "" ? undefined : stored(record.id);
     if (message ? message["creator"] !== author : record.id !== "") return record;
@@ -47,7 +49,8 @@ export function completeRawMessages(
       if (typeof text !== "string" || Buffer.byteLength(text) > LIMITS.chatTextBytes) return op;
       if (message && text === "") return op;
       const mentions = deriveMentions(text, creatorOf((message ?? fields)["replyToMessageId"]));
-      if (mentions.length === 0 && !message) return op;
+      if (mentions.length === 0 && message?.["mentions"] === undefined && !mentioning.has(record.id)) return op;
+      if (message) mentioning.add(record.id);
       return { type: "$set", path: "", value: { ...fields, mentions } };
     };
     return { ...record, ops: record.ops.map(complete) };

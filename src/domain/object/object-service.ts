@@ -11,7 +11,13 @@ import { canonicalInstants } from "../../query/canonical-instants.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
 import { type SchemaPort, TYPE_MARKER } from "../type/port.ts";
 import { OBJECT_RULES } from "./object-rules.ts";
-import { type CreatedObject, type CreateObjectRequest, HOLDS_NO_CONTENT, type ObjectWriterPort, type PlannedRow } from "./port.ts";
+import {
+  type CreatedObject,
+  type CreateObjectRequest,
+  HOLDS_NO_CONTENT,
+  type ObjectWriterPort,
+  type PlannedRow,
+} from "./port.ts";
 
 interface ObjectServiceDeps {
   engine: ChangeEngine;

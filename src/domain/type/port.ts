@@ -23,12 +23,7 @@ export interface WritableDataset {
   /** Why a `scope: local` op on one path is refused; goes before `isLocalField`. */
   localFault?(op: RecordOp): string | undefined;
   /** Checks one assignment of a caller against what only this device's view of the types can tell. Throws SvcError. */
-  checkOp?(
-    type: RecordOp["type"],
-    path: string,
-    value: Json | undefined,
-    carries: (typeId: string) => boolean,
-  ): void;
+  checkOp?(type: RecordOp["type"], path: string, value: Json | undefined, carries: (typeId: string) => boolean): void;
   /** Adds to callers' records what follows from them, so that it is written with them. `stored` is a live record. */
   complete?(
     records: RecordChange[],
