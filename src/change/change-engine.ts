@@ -41,6 +41,8 @@ export interface ChangeEngineDeps {
   signer: Signer;
   clock: Clock;
   quota?: ParkQuota;
+  /** False where nobody ever asks for the history: its index is not kept then. Default true. */
+  keepsHistory?: boolean;
   /** Told of a failure to commit, which also reached every waiter. */
   onFailure?(error: unknown): void;
 }
@@ -105,7 +107,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     spaceId: deps.spaceId,
     changes,
     rows,
-    history: store.history,
+    ...(deps.keepsHistory === false ? {} : { history: store.history }),
     objects,
     opener,
     registry,

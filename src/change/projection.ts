@@ -49,7 +49,8 @@ interface ProjectionDeps {
   spaceId: SpaceId;
   changes: ChangeTable;
   rows: RowTable;
-  history: HistoryTable;
+  /** Absent: the space keeps none. */
+  history?: HistoryTable;
   objects: ObjectCache;
   opener: BodyOpener;
   registry: RulesRegistry;
@@ -160,6 +161,7 @@ export function createProjection(deps: ProjectionDeps) {
 
   /** The change's place in its object's graph, and its traces: what the history is listed by. */
   const noteHistory = ({ change, parents, object, body, rules }: FoldInput): void => {
+    if (!history) return;
     const hidden = rules.skipHistory === true;
     history.add(object.no, {
       change: change.no,

@@ -65,12 +65,13 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
   const openWith = (
     spaceId: SpaceId,
     builtIns: ReadonlyMap<string, WritableDataset>,
-    as: Account = account,
+    { as = account, keepsHistory = true }: { as?: Account; keepsHistory?: boolean } = {},
   ): { space: Space; schema: Schema } => {
     let schema: Schema | undefined;
     const space = openSpace(paths.space(spaceId), spaceId, {
       account: as,
       clock,
+      keepsHistory,
       onFailure,
       registry: (engine): RulesRegistry => {
         schema = createSchema({ engine, builtIns });
@@ -84,7 +85,9 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
     const techSeed = seedDerivedSpace(account, TECH_SPACE_NAME);
     plantSpace(paths.space(techSeed.spaceId), techSeed);
     paths.syncDirectory();
-    const { space: techOpened, schema: techSchema } = openWith(techSeed.spaceId, techDatasets());
+    const { space: techOpened, schema: techSchema } = openWith(techSeed.spaceId, techDatasets(), {
+      keepsHistory: false,
+    });
     const tech = createTechSpace(techOpened, await techIndex(techOpened));
     const devices = createDeviceService({ tech, peerId: account.peerId, clock, version: PRODUCT_VERSION, hostname });
     if (!(await devices.register()))
@@ -116,7 +119,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       changeAcl,
       isGuest: (spaceId) => secrets.tokenOf(spaceId)?.kind === "guest",
       open: async (spaceId) => {
-        const opened = openWith(spaceId, builtIns, secrets.accountIn(spaceId, account));
+        const opened = openWith(spaceId, builtIns, { as: secrets.accountIn(spaceId, account) });
         sync.attach(opened.space);
         noteMembers(opened.space);
         replication?.spaceChanged(opened.space);

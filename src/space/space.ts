@@ -75,6 +75,8 @@ export function plantSpace(path: string, seed: SpaceSeed): void {
 export interface OpenSpaceDeps {
   account: Account;
   clock: Clock;
+  /** Whether its changes are listed for the history. Default true. */
+  keepsHistory?: boolean;
   /** Rules of the datasets; may read the space's own definitions. */
   registry(engine: () => ChangeEngine): RulesRegistry;
   onFailure?(error: unknown): void;
@@ -110,6 +112,7 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     registry,
     signer: account.signer,
     clock,
+    keepsHistory: deps.keepsHistory ?? true,
     onFailure(error) {
       acl.reload();
       keys.refresh();
