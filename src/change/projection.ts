@@ -330,6 +330,7 @@ export function createProjection(deps: ProjectionDeps) {
         _ver: { id: created, "*": envelope.version },
       });
       if (head.hasLocal) rows.dropLocal(head.no);
+      rows.dropCheckpointsFrom(head.no, 0, new Uint8Array(0));
       rows.update(head.no, doc, ROW_TOMBSTONE, head.lamport, head.change, head.ops);
       tell(
         object,
