@@ -25,6 +25,7 @@ import { createOneToOneService } from "../space/one-to-one-service.ts";
 import { createReadFrontiers } from "../space/read-frontiers.ts";
 import { openSpace, plantSpace, type Space, seedDerivedSpace } from "../space/space.ts";
 import { spacePaths } from "../space/space-files.ts";
+import { settleLocalFields } from "../space/space-row.ts";
 import { createSpaceService } from "../space/space-service.ts";
 import { TECH_SPACE_NAME } from "../space/tech-datasets.ts";
 import { createTechSpace, techIndex } from "../space/tech-space.ts";
@@ -131,7 +132,11 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
           ...opened,
           account,
           secrets,
-          changeAcl: (build) => changeAcl(opened.space, build),
+          changeAcl: async (build) => {
+            const made = await changeAcl(opened.space, build);
+            await settleLocalFields(tech, opened.space); // whoever asks next reads its new role
+            return made;
+          },
           announce: (identities) => invitations.added(opened.space, spaces.info(spaceId).name, identities),
           profile: () => tech.profile(),
           clock,
