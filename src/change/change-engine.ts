@@ -43,6 +43,8 @@ export interface ChangeEngineDeps {
   quota?: ParkQuota;
   /** False where nobody ever asks for the history: its index is not kept then. Default true. */
   keepsHistory?: boolean;
+  /** How many ops of a record lie between two checkpoints of it. */
+  checkpointEveryOps?: number;
   /** Told of a failure to commit, which also reached every waiter. */
   onFailure?(error: unknown): void;
 }
@@ -114,6 +116,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     datasetNo: store.datasetNo,
     datasetName: store.datasetName,
     batch: () => batch,
+    ...(deps.checkpointEveryOps ? { checkpointEveryOps: deps.checkpointEveryOps } : {}),
   });
   const writer = createLocalWriter({
     spaceId: deps.spaceId,
@@ -203,6 +206,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       projection.countLive();
       log.flush();
     },
+    owedMs: projection.owedMs,
     told() {
       const done = batch;
       batch = createBatch();

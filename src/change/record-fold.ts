@@ -57,7 +57,10 @@ export function foldRecord(
   const creating = state.kind === "absent";
   if (creating) {
     if (!change.upsert) return { state, effects: NO_EFFECTS, drops: [] };
-    const reason = rules.refuseCreate?.(id, change.ops, envelope);
+    const isNamed = rules.idRule === "auto" && change.id !== "";
+    const reason = isNamed
+      ? "the server names the records of this dataset"
+      : rules.refuseCreate?.(id, change.ops, envelope);
     if (reason) return { state, effects: NO_EFFECTS, drops: [{ opIndex: -1, reason }] };
   }
   const doc: JsonObject = creating ? { id, _ver: { id: envelope.version, "*": envelope.version } } : state.doc;

@@ -79,6 +79,7 @@ export interface OpenSpaceDeps {
   keepsHistory?: boolean;
   /** Rules of the datasets; may read the space's own definitions. */
   registry(engine: () => ChangeEngine): RulesRegistry;
+  checkpointEveryOps?: number;
   onFailure?(error: unknown): void;
 }
 
@@ -113,6 +114,7 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     signer: account.signer,
     clock,
     keepsHistory: deps.keepsHistory ?? true,
+    ...(deps.checkpointEveryOps ? { checkpointEveryOps: deps.checkpointEveryOps } : {}),
     onFailure(error) {
       acl.reload();
       keys.refresh();

@@ -49,8 +49,8 @@ interface Verdict {
 
 export interface Replica {
   readonly name: string;
-  /** A local write to `items`; resolves once it is durable. */
-  write(records: WriteRecord[]): Promise<void>;
+  /** A local write to a dataset (default `items`); resolves once it is durable. */
+  write(records: WriteRecord[], dataset?: "items" | "auto"): Promise<void>;
   deleteRecords(ids: string[]): Promise<void>;
   /** Everything this replica holds that can be handed on, parents and ACL records before what needs them. */
   packets(): Promise<Packet[]>;
@@ -106,6 +106,8 @@ export interface World extends AsyncDisposable {
 }
 
 interface WorldOptions {
+  /** How many ops of a record lie between two checkpoints; default the engine's. */
+  checkpointEveryOps?: number;
   /** Directory for the database files. */
   dir: string;
   /** Milliseconds since the epoch; moves with every call. */
