@@ -124,8 +124,9 @@ export function refusalReason(error: ValueError): string {
     case Kind.IntegerMaximum:
     case Kind.NumberMaximum:
       return `must be at most ${schema["maximum"]}`;
+    default:
+      return error.message.charAt(0).toLowerCase() + error.message.slice(1);
   }
-  return error.message.charAt(0).toLowerCase() + error.message.slice(1);
 }
 
 function pointerSegments(pointer: string): string[] {
