@@ -484,6 +484,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       return () => void listeners.delete(listener);
     },
     idle: () => queue.idle(),
+    /** Whether it is closed, or about to be: whoever works with it over several turns has to stop. */
+    closing: () => queue.closing(),
     async close(): Promise<void> {
       await queue.close();
       store.close();

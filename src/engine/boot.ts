@@ -17,6 +17,7 @@ import { createSchema, type Schema } from "../domain/type/schema.ts";
 import { createReaderPool } from "../query/reader-pool.ts";
 import type { Account } from "../space/account.ts";
 import { createAccountValues } from "../space/account-values.ts";
+import type { ComposeOptions } from "../space/acl-compose.ts";
 import { createAclSecrets } from "../space/acl-secrets.ts";
 import type { AclBuild } from "../space/acl-service.ts";
 import { createDirectAddService } from "../space/direct-add-service.ts";
@@ -100,8 +101,9 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
     const frontiers = createReadFrontiers(tech);
     const accountValues = createAccountValues(tech);
     const builtIns = spaceDatasets();
-    const secrets = createAclSecrets(tech);
-    const changeAcl = (space: Space, build: AclBuild) => sync.changeAcl(space, build);
+    const secrets = createAclSecrets(tech, account);
+    const changeAcl = (space: Space, build: AclBuild, options?: ComposeOptions) =>
+      sync.changeAcl(space, build, options);
     /** Spaces with members besides this account. */
     const sharedSpaces = new Set<SpaceId>();
     const noteMembers = (space: Space): void => {
@@ -120,7 +122,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       changeAcl,
       isGuest: (spaceId) => secrets.tokenOf(spaceId)?.kind === "guest",
       open: async (spaceId) => {
-        const opened = openWith(spaceId, builtIns, { as: secrets.accountIn(spaceId, account) });
+        const opened = openWith(spaceId, builtIns, { as: secrets.accountIn(spaceId) });
         sync.attach(opened.space);
         noteMembers(opened.space);
         replication?.spaceChanged(opened.space);
@@ -169,7 +171,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       },
     });
     sync.attach(techOpened);
-    spaces.onEnded((spaceId) => {
+    spaces.onKnown((spaceId) => sync.roundSoon(spaceId));
+    spaces.onEnding((spaceId) => {
       replication?.spaceEnded(spaceId);
       sync.forget(spaceId).catch((error: unknown) => log.error("forgetting a space failed", { err: error, spaceId }));
     });
@@ -242,6 +245,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       store,
       spaces,
       clock,
+      profile: () => tech.profile(),
       announce: (other) => invitations.oneToOne(other),
     });
     const invitations = createInvitations({ letters, directAdds, oneToOne, profile: () => tech.profile() });
@@ -263,6 +267,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
           relay,
           letters,
           placeOf: (spaceId) => secrets.placeOf(spaceId),
+          inviteSeedOf: (spaceId) => secrets.tokenOf(spaceId)?.seed,
           open: openHeld,
         });
         joins.start();

@@ -6,6 +6,7 @@ import { EDITOR_RULES } from "../domain/editor/editor-rules.ts";
 import { OBJECT_RULES } from "../domain/object/object-rules.ts";
 import { DEFINITION_RULES } from "../domain/type/definition-rules.ts";
 import type { WritableDataset } from "../domain/type/port.ts";
+import { PAIR_PROFILES_RULES } from "../space/pair-profiles.ts";
 import { PRIVATE_RULES } from "../space/private-datasets.ts";
 import { SPACE_INDEX_RULES } from "../space/space-index.ts";
 import { TECH_RULES } from "../space/tech-datasets.ts";
@@ -23,6 +24,7 @@ export function spaceDatasets(): ReadonlyMap<string, WritableDataset> {
     },
     { rules: EDITOR_RULES, content: true },
     { rules: SPACE_INDEX_RULES, internal: true },
+    { rules: PAIR_PROFILES_RULES, internal: true },
     { rules: BUNDLE_RULES, internal: true },
     { rules: BUNDLE_CHILDREN_RULES, internal: true },
     { rules: DELETION_RULES, internal: true },

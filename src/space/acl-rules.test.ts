@@ -195,11 +195,19 @@ const MATRIX: readonly MatrixRow[] = [
   { title: "delete the space", allowed: ["owner"], ops: () => [{ op: "spaceDelete" }] },
   { title: "leave", allowed: ["admin", "writer", "reader"], ops: () => [{ op: "selfRemove" }], bare: true },
   {
-    title: "sequence a proposal",
+    title: "sequence somebody else's proposal",
     allowed: ["owner"],
-    ops: ({ world, actors }) => [
-      { op: "sequenced", unit: world.propose(actors.admin, [{ op: "invite", key: fresh(), mode: "request" }]).bytes },
+    ops: ({ world, others }) => [
+      { op: "sequenced", unit: world.propose(others.admin, [{ op: "invite", key: fresh(), mode: "request" }]).bytes },
     ],
+  },
+  {
+    title: "sequence one's own proposal of what one may",
+    allowed: MANAGERS,
+    ops: ({ world, actors }, role) => [
+      { op: "sequenced", unit: world.propose(actors[role], [{ op: "invite", key: fresh(), mode: "request" }]).bytes },
+    ],
+    bare: true,
   },
   {
     title: "place a record of a lost branch",

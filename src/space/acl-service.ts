@@ -45,6 +45,12 @@ interface AclServiceDeps {
   clock: Clock;
 }
 
+/** Builds the record by which the author of a proposal gives effect to it. */
+export const ownSequence =
+  (unit: AclUnit): AclBuild =>
+  ({ state }) =>
+    unitKnown(state, unit.id) ? [] : [{ op: "sequenced", unit: unit.bytes }];
+
 const FULL = "too much waits for the space's owner already; try again once an owner's device was online";
 
 /** Everything that moves a space's ACL. Records, keys, verdicts and waiting changes move in one transaction. */
@@ -126,6 +132,14 @@ export function createAclService(deps: AclServiceDeps) {
         return "fault" in tried ? tried.fault : undefined;
       },
     };
+  };
+
+  /** Why this account's next record could not consist of these ops. */
+  const ownFaultOf = (ops: readonly AclOp[]): string | undefined => {
+    const { state } = acl;
+    const record = { space: state.space!, author: account.signer.publicKey, clock: state.clocks.at(-1)!, ops };
+    const tried = tryAclOps(state, deps.header, record);
+    return "fault" in tried ? tried.fault : undefined;
   };
 
   /** Keeps units; when there is no room, those go first that can no longer take effect. Answers what had no room. */
@@ -234,6 +248,22 @@ export function createAclService(deps: AclServiceDeps) {
 
     /** What waits for the owner's devices, to be handed on. */
     units: (): Uint8Array[] => acl.units.list().map(({ unit }) => unit.bytes),
+
+    /**
+     * What this account proposed and could give effect to itself, oldest first, now that its records can be put in order:
+     * each by a record of its own (`ownSequence`). What never can any more is forgotten.
+     */
+    ownProposals: (): Promise<AclUnit[]> =>
+      engine.moveAcl(() => {
+        const own = acl.units.list().filter(({ unit }) => unit.kind === "acl-proposal" && isOwn(unit));
+        const port = { ...sequencePort(), faultOf: ownFaultOf };
+        const result = own.flatMap(({ unit }) => {
+          const plan = sequenceProposal(port, unit);
+          if ("drop" in plan) acl.units.drop(unit.id);
+          return "ops" in plan ? [unit] : [];
+        });
+        return { result };
+      }),
 
     /**
      * On an owner's device: gives effect to what waits, one record each, and forgets what never can. Answers the records

@@ -94,6 +94,12 @@ export function createChangeTable(db: Database) {
   const newestOfWriter = db.query<{ seq: number; id: Uint8Array; lamport: number }, [number]>(
     "SELECT seq, id, lamport FROM changes WHERE writer = ? ORDER BY seq DESC, id LIMIT 1",
   );
+  const uncountedOfWriter = db.query<{ id: Uint8Array; obj: number }, [number, number]>(
+    "SELECT id, obj FROM changes WHERE writer = ? AND counts = 0 ORDER BY seq DESC, id LIMIT ?",
+  );
+  const countUncounted = db.query<{ count: number }, [number]>(
+    "SELECT count(*) AS count FROM changes WHERE writer = ? AND counts = 0",
+  );
   const ofWriterAfter = db.query<ChangeRow, [number, number, number]>(
     `SELECT ${COLUMNS} FROM changes WHERE writer = ? AND no > ? ORDER BY no LIMIT ?`,
   );
@@ -215,6 +221,9 @@ export function createChangeTable(db: Database) {
     fromAclPos: (aclPos: number, afterNo: number, limit: number) => fromAclPos.all(afterNo, aclPos, limit).map(fromRow),
     anyAtAclPos: (aclPos: number): boolean => anyAtAclPos.get(aclPos) !== null,
     setAclPos: (no: number, aclPos: number) => void setAclPos.run(aclPos, no),
+    /** Of a writer's changes those that do not count, newest first. */
+    uncountedOfWriter: (writer: number, limit: number) => uncountedOfWriter.all(writer, limit),
+    countUncounted: (writer: number): number => countUncounted.get(writer)!.count,
     setCounts: (no: number, counts: boolean) => void setCounts.run(counts ? 1 : 0, no),
 
     heads: (obj: number) =>

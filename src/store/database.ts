@@ -1,4 +1,5 @@
 import { Database } from "bun:sqlite";
+import { OwnDatabase } from "./own-database.ts";
 
 /** One step of a schema's history. Steps are never edited once released; a new one is added. */
 export type Migration = (db: Database) => void;
@@ -50,7 +51,7 @@ export function openDatabase(path: string, options: OpenOptions): Database {
 
 function openFile(path: string): Database {
   try {
-    return new Database(path, { create: true, readwrite: true });
+    return new OwnDatabase(path, { create: true, readwrite: true });
   } catch (error) {
     throw namingFile(path, error);
   }

@@ -4,9 +4,9 @@ import type { PeerId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { SvcError } from "../protocol/errors.ts";
 import type { Space } from "../space/space.ts";
-import { inviteLinkKeyOf } from "../space/space-keys.ts";
 import { aclRecordsFrom, aclUnits, hasUnits, mayReadSpace, unitsDigest } from "./acl-exchange.ts";
 import type { Carrier } from "./carrier.ts";
+import { createGuestProofs } from "./guest-proofs.ts";
 import type { LinkManager } from "./link/link-manager.ts";
 import type { PeerLink } from "./link/peer-link.ts";
 import type { ProgressBook } from "./progress.ts";
@@ -14,18 +14,22 @@ import { SYNC_BOUNDS } from "./session/bounds.ts";
 import { aclFrom, askState, fetchAcl, fetchMissing, SYNC_KINDS } from "./session/fetch.ts";
 import {
   decodeAclRequest,
+  decodeMarks,
   decodePullRequest,
   decodeSpaceName,
   decodeState,
   decodeStateRequest,
   decodeWants,
   encodeItems,
+  encodeMarks,
   encodePullReply,
   encodeSpaceName,
   encodeState,
   NOT_HELD,
+  SessionFault,
   type SpaceState,
 } from "./session/messages.ts";
+import { givesBack, givesBackRights } from "./session/proof.ts";
 import { fullState, pullFrame, stateFor, wanted } from "./session/serve.ts";
 import { coverage, coversAll } from "./session/vector.ts";
 
@@ -53,8 +57,23 @@ export interface LanSyncDeps {
   /** A peer has something new of a space. */
   roundSoon(spaceId: SpaceId): void;
   touch(spaceId: SpaceId): void;
+  /** What a space is at that was found synced and not touched since. */
+  markOf(spaceId: SpaceId): Uint8Array | undefined;
   /** Keeps a space open while `work` runs. */
   holding<T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T>;
+}
+
+/** What of the rights a peer says it has, and nobody on the LAN was known to have. */
+function rightsToConfirm(space: Space, state: SpaceState) {
+  const { store } = space.engine;
+  const isNew = ({ id }: { readonly id: Uint8Array }): boolean => !store.sync.hasRecord("peer", id);
+  const chain = store.aclRecords();
+  // Whoever has a record of the chain has those before it.
+  const theirs = chain.slice(0, chain.findIndex(({ id }) => equalBytes(id, state.aclHead)) + 1);
+  const from = theirs.findIndex(isNew);
+  const sameUnits = equalBytes(state.units, unitsDigest(space));
+  const units = sameUnits ? space.acl.units.list().flatMap(({ unit }) => (isNew(unit) ? [unit] : [])) : [];
+  return { from, records: from < 0 ? [] : theirs.slice(from), units };
 }
 
 /** Rounds with the devices on the LAN. All is pulled: a peer says that it has news, and is asked for them. */
@@ -84,7 +103,9 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     const space = await deps.open(spaceId);
     return space && shares(link, space.id) ? space : undefined;
   };
-  const mayHaveContent = (link: PeerLink, space: Space): boolean => link.own || mayReadSpace(space, link.accountId);
+  const guests = createGuestProofs();
+  const mayHaveContent = (link: PeerLink, space: Space): boolean =>
+    link.own || mayReadSpace(space, link.accountId) || guests.isGuest(link, space);
   /** The same, if the chain of rights gives it the content too. */
   const served = async (link: PeerLink, spaceId: string): Promise<Space | undefined> => {
     const space = await shared(link, spaceId);
@@ -128,15 +149,30 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     await space.engine.mintWriter();
   };
 
-  const confirm = async (space: Space, state: SpaceState): Promise<void> => {
+  /** Counts what the peer keeps as kept, once it has given back some of it. */
+  const confirm = async (link: PeerLink, space: Space, state: SpaceState): Promise<void> => {
     if (!state.content) return;
-    const { sync } = space.engine.store;
-    const covers = coverage(space.engine.store, state.vector);
-    await space.engine.write(() => sync.advance("peer", covers));
+    const { store } = space.engine;
+    const { sync } = store;
+    const upto = sync.reachOf("peer", coverage(store, state.vector));
+    const rights = rightsToConfirm(space, state);
+    const given =
+      (await givesBack(link, space, sync.markOf("peer"), upto)) &&
+      (await givesBackRights(link, space, {
+        from: rights.from,
+        records: rights.records.map(({ bytes }) => bytes),
+        units: rights.units.map(({ bytes }) => bytes),
+      }));
+    if (!given) throw new SessionFault("the peer does not give back what it claims to have");
+    await space.engine.write(() => {
+      sync.advance("peer", upto);
+      for (const { id } of [...rights.records, ...rights.units]) sync.noteRecord("peer", id);
+    });
   };
 
   /** One round with one peer: theirs here, ours there, and the proof of it. */
   const roundWith = async (link: PeerLink, space: Space): Promise<void> => {
+    await guests.show(link, space);
     let state = await askState(link, space);
     noteHolder(space.id, link.peerId, state.known);
     if (!state.known) return;
@@ -150,13 +186,13 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
         const reply = await link.request(SYNC_KINDS.back, encodeSpaceName(space.id), { timeoutMs: BACK_TIMEOUT_MS });
         state = decodeState(reply);
         if (!state.known) return noteHolder(space.id, link.peerId, false);
-        await confirm(space, state);
+        await confirm(link, space, state);
         deps.touch(space.id);
         if (!state.more) break;
       }
     }
     if (!state.content) return;
-    await confirm(space, state);
+    await confirm(link, space, state);
     progress.lastSyncAtMs = clock.nowMs();
   };
 
@@ -171,7 +207,8 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
         try {
           await roundWith(link, space);
         } catch (error) {
-          if (link.signal.aborted || closed) return; // gone: no longer among those that are reached
+          // The peer is gone, and no longer among those that are reached; or the space is.
+          if (link.signal.aborted || closed || space.engine.closing()) return;
           book.peer(space.id, link.peerId).lastError = error instanceof Error ? error.message : String(error);
           const known = error instanceof SvcError;
           log[known ? "debug" : "warn"]("sync: a round with a peer failed", {
@@ -182,19 +219,56 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
         }
       }),
     );
+    if (space.engine.closing()) return;
     const someone = holders(space.id).length > 0;
     if (someone && space.engine.store.parked.usage().count > 0)
       await space.engine.write(() => space.engine.store.parked.ageAll());
   };
 
+  /** Takes out of `resting` the spaces of which a peer is not at the mark. */
+  const ask = async (link: PeerLink, marks: [SpaceId, Uint8Array][], resting: Set<SpaceId>): Promise<void> => {
+    for (let from = 0; from < marks.length; from += SYNC_BOUNDS.marks) {
+      const page = marks.slice(from, from + SYNC_BOUNDS.marks);
+      const same = await link.request(SYNC_KINDS.same, encodeMarks(page)).catch(() => new Uint8Array(0));
+      page.forEach(([spaceId], index) => {
+        if (same[index] === 1) book.peer(spaceId, link.peerId).lastSyncAtMs = clock.nowMs();
+        else resting.delete(spaceId);
+      });
+    }
+  };
+
+  const resting: Carrier["resting"] = async (marks) => {
+    const found = new Set<SpaceId>();
+    for (const [spaceId, mark] of marks) if (mark || sharers(spaceId).length === 0) found.add(spaceId);
+    await Promise.all(
+      links.links().map((link) => {
+        const shared = [...marks].flatMap(([spaceId, mark]): [SpaceId, Uint8Array][] =>
+          mark && shares(link, spaceId) ? [[spaceId, mark]] : [],
+        );
+        return ask(link, shared, found);
+      }),
+    );
+    return found;
+  };
+
   /** A peer asks us to fetch what it has. Answers what we are at then, and whether there is more. */
   const fetchBack = async (link: PeerLink, space: Space): Promise<SpaceState> => {
+    try {
+      return await fetchAll(link, space);
+    } catch (error) {
+      if (space.engine.closing()) return NOT_HELD;
+      throw error;
+    }
+  };
+
+  const fetchAll = async (link: PeerLink, space: Space): Promise<SpaceState> => {
     const deadlineMs = performance.now() + SYNC_BOUNDS.backMs;
+    await guests.show(link, space);
     const state = await askState(link, space);
     if (!state.known) return fullState(space, mayHaveContent(link, space), false);
     const fetched = state.same ? false : fetchFrom(link, space, state, deadlineMs);
     const cut = await Promise.race([fetched, Bun.sleep(SYNC_BOUNDS.backMs).then(() => true)]);
-    if (!cut) await confirm(space, state);
+    if (!cut) await confirm(link, space, state);
     deps.touch(space.id);
     return fullState(space, mayHaveContent(link, space), cut);
   };
@@ -223,6 +297,16 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     const space = await shared(link, decodeSpaceName(body));
     return encodeItems(space ? aclUnits(space) : []);
   });
+  links.onRequest(SYNC_KINDS.same, async (link, body) =>
+    Uint8Array.from(decodeMarks(body), ([spaceId, mark]) => {
+      const own = shares(link, spaceId as SpaceId) ? deps.markOf(spaceId as SpaceId) : undefined;
+      return own && equalBytes(own, mark) ? 1 : 0;
+    }),
+  );
+  links.onRequest(SYNC_KINDS.guest, async (link, body) => {
+    guests.take(link, body);
+    return encodeItems([]);
+  });
   links.onRequest(SYNC_KINDS.back, async (link, body) => {
     const space = await shared(link, decodeSpaceName(body));
     return encodeState(space ? await deps.holding(space.id, () => fetchBack(link, space)) : NOT_HELD);
@@ -238,8 +322,9 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     names: (spaceId) => holders(spaceId).map(({ peerId }) => peerId),
     fault: () => undefined,
     round,
-    async findChain({ spaceId, transportSecret, inviteKey }) {
-      const hide = deps.showKey(spaceId, inviteLinkKeyOf(spaceId, transportSecret, inviteKey));
+    resting,
+    async findChain({ spaceId, linkKey }) {
+      const hide = deps.showKey(spaceId, linkKey);
       const deadline = performance.now() + FIND_MS;
       try {
         while (!closed && performance.now() < deadline) {

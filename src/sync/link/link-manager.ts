@@ -71,6 +71,8 @@ export interface LinkManagerOptions {
 
 const DIAL_PASS_MS = 500;
 const DIALS_AT_ONCE = 4;
+/** Anybody who knows an account's id may come with a letter for it. */
+const LETTER_LINKS_MAX = 32;
 /** Reserved for the link itself. */
 const INSTANCE_KIND = "~instance";
 
@@ -137,6 +139,10 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
       link.close("shutting down");
       return false;
     }
+    if (isLetterLink(link) && [...linkByPeer.values()].filter(isLetterLink).length >= LETTER_LINKS_MAX) {
+      link.close("too many that share no space");
+      return false;
+    }
     const existing = linkByPeer.get(link.peerId);
     if (existing && !replaces(link, existing)) {
       link.close("connected already");
@@ -152,6 +158,7 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
     port.connected(link);
     return true;
   };
+  const isLetterLink = (link: PeerLink): boolean => !link.own && link.sharedSpaces().length === 0;
   /** Of two links to one peer the one dialled by the lower peer id stays; of two dialled by one side the newer. */
   const replaces = (link: PeerLink, existing: PeerLink): boolean =>
     link.dialled === existing.dialled || link.dialled === certificate.peerId < link.peerId;

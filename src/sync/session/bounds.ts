@@ -10,6 +10,8 @@ export const SYNC_BOUNDS = {
   held: 4_096,
   wants: 256,
   aclRecords: 500,
+  /** Spaces that a peer is asked about at once, whether it is at the same. */
+  marks: 1_024,
   /** How long a peer works for us on one request before it answers that there is more. */
   backMs: 10_000,
 } as const;

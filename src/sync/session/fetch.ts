@@ -26,6 +26,8 @@ export const SYNC_KINDS = {
   acl: "sync.acl",
   units: "sync.units",
   back: "sync.back",
+  guest: "sync.guest",
+  same: "sync.same",
 } as const;
 
 /** A replica that answers requests, over whatever connects the two. */
