@@ -25,7 +25,7 @@ import { createProjection, OBJECTS_DATASET } from "./projection.ts";
 import { parseVersion, versionOf, writerName } from "./version.ts";
 
 /** Raised when a handler or the fold gives other rows for the same changes: objects are then folded anew. */
-export const PROJECTION_VERSION = 2;
+export const PROJECTION_VERSION = 3;
 const WRITER_KEY = "writer";
 const TEAR_DOWN_ROWS = 500;
 /** Whoever watches the rows of a deleted object is told of them first. */
@@ -41,6 +41,8 @@ export interface ChangeEngineDeps {
   signer: Signer;
   clock: Clock;
   quota?: ParkQuota;
+  /** False where nobody ever asks for the history: its index is not kept then. Default true. */
+  keepsHistory?: boolean;
   /** How many ops of a record lie between two checkpoints of it. */
   checkpointEveryOps?: number;
   /** Told of a failure to commit, which also reached every waiter. */
@@ -107,7 +109,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     spaceId: deps.spaceId,
     changes,
     rows,
-    history: store.history,
+    ...(deps.keepsHistory === false ? {} : { history: store.history }),
     objects,
     opener,
     registry,

@@ -54,7 +54,8 @@ interface ProjectionDeps {
   spaceId: SpaceId;
   changes: ChangeTable;
   rows: RowTable;
-  history: HistoryTable;
+  /** Absent: the space keeps none. */
+  history?: HistoryTable;
   objects: ObjectCache;
   opener: BodyOpener;
   registry: RulesRegistry;
@@ -181,6 +182,7 @@ export function createProjection(deps: ProjectionDeps) {
 
   /** The change's place in its object's graph, and its traces: what the history is listed by. */
   const noteHistory = ({ change, parents, object, body, rules }: FoldInput): void => {
+    if (!history) return;
     const hidden = rules.skipHistory === true;
     history.add(object.no, {
       change: change.no,
@@ -384,6 +386,7 @@ export function createProjection(deps: ProjectionDeps) {
         _ver: { id: created, "*": envelope.version },
       });
       if (head.hasLocal) rows.dropLocal(head.no);
+      rows.dropCheckpointsFrom(head.no, 0, new Uint8Array(0));
       rows.update(head.no, doc, ROW_TOMBSTONE, head.lamport, head.change, head.ops);
       tell(
         object,

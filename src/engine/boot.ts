@@ -26,6 +26,7 @@ import { createOneToOneService } from "../space/one-to-one-service.ts";
 import { createReadFrontiers } from "../space/read-frontiers.ts";
 import { openSpace, plantSpace, type Space, seedDerivedSpace } from "../space/space.ts";
 import { spacePaths } from "../space/space-files.ts";
+import { settleLocalFields } from "../space/space-row.ts";
 import { createSpaceService } from "../space/space-service.ts";
 import { TECH_SPACE_NAME } from "../space/tech-datasets.ts";
 import { createTechSpace, techIndex } from "../space/tech-space.ts";
@@ -66,12 +67,13 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
   const openWith = (
     spaceId: SpaceId,
     builtIns: ReadonlyMap<string, WritableDataset>,
-    as: Account = account,
+    { as = account, keepsHistory = true }: { as?: Account; keepsHistory?: boolean } = {},
   ): { space: Space; schema: Schema } => {
     let schema: Schema | undefined;
     const space = openSpace(paths.space(spaceId), spaceId, {
       account: as,
       clock,
+      keepsHistory,
       onFailure,
       registry: (engine): RulesRegistry => {
         schema = createSchema({ engine, builtIns });
@@ -85,7 +87,9 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
     const techSeed = seedDerivedSpace(account, TECH_SPACE_NAME);
     plantSpace(paths.space(techSeed.spaceId), techSeed);
     paths.syncDirectory();
-    const { space: techOpened, schema: techSchema } = openWith(techSeed.spaceId, techDatasets());
+    const { space: techOpened, schema: techSchema } = openWith(techSeed.spaceId, techDatasets(), {
+      keepsHistory: false,
+    });
     const tech = createTechSpace(techOpened, await techIndex(techOpened));
     const devices = createDeviceService({ tech, peerId: account.peerId, clock, version: PRODUCT_VERSION, hostname });
     if (!(await devices.register()))
@@ -118,7 +122,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       changeAcl,
       isGuest: (spaceId) => secrets.tokenOf(spaceId)?.kind === "guest",
       open: async (spaceId) => {
-        const opened = openWith(spaceId, builtIns, secrets.accountIn(spaceId));
+        const opened = openWith(spaceId, builtIns, { as: secrets.accountIn(spaceId) });
         sync.attach(opened.space);
         noteMembers(opened.space);
         replication?.spaceChanged(opened.space);
@@ -130,7 +134,11 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
           ...opened,
           account,
           secrets,
-          changeAcl: (build) => changeAcl(opened.space, build),
+          changeAcl: async (build) => {
+            const made = await changeAcl(opened.space, build);
+            await settleLocalFields(tech, opened.space); // whoever asks next reads its new role
+            return made;
+          },
           announce: (identities) => invitations.added(opened.space, spaces.info(spaceId).name, identities),
           profile: () => tech.profile(),
           clock,

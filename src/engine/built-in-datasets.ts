@@ -1,6 +1,7 @@
 import { DELETION_RULES } from "../change/deletion-log.ts";
 import { BUNDLE_CHILDREN_RULES, BUNDLE_RULES } from "../domain/bundle/bundle-rules.ts";
-import { CHAT_LOCAL_FIELDS, CHAT_RULES, checkRawMessageOp } from "../domain/chat/chat-rules.ts";
+import { CHAT_RULES } from "../domain/chat/chat-rules.ts";
+import { checkRawMessageOp, completeRawMessages, rawFlagFault } from "../domain/chat/raw-message.ts";
 import { EDITOR_RULES } from "../domain/editor/editor-rules.ts";
 import { OBJECT_RULES } from "../domain/object/object-rules.ts";
 import { DEFINITION_RULES } from "../domain/type/definition-rules.ts";
@@ -16,10 +17,12 @@ export function spaceDatasets(): ReadonlyMap<string, WritableDataset> {
     { rules: OBJECT_RULES },
     {
       rules: CHAT_RULES,
-      isLocalField: (path) => CHAT_LOCAL_FIELDS.some((field) => field === path),
+      content: true,
+      localFault: rawFlagFault,
       checkOp: checkRawMessageOp,
+      complete: completeRawMessages,
     },
-    { rules: EDITOR_RULES },
+    { rules: EDITOR_RULES, content: true },
     { rules: SPACE_INDEX_RULES, internal: true },
     { rules: PAIR_PROFILES_RULES, internal: true },
     { rules: BUNDLE_RULES, internal: true },

@@ -384,7 +384,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       const row = rowOf(spaceId);
       const id = spaceId as SpaceId;
       if (!tech.spaceRow(id)) return store.dropPendingSpace(spaceId);
-      if (spaceStatusOf(row) === "deleted") return;
+      if (spaceStatusOf(row) === "deleted") throw fail("space.deleted", { spaceId });
       const held = paths.hasSpace(id) ? (await handles.get(id)).space : undefined;
       if (held && spaceStatusOf(row) === "active" && held.header.kind === "created") {
         if (held.role() === "owner") return endOwn(held);

@@ -78,6 +78,8 @@ export function plantSpace(path: string, seed: SpaceSeed): void {
 export interface OpenSpaceDeps {
   account: Account;
   clock: Clock;
+  /** Whether its changes are listed for the history. Default true. */
+  keepsHistory?: boolean;
   /** Rules of the datasets; may read the space's own definitions. */
   registry(engine: () => ChangeEngine): RulesRegistry;
   checkpointEveryOps?: number;
@@ -114,6 +116,7 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     registry,
     signer: account.signer,
     clock,
+    keepsHistory: deps.keepsHistory ?? true,
     ...(deps.checkpointEveryOps ? { checkpointEveryOps: deps.checkpointEveryOps } : {}),
     onFailure(error) {
       acl.reload();

@@ -162,6 +162,7 @@ const FORGERIES: { kind: Forgery; outcome: Outcome; family: string; says: string
     family: "encoding",
     says: "bytes that do not re-encode identically are refused",
   },
+  { kind: "bad-text", outcome: "refused", family: "text", says: "text that is no UTF-8 is refused" },
   { kind: "other-space", outcome: "refused", family: "space", says: "another space's change is refused" },
 ];
 

@@ -1,5 +1,7 @@
 /** The account's own datasets: the spaces and profile collections, and the account record. */
+import { Database } from "bun:sqlite";
 import { describe, expect } from "bun:test";
+import { join } from "node:path";
 import { type JsonObject, type Page, type Row, type SpaceInfo, until } from "../support/client.ts";
 import { createSpace } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
@@ -206,4 +208,21 @@ describe("dataset listings", () => {
       name: expect.any(String),
     });
   });
+});
+
+rule("[storage] the account's own space keeps no index of a history that nobody can ask for", async () => {
+  await using server = await startServer();
+  const { client, dataDir } = server;
+  const { id, techSpaceId } = await client.get<{ id: string; techSpaceId: string }>("/v1/account");
+  const space = await createSpace(client);
+  await client.put("/v1/account/metadata", { name: "me" });
+  await client.patch(`/v1/spaces/${space.id}/settings`, { set: { seen: true } });
+  await server.stop();
+  const countIn = (spaceId: string, table: string): number => {
+    using db = new Database(join(dataDir, id, "sdk", `${spaceId}.db`), { readonly: true });
+    return db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()!.n;
+  };
+  expect(countIn(techSpaceId, "changes")).toBeGreaterThan(3);
+  expect(countIn(techSpaceId, "history")).toBe(0);
+  expect(countIn(space.id, "history")).toBeGreaterThan(0);
 });

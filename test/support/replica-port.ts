@@ -82,6 +82,7 @@ export type Forgery =
   | "unknown-parent" // a parent that nobody has (see `missing`)
   | "bad-signature" // one bit of the signature flipped
   | "bad-bytes" // does not re-encode identically
+  | "bad-text" // holds text that is no UTF-8
   | "other-space"; // belongs to another space
 
 interface ForgedPacket {

@@ -389,6 +389,13 @@ function forge(kind: Forgery, space: Space, seed: SpaceSeed, owner: Account, now
     case "bad-bytes":
       // One byte after the end: the same value, another encoding.
       return withBytes(Buffer.concat([build().bytes, Uint8Array.of(0)]));
+    case "bad-text": {
+      // The header says "change" in a text that turns invalid: major type 3, six bytes.
+      const { bytes } = build();
+      const turned = Buffer.from(bytes);
+      turned[turned.indexOf("\x66change") + 1] = 0xff;
+      return withBytes(turned);
+    }
     case "other-space":
       draft.header.space = randomBytes(32);
       break;
