@@ -11,7 +11,7 @@ import { vectorOf } from "./session/vector.ts";
 const DOMAIN = utf8ToBytes("svc/sync-mark/v1\0");
 
 /** What a replica is at, in 32 bytes: two with the same mark have nothing to tell each other. */
-export function markOf(space: Space): Uint8Array {
+function markOf(space: Space): Uint8Array {
   return sha256(concatBytes(DOMAIN, space.acl.head().id, unitsDigest(space), vectorOf(space.engine.store).digest));
 }
 
