@@ -42,6 +42,7 @@ import { createInvitations } from "./invitations.ts";
 import { type Replication, startReplication } from "./replication.ts";
 import { createRightsFollower } from "./rights-follower.ts";
 import { createSpaceServices, type SpaceServices } from "./space-services.ts";
+import { createSpacesListing } from "./spaces-listing.ts";
 import { probeVectorSupport } from "./vector-support.ts";
 
 /** How often processes that nobody reports on any more are forgotten. */
@@ -223,6 +224,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       log,
       declaredKind: techSchema.declaredKind,
     });
+    const listing = createSpacesListing({ tech, store, clock });
+    const spacesLive = createLiveQueries({ ...listing, log, declaredKind: techSchema.declaredKind });
     const openHeld = async (spaceId: string): Promise<Space | undefined> => {
       if (spaceId === techOpened.id) return techOpened;
       return spaces.isHeld(spaceId) ? (await spaces.openHeld(spaceId as SpaceId)).space : undefined;
@@ -294,6 +297,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       sync,
       techDatasets: TECH_DATASETS,
       techLive,
+      spacesLive,
+      spacesQueries: createRecordQueries({ ...listing, schema: techSchema, log }),
       techQueries: createRecordQueries({ engine: techOpened.engine, schema: techSchema, readers, log }),
       space: (spaceId) => spaces.open(spaceId),
       tellProfile: () => void tellProfile(),
@@ -310,6 +315,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
         await replication?.close();
         readers.close();
         techLive.close();
+        spacesLive.close();
+        listing.close();
         await spaces.close();
         await techOpened.close();
         store.close();

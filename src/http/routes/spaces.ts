@@ -82,8 +82,9 @@ export const spaceRoutes: Route[] = [
     handler: async ({ engine, body, signal }) => {
       refuseTarget(body, ["objectId"]);
       const dataset = spacesCollection(body.dataset);
-      const source = engine.techQueries.sourceOf(engine.tech.index.idText, dataset);
-      return queryReply(await engine.techQueries.query(source, body, signal));
+      const queries = dataset === "spaces" ? engine.spacesQueries : engine.techQueries;
+      const source = queries.sourceOf(engine.tech.index.idText, dataset);
+      return queryReply(await queries.query(source, body, signal));
     },
   }),
   route({
