@@ -14,6 +14,8 @@ export interface Taken {
   readonly quarantined: number;
   /** A quota is used up: they have to be offered again. */
   readonly refused: number;
+  /** Why the first of those that are quarantined or refused is. */
+  readonly reason: string | undefined;
   /** Changes under this device's own writer that it did not write: the device was copied, or put back to an older state. */
   readonly foreignOwn: boolean;
 }
@@ -46,6 +48,7 @@ export async function takeIn(space: Space, changes: readonly Uint8Array[]): Prom
     parked: count("parked"),
     quarantined: count("quarantined"),
     refused: count("refused"),
+    reason: verdicts.flatMap((verdict) => ("reason" in verdict ? [verdict.reason] : []))[0],
     foreignOwn,
   };
 }

@@ -1,7 +1,8 @@
-import { bytesToUtf8, utf8ToBytes } from "../base/bytes.ts";
+import { bytesToUtf8, readUint64, utf8ToBytes, writeUint64 } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import { createSeldomLog } from "../base/seldom-log.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { fail } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
@@ -19,6 +20,9 @@ const ITEMS_CURSOR = "network.items";
 const ACL_CURSOR = "network.acl";
 /** Set while a store is filled anew: everything is then appended with care for what others append. */
 const REFILLING = "network.refilling";
+/** How much waited when some of the log had no room, bytes. */
+const LEFT_OUT = "network.left-out";
+const ROOM_AGAIN = 0.75;
 /** What others wrote and published themselves a moment ago need not be published again from here. */
 const OTHERS_FIRST_MS = 10_000;
 const FLUSH_WAIT_MS = 20_000;
@@ -41,6 +45,8 @@ export interface NetworkSyncDeps {
 }
 
 interface Room {
+  /** Some of what the log holds had no room here. */
+  leftOut: boolean;
   readonly channel: Channel;
   /** Settled and made anew whenever the channel's state may have changed. */
   changed: PromiseWithResolvers<void>;
@@ -54,6 +60,7 @@ interface Room {
 export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
   const { store, book, clock, log } = deps;
   const rooms = new Map<SpaceId, Room>();
+  const seldom = createSeldomLog(log);
   let closed = false;
 
   const withSpace = <T>(spaceId: SpaceId, work: (space: Space) => Promise<T>): Promise<T> =>
@@ -137,13 +144,12 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         const progress = book.peer(spaceId, NETWORK_PEER);
         progress.fresh += taken.fresh;
         progress.changed += taken.changed;
-        if (taken.refused > 0)
-          throw fail(
-            "server.unavailable",
-            undefined,
-            "The quota of changes that wait is used up, so none are taken in",
-          );
+        if (taken.reason) refusedOnce(spaceId, taken.reason);
         await engine.write(() => {
+          // Whoever used up a quota must not hold up what the others wrote: the log is read again once there is room.
+          const room = rooms.get(spaceId);
+          if (taken.refused > 0 && room) room.leftOut = true;
+          if (taken.refused > 0) engine.store.putMeta(LEFT_OUT, numberBytes(engine.store.parked.usage().bytes));
           const { sync } = engine.store;
           const kept = taken.ids.flatMap((id) => sync.placeOf(id)?.no ?? []);
           taken.ids.forEach((id, index) => {
@@ -183,7 +189,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         for (const { bytes } of records) {
           // One at a time: whoever holds the secret can put anything here, and what follows it is judged by itself.
           const fault = await takeAclRecords(space, [new Uint8Array(bytes)]);
-          if (fault && fault !== "gap") log.debug("sync: a record of rights was refused", { spaceId, reason: fault });
+          if (fault && fault !== "gap") refusedOnce(spaceId, fault);
         }
         await space.engine.write(() => {
           for (const { bytes } of records) space.engine.store.sync.noteRecord(sha256(bytes));
@@ -205,7 +211,8 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       if (!room || closed) return;
       const state = room.channel.state();
       const progress = book.peer(spaceId, NETWORK_PEER);
-      progress.missing = !state.atTail || state.pending > 0;
+      if (state.junk > 0) refusedOnce(spaceId, "messages that are not sealed as the space's are");
+      progress.missing = !state.atTail || state.pending > 0 || room.leftOut;
       progress.lastError = state.phase === "failing" ? (state.error?.message ?? "the network fails") : "";
       const { resolve } = room.changed;
       room.changed = Promise.withResolvers();
@@ -220,6 +227,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     const transportSecret = deps.secretOf(space);
     if (!transportSecret) return undefined;
     const room: Room = {
+      leftOut: space.engine.store.meta(LEFT_OUT) !== undefined,
       channel: store.openChannel({
         transportSecret,
         itemsCursor: cursorOf(space, ITEMS_CURSOR),
@@ -234,6 +242,33 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     rooms.set(space.id, room);
     return room;
   };
+
+  /** Whether much of what waited when something was left out has found its place since. */
+  const hasRoomAgain = (space: Space): boolean => {
+    const { parked, meta } = space.engine.store;
+    const full = meta(LEFT_OUT);
+    return full !== undefined && parked.usage().bytes < ROOM_AGAIN * Number(readUint64(full, 0));
+  };
+
+  /** Reads the log of changes from its start. */
+  const readAgain = async (space: Space): Promise<void> => {
+    await forget(space.id);
+    await space.engine.write(() => {
+      space.engine.store.dropMeta(LEFT_OUT);
+      space.engine.store.dropMeta(ITEMS_CURSOR);
+    });
+  };
+
+  const forget = async (spaceId: SpaceId): Promise<void> => {
+    const room = rooms.get(spaceId);
+    rooms.delete(spaceId);
+    clearTimeout(room?.timer);
+    await room?.channel[Symbol.asyncDispose]();
+  };
+
+  /** Told once of each space: anybody who knows its name on the network can put anything there. */
+  const refusedOnce = (spaceId: SpaceId, reason: string): void =>
+    seldom.warn(spaceId, "sync: what the network held was refused", { spaceId, reason });
 
   /** Puts the records of rights that the network lacks behind those it has, in the order of the chain. */
   const publishAcl = async (space: Space, channel: Channel): Promise<void> => {
@@ -277,6 +312,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       return channel?.phase === "failing" ? (channel.error?.message ?? "the network fails") : undefined;
     },
     async round(space) {
+      if (hasRoomAgain(space)) await readAgain(space);
       const room = roomOf(space);
       if (!room || !isOnline()) return;
       const progress = book.peer(space.id, NETWORK_PEER);
@@ -286,7 +322,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         await room.channel.round();
         await publishAcl(space, room.channel);
         await flush(space, room);
-        progress.missing = !room.channel.state().atTail;
+        progress.missing = !room.channel.state().atTail || room.leftOut;
         progress.lastError = "";
         progress.lastSyncAtMs = clock.nowMs();
         if (space.engine.store.parked.usage().count > 0)
@@ -333,12 +369,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       return chain.length > 0 ? chain : undefined;
     },
     changed: (space) => rooms.get(space.id)?.channel.wake(),
-    forget: async (spaceId) => {
-      const room = rooms.get(spaceId);
-      rooms.delete(spaceId);
-      clearTimeout(room?.timer);
-      await room?.channel[Symbol.asyncDispose]();
-    },
+    forget,
     close: async () => {
       closed = true;
       for (const room of rooms.values()) {
@@ -370,6 +401,12 @@ function cursorOf(space: Space, key: string): LogCursor | undefined {
   } catch {
     return undefined; // not a cursor: the log is read from its start
   }
+}
+
+function numberBytes(value: number): Uint8Array {
+  const bytes = new Uint8Array(8);
+  writeUint64(bytes, 0, BigInt(value));
+  return bytes;
 }
 
 /** Inside a write of the space's engine. */

@@ -15,6 +15,7 @@ import type { AclBuild } from "../space/acl-service.ts";
 import type { Space } from "../space/space.ts";
 import type { Carrier, SpacePlace } from "./carrier.ts";
 import { createProgressBook, NETWORK_PEER, type ProgressBook } from "./progress.ts";
+import { createSharedRuns } from "./shared-runs.ts";
 import { markSynced, objectDebug, objectStatus, type Reach, spaceDebug, spaceStatus } from "./status.ts";
 
 /** What the account's spaces lend to sync. */
@@ -70,8 +71,7 @@ export function createSyncService(deps: SyncServiceDeps) {
   /** The newest status told of each space: closed spaces do not change. */
   const statusBySpace = new Map<SpaceId, SpaceSyncStatus>();
   const listeners = new Set<(spaceId: SpaceId) => void>();
-  const running = new Map<SpaceId, Promise<void>>();
-  const queued = new Map<SpaceId, Promise<void>>();
+  const rounds = createSharedRuns();
   const soon = new Map<SpaceId, ReturnType<typeof setTimeout>>();
   const stale = new Set<SpaceId>();
   let statusTimer: ReturnType<typeof setTimeout> | undefined;
@@ -137,22 +137,8 @@ export function createSyncService(deps: SyncServiceDeps) {
   };
 
   /** One round that begins after this call; calls during a round share the next. */
-  const round = (spaceId: SpaceId): Promise<void> => {
-    const begin = (): Promise<void> => {
-      queued.delete(spaceId);
-      const work = holding(spaceId, () => oneRound(spaceId)).finally(() => running.delete(spaceId));
-      running.set(spaceId, work);
-      return work;
-    };
-    const current = running.get(spaceId);
-    if (!current) return begin();
-    let next = queued.get(spaceId);
-    if (!next) {
-      next = current.then(begin, begin);
-      queued.set(spaceId, next);
-    }
-    return next;
-  };
+  const round = (spaceId: SpaceId): Promise<void> =>
+    rounds.run(spaceId, () => holding(spaceId, () => oneRound(spaceId)));
 
   /** A round nobody waits for. */
   const roundSoon = (spaceId: SpaceId, delayMs = AFTER_COMMIT_MS): void => {
@@ -406,7 +392,7 @@ export function createSyncService(deps: SyncServiceDeps) {
       for (const each of soon.values()) clearTimeout(each);
       await Promise.all(carriers.map((carrier) => carrier.close()));
       await all;
-      await Promise.allSettled([...running.values(), ...queued.values()]);
+      await rounds.settled();
     },
   };
 }

@@ -5,6 +5,7 @@
 import type { TLSSocket } from "node:tls";
 import type { SpaceId } from "../../src/base/ids.ts";
 import { randomBytes } from "../../src/base/random.ts";
+import { type ChangeHeader, encodeChange, encodeHeader } from "../../src/change/change-codec.ts";
 import { decodeCbor } from "../../src/change/dag-cbor.ts";
 import { deriveAccountSecret, deriveAccountSeed } from "../../src/crypto/account-keys.ts";
 import { sharedSecret } from "../../src/crypto/box.ts";
@@ -33,7 +34,7 @@ import {
   type PullReply,
   type SpaceState,
 } from "../../src/sync/session/messages.ts";
-import { createAclWorld, createAccount, type AclWorld } from "./acl-world.ts";
+import { type AclWorld, createAccount, createAclWorld } from "./acl-world.ts";
 import type { Device } from "./devices.ts";
 
 /** What a hostile peer says that it has of a space. */
@@ -73,9 +74,9 @@ export async function accountOfPhrase(mnemonic: string): Promise<Account> {
 export const ownKeys = (account: Account): LinkKeys => ({ own: deriveAccountSecret(account.seed, "p2p"), spaces: [] });
 
 /** Keys by which one member of a space is known to another. */
-export const memberKeys = (account: Account, other: Account, spaceId: SpaceId): LinkKeys => ({
+export const memberKeys = (account: Account, other: Uint8Array, spaceId: SpaceId): LinkKeys => ({
   own: randomBytes(32),
-  spaces: [{ spaceId, key: deriveKey(sharedSecret(account.seed, other.signer.publicKey), "link-pair", spaceId) }],
+  spaces: [{ spaceId, key: deriveKey(sharedSecret(account.seed, other), "link-pair", spaceId) }],
 });
 
 /** Keys of whoever holds an invite of the space. */
@@ -193,4 +194,29 @@ export async function worldOf(peer: HostilePeer, owner: Account, spaceId: string
     if (reason) throw new Error(reason);
   }
   return world;
+}
+
+/** A change as a member of the space might sign it, with whatever is wrong with it. By default the root of an object. */
+export function forgeChange(
+  world: AclWorld,
+  author: Account,
+  over: Partial<ChangeHeader> = {},
+  sealed: Uint8Array = new Uint8Array(0),
+): { id: Uint8Array; bytes: Uint8Array; header: ChangeHeader } {
+  const header: ChangeHeader = {
+    kind: "root",
+    space: world.state.space!,
+    object: null,
+    parents: [],
+    lamport: world.state.clocks.at(-1)! + 1,
+    writer: randomBytes(16),
+    seq: 1,
+    prev: null,
+    author: author.signer.publicKey,
+    time: 1_800_000_000_000,
+    acl: world.state.head!,
+    keyId: new Uint8Array(0),
+    ...over,
+  };
+  return { ...encodeChange(header, encodeHeader(header), sealed, author.signer), header };
 }

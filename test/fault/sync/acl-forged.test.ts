@@ -18,8 +18,8 @@ import {
   accountOfPhrase,
   type HostilePeer,
   inviteKeys,
-  memberKeys,
   meetServer,
+  memberKeys,
   ownKeys,
   syncPortOf,
   worldOf,
@@ -82,12 +82,15 @@ describe("forged records at a server's sync port", () => {
         const transportSecret = cast.world.keysOf(owner).transportSecret()!;
         const account = actor === "removed" ? undefined : cast.actors[actor];
         return actor === "admin" || actor === "writer" || actor === "reader"
-          ? memberKeys(account!, owner, spaceId)
+          ? memberKeys(account!, owner.signer.publicKey, spaceId)
           : inviteKeys(spaceId, transportSecret, [...cast.world.state.invites.values()][0]!.key);
       });
       if (actor === "owner") continue;
       const account = signerAccount(stages.get(true)!, actor);
-      peers.set(actor, await meetServer(port, account, { own: keys[0]!.own, spaces: keys.flatMap((one) => one.spaces) }));
+      peers.set(
+        actor,
+        await meetServer(port, account, { own: keys[0]!.own, spaces: keys.flatMap((one) => one.spaces) }),
+      );
     }
     peers.set("owner", relay);
   }, 60_000);
@@ -99,31 +102,40 @@ describe("forged records at a server's sync port", () => {
     actor === "removed" ? stage.removed : stage.cast.actors[actor];
 
   for (const row of ACL_MATRIX) {
-    rule(`[acl] only ${row.allowed.join(", ") || "nobody"} may ${row.title}: by a forged record and a proposal`, async () => {
-      for (const actor of ACTORS) {
-        const withGuest = row.guestKey === true || (actor === "guest" && row.title !== "make a guest key");
-        const allowed = actor !== "removed" && row.allowed.includes(actor);
-        const stage = allowed ? await setStage(withGuest) : stages.get(withGuest)!;
-        const { spaceId, cast } = stage;
-        const { world } = cast;
-        const role = actor === "removed" ? "stranger" : actor;
-        const ops = row.ops(actor === "removed" ? { ...cast, actors: { ...cast.actors, stranger: stage.removed } } : cast, role);
-        const head = world.state.head!;
-        const before = await rosterOf(spaceId);
-        const signer = signerOf(stage, actor);
-        const peer = allowed ? relay : peers.get(actor)!;
-        if (!allowed) {
-          const unit = encodeAclProposal({ space: world.state.space!, basis: head, time: 1, ops: [...ops] }, signer).bytes;
-          const proposed = await peer.push(spaceId, { chain: chainOf(world), units: [unit] });
-          expect([actor, "proposal", bytesToHex(proposed.aclHead)]).toEqual([actor, "proposal", bytesToHex(head)]);
+    rule(
+      `[acl] only ${row.allowed.join(", ") || "nobody"} may ${row.title}: by a forged record and a proposal`,
+      async () => {
+        for (const actor of ACTORS) {
+          const withGuest = row.guestKey === true || (actor === "guest" && row.title !== "make a guest key");
+          const allowed = actor !== "removed" && row.allowed.includes(actor);
+          const stage = allowed ? await setStage(withGuest) : stages.get(withGuest)!;
+          const { spaceId, cast } = stage;
+          const { world } = cast;
+          const role = actor === "removed" ? "stranger" : actor;
+          const ops = row.ops(
+            actor === "removed" ? { ...cast, actors: { ...cast.actors, stranger: stage.removed } } : cast,
+            role,
+          );
+          const head = world.state.head!;
+          const before = await rosterOf(spaceId);
+          const signer = signerOf(stage, actor);
+          const peer = allowed ? relay : peers.get(actor)!;
+          if (!allowed) {
+            const unit = encodeAclProposal(
+              { space: world.state.space!, basis: head, time: 1, ops: [...ops] },
+              signer,
+            ).bytes;
+            const proposed = await peer.push(spaceId, { chain: chainOf(world), units: [unit] });
+            expect([actor, "proposal", bytesToHex(proposed.aclHead)]).toEqual([actor, "proposal", bytesToHex(head)]);
+          }
+          const forged = forge(stage, signer, row.bare ? ops : world.completed(ops));
+          const reply = await peer.push(spaceId, { chain: [...chainOf(world), forged] });
+          expect([actor, equalBytes(reply.aclHead, allowed ? sha256(forged) : head)]).toEqual([actor, true]);
+          if (!allowed) expect(await rosterOf(spaceId)).toEqual(before as object);
+          expect(peer.link.signal.aborted).toBe(false);
         }
-        const forged = forge(stage, signer, row.bare ? ops : world.completed(ops));
-        const reply = await peer.push(spaceId, { chain: [...chainOf(world), forged] });
-        expect([actor, equalBytes(reply.aclHead, allowed ? sha256(forged) : head)]).toEqual([actor, true]);
-        if (!allowed) expect(await rosterOf(spaceId)).toEqual(before as object);
-        expect(peer.link.signal.aborted).toBe(false);
-      }
-    });
+      },
+    );
   }
 
   rule("[acl] after all that, the same links bring honest records, and each refusal was told once", async () => {
@@ -133,7 +145,10 @@ describe("forged records at a server's sync port", () => {
     const reply = await peers.get("reader")!.push(stage.spaceId, { chain: chainOf(world) });
     expect(bytesToHex(reply.aclHead)).toBe(bytesToHex(world.state.head!));
     await createObject(device.server.client, stage.spaceId);
-    const told = device.server.stderr().split("\n").filter((line) => line.includes("refused"));
+    const told = device.server
+      .stderr()
+      .split("\n")
+      .filter((line) => line.includes("refused"));
     expect(told.length).toBeGreaterThanOrEqual(1);
     expect(told.length).toBeLessThanOrEqual(peers.size * stages.size);
   });
