@@ -23,8 +23,8 @@ export type IngestVerdict =
   | { kind: "parked"; waitKind: WaitKind; waitFor: Uint8Array }
   /** Never to be understood: kept aside, shown in debug, not asked for again. */
   | { kind: "quarantined"; reason: string }
-  /** Not kept: a quota is used up. It may be offered again. */
-  | { kind: "refused"; reason: string };
+  /** Not kept: a quota is used up. It may be offered again. Nothing of a stranger's is missed. */
+  | { kind: "refused"; reason: string; ofStranger: boolean };
 
 /** Bounds on what waits, so that nobody fills a disk with changes that will never fit. */
 export interface ParkQuota {
@@ -93,10 +93,11 @@ export function createIngest(deps: IngestDeps) {
     if (held && compareBytes(held.author, by) !== 0) parked.drop(id);
     if (!held) {
       const { bytesPerAuthor, bytesOfStrangers, bytesPerSpace } = deps.quota;
+      const ofStranger = by === STRANGER;
       if (parked.usage().bytes + bytes.length > bytesPerSpace)
-        return { kind: "refused", reason: "the space's quota of waiting changes is used up" };
-      if (parked.usageOf(by).bytes + bytes.length > (by === STRANGER ? bytesOfStrangers : bytesPerAuthor))
-        return { kind: "refused", reason: "the author's quota of waiting changes is used up" };
+        return { kind: "refused", reason: "the space's quota of waiting changes is used up", ofStranger };
+      if (parked.usageOf(by).bytes + bytes.length > (ofStranger ? bytesOfStrangers : bytesPerAuthor))
+        return { kind: "refused", reason: "the author's quota of waiting changes is used up", ofStranger };
     }
     parked.put({ id, bytes, waitKind, waitFor, author: by, receivedMs: deps.clock.nowMs() });
     return { kind: "parked", waitKind, waitFor };

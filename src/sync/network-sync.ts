@@ -9,7 +9,7 @@ import type { Json } from "../protocol/json.ts";
 import type { Space } from "../space/space.ts";
 import { sequenceUnits, takeAclRecords } from "./acl-exchange.ts";
 import type { Carrier } from "./carrier.ts";
-import { takeIn } from "./intake.ts";
+import { type Taken, takeIn } from "./intake.ts";
 import type { Channel, ChannelPort } from "./network/channel.ts";
 import { type LogCursor, parseLogCursor } from "./network/log-cursor.ts";
 import type { OutgoingBatch } from "./network/log-publisher.ts";
@@ -22,6 +22,8 @@ const ACL_CURSOR = "network.acl";
 const REFILLING = "network.refilling";
 /** How much waited when some of the log had no room, bytes. */
 const LEFT_OUT = "network.left-out";
+/** Set while some of what was left out is of members. */
+const MISSED = "network.missed";
 const ROOM_AGAIN = 0.75;
 /** What others wrote and published themselves a moment ago need not be published again from here. */
 const OTHERS_FIRST_MS = 10_000;
@@ -45,7 +47,7 @@ export interface NetworkSyncDeps {
 }
 
 interface Room {
-  /** Some of what the log holds had no room here. */
+  /** Some of what the log holds of members had no room here. */
   leftOut: boolean;
   readonly channel: Channel;
   /** Settled and made anew whenever the channel's state may have changed. */
@@ -146,10 +148,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         progress.changed += taken.changed;
         if (taken.reason) refusedOnce(spaceId, taken.reason);
         await engine.write(() => {
-          // Whoever used up a quota must not hold up what the others wrote: the log is read again once there is room.
-          const room = rooms.get(spaceId);
-          if (taken.refused > 0 && room) room.leftOut = true;
-          if (taken.refused > 0) engine.store.putMeta(LEFT_OUT, numberBytes(engine.store.parked.usage().bytes));
+          noteLeftOut(space, taken);
           const { sync } = engine.store;
           const kept = taken.ids.flatMap((id) => sync.placeOf(id)?.no ?? []);
           taken.ids.forEach((id, index) => {
@@ -227,7 +226,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     const transportSecret = deps.secretOf(space);
     if (!transportSecret) return undefined;
     const room: Room = {
-      leftOut: space.engine.store.meta(LEFT_OUT) !== undefined,
+      leftOut: space.engine.store.meta(MISSED) !== undefined,
       channel: store.openChannel({
         transportSecret,
         itemsCursor: cursorOf(space, ITEMS_CURSOR),
@@ -243,6 +242,15 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     return room;
   };
 
+  /** Whoever used up a quota must not hold up what the others wrote: the log is read again once there is room. */
+  const noteLeftOut = ({ id, engine: { store } }: Space, taken: Taken): void => {
+    if (taken.refused + taken.strange > 0) store.putMeta(LEFT_OUT, numberBytes(store.parked.usage().bytes));
+    const room = rooms.get(id);
+    if (taken.refused === 0 || !room) return;
+    room.leftOut = true;
+    store.putMeta(MISSED, Uint8Array.of(1));
+  };
+
   /** Whether much of what waited when something was left out has found its place since. */
   const hasRoomAgain = (space: Space): boolean => {
     const { parked, meta } = space.engine.store;
@@ -255,6 +263,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     await forget(space.id);
     await space.engine.write(() => {
       space.engine.store.dropMeta(LEFT_OUT);
+      space.engine.store.dropMeta(MISSED);
       space.engine.store.dropMeta(ITEMS_CURSOR);
     });
   };

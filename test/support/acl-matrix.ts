@@ -8,7 +8,7 @@ import type { Account } from "../../src/space/account.ts";
 import { addAccounts, joinByInvite, mintInvite } from "../../src/space/acl-actions.ts";
 import type { AclOp } from "../../src/space/acl-op.ts";
 import type { GrantablePermission } from "../../src/space/acl-rights.ts";
-import { pendingRequestOf } from "../../src/space/acl-state.ts";
+import { pendingRequestOf, writingMembers } from "../../src/space/acl-state.ts";
 import { type AclWorld, createAccount, createAclWorld } from "./acl-world.ts";
 
 export type AclRole = "owner" | "admin" | "writer" | "reader" | "guest" | "stranger";
@@ -193,14 +193,8 @@ export const ACL_MATRIX: readonly AclMatrixRow[] = [
   {
     title: "stop sharing",
     allowed: ["owner"],
-    ops: ({ actors, others }) => [
-      {
-        op: "stopSharing",
-        cuts: [actors.admin, actors.writer, others.admin, others.writer].map((account) => ({
-          account: key(account),
-          pins: [],
-        })),
-      },
+    ops: ({ world }) => [
+      { op: "stopSharing", cuts: writingMembers(world.state).map((account) => ({ account, pins: [] })) },
     ],
   },
   { title: "delete the space", allowed: ["owner"], ops: () => [{ op: "spaceDelete" }] },

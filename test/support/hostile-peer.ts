@@ -2,6 +2,7 @@
  * A peer that does not keep to the rules: it has the keys of whomever the test says, speaks the LAN link with the
  * service's own modules, and answers whatever the test tells it to. Servers are met at their real sync port.
  */
+import { readFileSync } from "node:fs";
 import type { TLSSocket } from "node:tls";
 import type { SpaceId } from "../../src/base/ids.ts";
 import { randomBytes } from "../../src/base/random.ts";
@@ -124,7 +125,11 @@ export async function dialServer(port: number, account: Account, keys: LinkKeys)
     },
     async push(spaceId, offer) {
       offers.set(spaceId, offer);
-      return decodeState(await link.request(SYNC_KINDS.back, encodeSpaceName(spaceId)));
+      for (;;) {
+        const state = decodeState(await link.request(SYNC_KINDS.back, encodeSpaceName(spaceId)));
+        // A fetch that was under way already has not seen all of this.
+        if (!state.more) return state;
+      }
     },
     [Symbol.asyncDispose]: async () => {
       link.close("the test ends");
@@ -220,3 +225,14 @@ export function forgeChange(
   };
   return { ...encodeChange(header, encodeHeader(header), sealed, author.signer), header };
 }
+
+/** Resident memory of a server, bytes. */
+export const memoryOf = ({ server }: Device): number =>
+  Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${server.pid}/status`, "utf8"))![1]) * 1024;
+
+/** Lines of a server's log that warn, and hold this. */
+export const warningsOf = ({ server }: Device, part = ""): string[] =>
+  server
+    .stderr()
+    .split("\n")
+    .filter((line) => /^\d{4}\S+ (WARN|ERROR)/.test(line) && line.includes(part));

@@ -120,7 +120,7 @@ export async function fetchMissing(
     result.changed += taken.changed;
     result.refused += taken.refused;
     result.reason ??= taken.reason;
-    junk += taken.quarantined + taken.refused;
+    junk += taken.quarantined + taken.refused + taken.strange;
     if (taken.fresh + taken.changed + taken.parked > 0) {
       idle = 0;
       advanced();
