@@ -5,11 +5,13 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { bytesToHex, equalBytes } from "../../../src/base/bytes.ts";
 import type { SpaceId } from "../../../src/base/ids.ts";
+import { cidFromDigest } from "../../../src/crypto/cid.ts";
 import { sha256 } from "../../../src/crypto/hash.ts";
 import type { Account } from "../../../src/space/account.ts";
-import { addAccounts, mintGuestKey, removeAccounts } from "../../../src/space/acl-actions.ts";
+import { addAccounts, mintGuestKey, removeAccounts, transferOwnership } from "../../../src/space/acl-actions.ts";
 import type { AclOp } from "../../../src/space/acl-op.ts";
 import { encodeAclProposal, encodeAclRecord } from "../../../src/space/acl-record.ts";
+import { pendingRequestOf } from "../../../src/space/acl-state.ts";
 import { ACL_MATRIX, ACL_ROLES, type AclCast, type AclRole, createAclCast } from "../../support/acl-matrix.ts";
 import { type AclWorld, createAccount } from "../../support/acl-world.ts";
 import { type SpaceInfo, until } from "../../support/client.ts";
@@ -37,6 +39,54 @@ interface Stage {
   readonly spaceId: SpaceId;
   readonly cast: AclCast;
   readonly removed: Account;
+}
+
+/** A well-formed id of nothing. */
+const UNKNOWN_SPACE = "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
+
+interface HttpAction {
+  method: "POST" | "DELETE";
+  path: string;
+  body?: object;
+  allowed: readonly AclRole[];
+}
+
+/** The matrix as requests. */
+function httpActions({ cast }: Stage, ownerId: string): HttpAction[] {
+  const { world, others, asker } = cast;
+  const managers: readonly AclRole[] = ["owner", "admin"];
+  const request = cidFromDigest(pendingRequestOf(world.state, asker.signer.publicKey)!.id);
+  const invite = cidFromDigest([...world.state.invites.values()][0]!.id);
+  const grant = (identity: string, permission: string) => ({ changes: [{ identity, permission }] });
+  const add = (permission: string) => ({ accounts: [{ identity: createAccount().id, permission }] });
+  const post = (path: string, allowed: readonly AclRole[], body?: object): HttpAction => ({
+    method: "POST",
+    path,
+    allowed,
+    ...(body ? { body } : {}),
+  });
+  return [
+    post("/invites", managers, {}),
+    post("/invites", managers, { mode: "open", permission: "writer" }),
+    { method: "DELETE", path: `/invites/${invite}`, allowed: managers },
+    { method: "DELETE", path: "/invites", allowed: managers },
+    post("/acl/accept", managers, { requestRecordId: request, permission: "reader" }),
+    post("/acl/accept", ["owner"], { requestRecordId: request, permission: "admin" }),
+    post("/acl/decline", managers, { identity: asker.id }),
+    post("/acl/add", managers, add("writer")),
+    post("/acl/add", ["owner"], add("admin")),
+    post("/acl/permissions", managers, grant(others.reader.id, "writer")),
+    post("/acl/permissions", ["owner"], grant(others.reader.id, "admin")),
+    post("/acl/permissions", ["owner"], grant(others.admin.id, "writer")),
+    post("/acl/permissions", [], grant(ownerId, "writer")),
+    post("/acl/remove", managers, { identities: [others.reader.id] }),
+    post("/acl/remove", ["owner"], { identities: [others.admin.id] }),
+    post("/acl/remove", [], { identities: [ownerId] }),
+    post("/acl/ownership", ["owner"], { newOwner: others.reader.id, oldOwnerPerm: "admin" }),
+    post("/guest-key", ["owner"], {}),
+    { method: "DELETE", path: "/guest-key", allowed: ["owner"] },
+    post("/acl/stop-sharing", ["owner"]),
+  ];
 }
 
 const chainOf = (world: AclWorld): Uint8Array[] => world.records.map(({ bytes }) => bytes);
@@ -80,6 +130,8 @@ describe("forged records at a server's sync port", () => {
       "the end of the space",
     );
   };
+  const readRoster = async (spaceId: string): Promise<unknown> =>
+    (await device.server.client.request("GET", `/v1/spaces/${spaceId}/members`)).json;
   const rosterOf = (spaceId: string) => device.server.client.get<unknown>(`/v1/spaces/${spaceId}/members`);
 
   beforeAll(async () => {
@@ -151,6 +203,54 @@ describe("forged records at a server's sync port", () => {
         }
       },
     );
+  }
+
+  /** Gives the server's own account another role, by a new owner. */
+  const stepDown = async (role: "admin" | "writer" | "reader" | "removed"): Promise<Stage> => {
+    const stage = await setStage(true);
+    const { world, others } = stage.cast;
+    const kept = role === "removed" ? "reader" : role;
+    world.act(owner, (context) => transferOwnership(context, others.writer.id, kept));
+    if (role === "removed") world.act(others.writer, (context) => removeAccounts(context, [owner.id]));
+    await relay.push(stage.spaceId, { chain: chainOf(world) }).catch(() => undefined); // it ends for who is removed
+    const wanted = role === "removed" ? "none" : role;
+    await until(
+      async () => (await device.server.client.get<SpaceInfo>(`/v1/spaces/${stage.spaceId}`)).ownRole === wanted,
+      `the role ${role}`,
+    );
+    return stage;
+  };
+
+  for (const role of ["owner", "admin", "writer", "reader", "removed", "stranger"] as const) {
+    rule(`[acl] over HTTP the ${role} may do what the matrix says, and is told the right code otherwise`, async () => {
+      const isOwner = role === "owner";
+      const stage = isOwner || role === "stranger" ? await setStage(true) : await stepDown(role);
+      // The one who owns it now is the cast's other writer.
+      const theOwner = isOwner ? owner.id : stage.cast.others.writer.id;
+      const before = isOwner || role === "stranger" ? undefined : await readRoster(stage.spaceId);
+      for (const { method, path, body, allowed } of httpActions(stage, theOwner)) {
+        const refusedHere = !(allowed as readonly string[]).includes(role);
+        // What the owner may do is done elsewhere; what an admin does without a network is put to the owner's devices.
+        if (!refusedHere && isOwner) continue;
+        const at = role === "stranger" ? UNKNOWN_SPACE : stage.spaceId;
+        const url = `/v1/spaces/${at}${path}`;
+        if (role === "stranger") await device.server.client.fails(method, url, body, 404, "space.not_found");
+        else if (role === "removed") await device.server.client.fails(method, url, body, 409, "space.deleted");
+        else if (refusedHere) {
+          const error = await device.server.client.fails(method, url, body, 403, "acl.forbidden");
+          expect(error.details).toMatchObject({ role });
+        } else {
+          const reply = await device.server.client.request(method, url, body === undefined ? {} : { body });
+          expect([method, path, reply.status < 300]).toEqual([method, path, true]);
+        }
+      }
+      if (before) expect(await readRoster(stage.spaceId)).toEqual(before);
+      const written = await device.server.client.request("POST", `/v1/spaces/${stage.spaceId}/objects`, { body: {} });
+      expect([role, written.status]).toEqual([
+        role,
+        { owner: 201, admin: 201, writer: 201, reader: 403, removed: 409, stranger: 201 }[role],
+      ]);
+    });
   }
 
   rule("[acl] after all that, the same links bring honest records, and each refusal was told once", async () => {
