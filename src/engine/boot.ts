@@ -17,6 +17,7 @@ import { createSchema, type Schema } from "../domain/type/schema.ts";
 import { createReaderPool } from "../query/reader-pool.ts";
 import type { Account } from "../space/account.ts";
 import { createAccountValues } from "../space/account-values.ts";
+import type { ComposeOptions } from "../space/acl-compose.ts";
 import { createAclSecrets } from "../space/acl-secrets.ts";
 import type { AclBuild } from "../space/acl-service.ts";
 import { createDirectAddService } from "../space/direct-add-service.ts";
@@ -97,7 +98,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
     const accountValues = createAccountValues(tech);
     const builtIns = spaceDatasets();
     const secrets = createAclSecrets(tech);
-    const changeAcl = (space: Space, build: AclBuild) => sync.changeAcl(space, build);
+    const changeAcl = (space: Space, build: AclBuild, options?: ComposeOptions) =>
+      sync.changeAcl(space, build, options);
     /** Spaces with members besides this account. */
     const sharedSpaces = new Set<SpaceId>();
     const noteMembers = (space: Space): void => {

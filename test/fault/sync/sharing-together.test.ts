@@ -4,7 +4,7 @@
  */
 import { describe, expect } from "bun:test";
 import { createAccount } from "../../support/acl-world.ts";
-import { type SpaceInfo, until } from "../../support/client.ts";
+import { until } from "../../support/client.ts";
 import { type Device, setName, spacesOf, startDevice, untilSame } from "../../support/devices.ts";
 import { createObject, createSpace } from "../../support/fixtures.ts";
 import { describeWithNats, startNats } from "../../support/nats.ts";
