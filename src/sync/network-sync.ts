@@ -7,7 +7,7 @@ import { sha256 } from "../crypto/hash.ts";
 import { fail } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
 import type { Space } from "../space/space.ts";
-import { sequenceUnits, takeAclRecords } from "./acl-exchange.ts";
+import { sequenceUnits, takeEachRecord } from "./acl-exchange.ts";
 import type { Carrier } from "./carrier.ts";
 import { type Taken, takeIn } from "./intake.ts";
 import type { Channel, ChannelPort } from "./network/channel.ts";
@@ -185,11 +185,12 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     deliverAcl: (records, cursor) =>
       withSpace(spaceId, async (space) => {
         const progress = book.peer(spaceId, NETWORK_PEER);
-        for (const { bytes } of records) {
-          // One at a time: whoever holds the secret can put anything here, and what follows it is judged by itself.
-          const fault = await takeAclRecords(space, [new Uint8Array(bytes)]);
-          if (fault && fault !== "gap") refusedOnce(spaceId, fault);
-        }
+        // Whoever holds the secret can put anything here: what follows it is judged by itself.
+        const fault = await takeEachRecord(
+          space,
+          records.map(({ bytes }) => new Uint8Array(bytes)),
+        );
+        if (fault) refusedOnce(spaceId, fault);
         await space.engine.write(() => {
           for (const { bytes } of records) space.engine.store.sync.noteRecord(sha256(bytes));
           putCursor(space, ACL_CURSOR, cursor);

@@ -118,6 +118,7 @@ describeWithNats("people on a network", () => {
         rosterHas(...added.map((identity) => `${identity}","`), `["${shared}","none","removed"]`),
       );
 
+      await untilSame([owner, one, two], id, (rows) => rows.includes(object.id), WAIT_MS);
       await setName(two, id, object.id, "written before the removal");
       await untilSame([owner, one, two], id, (rows) => rows.includes("written before the removal"));
       await remove(owner, id, [two.accountId]);
