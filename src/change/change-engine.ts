@@ -31,6 +31,8 @@ const TEAR_DOWN_ROWS = 500;
 /** Whoever watches the rows of a deleted object is told of them first. */
 const TEAR_DOWN_DELAY_MS = 500;
 const PAGE = 500;
+/** Changes of others that are queued at once. */
+const INGEST_AT_ONCE = 2000;
 
 export interface ChangeEngineDeps {
   spaceId: SpaceId;
@@ -369,17 +371,17 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
 
     /** Takes in changes of other replicas, in any order; one verdict each. All are durable when it resolves. */
     async ingest(many: readonly Uint8Array[]): Promise<IngestVerdict[]> {
-      return Promise.all(
-        many.map((bytes) =>
+      const verdicts: IngestVerdict[] = [];
+      for (let at = 0; at < many.length; at += INGEST_AT_ONCE) {
+        const slice = many.slice(at, at + INGEST_AT_ONCE).map((bytes) =>
           queue.enqueue(
-            guarded((scope) => {
-              const verdict = ingest.take(bytes, scope);
-              return verdict;
-            }),
+            guarded((scope) => ingest.take(bytes, scope)),
             "background",
           ),
-        ),
-      );
+        );
+        verdicts.push(...(await Promise.all(slice)));
+      }
+      return verdicts;
     },
 
     /** Work of the store's own that can wait until writers had their turn; a slice of a few milliseconds at most. */
@@ -409,6 +411,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
             if (consequences.repositionFrom !== undefined) repositionFrom(consequences.repositionFrom);
             recheckAuthors(new Set(consequences.cut.map(bytesToHex)));
             for (const id of consequences.named) ingest.release("acl", id, scope);
+            ingest.retryStrangers(scope);
             if (consequences.keys) ingest.retry("key", scope);
           }
           return result;

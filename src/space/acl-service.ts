@@ -181,6 +181,20 @@ export function createAclService(deps: AclServiceDeps) {
     take: (chain: readonly Uint8Array[]): Promise<AclMerge> => move((scope) => merge(chain, scope)),
 
     /**
+     * The same for records that anybody may have put one behind the other: each is judged by itself. In one transaction,
+     * and told once: nobody is to take an earlier state of a membership that ended, and began anew, for the present one.
+     */
+    takeEach: (records: readonly Uint8Array[]): Promise<AclMerge[]> =>
+      move((scope) => {
+        const merges = records.map((bytes) => merge([bytes], scope));
+        const consequences = merges.flatMap((one) => one.consequences ?? []);
+        return {
+          result: merges.map(({ result }) => result),
+          ...(consequences.length > 0 ? { consequences: joinConsequences(consequences) } : {}),
+        };
+      }),
+
+    /**
      * Acts at once, without asking anybody: what an owner's device does when there is no network to put records in
      * order. Undefined when nothing had to be done. Throws `acl.forbidden` for everybody else.
      */
@@ -291,5 +305,15 @@ export function createAclService(deps: AclServiceDeps) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
+  };
+}
+
+function joinConsequences(many: readonly AclConsequences[]): AclConsequences {
+  const from = many.flatMap(({ repositionFrom }) => repositionFrom ?? []);
+  return {
+    named: many.flatMap(({ named }) => named),
+    cut: many.flatMap(({ cut }) => cut),
+    keys: many.some(({ keys }) => keys),
+    ...(from.length > 0 ? { repositionFrom: Math.min(...from) } : {}),
   };
 }

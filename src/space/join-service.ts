@@ -194,6 +194,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     try {
       await deps.reach(space.id);
       const build: AclBuild = (context) => joinByInvite(context, token.seed, metadata);
+      // Whoever comes by an open invite gives itself the key that is sealed to the invite.
       asked = (await deps.changeAcl(space, build, { inviteSeed: token.seed })) as typeof asked;
     } catch (error) {
       if (error instanceof SvcError && error.code === "invite.invalid") return refuse(space.id);

@@ -2,6 +2,7 @@ import { equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { PeerId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import { createSeldomLog } from "../base/seldom-log.ts";
 import { SvcError } from "../protocol/errors.ts";
 import type { Space } from "../space/space.ts";
 import { aclRecordsFrom, aclUnits, hasUnits, mayReadSpace, unitsDigest } from "./acl-exchange.ts";
@@ -32,6 +33,7 @@ import {
 import { givesBack, givesBackRights } from "./session/proof.ts";
 import { fullState, pullFrame, stateFor, wanted } from "./session/serve.ts";
 import { coverage, coversAll } from "./session/vector.ts";
+import { createSharedRuns } from "./shared-runs.ts";
 
 /** Notice to a peer: something new of a space is here. */
 const CHANGED = "sync.changed";
@@ -39,6 +41,10 @@ const BACK_TIMEOUT_MS = 60_000;
 /** How often a peer is told to go on with a long transfer in one round. */
 const BACK_ATTEMPTS = 1000;
 const NOTICE_MS = 30;
+/** How long a round waits for a peer that brings nothing; what such a peer still has to say is taken beside the round. */
+const PATIENCE_MS = 15_000;
+const PATIENCE_STEP_MS = 1_000;
+const ROUND_FAILED = "sync: a round with a peer failed";
 /** How long devices on the LAN are given to turn up for somebody who holds a token. */
 const FIND_MS = 5_000;
 const FIND_STEP_MS = 100;
@@ -83,6 +89,12 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
   const withoutBySpace = new Map<SpaceId, Set<PeerId>>();
   const fetching = new Map<string, Promise<boolean>>();
   const notices = new Map<SpaceId, ReturnType<typeof setTimeout>>();
+  const peerRounds = createSharedRuns();
+  /** When a round with a peer that is under way brought something last. */
+  const advancedAtMs = new Map<string, number>();
+  /** Spaces of which a round with all is under way. */
+  const joint = new Set<SpaceId>();
+  const seldom = createSeldomLog(log);
   let closed = false;
 
   const shares = (link: PeerLink, spaceId: SpaceId): boolean =>
@@ -112,23 +124,31 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     return space && mayHaveContent(link, space) ? space : undefined;
   };
 
+  const roundKey = (link: PeerLink, space: Space): string => `${link.peerId} ${space.id}`;
+
   /** Rights first, then changes; each frame is durable before the next. True when the deadline came first. */
   const fetchFrom = (link: PeerLink, space: Space, state: SpaceState, deadlineMs?: number): Promise<boolean> => {
-    const key = `${link.peerId} ${space.id}`;
+    const key = roundKey(link, space);
     const running = fetching.get(key);
     // Whoever comes while it runs gets what it brings, instead of the same once more.
     if (running) return running.then(() => true);
-    const work = fetchAlone(link, space, state, deadlineMs).finally(() => fetching.delete(key));
+    const work = fetchAlone(link, space, state, deadlineMs).finally(() => {
+      fetching.delete(key);
+      advancedAtMs.delete(key);
+    });
     fetching.set(key, work);
     return work;
   };
 
   const fetchAlone = async (link: PeerLink, space: Space, state: SpaceState, deadlineMs?: number): Promise<boolean> => {
     const progress = book.peer(space.id, link.peerId);
+    const advanced = (): void => void advancedAtMs.set(roundKey(link, space), performance.now());
     const fault = await fetchAcl(link, space, state);
     if (fault) progress.lastError = fault;
+    if (fault && fault !== "gap") refusedOnce(link, space, fault);
     if (!state.content) return false;
-    const fetched = await fetchMissing(link, space, state.vector, deadlineMs);
+    const fetched = await fetchMissing(link, space, state.vector, deadlineMs, advanced);
+    if (fetched.reason) refusedOnce(link, space, fetched.reason);
     progress.fresh += fetched.fresh;
     progress.changed += fetched.changed;
     progress.missing = fetched.missing;
@@ -136,6 +156,15 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     if (fetched.foreignOwn) await replaceWriter(space, link.peerId);
     return fetched.cut;
   };
+
+  /** Told once of each peer and space: what a peer sends is judged anew every round. */
+  const refusedOnce = (link: PeerLink, space: Space, reason: string): void =>
+    seldom.warn(`${link.accountId} ${space.id}`, "sync: what a peer sent was refused", {
+      spaceId: space.id,
+      peerId: link.peerId,
+      accountId: link.accountId,
+      reason,
+    });
 
   const replaceWriter = async (space: Space, peerId: PeerId): Promise<void> => {
     book.of(space.id).writersReplaced++;
@@ -181,15 +210,21 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     if (state.same) progress.missing = false;
     else {
       // What somebody else was fetching already is there now; what came meanwhile is asked for anew.
-      while (await fetchFrom(link, space, state)) state = await askState(link, space);
+      let restarts = 0;
+      while (await fetchFrom(link, space, state)) {
+        if (++restarts > SYNC_BOUNDS.restarts) return;
+        state = await askState(link, space);
+      }
       for (let asked = 0; asked < BACK_ATTEMPTS && isBehind(space, state); asked++) {
         const reply = await link.request(SYNC_KINDS.back, encodeSpaceName(space.id), { timeoutMs: BACK_TIMEOUT_MS });
         state = decodeState(reply);
         if (!state.known) return noteHolder(space.id, link.peerId, false);
+        advancedAtMs.set(roundKey(link, space), performance.now());
         await confirm(link, space, state);
         deps.touch(space.id);
         if (!state.more) break;
       }
+      advancedAtMs.delete(roundKey(link, space));
     }
     if (!state.content) return;
     await confirm(link, space, state);
@@ -201,24 +236,50 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     !equalBytes(state.aclHead, space.acl.head().id) ||
     (hasUnits(unitsDigest(space)) && !equalBytes(state.units, unitsDigest(space)));
 
-  const round = async (space: Space): Promise<void> => {
-    await Promise.all(
-      sharers(space.id).map(async (link) => {
+  /** One round with a peer that begins after this call, beside those with others. Its failure is noted, not thrown. */
+  const peerRound = (link: PeerLink, space: Space): Promise<void> =>
+    peerRounds.run(roundKey(link, space), () =>
+      deps.holding(space.id, async () => {
         try {
           await roundWith(link, space);
         } catch (error) {
           // The peer is gone, and no longer among those that are reached; or the space is.
           if (link.signal.aborted || closed || space.engine.closing()) return;
-          book.peer(space.id, link.peerId).lastError = error instanceof Error ? error.message : String(error);
-          const known = error instanceof SvcError;
-          log[known ? "debug" : "warn"]("sync: a round with a peer failed", {
-            err: error,
-            spaceId: space.id,
-            peerId: link.peerId,
-          });
+          const reason = error instanceof Error ? error.message : String(error);
+          book.peer(space.id, link.peerId).lastError = reason;
+          const fields = { err: error, spaceId: space.id, peerId: link.peerId };
+          if (error instanceof SessionFault) refusedOnce(link, space, reason);
+          else if (error instanceof SvcError) log.debug(ROUND_FAILED, fields);
+          else seldom.warn(`${link.accountId} ${space.id} failed`, ROUND_FAILED, fields);
+        } finally {
+          deps.touch(space.id);
         }
       }),
     );
+
+  /** A peer's part of a round, for as long as it brings something: nobody waits for one that only keeps us busy. */
+  const patientRound = async (link: PeerLink, space: Space): Promise<void> => {
+    let ended = false;
+    const work = peerRound(link, space).finally(() => {
+      ended = true;
+    });
+    let quietSinceMs = performance.now();
+    while (!ended && !closed) {
+      await Promise.race([work, Bun.sleep(PATIENCE_STEP_MS)]);
+      quietSinceMs = Math.max(quietSinceMs, advancedAtMs.get(roundKey(link, space)) ?? 0);
+      if (ended || performance.now() - quietSinceMs < PATIENCE_MS) continue;
+      book.peer(space.id, link.peerId).missing = true; // until its round ends: nobody knows what it has
+      return;
+    }
+  };
+
+  const round = async (space: Space): Promise<void> => {
+    joint.add(space.id);
+    try {
+      await Promise.all(sharers(space.id).map((link) => patientRound(link, space)));
+    } finally {
+      joint.delete(space.id);
+    }
     if (space.engine.closing()) return;
     const someone = holders(space.id).length > 0;
     if (someone && space.engine.store.parked.usage().count > 0)
@@ -316,6 +377,8 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     if (!space) return;
     noteHolder(space.id, link.peerId, true);
     deps.roundSoon(space.id);
+    // A round with all may be waiting for somebody else.
+    if (joint.has(space.id)) void peerRound(link, space);
   });
 
   return {

@@ -1,16 +1,17 @@
-import { bytesToUtf8, utf8ToBytes } from "../base/bytes.ts";
+import { bytesToUtf8, readUint64, utf8ToBytes, writeUint64 } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import { createSeldomLog } from "../base/seldom-log.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { fail, SvcError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
 import type { AclMade, ComposeOptions } from "../space/acl-compose.ts";
 import { type AclBuild, ownSequence } from "../space/acl-service.ts";
 import type { Space } from "../space/space.ts";
-import { sequenceUnits, takeAclRecords } from "./acl-exchange.ts";
+import { sequenceUnits, takeEachRecord } from "./acl-exchange.ts";
 import type { Carrier } from "./carrier.ts";
-import { takeIn } from "./intake.ts";
+import { type Taken, takeIn } from "./intake.ts";
 import type { Channel, ChannelPort } from "./network/channel.ts";
 import { type LogCursor, parseLogCursor } from "./network/log-cursor.ts";
 import type { OutgoingBatch } from "./network/log-publisher.ts";
@@ -21,6 +22,11 @@ const ITEMS_CURSOR = "network.items";
 const ACL_CURSOR = "network.acl";
 /** Set while a store is filled anew: everything is then appended with care for what others append. */
 const REFILLING = "network.refilling";
+/** How much waited when some of the log had no room, bytes. */
+const LEFT_OUT = "network.left-out";
+/** Set while some of what was left out is of members. */
+const MISSED = "network.missed";
+const ROOM_AGAIN = 0.75;
 /** What others wrote and published themselves a moment ago need not be published again from here. */
 const OTHERS_FIRST_MS = 10_000;
 const ASK_LEADER_MS = 5 * 60_000;
@@ -48,6 +54,8 @@ export interface NetworkSyncDeps {
 }
 
 interface Room {
+  /** Some of what the log holds of members had no room here. */
+  leftOut: boolean;
   readonly channel: Channel;
   /** Settled and made anew whenever the channel's state may have changed. */
   changed: PromiseWithResolvers<void>;
@@ -63,6 +71,7 @@ interface Room {
 export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
   const { store, book, clock, log } = deps;
   const rooms = new Map<SpaceId, Room>();
+  const seldom = createSeldomLog(log);
   let closed = false;
 
   const withSpace = <T>(spaceId: SpaceId, work: (space: Space) => Promise<T>): Promise<T> =>
@@ -146,13 +155,9 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         const progress = book.peer(spaceId, NETWORK_PEER);
         progress.fresh += taken.fresh;
         progress.changed += taken.changed;
-        if (taken.refused > 0)
-          throw fail(
-            "server.unavailable",
-            undefined,
-            "The quota of changes that wait is used up, so none are taken in",
-          );
+        if (taken.reason) refusedOnce(spaceId, taken.reason);
         await engine.write(() => {
+          noteLeftOut(space, taken);
           const { sync } = engine.store;
           const kept = taken.ids.flatMap((id) => sync.placeOf(id)?.no ?? []);
           taken.ids.forEach((id, index) => {
@@ -188,11 +193,12 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       }),
     deliverAcl: (records, cursor) =>
       withSpace(spaceId, async (space) => {
-        for (const { bytes } of records) {
-          // One at a time: whoever holds the secret can put anything here, and what follows it is judged by itself.
-          const fault = await takeAclRecords(space, [new Uint8Array(bytes)]);
-          if (fault && fault !== "gap") log.debug("sync: a record of rights was refused", { spaceId, reason: fault });
-        }
+        // Whoever holds the secret can put anything here: what follows it is judged by itself.
+        const fault = await takeEachRecord(
+          space,
+          records.map(({ bytes }) => new Uint8Array(bytes)),
+        );
+        if (fault) refusedOnce(spaceId, fault);
         await space.engine.write(() => {
           for (const { bytes } of records) space.engine.store.sync.noteRecord("network", sha256(bytes));
           putCursor(space, ACL_CURSOR, cursor);
@@ -212,7 +218,8 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       if (!room || closed) return;
       const state = room.channel.state();
       const progress = book.peer(spaceId, NETWORK_PEER);
-      progress.missing = !state.atTail || state.pending > 0;
+      if (state.junk > 0) refusedOnce(spaceId, "messages that are not sealed as the space's are");
+      progress.missing = !state.atTail || state.pending > 0 || room.leftOut;
       const fault = state.phase === "failing" ? (state.error?.message ?? "the network fails") : "";
       // Why a round failed stands until the next: that the logs are read again says nothing of it.
       if (fault !== "" || progress.lastError === room.fault) progress.lastError = fault;
@@ -230,6 +237,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     const transportSecret = deps.secretOf(space);
     if (!transportSecret) return undefined;
     const room: Room = {
+      leftOut: space.engine.store.meta(MISSED) !== undefined,
       channel: store.openChannel({
         transportSecret,
         itemsCursor: cursorOf(space, ITEMS_CURSOR),
@@ -245,6 +253,43 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     rooms.set(space.id, room);
     return room;
   };
+
+  /** Whoever used up a quota must not hold up what the others wrote: the log is read again once there is room. */
+  const noteLeftOut = ({ id, engine: { store } }: Space, taken: Taken): void => {
+    if (taken.refused + taken.strange > 0) store.putMeta(LEFT_OUT, numberBytes(store.parked.usage().bytes));
+    const room = rooms.get(id);
+    if (taken.refused === 0 || !room) return;
+    room.leftOut = true;
+    store.putMeta(MISSED, Uint8Array.of(1));
+  };
+
+  /** Whether much of what waited when something was left out has found its place since. */
+  const hasRoomAgain = (space: Space): boolean => {
+    const { parked, meta } = space.engine.store;
+    const full = meta(LEFT_OUT);
+    return full !== undefined && parked.usage().bytes < ROOM_AGAIN * Number(readUint64(full, 0));
+  };
+
+  /** Reads the log of changes from its start. */
+  const readAgain = async (space: Space): Promise<void> => {
+    await forget(space.id);
+    await space.engine.write(() => {
+      space.engine.store.dropMeta(LEFT_OUT);
+      space.engine.store.dropMeta(MISSED);
+      space.engine.store.dropMeta(ITEMS_CURSOR);
+    });
+  };
+
+  const forget = async (spaceId: SpaceId): Promise<void> => {
+    const room = rooms.get(spaceId);
+    rooms.delete(spaceId);
+    clearTimeout(room?.timer);
+    await room?.channel[Symbol.asyncDispose]();
+  };
+
+  /** Told once of each space: anybody who knows its name on the network can put anything there. */
+  const refusedOnce = (spaceId: SpaceId, reason: string): void =>
+    seldom.warn(spaceId, "sync: what the network held was refused", { spaceId, reason });
 
   /** Puts the records of rights that the network lacks behind those it has, in the order of the chain. */
   const publishAcl = async (space: Space, channel: Channel): Promise<void> => {
@@ -340,6 +385,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       return channel?.phase === "failing" ? (channel.error?.message ?? "the network fails") : undefined;
     },
     async round(space) {
+      if (hasRoomAgain(space)) await readAgain(space);
       const room = roomOf(space);
       if (!room || !isOnline()) return;
       const progress = book.peer(space.id, NETWORK_PEER);
@@ -352,7 +398,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         await flush(space, room);
         const { phase, atTail } = room.channel.state();
         if (phase === "failing" || phase === "offline") return; // its own state says why
-        progress.missing = !atTail;
+        progress.missing = !atTail || room.leftOut;
         progress.lastError = "";
         progress.lastSyncAtMs = clock.nowMs();
         if (space.engine.store.parked.usage().count > 0)
@@ -392,12 +438,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       return chain.length > 0 ? chain : undefined;
     },
     changed: (space) => rooms.get(space.id)?.channel.wake(),
-    forget: async (spaceId) => {
-      const room = rooms.get(spaceId);
-      rooms.delete(spaceId);
-      clearTimeout(room?.timer);
-      await room?.channel[Symbol.asyncDispose]();
-    },
+    forget,
     close: async () => {
       closed = true;
       for (const room of rooms.values()) {
@@ -429,6 +470,12 @@ function cursorOf(space: Space, key: string): LogCursor | undefined {
   } catch {
     return undefined; // not a cursor: the log is read from its start
   }
+}
+
+function numberBytes(value: number): Uint8Array {
+  const bytes = new Uint8Array(8);
+  writeUint64(bytes, 0, BigInt(value));
+  return bytes;
 }
 
 /** Inside a write of the space's engine. */

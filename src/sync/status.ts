@@ -28,7 +28,7 @@ export interface Reach {
 }
 
 const LAST_SYNCED_KEY = "sync.lastSyncedAt";
-/** After so many rounds without its parent a change is set aside: nobody who was asked has it. */
+/** After so many rounds without its parent or its record of rights a change is set aside: nobody who was asked has it. */
 const PATIENCE_ROUNDS = 5;
 const PARKED_LOOKED_AT = 1000;
 const QUARANTINE_SHOWN = 50;
@@ -177,9 +177,12 @@ export function spaceDebug(space: Space, progress: SpaceProgress): SpaceDebug {
     peers: countersOf(progress),
     parked: backlog.parkedCount,
     quarantined: [
-      ...parked.orphans(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map(({ id, waitFor }) => ({
+      ...parked.orphans(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map(({ id, waitKind, waitFor }) => ({
         id: cidFromDigest(id),
-        reason: `it follows ${cidFromDigest(waitFor)}, which nobody has`,
+        reason:
+          waitKind === "member"
+            ? "its author never was a member"
+            : `it follows ${cidFromDigest(waitFor)}, which nobody has`,
       })),
       ...parked.quarantineList(QUARANTINE_SHOWN).map(({ id, reason }) => ({ id: cidFromDigest(id), reason })),
     ],

@@ -16,6 +16,7 @@ import type { Space } from "../space/space.ts";
 import type { Carrier, SpacePlace } from "./carrier.ts";
 import { createProgressBook, NETWORK_PEER, type ProgressBook } from "./progress.ts";
 import { createResting } from "./resting.ts";
+import { createSharedRuns } from "./shared-runs.ts";
 import { markSynced, objectDebug, objectStatus, type Reach, spaceDebug, spaceStatus } from "./status.ts";
 
 /** What the account's spaces lend to sync. */
@@ -72,8 +73,7 @@ export function createSyncService(deps: SyncServiceDeps) {
   /** The round of the boot pass has ended. */
   let started = false;
   const listeners = new Set<(spaceId: SpaceId) => void>();
-  const running = new Map<SpaceId, Promise<void>>();
-  const queued = new Map<SpaceId, Promise<void>>();
+  const rounds = createSharedRuns();
   const soon = new Map<SpaceId, ReturnType<typeof setTimeout>>();
   const stale = new Set<SpaceId>();
   let statusTimer: ReturnType<typeof setTimeout> | undefined;
@@ -158,22 +158,8 @@ export function createSyncService(deps: SyncServiceDeps) {
   };
 
   /** One round that begins after this call; calls during a round share the next. */
-  const round = (spaceId: SpaceId): Promise<void> => {
-    const begin = (): Promise<void> => {
-      queued.delete(spaceId);
-      const work = holding(spaceId, () => oneRound(spaceId)).finally(() => running.delete(spaceId));
-      running.set(spaceId, work);
-      return work;
-    };
-    const current = running.get(spaceId);
-    if (!current) return begin();
-    let next = queued.get(spaceId);
-    if (!next) {
-      next = current.then(begin, begin);
-      queued.set(spaceId, next);
-    }
-    return next;
-  };
+  const round = (spaceId: SpaceId): Promise<void> =>
+    rounds.run(spaceId, () => holding(spaceId, () => oneRound(spaceId)));
 
   /** A round nobody waits for. */
   const roundSoon = (spaceId: SpaceId): void => {
@@ -441,7 +427,7 @@ export function createSyncService(deps: SyncServiceDeps) {
       for (const each of soon.values()) clearTimeout(each);
       await Promise.all(carriers.map((carrier) => carrier.close()));
       await all;
-      await Promise.allSettled([...running.values(), ...queued.values()]);
+      await rounds.settled();
     },
   };
 }
