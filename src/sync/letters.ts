@@ -51,6 +51,8 @@ export function createLetters(deps: LettersDeps) {
   let inbox: Inbox | undefined;
   let retry: ReturnType<typeof setInterval> | undefined;
   let sending: Promise<void> | undefined;
+  /** Something was written since the outbox was read last. */
+  let more = false;
 
   const wrap = (to: Uint8Array, { kind, body }: Letter): Uint8Array => {
     const header = encodeCbor({
@@ -103,16 +105,21 @@ export function createLetters(deps: LettersDeps) {
 
   /** Sends what waits; what cannot be sent now waits on. */
   const flush = (): Promise<void> => {
+    more = true;
     sending ??= (async () => {
-      for (const { key, value } of store.metaUnder(OUTBOX)) {
-        if (network?.state().phase !== "online") return;
-        await network.sendToInbox(value.subarray(0, 32), value.subarray(32));
-        await tech.engine.write(() => store.dropMeta(key));
+      while (more) {
+        more = false;
+        for (const { key, value } of store.metaUnder(OUTBOX)) {
+          if (network?.state().phase !== "online") return;
+          await network.sendToInbox(value.subarray(0, 32), value.subarray(32));
+          await tech.engine.write(() => store.dropMeta(key));
+        }
       }
     })()
       .catch((error: unknown) => log.debug("letters: one waits to be sent", { err: error }))
       .finally(() => {
         sending = undefined;
+        if (more) void flush();
       });
     return sending;
   };

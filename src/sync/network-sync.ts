@@ -5,8 +5,9 @@ import type { Log } from "../base/log.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { fail } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
+import { type AclUnit, decodeAclUnit } from "../space/acl-record.ts";
 import type { Space } from "../space/space.ts";
-import { sequenceUnits, takeAclRecords } from "./acl-exchange.ts";
+import { takeAclRecords, takeAclUnits } from "./acl-exchange.ts";
 import type { Carrier } from "./carrier.ts";
 import { takeIn } from "./intake.ts";
 import type { Channel, ChannelPort } from "./network/channel.ts";
@@ -181,16 +182,22 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       }),
     deliverAcl: (records, cursor) =>
       withSpace(spaceId, async (space) => {
-        for (const { bytes } of records) {
+        const proposals: Uint8Array[] = [];
+        for (const record of records) {
+          const bytes = new Uint8Array(record.bytes);
+          if (isProposal(bytes)) {
+            proposals.push(bytes);
+            continue;
+          }
           // One at a time: whoever holds the secret can put anything here, and what follows it is judged by itself.
-          const fault = await takeAclRecords(space, [new Uint8Array(bytes)]);
+          const fault = await takeAclRecords(space, [bytes]);
           if (fault && fault !== "gap") log.debug("sync: a record of rights was refused", { spaceId, reason: fault });
         }
         await space.engine.write(() => {
           for (const { bytes } of records) space.engine.store.sync.noteRecord("network", sha256(bytes));
           putCursor(space, ACL_CURSOR, cursor);
         });
-        await sequenceUnits(space);
+        await takeAclUnits(space, proposals);
         deps.touch(spaceId);
       }),
     resetAcl: (cursor) =>
@@ -239,11 +246,18 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     return room;
   };
 
-  /** Puts the records of rights that the network lacks behind those it has, in the order of the chain. */
+  /**
+   * Puts the records of rights that the network lacks behind those it has, in the order of the chain; then what was
+   * proposed without it, so that it reaches the owner's devices here, too.
+   */
   const publishAcl = async (space: Space, channel: Channel): Promise<void> => {
     const { sync } = space.engine.store;
+    const isMissing = ({ id }: { readonly id: Uint8Array }): boolean => !sync.hasRecord("network", id);
+    const waiting = (): AclUnit[] => space.acl.units.list().map(({ unit }) => unit);
     for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
-      const next = space.engine.store.aclRecords().find(({ id }) => !sync.hasRecord("network", id));
+      const next =
+        (space.role() === "none" ? undefined : space.engine.store.aclRecords().find(isMissing)) ??
+        waiting().find((unit) => unit.kind === "acl-proposal" && isMissing(unit));
       if (!next) return;
       await channel.appendAcl(next.bytes);
     }
@@ -286,9 +300,9 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       const progress = book.peer(space.id, NETWORK_PEER);
       try {
         await readAcl(room.channel);
-        if (space.role() === "none") return;
-        await room.channel.round();
+        if (space.role() !== "none") await room.channel.round();
         await publishAcl(space, room.channel);
+        if (space.role() === "none") return;
         await flush(space, room);
         const { phase, atTail } = room.channel.state();
         if (phase === "failing" || phase === "offline") return; // its own state says why
@@ -308,7 +322,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       if (!room) throw fail("network.unavailable");
       for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
         await readAcl(room.channel);
-        if (space.role() !== "none") await publishAcl(space, room.channel);
+        await publishAcl(space, room.channel);
         const made = space.aclService.draft(build, options);
         if (!made) return undefined;
         if ((await room.channel.appendAcl(made.bytes)).outcome === "conflict") continue;
@@ -328,7 +342,8 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
           // The content is not for us yet: nothing of it is taken in, and reading on is not waited for.
           deliverItems: () => read.promise,
           resetItems: async () => {},
-          deliverAcl: async (records) => void chain.push(...records.map(({ bytes }) => new Uint8Array(bytes))),
+          deliverAcl: async (records) =>
+            void chain.push(...records.map(({ bytes }) => new Uint8Array(bytes)).filter((bytes) => !isProposal(bytes))),
           resetAcl: async () => void chain.splice(0),
           changed: () => {},
         },
@@ -356,6 +371,8 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     },
   };
 }
+
+const isProposal = (bytes: Uint8Array): boolean => decodeAclUnit(bytes)?.kind === "acl-proposal";
 
 function within(items: readonly { readonly bytes: Uint8Array }[], maxBytes: number): Uint8Array[] {
   const taken: Uint8Array[] = [];

@@ -69,9 +69,10 @@ function backlogOf(space: Space): Backlog {
 
 function rightsKeptNowhereElse({ engine, acl, accountKey }: Space): number {
   const { sync } = engine.store;
-  const proposals = acl.units
-    .list()
-    .filter(({ unit }) => equalBytes(unit.author, accountKey) && !sync.hasRecord("peer", unit.id));
+  const proposals = acl.units.list().filter(({ unit: { author, id } }) => {
+    const isKept = sync.hasRecord("peer", id) || sync.hasRecord("network", id);
+    return equalBytes(author, accountKey) && !isKept;
+  });
   return sync.recordsKeptNowhereElse() + proposals.length;
 }
 
