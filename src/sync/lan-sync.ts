@@ -192,7 +192,12 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
         records: rights.records.map(({ bytes }) => bytes),
         units: rights.units.map(({ bytes }) => bytes),
       }));
-    if (!given) throw new SessionFault("the peer does not give back what it claims to have");
+    if (!given) {
+      // The space may have ended there, or its content for us, between two answers.
+      const now = await askState(link, space);
+      if (now.known && now.content) throw new SessionFault("the peer does not give back what it claims to have");
+      return noteHolder(space.id, link.peerId, now.known);
+    }
     await space.engine.write(() => {
       sync.advance("peer", upto);
       for (const { id } of [...rights.records, ...rights.units]) sync.noteRecord("peer", id);

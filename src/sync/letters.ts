@@ -61,6 +61,8 @@ export function createLetters(deps: LettersDeps) {
   const outboxChanged = (): void => {
     for (const listener of listeners) listener();
   };
+  /** Something was written since the outbox was read last. */
+  let more = false;
 
   const wrap = (to: Uint8Array, { kind, body }: Letter): Uint8Array => {
     const header = encodeCbor({
@@ -131,16 +133,21 @@ export function createLetters(deps: LettersDeps) {
 
   /** Sends what waits; what cannot be sent now waits on. */
   const flush = (): Promise<void> => {
+    more = true;
     sending ??= (async () => {
-      for (const { key, value } of store.metaUnder(OUTBOX)) {
-        if (network?.state().phase !== "online") return;
-        await network.sendToInbox(value.subarray(0, 32), value.subarray(32));
-        await drop(key);
+      while (more) {
+        more = false;
+        for (const { key, value } of store.metaUnder(OUTBOX)) {
+          if (network?.state().phase !== "online") return;
+          await network.sendToInbox(value.subarray(0, 32), value.subarray(32));
+          await drop(key);
+        }
       }
     })()
       .catch((error: unknown) => log.debug("letters: one waits to be sent", { err: error }))
       .finally(() => {
         sending = undefined;
+        if (more) void flush();
       });
     return sending;
   };
