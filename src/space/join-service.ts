@@ -24,7 +24,7 @@ import type { SpaceStatus, TechSpace } from "./tech-space.ts";
 /** How often a space that was not found is looked for again. */
 const SEEK_AGAIN_MS = 2_000;
 /** How long joining waits for the space's chain of rights, which tells a revoked invite at once. */
-const CHAIN_WAIT_MS = 1_500;
+const CHAIN_WAIT_MS = 5_000;
 /** Kept in the space's store: the request of this device that the answer is awaited to. */
 const ASKED = "join-asked";
 
