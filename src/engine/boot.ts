@@ -131,7 +131,12 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
           ...opened,
           account,
           secrets,
-          changeAcl: (build) => changeAcl(opened.space, build),
+          changeAcl: async (build) => {
+            const made = await changeAcl(opened.space, build);
+            // Whoever reads the row after the answer sees what the answer was about.
+            await spaces.settle(opened.space);
+            return made;
+          },
           announce: (identities) => invitations.added(opened.space, spaces.info(spaceId).name, identities),
           profile: () => tech.profile(),
           clock,
