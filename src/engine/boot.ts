@@ -26,7 +26,6 @@ import { createOneToOneService } from "../space/one-to-one-service.ts";
 import { createReadFrontiers } from "../space/read-frontiers.ts";
 import { openSpace, plantSpace, type Space, seedDerivedSpace } from "../space/space.ts";
 import { spacePaths } from "../space/space-files.ts";
-import { settleLocalFields } from "../space/space-row.ts";
 import { createSpaceService } from "../space/space-service.ts";
 import { TECH_SPACE_NAME } from "../space/tech-datasets.ts";
 import { createTechSpace, techIndex } from "../space/tech-space.ts";
@@ -137,7 +136,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
           secrets,
           changeAcl: async (build) => {
             const made = await changeAcl(opened.space, build);
-            await settleLocalFields(tech, opened.space); // whoever asks next reads its new role
+            // Whoever reads the row after the answer sees what the answer was about.
+            await spaces.settle(opened.space);
             return made;
           },
           announce: (identities) => invitations.added(opened.space, spaces.info(spaceId).name, identities),

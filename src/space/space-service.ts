@@ -317,6 +317,8 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       return newestFirst(this.list("all").filter(({ id }) => this.isHeld(id)));
     },
     roots,
+    /** Resolves when a space's row says what its chain of rights says. */
+    settle: (space: Space): Promise<void> => settleRow(space),
     /** Called when a space is about to end on this device, while it is still open. */
     onEnding: (listener: (spaceId: SpaceId) => void): void => void leaveListeners.add(listener),
     /** Called when a space has ended on this device. */
