@@ -6,7 +6,7 @@
 import type { RE2JS } from "re2js";
 import type { Json } from "../protocol/json.ts";
 import type { Condition, Filter, TypeName } from "./filter-types.ts";
-import { ARRAY, computedKey, isIndexablePath, KEPT_KEY, type KeyColumn, OPAQUE } from "./index-key.ts";
+import { ARRAY, computedKey, KEPT_KEY, type KeyColumn, OPAQUE } from "./index-key.ts";
 import { instantOf, toInstant } from "./instant.ts";
 
 export type SqlValue = string | number;
@@ -25,12 +25,6 @@ export interface SqlFilter {
   readonly exact: boolean;
   /** Whether the conditions name columns of `rows`; false if a key that is kept is all they need. */
   readonly needsRow: boolean;
-}
-
-/** The parts of a key's range a condition can match, each one seekable in an index; they are disjoint. */
-export interface KeyRanges {
-  readonly path: string;
-  readonly ranges: readonly Sql[];
 }
 
 /** SQLite takes 32,766 parameters; a filter that would bind more than this is left to the matcher. */
@@ -64,16 +58,6 @@ export function filterToSql(filter: Filter, kept?: string): SqlFilter {
   );
   if (!fits) return { ...UNKNOWN, exact: false, needsRow: false };
   return { ...bounds, exact: sameSql(bounds.may, bounds.sure), needsRow: scope.needsRow };
-}
-
-/** The ranges of kept keys for each condition that every match must satisfy: what one index can narrow the search to. */
-export function keyRangesOf(filter: Filter): KeyRanges[] {
-  if (filter.kind === "and") return filter.filters.flatMap(keyRangesOf);
-  const path = filter.kind === "field" ? filter.path.text : "id";
-  if (filter.kind !== "field" || isIdPath(path) || !isIndexablePath(path)) return [];
-  const test = keyTestOf(filter.condition, KEPT_KEY);
-  if (!test || test.may.text === "1") return [];
-  return [{ path, ranges: test.ranges }];
 }
 
 function conjoin(parts: readonly Sql[]): Sql {
@@ -177,14 +161,15 @@ function exactly(sql: Sql): Bounds {
   return { may: sql, sure: sql };
 }
 
-const COMPARE = { gt: ">", gte: ">=", lt: "<", lte: "<=" } as const;
+/** The operators of comparisons, in SQL. */
+export const COMPARE = { gt: ">", gte: ">=", lt: "<", lte: "<=" } as const;
 
 interface KeyTest extends Bounds {
   readonly ranges: readonly Sql[];
 }
 
 /** A condition as a test of the key; undefined where the key says nothing about it. Opaque keys always may match. */
-function keyTestOf(condition: Condition, key: KeyColumn): KeyTest | undefined {
+export function keyTestOf(condition: Condition, key: KeyColumn): KeyTest | undefined {
   switch (condition.op) {
     case "eq":
       return listTest([condition.value], key);
@@ -304,7 +289,7 @@ function upperBound(value: Json): string {
 }
 
 /** A non-null value as its key; `opaque` if only opaque keys can match it, `unknown` if its key cannot be said. */
-function keyOperand(value: Json): Sql | "opaque" | "unknown" {
+export function keyOperand(value: Json): Sql | "opaque" | "unknown" {
   // JSON can say 1e999, which no record holds, and -1e999 is how the kept key of null looks.
   if (typeof value === "number") return Number.isFinite(value) ? { text: BOUND, params: [value] } : "unknown";
   // A lone surrogate becomes U+FFFD when bound.

@@ -12,6 +12,7 @@ import { openLiveStream } from "../../src/http/live-stream.ts";
 import type { ServerHandle } from "../../src/http/server-handle.ts";
 import { createStreamRegistry } from "../../src/http/stream-registry.ts";
 import { type LiveSpace, openLiveSpace } from "../support/live-space.ts";
+import { linesOf } from "./child-lines.ts";
 
 const quick = process.argv.includes("--quick");
 const RECORDS = 2_000;
@@ -195,16 +196,4 @@ async function readStreams(url: string, count: number): Promise<void> {
     }
   };
   await Promise.all(Array.from({ length: count }, (_, index) => read(index)));
-}
-
-async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const chunk of stream) {
-    rest += decoder.decode(chunk, { stream: true });
-    for (let end = rest.indexOf("\n"); end >= 0; end = rest.indexOf("\n")) {
-      yield rest.slice(0, end);
-      rest = rest.slice(end + 1);
-    }
-  }
 }

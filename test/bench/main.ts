@@ -58,7 +58,10 @@ if (flags.json !== undefined) await Bun.write(flags.json, `${JSON.stringify(line
 /** Filtered reads are measured with their index there, as the floor's are; it comes with the first of them. */
 async function awaitIndex(loaded: Loaded, size: number): Promise<void> {
   const tookMs = await untilFieldIndexed(loaded, { group: "group-1" });
-  lines.push({ name: `index on a field of ${size.toLocaleString("en")} records, made unasked`, figures: seconds(tookMs) });
+  lines.push({
+    name: `index on a field of ${size.toLocaleString("en")} records, made unasked`,
+    figures: seconds(tookMs),
+  });
 }
 
 /** Server and floor by turns, so that a noisy minute falls on both; the ratio is the median of the turns. */

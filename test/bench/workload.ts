@@ -5,7 +5,7 @@ export const PAGE_RECORDS = 500;
 /** Records that one group has, whatever the size of the dataset: a filtered read always returns as many. */
 const GROUP_RECORDS = 20;
 /** Teams there are, whatever the size of the dataset. */
-const TEAMS = 50;
+export const TEAMS = 50;
 
 export function recordId(index: number): string {
   return `record-${String(index).padStart(8, "0")}`;
