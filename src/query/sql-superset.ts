@@ -8,6 +8,7 @@ import type { Json } from "../protocol/json.ts";
 import type { Condition, Filter, TypeName } from "./filter-types.ts";
 import { ARRAY, computedKey, KEPT_KEY, type KeyColumn, OPAQUE } from "./index-key.ts";
 import { instantOf, toInstant } from "./instant.ts";
+import { afterPrefix, literalsOf } from "./regex-literal.ts";
 
 export type SqlValue = string | number;
 
@@ -240,15 +241,12 @@ function listTest(values: readonly Json[], key: KeyColumn): KeyTest | undefined 
   return { ranges, may: disjoin(ranges), sure };
 }
 
-/** A regex that begins with a plain text (`^abc…`, no alternatives, no flags) matches only strings that do. */
+/** A regex that begins with a plain text matches only strings that do. */
 function prefixTest(regex: RE2JS, key: KeyColumn): KeyTest | undefined {
-  const source = regex.pattern();
-  if (regex.flags() !== 0 || source.includes("|")) return undefined;
-  const [, literal = "", next] = /^\^([A-Za-z0-9 _:/@,-]+)(.?)/s.exec(source) ?? [];
-  const prefix = next === "*" || next === "?" || next === "{" ? literal.slice(0, -1) : literal;
-  if (prefix === "") return undefined;
-  const after = prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1);
-  return withOpaque(key, [{ text: `(${key.text} >= ? and ${key.text} < ?)`, params: [prefix, after] }], NONE);
+  const { prefix } = literalsOf(regex);
+  if (prefix === undefined) return undefined;
+  const params = [prefix, afterPrefix(prefix)];
+  return withOpaque(key, [{ text: `(${key.text} >= ? and ${key.text} < ?)`, params }], NONE);
 }
 
 function keyIn({ text: key }: KeyColumn, operands: readonly Sql[]): Sql {

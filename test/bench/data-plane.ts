@@ -4,7 +4,7 @@
  * in raw SQLite over the same rows; what an HTTP round trip takes is part of the server's figures. Server, floors, readers
  * and this client are processes of their own; one request is in flight unless said otherwise. Medians.
  */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, totalmem } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -42,19 +42,22 @@ lines.push({
   name: `filling ${count(SIZES.records)} records`,
   figures: `${perSecond(rates.length / rates.reduce((sum, rate) => sum + 1 / rate, 0))}`,
 });
-noteMemory(`memory after filling ${count(SIZES.records)} records`);
+noteMemory("filled");
 await using floor = startDataFloor(join(dir.path, "floor.db"));
 await copyRows("records", items.dataset);
 
 await measureIndexes(loaded);
 await floor.ask({ kind: "index", table: "records", paths: ["$.group", "$.team", "$.n"] });
 lines.push({ name: "an HTTP round trip (GET /v1/health)", figures: milliseconds(await roundTripMs()) });
+noteMemory("three indexes made");
 await measureReads(recordReads(SIZES.records), items.path, { ...items.target });
+noteMemory("reads and aggregates");
 await measureWrites(loaded);
 await measureFanOuts();
+noteMemory("writes and fan-out");
 await measurePointReads(loaded);
 await measureObjects();
-noteMemory("memory at the end");
+noteMemory("objects");
 await server.stop();
 
 console.log(
@@ -76,11 +79,13 @@ async function copyRows(table: string, dataset: string | undefined, spaceId = it
   if (rows < SIZES[table === "records" ? "records" : "objects"]) throw new Error(`the floor has ${rows} rows only`);
 }
 
-function noteMemory(name: string): void {
+/** Resident memory now and at most since the last note. */
+function noteMemory(after: string): void {
   const status = readFileSync(`/proc/${server.pid}/status`, "utf8");
   const mib = (field: string): string =>
     (Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)?.[1]) / 1024).toFixed(0);
-  lines.push({ name, figures: `${mib("VmRSS")} MiB RSS, at most ${mib("VmHWM")} MiB until then` });
+  lines.push({ name: `memory after: ${after}`, figures: `${mib("VmRSS")} MiB RSS, peak ${mib("VmHWM")} MiB` });
+  writeFileSync(`/proc/${server.pid}/clear_refs`, "5"); // the peak begins anew
 }
 
 async function request(path: string, body: JsonObject): Promise<number> {
