@@ -43,7 +43,13 @@ export function keySpanOf(filter: Filter, path: string): KeySpan | undefined {
   return isIndexablePath(path) ? spanOf(comparisonsOf(conditionsOf(filter), path)) : undefined;
 }
 
-export function paramsOf({ low, high }: KeySpan): Sql["params"] {
+/** The conditions on a path that every match must satisfy; undefined where there are none. */
+export function conditionsOn(filter: Filter, path: string): Filter | undefined {
+  const filters = conditionsOf(filter).filter((condition) => condition.path.text === path);
+  return filters.length === 0 ? undefined : { kind: "and", filters };
+}
+
+function paramsOf({ low, high }: KeySpan): Sql["params"] {
   return [...low.params, ...high.params];
 }
 

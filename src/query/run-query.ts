@@ -59,16 +59,14 @@ export function runQuery(db: Database, source: RowSource, request: QueryRequest,
   return inSnapshot(db, () => answer(db, source, request, plan ?? planRequest(db, source, request)));
 }
 
-export function planRequest(
-  db: Database,
-  source: RowSource,
-  { filter, sort, limit = 0, offset = 0 }: QueryRequest,
-): QueryPlan {
-  return planQuery(db, source, {
-    filter,
-    sort,
-    window: limit > 0 ? limit + Math.max(0, offset) : Number.POSITIVE_INFINITY,
-  });
+export function planRequest(db: Database, source: RowSource, request: QueryRequest): QueryPlan {
+  const { filter, sort } = request;
+  return planQuery(db, source, { filter, sort, window: windowOf(request) });
+}
+
+/** How many matches have to be found until the last of those wanted; Infinity is all. */
+export function windowOf({ limit = 0, offset = 0 }: Pick<QueryRequest, "limit" | "offset">): number {
+  return limit > 0 ? limit + Math.max(0, offset) : Number.POSITIVE_INFINITY;
 }
 
 function answer(db: Database, source: RowSource, request: QueryRequest, plan: QueryPlan): QueryResult {
