@@ -3,19 +3,30 @@ import type { Json } from "../protocol/json.ts";
 import type { Condition, Filter } from "./filter-types.ts";
 import { ARRAY, isIndexablePath, KEPT_KEY } from "./index-key.ts";
 import { instantOf } from "./instant.ts";
-import { COMPARE, isIdPath, keyOperand, keyTestOf, type Sql } from "./sql-superset.ts";
+import { COMPARE, conjoin, isIdPath, keyOperand, keyTestOf, NONE, type Sql } from "./sql-superset.ts";
 
-/** The parts of a key's range a condition can match, each one seekable in an index; they are disjoint. */
+/** A part of an index, seekable. */
+export interface KeyRange extends Sql {
+  /** The condition, as `filterToSql` says it of a kept key, that all in the range meet; absent: the range's own text. */
+  readonly meets?: Sql;
+}
+
+/** The parts of a key's range a condition can match; they are disjoint. */
 export interface KeyRanges {
   readonly path: string;
-  readonly ranges: readonly Sql[];
+  readonly ranges: readonly KeyRange[];
 }
 
 /** Where the keys of a filter's matches begin and end, but for those of arrays and opaque ones. */
 export interface KeySpan {
   readonly low: Sql;
   readonly high: Sql;
+  /** Whether it says all that the comparisons do. */
+  readonly isWhole: boolean;
 }
+
+/** Met by nothing, and no filter's condition. */
+const UNKNOWN: Sql = { text: "", params: [] };
 
 type FieldFilter = Extract<Filter, { kind: "field" }>;
 type Comparison = Extract<Condition, { op: "gt" | "gte" | "lt" | "lte" }>;
@@ -32,7 +43,8 @@ export function keyRangesOf(filter: Filter): KeyRanges[] {
     const bounds = comparisonsOf(conditions, path);
     const span = bounds.some(isLow) && bounds.some((bound) => !isLow(bound)) ? spanOf(bounds) : undefined;
     if (!span) return [];
-    const between: Sql = { text: `(${span.low.text} and ${span.high.text})`, params: paramsOf(span) };
+    const meets = span.isWhole ? conjoin(bounds.map((bound) => keyTestOf(bound, KEPT_KEY)?.sure ?? NONE)) : UNKNOWN;
+    const between: KeyRange = { text: `(${span.low.text} and ${span.high.text})`, params: paramsOf(span), meets };
     return [{ path, ranges: [between, { text: `${KEPT_KEY.text} >= ${ARRAY}`, params: [] }] }];
   });
   return [...spans, ...conditions.flatMap(rangesOf)];
@@ -96,7 +108,8 @@ function spanOf(comparisons: readonly Comparison[]): KeySpan | undefined {
     const { comparison, operand } = bound;
     return { text: `${KEPT_KEY.text} ${COMPARE[comparison.op]} ${operand.text}`, params: operand.params };
   };
-  return { low: side(true), high: side(false) };
+  const isWhole = bounds.length === comparisons.length && bounds.every(({ type }) => type === first.type);
+  return { low: side(true), high: side(false), isWhole: isWhole && comparisons.length === 2 };
 }
 
 type KeyType = "number" | "string" | "boolean" | "date";

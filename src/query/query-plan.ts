@@ -2,7 +2,7 @@
 import type { Database } from "bun:sqlite";
 import { type Filter, isMatchAll } from "./filter-types.ts";
 import { ARRAY, KEPT_KEY } from "./index-key.ts";
-import { type KeyRanges, type KeySpan, keyRangesOf, keySpanOf } from "./key-ranges.ts";
+import { type KeyRange, type KeyRanges, type KeySpan, keyRangesOf, keySpanOf } from "./key-ranges.ts";
 import { indexesOf } from "./query-index.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
 import type { SortKey } from "./sort.ts";
@@ -23,7 +23,7 @@ export interface PathIndex {
 
 /** An index and the disjoint ranges of it that hold everything a filter may match. */
 export interface NarrowIndex extends PathIndex {
-  readonly ranges: readonly Sql[];
+  readonly ranges: readonly KeyRange[];
   /** Entries in the ranges, as far as they were counted. */
   readonly candidates: number;
 }

@@ -34,7 +34,7 @@ const MAX_TEXT_CHARS = 200_000;
 
 const TRUE: Sql = { text: "1", params: [] };
 /** True of no row. */
-const NONE: Sql = { text: "0", params: [] };
+export const NONE: Sql = { text: "0", params: [] };
 
 /** A bare parameter that something equals in a join makes SQLite plan the statement anew each time it is run. */
 export const BOUND = "+?";
@@ -61,7 +61,7 @@ export function filterToSql(filter: Filter, kept?: string): SqlFilter {
   return { ...bounds, exact: sameSql(bounds.may, bounds.sure), needsRow: scope.needsRow };
 }
 
-function conjoin(parts: readonly Sql[]): Sql {
+export function conjoin(parts: readonly Sql[]): Sql {
   return join(parts, " and ", TRUE, NONE);
 }
 
@@ -85,7 +85,8 @@ function negate(part: Sql): Sql {
   return { text: `(${part.text}) is not true`, params: part.params };
 }
 
-function sameSql(a: Sql, b: Sql): boolean {
+/** Whether two conditions are the same, word for word. */
+export function sameSql(a: Sql, b: Sql): boolean {
   return (
     a.text === b.text && a.params.length === b.params.length && a.params.every((value, i) => value === b.params[i])
   );
