@@ -72,7 +72,7 @@ export function planQuery(db: Database, source: RowSource, { filter, sort, windo
     indexes.size === 0 || isMatchAll(filter)
       ? undefined
       : narrowest(db, source, filter, keyRangesOf(filter), indexes, worthFetching);
-  const byFilter = narrow && !(inOrder && narrow.candidates >= worthFetching);
+  const byFilter = narrow && !(inOrder && (narrow.candidates >= worthFetching || isSpanInOrder(inOrder, narrow)));
   const otherwise: Access = inOrder ?? byId ?? { kind: "scan" };
   return {
     access: byFilter ? { kind: "byFilter", index: narrow } : otherwise,
@@ -80,6 +80,11 @@ export function planQuery(db: Database, source: RowSource, { filter, sort, windo
     indexes,
     sql: filterToSql(filter),
   };
+}
+
+/** Whether reading in order reads no others than the candidates, and may stop before the last of them. */
+function isSpanInOrder(inOrder: Access, { path, hasArrays }: NarrowIndex): boolean {
+  return inOrder.kind === "bySort" && inOrder.index.path === path && inOrder.index.span !== undefined && !hasArrays;
 }
 
 /**

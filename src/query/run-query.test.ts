@@ -107,6 +107,12 @@ test("[design 6] a sorted window begins and ends where a range of its path does"
     expect(page.records.map((text) => JSON.parse(text).n)).toEqual(ordered);
     expect(page.stats.candidates).toBeLessThan(20);
     expect(query({ n: { $gte: 3_000, $lt: 3_003 } }, [sort], { limit: 50, everyRow: true }).records.length).toBe(3);
+    // However few there are, no more are read than the window takes.
+    const few = query({ n: { $gte: 3_000, $lt: 4_000 } }, [sort, "id"], { limit: 5 });
+    expect(few.records.map((text) => JSON.parse(text).n)).toEqual(
+      [0, 1, 2, 3, 4].map((n) => (sort === "n" ? 3_000 + n : 3_999 - n)),
+    );
+    expect(few.stats.candidates).toBeLessThan(10);
   }
   const dates = query({ at: { $lt: docs[5_000]?.at ?? null } }, ["-at"], { limit: 2, everyRow: true });
   expect([dates.ids, dates.stats.candidates]).toEqual([[pad(4_999), pad(4_998)], 3]);

@@ -16,7 +16,7 @@ export function startDataFloor(databasePath: string): DataFloor {
   const answers = linesOf(child.stdout);
   return {
     async ask<T>(request: FloorRequest): Promise<T> {
-      child.stdin.write(`${JSON.stringify(request)}\n`);
+      await child.stdin.write(`${JSON.stringify(request)}\n`);
       await child.stdin.flush();
       const { value, done } = await answers.next();
       if (done) throw new Error(`the floor ended before it answered ${request.kind}`);
