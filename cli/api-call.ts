@@ -19,7 +19,7 @@ export async function callApi(spec: ApiSpec, input: Input, context: CommandConte
 }
 
 async function requestOf(spec: ApiSpec, input: Input, context: CommandContext): Promise<ApiRequest> {
-  const route = spec.reroute?.(input) ?? spec.route;
+  const route = spec.other?.when(input) ? spec.other.route : spec.route;
   const [method, template] = route.split(" ") as [string, string];
   return {
     method,

@@ -27,8 +27,8 @@ export interface Input<R = never, A extends ArgSpecs = ArgSpecs, F extends FlagS
 export interface ApiSpec<R extends Route = Route, A extends ArgSpecs = ArgSpecs, F extends FlagSpecs = FlagSpecs> {
   readonly summary: string;
   readonly route: R;
-  /** Chooses another route by what was given; its ids are arguments that `args` lists. */
-  readonly reroute?: (input: Input<R, A, F & FileFlag>) => Route;
+  /** Another route, taken by what was given; its ids are arguments that `args` lists. */
+  readonly other?: { readonly route: Route; readonly when: (input: Input<R, A, F & FileFlag>) => boolean };
   /** Arguments beside those in the route. */
   readonly args?: A;
   readonly flags?: F;
@@ -71,8 +71,8 @@ export interface Leaf {
   readonly args: ArgSpecs;
   readonly flags: FlagSpecs;
   readonly confirm: boolean;
-  /** How the command reaches the server, for help: `PATCH /v1/spaces/:spaceId`. */
-  readonly route?: Route;
+  /** How the command reaches the server, for help: `PATCH /v1/spaces/:spaceId`, one of these. */
+  readonly routes: readonly Route[];
   run(input: Input, context: CommandContext): Promise<ExitCode>;
 }
 
@@ -127,7 +127,7 @@ export function command<
     spec,
     { ...ids, ...spec.args },
     { ...spec.flags, ...(spec.file && FILE_FLAG) },
-    spec.route,
+    spec.other ? [spec.route, spec.other.route] : [spec.route],
     async (input, context) => {
       const { callApi } = await import("./api-call.ts");
       return callApi(spec as unknown as ApiSpec, input, context);
@@ -140,7 +140,7 @@ export function localCommand<
   const A extends ArgSpecs = Record<never, never>,
   const F extends FlagSpecs = Record<never, never>,
 >(spec: LocalSpec<A, F>): CommandNode {
-  return node(spec, spec.args ?? {}, spec.flags ?? {}, spec.route, (input, context) =>
+  return node(spec, spec.args ?? {}, spec.flags ?? {}, spec.route ? [spec.route] : [], (input, context) =>
     spec.run(input as unknown as Input<never, A, F>, context),
   );
 }
@@ -149,14 +149,14 @@ function node(
   spec: { summary: string; confirm?: true },
   args: ArgSpecs,
   flags: FlagSpecs,
-  route: Route | undefined,
+  routes: readonly Route[],
   run: Leaf["run"],
 ): CommandNode {
   const leaf: Leaf = {
     args,
     flags: spec.confirm ? { ...flags, ...YES_FLAG } : flags,
     confirm: spec.confirm === true,
-    ...(route ? { route } : {}),
+    routes,
     run,
   };
   return { meta: { description: spec.summary }, leaf };

@@ -1,4 +1,4 @@
-import { command, type Route } from "./command.ts";
+import { command } from "./command.ts";
 import { UsageError } from "./exit.ts";
 import type { FlagSpecs } from "./flag-parser.ts";
 import { requireLimitWithSort, SUBSCRIBE_FLAGS } from "./shared-flags.ts";
@@ -29,8 +29,7 @@ export const querySubscribe = command({
   flags: { ...SOURCE_FLAGS, ...SUBSCRIBE_FLAGS },
   file: true,
   stream: true,
-  reroute: (input) =>
-    sourceRoute(input, "POST /v1/spaces/:spaceId/query/subscribe", "POST /v1/spaces/:spaceId/objects/query/subscribe"),
+  other: { route: "POST /v1/spaces/:spaceId/objects/query/subscribe", when: isOfObjects },
   body: ({ flags }) => {
     requireLimitWithSort(flags);
     return {};
@@ -59,8 +58,7 @@ export const aggregate = command({
     explain: { kind: "switch", summary: "Show the plan instead of running it", field: "explain" },
   },
   file: true,
-  reroute: (input) =>
-    sourceRoute(input, "POST /v1/spaces/:spaceId/aggregate", "POST /v1/spaces/:spaceId/objects/aggregate"),
+  other: { route: "POST /v1/spaces/:spaceId/objects/aggregate", when: isOfObjects },
   body: ({ flags }) => {
     if (flags.pipeline === undefined && flags.file === undefined)
       throw new UsageError("missing flag --pipeline: array of stages");
@@ -91,17 +89,18 @@ export const upsert = command({
   file: true,
 });
 
-function sourceRoute({ args, flags }: SourceInput, ofDataset: Route, ofObjects: Route): Route {
+/** Whether the space's objects are meant, not a dataset of one. Refuses what says neither or both. */
+function isOfObjects({ args, flags }: SourceInput): boolean {
   if (flags.properties) {
     if (args.objectId !== undefined || flags.dataset !== undefined) {
       throw new UsageError(
         "--properties is about the space's objects: leave out <objectId> and --dataset, filter on id instead",
       );
     }
-    return ofObjects;
+    return true;
   }
   if (flags.file === undefined && (args.objectId === undefined || flags.dataset === undefined)) {
     throw new UsageError("give <objectId> and --dataset NAME, or --properties for the space's objects");
   }
-  return ofDataset;
+  return false;
 }

@@ -56,6 +56,7 @@ function cittyArgs(leaf: Leaf | undefined): ArgsDef {
 const HINTS = { text: "text", integer: "N", json: "json|@FILE|-", texts: "text", list: "a,b" } as const;
 
 function footer({ leaf }: CommandNode): string {
-  const call = leaf?.route ? `\nCalls ${leaf.route.replace(/:([a-zA-Z]+)/g, "<$1>")}.\n` : "";
+  const routes = (leaf?.routes ?? []).map((route) => route.replace(/:([a-zA-Z]+)/g, "<$1>"));
+  const call = routes.length > 0 ? `\nCalls ${routes.join(" or ")}.\n` : "";
   return `${call}\nExit codes: 0 success, 1 user error or 4xx, 2 5xx, 3 server unreachable.`;
 }

@@ -74,7 +74,7 @@ export const datasets = command({
   summary: "List the datasets of a space with their schemas, or the account's system datasets",
   route: "GET /v1/datasets",
   args: { spaceId: { summary: "Id of the space; without it the account's own", optional: true } },
-  reroute: ({ args }) => (args.spaceId === undefined ? "GET /v1/datasets" : "GET /v1/spaces/:spaceId/datasets"),
+  other: { route: "GET /v1/spaces/:spaceId/datasets", when: ({ args }) => args.spaceId !== undefined },
 });
 
 function settingsOf(assignments: readonly [string, Json][]): JsonObject {

@@ -12,11 +12,13 @@ export const syncStatus = group("How far synchronisation is", {
       objectId: { summary: "Id of the object", optional: true },
     },
     stream: true,
-    reroute: ({ args }) => {
-      if (args.spaceId === undefined) return "GET /v1/sync-status/subscribe";
-      if (args.objectId === undefined)
-        throw new UsageError("missing argument <objectId>: a stream is for all spaces or one object");
-      return "GET /v1/spaces/:spaceId/sync-status/objects/:objectId/subscribe";
+    other: {
+      route: "GET /v1/spaces/:spaceId/sync-status/objects/:objectId/subscribe",
+      when: ({ args }) => {
+        if (args.spaceId !== undefined && args.objectId === undefined)
+          throw new UsageError("missing argument <objectId>: a stream is for all spaces or one object");
+        return args.spaceId !== undefined;
+      },
     },
   }),
 });

@@ -4,7 +4,7 @@ import { type AnyRecord, api } from "./api-client.ts";
 import { ConfirmButton } from "./confirm-button.tsx";
 import { ErrorNote } from "./error-note.tsx";
 import { useFormAction } from "./form-action.ts";
-import { objectName, objectTitle, objectTypes } from "./object-row.ts";
+import { objectName, objectTitle, objectTypes, TYPE_MARKER } from "./object-row.ts";
 import { go, href } from "./router.ts";
 import { spaces } from "./session.ts";
 import { spaceTitle } from "./space-title.ts";
@@ -40,17 +40,19 @@ export function ObjectHead({ spaceId, row }: { spaceId: string; row: AnyRecord }
           >
             Rename
           </button>
-          <ConfirmButton
-            label="Delete"
-            question="Delete it for everybody"
-            disabled={busy}
-            onConfirm={() =>
-              run(async () => {
-                await api.deleteObject(spaceId, row.id);
-                go("spaces", spaceId);
-              })
-            }
-          />
+          {!objectTypes(row).includes(TYPE_MARKER) && (
+            <ConfirmButton
+              label="Delete"
+              question="Delete it for everybody"
+              disabled={busy}
+              onConfirm={() =>
+                run(async () => {
+                  await api.deleteObject(spaceId, row.id);
+                  go("spaces", spaceId);
+                })
+              }
+            />
+          )}
         </div>
       ) : (
         <form class="inline-form" onSubmit={rename}>

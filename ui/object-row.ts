@@ -2,6 +2,9 @@
 import type { Json } from "../src/protocol/json.ts";
 import type { AnyRecord } from "./api-client.ts";
 
+/** What a type's own row carries in place of types. */
+export const TYPE_MARKER = "__type__";
+
 /** An object's name, or the end of its id. */
 export function objectTitle(record: AnyRecord): string {
   return objectName(record) || `Unnamed …${record.id.slice(-6)}`;

@@ -19,11 +19,7 @@ export function RecordsView({ spaceId, objectId, types }: RecordsViewProps) {
   const { value: datasets, error } = useLoaded(() => api.datasets(spaceId), spaceId);
   if (error) return <ErrorNote error={error} />;
   if (!datasets) return <p class="faint">Loading…</p>;
-  // Datasets of the object's own types first; those that no type owns may hold records of any object.
-  const offered = [
-    ...datasets.filter(({ typeId }) => typeId !== undefined && types.includes(typeId)),
-    ...datasets.filter(({ typeId }) => typeId === undefined),
-  ];
+  const offered = datasets.filter(({ typeId }) => typeId !== undefined && types.includes(typeId));
   const name = route.value.params.get("dataset") ?? offered[0]?.name;
   const dataset = offered.find((candidate) => candidate.name === name);
   if (!dataset) return <p class="empty">This object has no datasets. Its types declare none.</p>;

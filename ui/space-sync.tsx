@@ -74,6 +74,12 @@ function Figures({ status, debug }: { status: SpaceSyncStatus; debug: SpaceDebug
         ["Local network", `${status.p2p}, ${status.localPeers} devices with this space`],
         ["Last in step", status.lastSyncedAt === null ? "never" : new Date(status.lastSyncedAt).toLocaleString()],
         ["Not kept elsewhere", debug && `${debug.unconfirmed} changes`],
+        [
+          "Members and rights",
+          debug && debug.unconfirmedRights > 0
+            ? `${debug.unconfirmedRights} records are not kept elsewhere`
+            : undefined,
+        ],
         ["Waiting", debug && debug.parked > 0 ? `${debug.parked} changes wait for something` : undefined],
         ["Will never count", debug && debug.quarantined.length > 0 ? `${debug.quarantined.length} changes` : undefined],
       ]}

@@ -1,3 +1,4 @@
+import { TYPE_MARKER } from "./object-row.ts";
 import { typeApi } from "./type-api.ts";
 import { useLoaded } from "./use-loaded.ts";
 
@@ -5,5 +6,5 @@ import { useLoaded } from "./use-loaded.ts";
 export function useTypeNames(spaceId: string): (typeId: string) => string {
   const { value: types } = useLoaded(() => typeApi.list(spaceId), spaceId);
   const nameById = new Map(types?.map(({ id, name, xKey, builtIn }) => [id, builtIn ? id : name || xKey || id]));
-  return (typeId) => nameById.get(typeId) ?? typeId;
+  return (typeId) => (typeId === TYPE_MARKER ? "type" : (nameById.get(typeId) ?? typeId));
 }

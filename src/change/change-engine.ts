@@ -25,12 +25,14 @@ import { createProjection, OBJECTS_DATASET } from "./projection.ts";
 import { parseVersion, versionOf, writerName } from "./version.ts";
 
 /** Raised when a handler or the fold gives other rows for the same changes: objects are then folded anew. */
-export const PROJECTION_VERSION = 2;
+export const PROJECTION_VERSION = 3;
 const WRITER_KEY = "writer";
 const TEAR_DOWN_ROWS = 500;
 /** Whoever watches the rows of a deleted object is told of them first. */
 const TEAR_DOWN_DELAY_MS = 500;
 const PAGE = 500;
+/** Changes of others that are queued at once. */
+const INGEST_AT_ONCE = 2000;
 
 export interface ChangeEngineDeps {
   spaceId: SpaceId;
@@ -41,6 +43,10 @@ export interface ChangeEngineDeps {
   signer: Signer;
   clock: Clock;
   quota?: ParkQuota;
+  /** False where nobody ever asks for the history: its index is not kept then. Default true. */
+  keepsHistory?: boolean;
+  /** How many ops of a record lie between two checkpoints of it. */
+  checkpointEveryOps?: number;
   /** Told of a failure to commit, which also reached every waiter. */
   onFailure?(error: unknown): void;
 }
@@ -105,13 +111,14 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     spaceId: deps.spaceId,
     changes,
     rows,
-    history: store.history,
+    ...(deps.keepsHistory === false ? {} : { history: store.history }),
     objects,
     opener,
     registry,
     datasetNo: store.datasetNo,
     datasetName: store.datasetName,
     batch: () => batch,
+    ...(deps.checkpointEveryOps ? { checkpointEveryOps: deps.checkpointEveryOps } : {}),
   });
   const writer = createLocalWriter({
     spaceId: deps.spaceId,
@@ -201,6 +208,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       projection.countLive();
       log.flush();
     },
+    owedMs: projection.owedMs,
     told() {
       const done = batch;
       batch = createBatch();
@@ -363,17 +371,17 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
 
     /** Takes in changes of other replicas, in any order; one verdict each. All are durable when it resolves. */
     async ingest(many: readonly Uint8Array[]): Promise<IngestVerdict[]> {
-      return Promise.all(
-        many.map((bytes) =>
+      const verdicts: IngestVerdict[] = [];
+      for (let at = 0; at < many.length; at += INGEST_AT_ONCE) {
+        const slice = many.slice(at, at + INGEST_AT_ONCE).map((bytes) =>
           queue.enqueue(
-            guarded((scope) => {
-              const verdict = ingest.take(bytes, scope);
-              return verdict;
-            }),
+            guarded((scope) => ingest.take(bytes, scope)),
             "background",
           ),
-        ),
-      );
+        );
+        verdicts.push(...(await Promise.all(slice)));
+      }
+      return verdicts;
     },
 
     /** Work of the store's own that can wait until writers had their turn; a slice of a few milliseconds at most. */
@@ -403,6 +411,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
             if (consequences.repositionFrom !== undefined) repositionFrom(consequences.repositionFrom);
             recheckAuthors(new Set(consequences.cut.map(bytesToHex)));
             for (const id of consequences.named) ingest.release("acl", id, scope);
+            ingest.retryStrangers(scope);
             if (consequences.keys) ingest.retry("key", scope);
           }
           return result;
@@ -478,6 +487,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       return () => void listeners.delete(listener);
     },
     idle: () => queue.idle(),
+    /** Whether it is closed, or about to be: whoever works with it over several turns has to stop. */
+    closing: () => queue.closing(),
     async close(): Promise<void> {
       await queue.close();
       store.close();

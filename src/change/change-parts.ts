@@ -60,12 +60,13 @@ export function finalRecordId(record: RecordChange, input: ReplayInput, empties:
   return record.id === "" ? autoRecordId(input.change.id, empties.count++) : record.id;
 }
 
-/** Whether the record's entry may name the id it names, whatever is stored; answers why not. */
-export function recordIdFault(record: RecordChange, live: boolean, input: ReplayInput): string | undefined {
+/**
+ * Whether the record's entry may name the id it names, whatever is stored; answers why not. What depends on what is
+ * stored belongs to the fold: it may turn out otherwise when an earlier change arrives.
+ */
+export function recordIdFault(record: RecordChange, input: ReplayInput): string | undefined {
   if (input.rules.idRule === "object" && record.id !== "" && record.id !== input.object.idText)
     return "the only record here is the object's own";
   if (input.rules.idRule === "user" && record.id === "") return "the caller names the records of this dataset";
-  if (input.rules.idRule === "auto" && record.id !== "" && !live && !record.delete && record.upsert)
-    return "the server names the records of this dataset";
   return undefined;
 }

@@ -226,7 +226,7 @@ class Reader {
       case 2:
         return this.take(argument);
       case 3:
-        return strictText.decode(this.take(argument));
+        return utf8(this.take(argument));
       case 4: {
         this.need(argument);
         const items: CborValue[] = [];
@@ -255,7 +255,15 @@ class Reader {
   }
 }
 
-/** Decodes exactly one canonical value; anything else (trailing bytes, other encodings of it) is a RangeError. */
+function utf8(bytes: Uint8Array): string {
+  try {
+    return strictText.decode(bytes);
+  } catch (cause) {
+    throw new RangeError("dag-cbor: text is not UTF-8", { cause });
+  }
+}
+
+/** Decodes exactly one canonical value; anything else (bad UTF-8, trailing bytes, other encodings of it) is a RangeError. */
 export function decodeCbor(bytes: Uint8Array): CborValue {
   const reader = new Reader(bytes);
   const value = reader.value(0);

@@ -45,6 +45,8 @@ export interface DatasetRules {
   ): string | undefined;
   /** What is applied in place of an op, for values that the change's envelope decides. */
   rewriteOp?(segments: readonly string[], op: RecordOp, envelope: ChangeEnvelope): RecordOp;
+  /** Whether an `$unset` at this path takes the objects above it along that it leaves empty. */
+  dropsEmptied?(segments: readonly string[]): boolean;
   /** Derived fields to set once the change's ops took effect on the record. */
   stamps?(doc: JsonObject, creating: boolean, envelope: ChangeEnvelope): readonly Stamp[];
   /** Where values of this path live. Absent: all synced. */

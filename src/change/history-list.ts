@@ -216,7 +216,7 @@ function createEntries({ engine, store }: ListDeps, read: ObjectRead) {
         author: accountIdOf(group.author),
         timestamp: Math.floor(newest.timeMs / 1000),
         dataset: open.input.body.dataset,
-        traceIds: [...group.traceIds],
+        ...(group.traceIds.size > 0 ? { traceIds: [...group.traceIds] } : {}),
         touched,
         groupSize: size,
       };

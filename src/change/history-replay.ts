@@ -110,7 +110,7 @@ function applyChange(state: RecordState, id: string, change: OpenChange): Record
   const { input, envelope, partsById } = change;
   let next = state;
   for (const part of partsById.get(id) ?? []) {
-    if (recordIdFault(part, next.kind === "live", input)) continue;
+    if (recordIdFault(part, input)) continue;
     next = foldRecord(next, id, ownValues(part), envelope, input.rules, input.body.traceIds).state;
   }
   return next;

@@ -23,19 +23,22 @@ export type IngestVerdict =
   | { kind: "parked"; waitKind: WaitKind; waitFor: Uint8Array }
   /** Never to be understood: kept aside, shown in debug, not asked for again. */
   | { kind: "quarantined"; reason: string }
-  /** Not kept: a quota is used up. It may be offered again. */
-  | { kind: "refused"; reason: string };
+  /** Not kept: a quota is used up. It may be offered again. Nothing of a stranger's is missed. */
+  | { kind: "refused"; reason: string; ofStranger: boolean };
 
 /** Bounds on what waits, so that nobody fills a disk with changes that will never fit. */
 export interface ParkQuota {
   bytesPerSpace: number;
   bytesPerAuthor: number;
+  /** Of all together who never were members: keys cost nothing, so a quota for each would be none. */
+  bytesOfStrangers: number;
   quarantineBytes: number;
 }
 
 export const DEFAULT_PARK_QUOTA: ParkQuota = {
   bytesPerSpace: 256 << 20,
   bytesPerAuthor: 64 << 20,
+  bytesOfStrangers: 8 << 20,
   quarantineBytes: 16 << 20,
 };
 
@@ -59,6 +62,9 @@ interface IngestDeps {
   onSettled(author: Uint8Array): void;
 }
 
+/** Stands for whoever never was a member, and for the authors of formats that are not understood here. */
+const STRANGER = new Uint8Array(32);
+
 /** Takes in the bytes of other replicas. Runs inside the commit queue, through the same log and fold as local writes. */
 export function createIngest(deps: IngestDeps) {
   const { changes, parked, log, objects, projection, opener, acl, registry } = deps;
@@ -73,6 +79,8 @@ export function createIngest(deps: IngestDeps) {
     return { kind: "quarantined", reason };
   };
 
+  const isStranger = (author: Uint8Array): boolean => author === STRANGER || acl.knows?.(author) === false;
+
   const park = (
     id: Uint8Array,
     author: Uint8Array,
@@ -80,13 +88,18 @@ export function createIngest(deps: IngestDeps) {
     waitKind: WaitKind,
     waitFor: Uint8Array,
   ): IngestVerdict => {
-    if (!parked.get(id)) {
-      if (parked.usage().bytes + bytes.length > deps.quota.bytesPerSpace)
-        return { kind: "refused", reason: "the space's quota of waiting changes is used up" };
-      if (parked.usageOf(author).bytes + bytes.length > deps.quota.bytesPerAuthor)
-        return { kind: "refused", reason: "the author's quota of waiting changes is used up" };
+    const by = isStranger(author) ? STRANGER : author;
+    const held = parked.get(id);
+    if (held && compareBytes(held.author, by) !== 0) parked.drop(id);
+    if (!held) {
+      const { bytesPerAuthor, bytesOfStrangers, bytesPerSpace } = deps.quota;
+      const ofStranger = by === STRANGER;
+      if (parked.usage().bytes + bytes.length > bytesPerSpace)
+        return { kind: "refused", reason: "the space's quota of waiting changes is used up", ofStranger };
+      if (parked.usageOf(by).bytes + bytes.length > (ofStranger ? bytesOfStrangers : bytesPerAuthor))
+        return { kind: "refused", reason: "the author's quota of waiting changes is used up", ofStranger };
     }
-    parked.put({ id, bytes, waitKind, waitFor, author, receivedMs: deps.clock.nowMs() });
+    parked.put({ id, bytes, waitKind, waitFor, author: by, receivedMs: deps.clock.nowMs() });
     return { kind: "parked", waitKind, waitFor };
   };
 
@@ -102,7 +115,7 @@ export function createIngest(deps: IngestDeps) {
     } catch (error) {
       if (!(error instanceof ChangeFault)) throw error;
       if (error.reason === "unsupported")
-        return { id, verdict: park(id, new Uint8Array(32), bytes, "version", new Uint8Array(0)) };
+        return { id, verdict: park(id, STRANGER, bytes, "version", new Uint8Array(0)) };
       return {
         id,
         verdict: quarantine(
@@ -129,6 +142,9 @@ export function createIngest(deps: IngestDeps) {
 
     const position = acl.at(header.acl);
     if (!position) return park(id, header.author, bytes, "acl", header.acl);
+    // Nobody builds on what nobody keeps. Lost branches (fractions) may have let in whom the chain does not know.
+    if (isStranger(header.author) && Number.isInteger(position.pos))
+      return park(id, header.author, bytes, "member", header.author);
     let clock = position.clock;
     let notBefore = 0;
     let object: ObjectEntry | undefined;
@@ -254,6 +270,10 @@ export function createIngest(deps: IngestDeps) {
     },
     /** Something that changes wait for has come: an ACL record, a key or a definition. */
     release,
+    /** After new ACL records: what waited for its author to become a member. */
+    retryStrangers(scope: WriteScope): void {
+      for (const author of parked.strangers()) if (acl.knows?.(author) !== false) release("member", author, scope);
+    },
     /** After new ACL records: every waiting key and ACL position is tried again. */
     retry(kind: WaitKind, scope: WriteScope): void {
       for (const waiting of parked.ofKind(kind)) {

@@ -15,6 +15,8 @@ export interface AclView {
    * cut the writer's chain before `seq`.
    */
   counts(change: { author: Uint8Array; writer: Uint8Array; seq: number; id: Uint8Array; aclPos: number }): boolean;
+  /** Whether an account is or ever was a member, or asked to be one. Everybody is where nothing is said. */
+  knows?(author: Uint8Array): boolean;
   /** Whether this change, now that it is stored, tells which of its forked writer's changes were accepted before a cut. */
   settles?(change: { author: Uint8Array; writer: Uint8Array; seq: number; id: Uint8Array }): boolean;
 }

@@ -3,6 +3,7 @@ import type { Json, JsonObject } from "../protocol/json.ts";
 import type { ChangeTable, StoredChange } from "../store/change-table.ts";
 import type { HistoryTable } from "../store/history-table.ts";
 import {
+  type Checkpoint,
   OBJECTS_COLL,
   ROW_ABSENT,
   ROW_LIVE,
@@ -41,21 +42,35 @@ export interface FoldOutcome {
   defined?: readonly string[];
 }
 
-/** A row whose history is long is folded from the last of these, not from its beginning. */
+/** A row whose history is long is folded from the last checkpoint, not from its beginning; there is one every so many ops. */
 const CHECKPOINT_EVERY_OPS = 256;
+/** What folding one op anew takes, about: reading its change, opening it, applying it. */
+const REFOLD_MS_AN_OP = 0.012;
+/** Changes read at a time while a row is folded anew. */
+const REFOLD_PAGE = 500;
 export const OBJECTS_DATASET = "objects";
 
 interface ProjectionDeps {
   spaceId: SpaceId;
   changes: ChangeTable;
   rows: RowTable;
-  history: HistoryTable;
+  /** Absent: the space keeps none. */
+  history?: HistoryTable;
   objects: ObjectCache;
   opener: BodyOpener;
   registry: RulesRegistry;
   datasetNo(name: string): number;
   datasetName(no: number): string;
   batch(): CommitBatch;
+  checkpointEveryOps?: number;
+}
+
+/** A row to be folded anew, with the first and the last place in its order where something changed. */
+interface DirtyRow {
+  from: OrderKey;
+  to: OrderKey;
+  object: ObjectEntry;
+  dataset: string;
 }
 
 /**
@@ -66,18 +81,28 @@ export type Projection = ReturnType<typeof createProjection>;
 
 export function createProjection(deps: ProjectionDeps) {
   const { changes, rows, history, objects, opener, registry } = deps;
-  /** Rows to fold anew before the batch ends, with the earliest place that changed. */
-  const dirtyRows = new Map<number, { at: OrderKey; object: ObjectEntry; dataset: string }>();
+  const checkpointEveryOps = deps.checkpointEveryOps ?? CHECKPOINT_EVERY_OPS;
+  /** Rows to fold anew before the batch ends. */
+  const dirtyRows = new Map<number, DirtyRow>();
+  /** Ops that these rows had when they were marked. */
+  let dirtyOps = 0;
   const envelopeOf = createEnvelopes(deps.spaceId);
   const reader = createChangeReader({ changes, opener, registry });
 
   const collOf = (object: ObjectEntry, dataset: string): number =>
     dataset === OBJECTS_DATASET ? OBJECTS_COLL : rows.coll(object.no, deps.datasetNo(dataset));
 
-  const markDirty = (row: number, at: OrderKey, object: ObjectEntry, dataset: string) => {
-    const known = dirtyRows.get(row);
-    if (!known || compareOrder(at, known.at) < 0) dirtyRows.set(row, { at, object, dataset });
+  const markDirty = ({ no, ops }: RowHead, at: OrderKey, object: ObjectEntry, dataset: string) => {
+    const known = dirtyRows.get(no);
+    if (!known) {
+      dirtyRows.set(no, { from: at, to: at, object, dataset });
+      dirtyOps += ops;
+    } else if (compareOrder(at, known.from) < 0) known.from = at;
+    else if (compareOrder(at, known.to) > 0) known.to = at;
   };
+
+  const isCheckpointDue = (opsBefore: number, ops: number): boolean =>
+    Math.floor(ops / checkpointEveryOps) !== Math.floor(opsBefore / checkpointEveryOps);
 
   /** Tells subscribers of a row; the texts of the live record before and after (null: none) say what kind of news it is. */
   const tell = (
@@ -144,12 +169,9 @@ export function createProjection(deps: ProjectionDeps) {
     return { no, shown: live ? doc : null };
   };
 
-  const checkpointWhenDue = (no: number, state: RecordState, at: OrderKey, opsBefore: number, ops: number) => {
-    if (
-      state.kind === "absent" ||
-      Math.floor(ops / CHECKPOINT_EVERY_OPS) === Math.floor(opsBefore / CHECKPOINT_EVERY_OPS)
-    )
-      return;
+  /** The state must be that after the whole of the change at `at`: folding goes on with what comes behind it. */
+  const addCheckpoint = (no: number, state: RecordState, at: OrderKey, ops: number) => {
+    if (state.kind === "absent") return;
     rows.addCheckpoint(no, {
       ...at,
       ops,
@@ -160,6 +182,7 @@ export function createProjection(deps: ProjectionDeps) {
 
   /** The change's place in its object's graph, and its traces: what the history is listed by. */
   const noteHistory = ({ change, parents, object, body, rules }: FoldInput): void => {
+    if (!history) return;
     const hidden = rules.skipHistory === true;
     history.add(object.no, {
       change: change.no,
@@ -186,19 +209,21 @@ export function createProjection(deps: ProjectionDeps) {
     const at: OrderKey = { lamport: change.lamport, change: change.id };
     const coll = collOf(object, body.dataset);
     const empties = { count: 0 };
+    /** Rows that get a checkpoint when the whole change is folded: it may name a record more than once. */
+    const due = new Set<string>();
     for (let index = 0; index < body.records.length; index++) {
       const record = body.records[index]!;
       const id = finalRecordId(record, input, empties);
       outcome.recordIds.push(id);
       const head = rows.get(coll, id);
-      const fault = recordIdFault(record, head?.state === ROW_LIVE, input);
+      const fault = recordIdFault(record, input);
       if (fault) {
         outcome.rejections.push({ recordIndex: index, recordId: id, opIndex: -1, reason: fault });
         continue;
       }
       if (head && compareOrder(head, at) > 0) {
         rows.touch(head.no, change.lamport, change.no);
-        if (change.counts) markDirty(head.no, at, object, body.dataset);
+        if (change.counts) markDirty(head, at, object, body.dataset);
         continue;
       }
       if (!change.counts) {
@@ -219,7 +244,7 @@ export function createProjection(deps: ProjectionDeps) {
       rows.touch(no, change.lamport, change.no);
       if (!effective) continue;
       outcome.effective = true;
-      checkpointWhenDue(no, result.state, at, head?.ops ?? 0, ops);
+      if (isCheckpointDue(head?.ops ?? 0, ops)) due.add(id);
       tell(
         object,
         body.dataset,
@@ -232,17 +257,29 @@ export function createProjection(deps: ProjectionDeps) {
         true,
       );
     }
+    for (const id of due) {
+      const head = rows.get(coll, id);
+      if (head) addCheckpoint(head.no, stateOf(head), at, head.ops);
+    }
     if (change.counts && compareOrder({ lamport: object.modified.lamport, change: object.modified.change }, at) < 0) {
       objects.setModified(object, { lamport: change.lamport, change: change.id, ms: change.timeMs });
     }
     return outcome;
   };
 
-  /** One record from its changes, starting at the newest checkpoint before `from`. */
-  const refold = (no: number, from: OrderKey, object: ObjectEntry, dataset: string) => {
+  const forgetDirty = (): void => {
+    dirtyRows.clear();
+    dirtyOps = 0;
+  };
+
+  /**
+   * One record from its changes, starting at the newest checkpoint before what changed. Where a checkpoint behind all that
+   * changed turns out as it was, so does what follows from it, and is left as it stands.
+   */
+  const refold = (no: number, { from, to, object, dataset }: DirtyRow) => {
     const row = rows.byNo(no);
     if (!row) return; // its insert was rolled back after it was marked
-    rows.dropCheckpointsFrom(no, from.lamport, from.change);
+    const outdated = rows.placesOfCheckpoints(no, from.lamport, from.change);
     const checkpoint = rows.checkpointBefore(no, from.lamport, from.change);
     let state: RecordState = ABSENT;
     if (checkpoint?.doc) {
@@ -251,26 +288,32 @@ export function createProjection(deps: ProjectionDeps) {
     }
     let ops = checkpoint?.ops ?? 0;
     let last: OrderKey = checkpoint ?? { lamport: 0, change: new Uint8Array(0) };
-    for (const stored of changes.ofRow(no, checkpoint?.lamport ?? 0)) {
+    for (const stored of countedChanges(no, last)) {
       const at: OrderKey = { lamport: stored.lamport, change: stored.id };
-      if (compareOrder(at, last) <= 0) continue;
       const input = reader.replayOf(stored, object);
       const envelope = envelopeOf(input);
       const empties = { count: 0 };
       const opsBefore = ops;
       for (const record of input.body.records) {
         const id = finalRecordId(record, input, empties);
-        if (id !== row.id || recordIdFault(record, state.kind === "live", input)) continue;
+        if (id !== row.id || recordIdFault(record, input)) continue;
         const result = foldRecord(state, id, record, envelope, input.rules, input.body.traceIds);
         state = result.state;
         if (result.effects.length > 0) ops += Math.max(1, record.ops.length);
       }
       last = at;
-      checkpointWhenDue(no, state, at, opsBefore, ops);
+      for (let next = outdated[0]; next && compareOrder(next, at) <= 0; next = outdated[0]) {
+        const isBehind = compareOrder(next, to) > 0 && compareOrder(next, at) === 0;
+        if (isBehind && isSameState(rows.checkpointAt(no, next), state)) return settled(object, dataset);
+        rows.dropCheckpoint(no, next);
+        outdated.shift();
+      }
+      if (isCheckpointDue(opsBefore, ops)) addCheckpoint(no, state, at, ops);
     }
+    for (const place of outdated) rows.dropCheckpoint(no, place);
     const before = row.state === ROW_LIVE ? row.doc : null;
     const shown = store(no, state, last, ops, row.hasLocal);
-    if (dataset === OBJECTS_DATASET) objects.setModified(object, object.modified);
+    settled(object, dataset);
     if (before === shown) return;
     const effects: Effect[] =
       shown === null
@@ -280,6 +323,21 @@ export function createProjection(deps: ProjectionDeps) {
     const version = last.change.length > 0 ? versionOf(last.lamport, last.change) : "";
     tell(object, dataset, row.coll, row.id, version, before, shown, effects, true);
   };
+
+  /** The row of an object among all objects was folded anew, without the stamp of its last modification. */
+  const settled = (object: ObjectEntry, dataset: string): void => {
+    if (dataset === OBJECTS_DATASET) objects.setModified(object, object.modified);
+  };
+
+  function* countedChanges(row: number, after: OrderKey): Generator<StoredChange> {
+    for (let last = after; ; ) {
+      const page = changes.ofRowAfter(row, last.lamport, last.change, REFOLD_PAGE);
+      yield* page;
+      const end = page.at(-1);
+      if (!end || page.length < REFOLD_PAGE) return;
+      last = { lamport: end.lamport, change: end.id };
+    }
+  }
 
   return {
     foldChange,
@@ -293,7 +351,7 @@ export function createProjection(deps: ProjectionDeps) {
       const empties = { count: 0 };
       for (const record of input.body.records) {
         const head = rows.get(coll, finalRecordId(record, input, empties));
-        if (head) markDirty(head.no, { lamport: stored.lamport, change: stored.id }, object, input.body.dataset);
+        if (head) markDirty(head, { lamport: stored.lamport, change: stored.id }, object, input.body.dataset);
       }
       const newest = changes.newestOfObject(object.no);
       objects.setModified(
@@ -328,6 +386,7 @@ export function createProjection(deps: ProjectionDeps) {
         _ver: { id: created, "*": envelope.version },
       });
       if (head.hasLocal) rows.dropLocal(head.no);
+      rows.dropCheckpointsFrom(head.no, 0, new Uint8Array(0));
       rows.update(head.no, doc, ROW_TOMBSTONE, head.lamport, head.change, head.ops);
       tell(
         object,
@@ -384,13 +443,16 @@ export function createProjection(deps: ProjectionDeps) {
 
     /** Before COMMIT: folds marked rows anew, then writes the stamps of objects that were modified. */
     finishBatch(): void {
-      for (const [no, { at, object, dataset }] of dirtyRows) refold(no, at, object, dataset);
-      dirtyRows.clear();
+      for (const [no, dirty] of dirtyRows) refold(no, dirty);
+      forgetDirty();
       for (const object of objects.flush()) stampModified(object);
     },
 
+    /** How long `finishBatch` will take for the rows marked so far, about. */
+    owedMs: (): number => dirtyOps * REFOLD_MS_AN_OP,
+
     forgetBatch(): void {
-      dirtyRows.clear();
+      forgetDirty();
       reader.forgetWriters();
     },
   };
@@ -423,4 +485,13 @@ export function createProjection(deps: ProjectionDeps) {
       false,
     );
   }
+}
+
+function isSameState(
+  checkpoint: (Pick<Checkpoint, "doc"> & { state: number }) | undefined,
+  folded: RecordState,
+): boolean {
+  if (!checkpoint || folded.kind === "absent") return false;
+  const state = folded.kind === "live" ? ROW_LIVE : ROW_TOMBSTONE;
+  return checkpoint.state === state && checkpoint.doc === JSON.stringify(folded.doc);
 }

@@ -57,7 +57,10 @@ export function foldRecord(
   const creating = state.kind === "absent";
   if (creating) {
     if (!change.upsert) return { state, effects: NO_EFFECTS, drops: [] };
-    const reason = rules.refuseCreate?.(id, change.ops, envelope);
+    const isNamed = rules.idRule === "auto" && change.id !== "";
+    const reason = isNamed
+      ? "the server names the records of this dataset"
+      : rules.refuseCreate?.(id, change.ops, envelope);
     if (reason) return { state, effects: NO_EFFECTS, drops: [{ opIndex: -1, reason }] };
   }
   const doc: JsonObject = creating ? { id, _ver: { id: envelope.version, "*": envelope.version } } : state.doc;
@@ -69,7 +72,13 @@ export function foldRecord(
       const effectsBefore = effects.length;
       const reason =
         rules.refuseOp?.(doc, segments, single, creating, envelope) ??
-        applyOp(doc, segments, rules.rewriteOp?.(segments, single, envelope) ?? single, effects);
+        applyOp(
+          doc,
+          segments,
+          rules.rewriteOp?.(segments, single, envelope) ?? single,
+          effects,
+          rules.dropsEmptied?.(segments) === true,
+        );
       if (reason) drops.push({ opIndex: index, reason });
       else if (effects.length > effectsBefore) claimPath(doc["_ver"] as VersionTree, segments, envelope.version);
     };
@@ -140,7 +149,13 @@ function rootPayload(effects: readonly Effect[]): JsonObject {
 }
 
 /** Applies one op to one field, in place; answers why it cannot be. Nothing is touched when it answers. */
-function applyOp(doc: JsonObject, path: string[], op: RecordOp, effects: Effect[]): string | undefined {
+function applyOp(
+  doc: JsonObject,
+  path: string[],
+  op: RecordOp,
+  effects: Effect[],
+  dropsEmptied: boolean,
+): string | undefined {
   const { value } = op;
   if (op.type !== "$unset" && value === undefined) return `${op.type} needs a value`;
   if (op.type === "$inc" && typeof value !== "number") return "$inc takes a number";
@@ -156,7 +171,7 @@ function applyOp(doc: JsonObject, path: string[], op: RecordOp, effects: Effect[
   switch (op.type) {
     case "$unset":
       if (parent) delete parent[key];
-      effects.push({ type: "$unset", path });
+      effects.push({ type: "$unset", path: dropsEmptied ? dropEmptied(doc, path) : path });
       return undefined;
     case "$inc": {
       if (current !== undefined && typeof current !== "number") return "$inc needs a number in the field";
@@ -174,6 +189,21 @@ function applyOp(doc: JsonObject, path: string[], op: RecordOp, effects: Effect[
       return put(current.filter((item) => !Bun.deepEquals(item, value, true)));
     }
   }
+}
+
+/** Removes the objects on the way to `path` that are empty now, from below; answers the path of what is gone. */
+function dropEmptied(doc: JsonObject, path: string[]): string[] {
+  let gone = path;
+  while (gone.length > 1) {
+    const above = gone.slice(0, -1);
+    const container = containerOf(doc, gone, false);
+    if (container === "blocked" || (container && Object.keys(container).length > 0)) break;
+    const holder = containerOf(doc, above, false);
+    if (holder === "blocked") break;
+    if (holder) delete holder[above.at(-1)!];
+    gone = above;
+  }
+  return gone;
 }
 
 /** The object that holds the last segment; made on the way when `create`, else undefined where nothing is there. */

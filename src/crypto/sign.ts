@@ -16,6 +16,7 @@ export type SignatureKind =
   | "profile"
   | "p2p-account"
   | "p2p-device"
+  | "p2p-guest"
   | "push"
   | "wallet";
 

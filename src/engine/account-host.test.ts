@@ -218,7 +218,7 @@ test("[§1.4] resolution (a), (b), (c)", async () => {
   expect(await booted((await rootWith("nested", "nested")).root)).toBeUndefined();
   expect(await booted(freshRoot())).toBeUndefined();
   const refusals: [flags: ConfigFlags, part: string][] = [
-    [{ account: "../x" }, "not an account id"],
+    [{ account: "../x" }, "must be an account id"],
     [{ account: (await createWallet({ machineId: "m" })).accountId }, "was asked for"],
     [{ wallet: join(root, "none.key") }, "never creates a wallet"],
     [{ wallet: join(root, "wallet.key"), account: nested }, nested],

@@ -80,9 +80,6 @@ export async function resolvePlace(
   config: Config,
 ): Promise<{ place: AccountPlace; expected: AccountId | undefined } | undefined> {
   const { dataDir, account } = config;
-  if (account !== undefined && !isAccountId(account)) {
-    throw new StartRefusal(`account names ${JSON.stringify(account)}, which is not an account id`);
-  }
   const walletPath = config["auth.walletPath"];
   if (walletPath !== undefined) {
     if (!exists(walletPath))

@@ -17,6 +17,7 @@ import { createSchema, type Schema } from "../domain/type/schema.ts";
 import { createReaderPool } from "../query/reader-pool.ts";
 import type { Account } from "../space/account.ts";
 import { createAccountValues } from "../space/account-values.ts";
+import type { ComposeOptions } from "../space/acl-compose.ts";
 import { createAclSecrets } from "../space/acl-secrets.ts";
 import type { AclBuild } from "../space/acl-service.ts";
 import { createDirectAddService } from "../space/direct-add-service.ts";
@@ -25,6 +26,7 @@ import { createOneToOneService } from "../space/one-to-one-service.ts";
 import { createReadFrontiers } from "../space/read-frontiers.ts";
 import { openSpace, plantSpace, type Space, seedDerivedSpace } from "../space/space.ts";
 import { spacePaths } from "../space/space-files.ts";
+import { settleLocalFields } from "../space/space-row.ts";
 import { createSpaceService } from "../space/space-service.ts";
 import { TECH_SPACE_NAME } from "../space/tech-datasets.ts";
 import { createTechSpace, techIndex } from "../space/tech-space.ts";
@@ -40,6 +42,7 @@ import { createInvitations } from "./invitations.ts";
 import { type Replication, startReplication } from "./replication.ts";
 import { createRightsFollower } from "./rights-follower.ts";
 import { createSpaceServices, type SpaceServices } from "./space-services.ts";
+import { createSpacesListing } from "./spaces-listing.ts";
 import { probeVectorSupport } from "./vector-support.ts";
 
 /** How often processes that nobody reports on any more are forgotten. */
@@ -65,12 +68,13 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
   const openWith = (
     spaceId: SpaceId,
     builtIns: ReadonlyMap<string, WritableDataset>,
-    as: Account = account,
+    { as = account, keepsHistory = true }: { as?: Account; keepsHistory?: boolean } = {},
   ): { space: Space; schema: Schema } => {
     let schema: Schema | undefined;
     const space = openSpace(paths.space(spaceId), spaceId, {
       account: as,
       clock,
+      keepsHistory,
       onFailure,
       registry: (engine): RulesRegistry => {
         schema = createSchema({ engine, builtIns });
@@ -84,7 +88,9 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
     const techSeed = seedDerivedSpace(account, TECH_SPACE_NAME);
     plantSpace(paths.space(techSeed.spaceId), techSeed);
     paths.syncDirectory();
-    const { space: techOpened, schema: techSchema } = openWith(techSeed.spaceId, techDatasets());
+    const { space: techOpened, schema: techSchema } = openWith(techSeed.spaceId, techDatasets(), {
+      keepsHistory: false,
+    });
     const tech = createTechSpace(techOpened, await techIndex(techOpened));
     const devices = createDeviceService({ tech, peerId: account.peerId, clock, version: PRODUCT_VERSION, hostname });
     if (!(await devices.register()))
@@ -96,8 +102,9 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
     const frontiers = createReadFrontiers(tech);
     const accountValues = createAccountValues(tech);
     const builtIns = spaceDatasets();
-    const secrets = createAclSecrets(tech);
-    const changeAcl = (space: Space, build: AclBuild) => sync.changeAcl(space, build);
+    const secrets = createAclSecrets(tech, account);
+    const changeAcl = (space: Space, build: AclBuild, options?: ComposeOptions) =>
+      sync.changeAcl(space, build, options);
     /** Spaces with members besides this account. */
     const sharedSpaces = new Set<SpaceId>();
     const noteMembers = (space: Space): void => {
@@ -116,7 +123,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       changeAcl,
       isGuest: (spaceId) => secrets.tokenOf(spaceId)?.kind === "guest",
       open: async (spaceId) => {
-        const opened = openWith(spaceId, builtIns, secrets.accountIn(spaceId, account));
+        const opened = openWith(spaceId, builtIns, { as: secrets.accountIn(spaceId) });
         sync.attach(opened.space);
         noteMembers(opened.space);
         replication?.spaceChanged(opened.space);
@@ -128,7 +135,11 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
           ...opened,
           account,
           secrets,
-          changeAcl: (build) => changeAcl(opened.space, build),
+          changeAcl: async (build) => {
+            const made = await changeAcl(opened.space, build);
+            await settleLocalFields(tech, opened.space); // whoever asks next reads its new role
+            return made;
+          },
           announce: (identities) => invitations.added(opened.space, spaces.info(spaceId).name, identities),
           profile: () => tech.profile(),
           clock,
@@ -161,7 +172,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       },
     });
     sync.attach(techOpened);
-    spaces.onEnded((spaceId) => {
+    spaces.onKnown((spaceId) => sync.roundSoon(spaceId));
+    spaces.onEnding((spaceId) => {
       replication?.spaceEnded(spaceId);
       sync.forget(spaceId).catch((error: unknown) => log.error("forgetting a space failed", { err: error, spaceId }));
     });
@@ -173,7 +185,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       changeAcl,
       findChain: (place) => sync.findChain(place),
       reach: async (spaceId) => {
-        sync.roundSoon(spaceId, 0);
+        sync.roundSoon(spaceId);
         const deadline = performance.now() + REACH_MS;
         while (!sync.book.of(spaceId).roundEnded && performance.now() < deadline) await Bun.sleep(REACH_STEP_MS);
       },
@@ -212,6 +224,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       log,
       declaredKind: techSchema.declaredKind,
     });
+    const listing = createSpacesListing({ tech, store, clock });
+    const spacesLive = createLiveQueries({ ...listing, log, declaredKind: techSchema.declaredKind });
     const openHeld = async (spaceId: string): Promise<Space | undefined> => {
       if (spaceId === techOpened.id) return techOpened;
       return spaces.isHeld(spaceId) ? (await spaces.openHeld(spaceId as SpaceId)).space : undefined;
@@ -234,6 +248,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       store,
       spaces,
       clock,
+      profile: () => tech.profile(),
       announce: (other) => invitations.oneToOne(other),
     });
     const invitations = createInvitations({ letters, directAdds, oneToOne, profile: () => tech.profile() });
@@ -255,6 +270,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
           relay,
           letters,
           placeOf: (spaceId) => secrets.placeOf(spaceId),
+          inviteSeedOf: (spaceId) => secrets.tokenOf(spaceId)?.seed,
           open: openHeld,
         });
         joins.start();
@@ -281,6 +297,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       sync,
       techDatasets: TECH_DATASETS,
       techLive,
+      spacesLive,
+      spacesQueries: createRecordQueries({ ...listing, schema: techSchema, log }),
       techQueries: createRecordQueries({ engine: techOpened.engine, schema: techSchema, readers, log }),
       space: (spaceId) => spaces.open(spaceId),
       tellProfile: () => void tellProfile(),
@@ -297,6 +315,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
         await replication?.close();
         readers.close();
         techLive.close();
+        spacesLive.close();
+        listing.close();
         await spaces.close();
         await techOpened.close();
         store.close();

@@ -1,10 +1,12 @@
 import { DELETION_RULES } from "../change/deletion-log.ts";
 import { BUNDLE_CHILDREN_RULES, BUNDLE_RULES } from "../domain/bundle/bundle-rules.ts";
-import { CHAT_LOCAL_FIELDS, CHAT_RULES, checkRawMessageOp } from "../domain/chat/chat-rules.ts";
+import { CHAT_RULES } from "../domain/chat/chat-rules.ts";
+import { checkRawMessageOp, completeRawMessages, rawFlagFault } from "../domain/chat/raw-message.ts";
 import { EDITOR_RULES } from "../domain/editor/editor-rules.ts";
 import { OBJECT_RULES } from "../domain/object/object-rules.ts";
 import { DEFINITION_RULES } from "../domain/type/definition-rules.ts";
 import type { WritableDataset } from "../domain/type/port.ts";
+import { PAIR_PROFILES_RULES } from "../space/pair-profiles.ts";
 import { PRIVATE_RULES } from "../space/private-datasets.ts";
 import { SPACE_INDEX_RULES } from "../space/space-index.ts";
 import { TECH_RULES } from "../space/tech-datasets.ts";
@@ -15,11 +17,14 @@ export function spaceDatasets(): ReadonlyMap<string, WritableDataset> {
     { rules: OBJECT_RULES },
     {
       rules: CHAT_RULES,
-      isLocalField: (path) => CHAT_LOCAL_FIELDS.some((field) => field === path),
+      content: true,
+      localFault: rawFlagFault,
       checkOp: checkRawMessageOp,
+      complete: completeRawMessages,
     },
-    { rules: EDITOR_RULES },
+    { rules: EDITOR_RULES, content: true },
     { rules: SPACE_INDEX_RULES, internal: true },
+    { rules: PAIR_PROFILES_RULES, internal: true },
     { rules: BUNDLE_RULES, internal: true },
     { rules: BUNDLE_CHILDREN_RULES, internal: true },
     { rules: DELETION_RULES, internal: true },

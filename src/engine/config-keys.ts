@@ -1,5 +1,6 @@
 import { LOG_FORMATS, LOG_LEVELS } from "../base/log.ts";
 import {
+  accountId,
   choice,
   duration,
   environmentName,
@@ -34,7 +35,7 @@ const DEFAULT_CONTROL_PORT = 7010;
 export const SETTINGS = {
   /** Absolute path; the default is made from the home directory. */
   dataDir: optional(path),
-  account: optional(text),
+  account: optional(accountId),
   "listen.addr": setting(loopbackAddress, { hostname: "127.0.0.1", port: DEFAULT_PORT }),
   "auth.walletPath": optional(path),
   "webUI.enabled": setting(flag, true),
@@ -83,6 +84,13 @@ export const SETTINGS = {
 
 export type SettingKey = keyof typeof SETTINGS;
 export const SETTING_KEYS = Object.keys(SETTINGS) as SettingKey[];
+/** Settings whose values may hold a secret, in place or by mistake: a refusal does not repeat them. */
+export const UNTOLD_KEYS: ReadonlySet<SettingKey> = new Set<SettingKey>([
+  "network.url",
+  "index.openai.keyEnv",
+  "runtime.llm.keyEnv",
+  "runtime.secrets",
+]);
 /** The one setting whose children are free names. */
 export const NAMED_KEY = "runtime.secrets" satisfies SettingKey;
 

@@ -1,5 +1,7 @@
 import { isAbsolute, resolve } from "node:path";
 import { parseDurationMs } from "../base/duration.ts";
+import type { AccountId } from "../base/ids.ts";
+import { parseAccountId } from "../crypto/account-id.ts";
 import { type NetworkServers, parseNetworkUrl } from "../sync/network/network-url.ts";
 import { parseLoopbackAddress } from "./listen-address.ts";
 
@@ -19,6 +21,13 @@ export type ValueReader<T> = (raw: unknown, context: ValueContext) => T;
 export const text: ValueReader<string> = (raw) => {
   if (typeof raw !== "string" || raw === "") throw new Error("must be a non-empty text");
   return raw;
+};
+
+/** The id of an account; whether it is on this machine is found out when it is opened. */
+export const accountId: ValueReader<AccountId> = (raw) => {
+  if (typeof raw !== "string" || !parseAccountId(raw))
+    throw new Error("must be an account id, as `svc init` prints it: a word that begins with A");
+  return raw as AccountId;
 };
 
 export const flag: ValueReader<boolean> = (raw) => {

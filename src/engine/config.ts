@@ -8,6 +8,7 @@ import {
   SETTINGS,
   type SettingKey,
   type SettingValues,
+  UNTOLD_KEYS,
 } from "./config-keys.ts";
 import type { ValueContext, ValueReader } from "./config-values.ts";
 import { StartRefusal } from "./start-refusal.ts";
@@ -17,6 +18,8 @@ export interface Config extends SettingValues {
   readonly dataDir: string;
   /** Settings that some source gave; the rest have their defaults. */
   readonly given: ReadonlySet<SettingKey>;
+  /** Where a setting's value comes from: `<file>:<line>`, a variable's name or a flag. */
+  sourceOf(key: SettingKey): string;
   /** The configuration file that was read, if any. */
   readonly file: string | undefined;
   /** Opens an encrypted wallet (`SVC_WALLET_PASSKEY`, `--passkey-stdin`). Never logged. */
@@ -82,14 +85,23 @@ export async function loadConfig(sources: ConfigSources = {}): Promise<Config> {
     early ? readGiven("dataDir", early) : join(homeDir, ".svc"),
   );
 
-  const given = new Map<SettingKey, Given>([...(file?.given ?? []), ...variables, ...flags]);
+  // Lowest first. A bad value is refused even where a stronger source overrides it: it would wait for its day.
+  const given = new Map<SettingKey, Given>();
+  const read = new Map<SettingKey, unknown>();
+  for (const source of [file?.given ?? new Map<SettingKey, Given>(), variables, flags]) {
+    for (const [key, value] of source) {
+      read.set(key, readGiven(key, value));
+      given.set(key, value);
+    }
+  }
   const values = Object.fromEntries(
-    SETTING_KEYS.map((key) => [key, readSetting(key, given.get(key))]),
+    SETTING_KEYS.map((key) => [key, read.has(key) ? read.get(key) : SETTINGS[key].fallback]),
   ) as unknown as SettingValues;
   return {
     ...values,
     dataDir: values.dataDir ?? join(homeDir, ".svc"),
     given: new Set(given.keys()),
+    sourceOf: (key) => given.get(key)?.source ?? "the defaults",
     file: file?.path,
     passkey: sources.passkey ?? nonEmpty(env[PASSKEY_VARIABLE]),
     unknownVariables: unknownVariables(env),
@@ -166,16 +178,13 @@ function withContext(path: string, entries: Map<string, FileEntry>, { homeDir }:
   return new Map([...entries].map(([key, entry]) => [key as SettingKey, { ...entry, context }]));
 }
 
-function readSetting(key: SettingKey, given: Given | undefined): unknown {
-  return given ? readGiven(key, given) : SETTINGS[key].fallback;
-}
-
 function readGiven<K extends SettingKey>(key: K, { raw, source, context }: Given): NonNullable<SettingValues[K]> {
   const read = SETTINGS[key].read as ValueReader<unknown>;
   try {
     return read(raw, context) as NonNullable<SettingValues[K]>;
   } catch (error) {
-    throw new StartRefusal(`${source}: ${key} ${(error as Error).message}; it is ${JSON.stringify(raw)}`);
+    const shown = UNTOLD_KEYS.has(key) ? "" : `; it is ${JSON.stringify(raw)}`;
+    throw new StartRefusal(`${source}: ${key} ${(error as Error).message}${shown}`);
   }
 }
 

@@ -32,6 +32,9 @@ export interface Engine extends EngineLifecycle {
   readonly techQueries: RecordQueries;
   /** Live windows over the tech space's collections. */
   readonly techLive: LiveQueries;
+  /** The same over the rows of spaces, those that this device alone shows among them. */
+  readonly spacesQueries: RecordQueries;
+  readonly spacesLive: LiveQueries;
   /** Tells the members of shared spaces, in the background, who this account is now. */
   tellProfile(): void;
   /** An active space with its services; fails with the space resolution errors (gaps § 1). */

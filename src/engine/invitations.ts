@@ -22,13 +22,14 @@ export function createInvitations(deps: {
 }) {
   const { letters } = deps;
 
-  letters.onLetter(ADDED, async (_from, body) => {
+  letters.onLetter(ADDED, async (from, body) => {
     const { spaceId, transport } = body;
     const secret = typeof transport === "string" ? base64ToBytes(transport) : undefined;
     if (typeof spaceId !== "string" || !digestOfCid(spaceId) || secret?.length !== SECRET_BYTES) return;
     const { name } = hintIn(body);
     await deps.directAdds.register({
       spaceId: spaceId as SpaceId,
+      adder: from,
       transportSecret: secret,
       ...(name === undefined ? {} : { name }),
     });

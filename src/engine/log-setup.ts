@@ -14,7 +14,11 @@ export function openLog(
     try {
       return fileOutput(path, format);
     } catch (error) {
-      throw new StartRefusal(`log.addOutputPaths names ${path}, which cannot be opened: ${(error as Error).message}`);
+      const source = config.sourceOf("log.addOutputPaths");
+      const cause = (error as NodeJS.ErrnoException).code ?? (error as Error).message;
+      throw new StartRefusal(
+        `${source}: log.addOutputPaths must name files that can be opened for writing, in folders that exist; ${path} is not one (${cause})`,
+      );
     }
   });
   const outputs = [stderrOutput(format, env), ...files];

@@ -2,9 +2,10 @@ import type { AccountId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { IdentityDirectory } from "../domain/identity/identity-directory.ts";
 import { completeRemovals } from "../space/acl-actions.ts";
-import { rosterOf } from "../space/acl-roster.ts";
 import type { AclBuild } from "../space/acl-service.ts";
+import { rosterIn } from "../space/pair-profiles.ts";
 import type { Space } from "../space/space.ts";
+import { ownCutCount } from "../sync/cut-changes.ts";
 
 /** An owner's devices do not all complete a removal at once: whoever comes first spares the others the work. */
 const OWNER_SPREAD_MS = 1_000;
@@ -33,9 +34,7 @@ export function createRightsFollower(deps: RightsFollowerDeps) {
     }
     const told = toldBySpace.get(space.id) ?? new Map<AccountId, string>();
     toldBySpace.set(space.id, told);
-    const members = rosterOf(space.id, space.acl.state, space.keys).filter(
-      ({ status, permission }) => status === "active" && permission !== "guest",
-    );
+    const members = rosterIn(space).filter(({ status, permission }) => status === "active" && permission !== "guest");
     identities.setMembers(
       space.id,
       members.map(({ identity }) => identity),
@@ -70,15 +69,31 @@ export function createRightsFollower(deps: RightsFollowerDeps) {
     timers.set(space.id, setTimeout(complete, wait + Math.random() * OWNER_SPREAD_MS));
   };
 
+  /** How many of this account's changes were known to be cut. */
+  const cutBySpace = new Map<SpaceId, number>();
+  /** Whoever loses the right to write is told what was lost with it. */
+  const tellCut = (space: Space): void => {
+    const count = ownCutCount(space);
+    const before = cutBySpace.get(space.id);
+    cutBySpace.set(space.id, count);
+    if (before !== undefined && count > before)
+      deps.log.warn(
+        "changes of this account do not count: they were written after it had lost the right to; debug names them",
+        { spaceId: space.id, changes: count },
+      );
+  };
+
   return {
     moved(space: Space): void {
       follow(space);
+      tellCut(space);
       completeSoon(space);
     },
     ended(spaceId: SpaceId): void {
       clearTimeout(timers.get(spaceId));
       timers.delete(spaceId);
       toldBySpace.delete(spaceId);
+      cutBySpace.delete(spaceId);
       identities.setMembers(spaceId, []);
     },
     close(): void {

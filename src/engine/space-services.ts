@@ -101,7 +101,14 @@ export function createSpaceServices(deps: {
     profile: deps.profile,
   });
   const history = createHistory({ engine, requireReader, memory: deps.historyMemory });
-  const records = createRecordService({ engine, schema, requireWriter });
+  const unread = createUnread({ engine, accountId: account.id, frontiers: deps.frontiers, onBackgroundError });
+  const records = createRecordService({
+    engine,
+    schema,
+    accountId: account.id,
+    requireWriter,
+    followLocal: unread.followLocal,
+  });
   const objects = createObjectService({
     engine,
     schema,
@@ -128,7 +135,6 @@ export function createSpaceServices(deps: {
   const indexes = createIndexBuilder({ engine, readers, startLongWork, log: log.child({ spaceId: space.id }) });
   const advisor = createIndexAdvisor({ engine, builder: indexes, clock, isDeclared: schema.isDeclared });
   indexes.resume();
-  const unread = createUnread({ engine, accountId: account.id, frontiers: deps.frontiers, onBackgroundError });
   return {
     space,
     schema,

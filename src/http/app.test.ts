@@ -158,7 +158,7 @@ test("[gaps 0] faults of a body, in their order", async () => {
     ],
     [{ count: 1 }, "request.missing_field", { field: "name" }],
     ["", "request.missing_field", { field: "name" }],
-    [{ name: "" }, "request.invalid_field", { field: "name", reason: "expected string length greater or equal to 1" }],
+    [{ name: "" }, "request.invalid_field", { field: "name", reason: "must not be empty" }],
     [{ name: "n", mode: "c" }, "request.invalid_field", { field: "mode", reason: "expected one of a, b" }],
     ['{"name":"n","__proto__":{}}', "request.unknown_field", undefined],
     [

@@ -109,8 +109,24 @@ function isRefusal(error: ValueError): boolean {
 export function refusalReason(error: ValueError): string {
   const own: unknown = error.schema["errorMessage"];
   if (typeof own === "string") return own;
-  if (error.type === Kind.Union || error.type === Kind.Literal) return `expected ${describeSchema(error.schema)}`;
-  return error.message.charAt(0).toLowerCase() + error.message.slice(1);
+  const { schema } = error;
+  switch (error.type) {
+    case Kind.Union:
+    case Kind.Literal:
+      return `expected ${describeSchema(schema)}`;
+    case Kind.StringMinLength:
+      return schema["minLength"] === 1 ? "must not be empty" : `must have at least ${schema["minLength"]} characters`;
+    case Kind.StringMaxLength:
+      return `must have at most ${schema["maxLength"]} characters`;
+    case Kind.IntegerMinimum:
+    case Kind.NumberMinimum:
+      return `must be at least ${schema["minimum"]}`;
+    case Kind.IntegerMaximum:
+    case Kind.NumberMaximum:
+      return `must be at most ${schema["maximum"]}`;
+    default:
+      return error.message.charAt(0).toLowerCase() + error.message.slice(1);
+  }
 }
 
 function pointerSegments(pointer: string): string[] {

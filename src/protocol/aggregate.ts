@@ -22,7 +22,7 @@ const pipelineFields = {
 
 /** Body of an aggregate over a dataset of one object. Unknown keys are dropped. */
 export const ObjectAggregateBody = Type.Object({
-  objectId: Type.String(),
+  objectId: Type.String({ minLength: 1 }),
   dataset: Type.String({ minLength: 1 }),
   ...pipelineFields,
 });

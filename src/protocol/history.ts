@@ -13,7 +13,7 @@ export const HistoryChange = strict({
   author: Type.String({ description: "Account id" }),
   timestamp: Type.Integer({ description: "Unix seconds by the author's clock: for display, never for order" }),
   dataset: Type.String(),
-  traceIds: Type.Array(Type.String()),
+  traceIds: Type.Optional(Type.Array(Type.String(), { description: "Absent when no change of the entry carries one" })),
   touched: Type.Optional(
     Type.Array(
       strict({

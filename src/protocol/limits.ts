@@ -58,4 +58,9 @@ export const LIMITS = {
   changeParents: 64,
   /** Members of a space and its open invites. */
   spaceMembers: 1000,
+  /**
+   * Spaces of one kind (one-to-one, or added to) that others may have waiting for this account's answer: anybody can begin
+   * one, so what comes beyond is not shown.
+   */
+  pendingSpaces: 256,
 } as const;

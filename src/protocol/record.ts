@@ -36,7 +36,7 @@ const windowFields = {
 };
 
 const ofObject = {
-  objectId: Type.String(),
+  objectId: Type.String({ minLength: 1 }),
   dataset: Type.String({ minLength: 1 }),
 };
 
@@ -62,7 +62,7 @@ export const QueryReply = strict({
 const traceIds = Type.Optional(Type.Array(Type.String(), { description: "Opaque ids kept with the change" }));
 
 export const ModifyBody = Type.Object({
-  objectId: Type.String(),
+  objectId: Type.String({ minLength: 1 }),
   dataset: Type.String({ minLength: 1 }),
   records: Type.Array(
     Type.Object({
@@ -100,14 +100,14 @@ export const WriteReply = strict({
 });
 
 export const DeleteRecordsBody = strict({
-  objectId: Type.String(),
+  objectId: Type.String({ minLength: 1 }),
   dataset: Type.String({ minLength: 1 }),
   recordIds: Type.Array(Type.String()),
   traceIds,
 });
 
 export const UpsertBody = strict({
-  objectId: Type.String(),
+  objectId: Type.String({ minLength: 1 }),
   dataset: Type.String({ minLength: 1 }),
   records: Type.Array(
     Type.Object(

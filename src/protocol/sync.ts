@@ -38,6 +38,14 @@ const PeerCounters = strict({
 });
 export type PeerCounters = Static<typeof PeerCounters>;
 
+const CutChanges = strict({
+  identity: Type.String({ description: "Whose they are" }),
+  self: Type.Boolean(),
+  count: Type.Integer(),
+  changes: Type.Array(strict({ id: Type.String(), objectId: Type.String() }), { description: "The newest 50" }),
+});
+export type CutChanges = Static<typeof CutChanges>;
+
 export const SpaceDebug = strict({
   spaceId: Type.String(),
   peers: Type.Array(PeerCounters),
@@ -46,9 +54,15 @@ export const SpaceDebug = strict({
     description: "Changes that will never count, newest first",
   }),
   unconfirmed: Type.Integer({ description: "Changes that nobody else is known to keep" }),
+  unconfirmedRights: Type.Integer({
+    description: "Records of rights, and proposals made here, that nobody else is known to have",
+  }),
   alarms: Type.Array(strict({ kind: oneOf(["split", "rolled_back", "key"]), record: Type.String() }), {
     description:
       "What is wrong with the chain of rights: somebody shows different people different things, or an older one",
+  }),
+  cut: Type.Array(CutChanges, {
+    description: "What does not count: written by somebody who, unknown to it, had lost the right to write",
   }),
   proposals: Type.Integer({ description: "What waits for a device of the space's owner" }),
   writersReplaced: Type.Integer({ description: "How often this device's own writer was met elsewhere" }),

@@ -12,6 +12,7 @@ import { NO_ROWS, rowsOf } from "./row-source.ts";
 import { runQuery } from "./run-query.ts";
 import { inSnapshot } from "./snapshot.ts";
 import { parseSort } from "./sort.ts";
+import { closeWithStatements } from "./statement-cache.ts";
 
 declare const self: Worker;
 
@@ -40,7 +41,8 @@ function databaseAt(path: string): Database {
 }
 
 function closeAt(path: string): void {
-  open.get(path)?.db.close();
+  const known = open.get(path);
+  if (known) closeWithStatements(known.db);
   open.delete(path);
 }
 

@@ -35,6 +35,13 @@ export function* iterateStatement<T>(db: Database, { text, params }: Sql): Gener
   }
 }
 
+/** Closes a connection; with its statements, for the file stays open as long as one of them is left. */
+export function closeWithStatements(db: Database): void {
+  for (const statement of idleByDatabase.get(db)?.values() ?? []) statement.finalize();
+  idleByDatabase.delete(db);
+  db.close();
+}
+
 function take(db: Database, text: string): Statement {
   const idle = idleByDatabase.get(db);
   const statement = idle?.get(text);

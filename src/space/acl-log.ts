@@ -227,6 +227,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
         (pos) => canWrite(permissionAt(state, change.author, pos)) && !judge.rejects(cuts, change, pos),
       );
     },
+    knows: (author) => state.members.has(bytesToHex(author)),
     settles: (change) => judge.settles(cutsOf(change.author), change),
   };
 

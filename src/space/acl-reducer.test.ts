@@ -361,6 +361,24 @@ describe("what the owner sequences", () => {
     expectRefused(world, /^only the owner and admins mint invites$/, [byWriter]);
   });
 
+  test("[acl] the author of a proposal gives effect to it itself, once, and to nobody else's", () => {
+    const world = createAclWorld();
+    const [admin, other] = [createAccount(), createAccount()];
+    add(world, admin, "admin");
+    add(world, other, "admin");
+    const proposal = world.propose(admin, [invite()]);
+    const op: AclOp = { op: "sequenced", unit: proposal.bytes };
+    expect(world.forge(other.signer, [op])).toBe("only the owner sequences what others sign");
+    expect(world.forge(admin.signer, [op])).toBeUndefined();
+    expect([...world.state.invites.values()].map(({ id }) => bytesToHex(id))).toEqual([bytesToHex(proposal.id)]);
+    expect(world.forge(admin.signer, [op])).toBe("it took effect before");
+    expectRefused(world, /^it took effect before$/, [op]);
+    const record = world.records.at(-1)!;
+    expect(world.forge(admin.signer, [{ op: "sequenced", unit: record.bytes }])).toBe(
+      "only the owner sequences what others sign",
+    );
+  });
+
   test("[acl] nothing else than a unit of this space, on a head that is known, is sequenced", () => {
     const world = createAclWorld();
     const elsewhere = createAclWorld({ owner: world.owner, seed: seedCreatedSpace(world.owner, clock) });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { ACL_MATRIX, ACL_ROLES, createAclCast, RIGHTS_REASON } from "../../test/support/acl-matrix.ts";
 import { type AclWorld, createAccount, createAclWorld, stateText } from "../../test/support/acl-world.ts";
 import { bytesToHex } from "../base/bytes.ts";
 import { randomBytes } from "../base/random.ts";
@@ -10,210 +11,15 @@ import { joinProofBytes } from "./acl-record.ts";
 import { canRead, canWrite, type GrantablePermission, type Permission } from "./acl-rights.ts";
 import { pendingRequestOf, permissionOf, readKeyHolders } from "./acl-state.ts";
 
-type Role = "owner" | "admin" | "writer" | "reader" | "guest" | "stranger";
-const ROLES: readonly Role[] = ["owner", "admin", "writer", "reader", "guest", "stranger"];
-
-/** A space with everybody in it: who acts, and another of each role to act upon. */
-function createCast() {
-  const world = createAclWorld();
-  const guestSeed = randomBytes(32);
-  const actors: Record<Role, Account> = {
-    owner: world.owner,
-    admin: createAccount(),
-    writer: createAccount(),
-    reader: createAccount(),
-    guest: createAccount(guestSeed),
-    stranger: createAccount(),
-  };
-  const others = { admin: createAccount(), writer: createAccount(), reader: createAccount() };
-  const asker = createAccount();
-  const inviteSeed = randomBytes(32);
-  const add = (account: Account, permission: GrantablePermission) =>
-    world.act(world.owner, (context) => addAccounts(context, [{ identity: account.id, permission }]));
-  for (const role of ["admin", "writer", "reader"] as const) {
-    add(actors[role], role);
-    add(others[role], role);
-  }
-  world.act(world.owner, (context) => mintInvite(context, inviteSeed, { mode: "request" }));
-  world.act(asker, (context) => joinByInvite(context, inviteSeed, undefined));
-  return { world, actors, others, asker, inviteSeed, guestSeed };
-}
-type Cast = ReturnType<typeof createCast>;
-
 const key = (account: Account) => account.signer.publicKey;
-const requestOf = ({ world, asker }: Cast) => pendingRequestOf(world.state, key(asker))!.id;
-
-interface MatrixRow {
-  title: string;
-  allowed: readonly Role[];
-  /** Ops that are right in everything but, perhaps, in who signs them. Keys are added. */
-  ops(cast: Cast, role: Role): AclOp[];
-  guestKey?: boolean;
-  /** What the owner cannot do either is not completed with keys by the owner. */
-  bare?: boolean;
-}
-
-/** Reasons that speak of who may, and of nothing else that could be wrong with a record. */
-const RIGHTS = /^(only |an admin |this member|nobody |the owner |a guest key )/;
-
-const MANAGERS: readonly Role[] = ["owner", "admin"];
 const fresh = () => createSigner(randomBytes(32)).publicKey;
 
-const MATRIX: readonly MatrixRow[] = [
-  { title: "mint a request invite", allowed: MANAGERS, ops: () => [{ op: "invite", key: fresh(), mode: "request" }] },
-  {
-    title: "mint an open invite",
-    allowed: MANAGERS,
-    ops: () => [{ op: "invite", key: fresh(), mode: "open", permission: "writer" }],
-  },
-  {
-    title: "revoke an invite",
-    allowed: MANAGERS,
-    ops: ({ inviteSeed }) => [{ op: "inviteRevoke", key: createSigner(inviteSeed).publicKey }],
-  },
-  {
-    title: "accept a request",
-    allowed: MANAGERS,
-    ops: (cast) => [{ op: "requestAccept", request: requestOf(cast), permission: "writer" }],
-  },
-  {
-    title: "accept a request, granting admin",
-    allowed: ["owner"],
-    ops: (cast) => [{ op: "requestAccept", request: requestOf(cast), permission: "admin" }],
-  },
-  {
-    title: "decline a request",
-    allowed: MANAGERS,
-    ops: (cast) => [{ op: "requestDecline", request: requestOf(cast) }],
-  },
-  {
-    title: "cancel somebody's request",
-    allowed: [],
-    ops: (cast) => [{ op: "requestCancel", request: requestOf(cast) }],
-    bare: true,
-  },
-  {
-    title: "add an account",
-    allowed: MANAGERS,
-    ops: () => [{ op: "accountAdd", account: fresh(), permission: "writer" }],
-  },
-  {
-    title: "add an account as admin",
-    allowed: ["owner"],
-    ops: () => [{ op: "accountAdd", account: fresh(), permission: "admin" }],
-  },
-  {
-    title: "make a reader a writer",
-    allowed: MANAGERS,
-    ops: ({ others }) => [{ op: "permissionChange", account: key(others.reader), permission: "writer" }],
-  },
-  {
-    title: "make a writer a reader",
-    allowed: MANAGERS,
-    ops: ({ others }) => [{ op: "permissionChange", account: key(others.writer), permission: "reader", pins: [] }],
-  },
-  {
-    title: "make a writer an admin",
-    allowed: ["owner"],
-    ops: ({ others }) => [{ op: "permissionChange", account: key(others.writer), permission: "admin" }],
-  },
-  {
-    title: "make an admin a writer",
-    allowed: ["owner"],
-    ops: ({ others }) => [{ op: "permissionChange", account: key(others.admin), permission: "writer" }],
-  },
-  {
-    title: "change the owner's permission",
-    allowed: [],
-    ops: ({ actors }) => [{ op: "permissionChange", account: key(actors.owner), permission: "admin" }],
-    bare: true,
-  },
-  {
-    title: "change a guest's permission",
-    allowed: [],
-    guestKey: true,
-    ops: ({ actors }) => [{ op: "permissionChange", account: key(actors.guest), permission: "reader" }],
-    bare: true,
-  },
-  {
-    title: "change one's own permission",
-    allowed: [],
-    ops: ({ actors }, role) => [
-      { op: "permissionChange", account: key(actors[role]), permission: role === "writer" ? "reader" : "writer" },
-    ],
-    bare: true,
-  },
-  {
-    title: "remove a writer",
-    allowed: MANAGERS,
-    ops: ({ others }) => [{ op: "accountRemove", account: key(others.writer), pins: [] }],
-  },
-  {
-    title: "remove an admin",
-    allowed: ["owner"],
-    ops: ({ others }) => [{ op: "accountRemove", account: key(others.admin), pins: [] }],
-  },
-  {
-    title: "remove the owner",
-    allowed: [],
-    ops: ({ actors }) => [{ op: "accountRemove", account: key(actors.owner), pins: [] }],
-    bare: true,
-  },
-  {
-    title: "remove oneself as others are removed",
-    allowed: [],
-    ops: ({ actors }, role) => [{ op: "accountRemove", account: key(actors[role]), pins: [] }],
-    bare: true,
-  },
-  {
-    title: "remove the guests as members are removed",
-    allowed: [],
-    guestKey: true,
-    ops: ({ actors }) => [{ op: "accountRemove", account: key(actors.guest), pins: [] }],
-    bare: true,
-  },
-  {
-    title: "transfer ownership",
-    allowed: ["owner"],
-    ops: ({ others }) => [{ op: "ownershipChange", account: key(others.writer), oldPermission: "admin" }],
-  },
-  { title: "make a guest key", allowed: ["owner"], ops: () => [{ op: "guestKey", key: fresh() }] },
-  { title: "revoke the guest key", allowed: ["owner"], guestKey: true, ops: () => [{ op: "guestRevoke" }] },
-  {
-    title: "stop sharing",
-    allowed: ["owner"],
-    ops: ({ actors, others }) => [
-      {
-        op: "stopSharing",
-        cuts: [actors.admin, actors.writer, others.admin, others.writer].map((account) => ({
-          account: key(account),
-          pins: [],
-        })),
-      },
-    ],
-  },
-  { title: "delete the space", allowed: ["owner"], ops: () => [{ op: "spaceDelete" }] },
-  { title: "leave", allowed: ["admin", "writer", "reader"], ops: () => [{ op: "selfRemove" }], bare: true },
-  {
-    title: "sequence a proposal",
-    allowed: ["owner"],
-    ops: ({ world, actors }) => [
-      { op: "sequenced", unit: world.propose(actors.admin, [{ op: "invite", key: fresh(), mode: "request" }]).bytes },
-    ],
-  },
-  {
-    title: "place a record of a lost branch",
-    allowed: ["owner"],
-    ops: ({ world }) => [{ op: "alias", id: randomBytes(32), prev: world.records[1]!.id, clock: 0 }],
-  },
-];
-
 describe("the rights matrix, by a forged record", () => {
-  for (const row of MATRIX) {
-    for (const role of ROLES) {
+  for (const row of ACL_MATRIX) {
+    for (const role of ACL_ROLES) {
       const allowed = row.allowed.includes(role);
       test(`[acl] ${role} ${allowed ? "may" : "may not"} ${row.title}`, () => {
-        const cast = createCast();
+        const cast = createAclCast();
         const { world, actors, guestSeed } = cast;
         // Who is not to be revoked or acted upon still has to exist for the guest's own attempts.
         if (row.guestKey || (role === "guest" && row.title !== "make a guest key"))
@@ -224,7 +30,7 @@ describe("the rights matrix, by a forged record", () => {
         const reason = world.forge(actors[role].signer, forged);
         if (allowed) expect(reason).toBeUndefined();
         else {
-          expect(reason).toMatch(RIGHTS);
+          expect(reason).toMatch(RIGHTS_REASON);
           expect(stateText(world.state)).toBe(before);
         }
       });
@@ -232,7 +38,7 @@ describe("the rights matrix, by a forged record", () => {
   }
 
   test("[acl] a role that cannot be given is no record at all", () => {
-    const { world } = createCast();
+    const { world } = createAclCast();
     for (const permission of ["owner", "none", "guest"] as unknown as GrantablePermission[]) {
       const add: AclOp = { op: "accountAdd", account: fresh(), permission };
       expect(world.forge(world.owner.signer, [add])).toBe("not a record");
@@ -251,7 +57,7 @@ describe("the rights matrix, by a forged record", () => {
   };
   for (const permission of Object.keys(WRITES) as Permission[]) {
     test(`[acl] ${permission} ${WRITES[permission] ? "writes" : "does not write"}, ${permission === "none" ? "and reads nothing" : "and reads"}`, () => {
-      const { world, actors, guestSeed } = createCast();
+      const { world, actors, guestSeed } = createAclCast();
       world.act(world.owner, (context) => mintGuestKey(context, guestSeed));
       const account = actors[permission === "none" ? "stranger" : permission];
       expect(permissionOf(world.state, key(account))).toBe(permission);

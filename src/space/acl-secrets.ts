@@ -1,11 +1,13 @@
 import { base64ToBytes, bytesToBase64, bytesToHex } from "../base/bytes.ts";
-import type { SpaceId } from "../base/ids.ts";
+import type { AccountId, SpaceId } from "../base/ids.ts";
+import { parseAccountId } from "../crypto/account-id.ts";
 import { publicKeyOfSeed } from "../crypto/private-key.ts";
 import { isJsonObject } from "../protocol/json.ts";
 import type { Account } from "./account.ts";
 import type { MemberMetadata } from "./acl-epoch.ts";
 import { decodeInviteToken, guestAccount, type InviteToken } from "./invite-token.ts";
 import { ACL_SECRETS_RULES } from "./private-datasets.ts";
+import { inviteLinkKeyOf, pairLinkKeyOf } from "./space-keys.ts";
 import type { TechSpace } from "./tech-space.ts";
 
 type SecretKind = "invites" | "guests";
@@ -13,7 +15,7 @@ type SecretKind = "invites" | "guests";
 /** Custody of what was minted or used to join: in the account's own space, so that all its devices have it. */
 export type AclSecrets = ReturnType<typeof createAclSecrets>;
 
-export function createAclSecrets(tech: TechSpace) {
+export function createAclSecrets(tech: TechSpace, account: Account) {
   return {
     /** Durable before anybody can be given what the seed is the secret of. */
     async keep(spaceId: SpaceId, kind: SecretKind, seed: Uint8Array): Promise<void> {
@@ -51,18 +53,25 @@ export function createAclSecrets(tech: TechSpace) {
       const token = tech.record(ACL_SECRETS_RULES, spaceId)?.["token"];
       return typeof token === "string" ? decodeInviteToken(token) : undefined;
     },
-    /** Where the space is to be found that is joined by a token. */
+    /** Where the space is to be found that is joined by a token, or that somebody added this account to. */
     placeOf(spaceId: SpaceId) {
       const token = this.tokenOf(spaceId);
-      if (token) return { spaceId, transportSecret: token.transportSecret, inviteKey: publicKeyOfSeed(token.seed) };
-      const text = tech.record(ACL_SECRETS_RULES, spaceId)?.["place"];
-      const transportSecret = typeof text === "string" ? base64ToBytes(text) : undefined;
-      // Nobody's invite: who was added is found on the network alone.
-      return transportSecret && { spaceId, transportSecret, inviteKey: tech.space.accountKey };
+      if (token) {
+        const { transportSecret } = token;
+        const linkKey = inviteLinkKeyOf(spaceId, transportSecret, publicKeyOfSeed(token.seed));
+        return { spaceId, transportSecret, linkKey };
+      }
+      const row = tech.record(ACL_SECRETS_RULES, spaceId);
+      const transportSecret = typeof row?.["place"] === "string" ? base64ToBytes(row["place"]) : undefined;
+      const adder = typeof row?.["adder"] === "string" ? parseAccountId(row["adder"]) : undefined;
+      return transportSecret && adder && { spaceId, transportSecret, linkKey: pairLinkKeyOf(spaceId, account, adder) };
     },
-    async keepPlace(spaceId: SpaceId, transportSecret: Uint8Array): Promise<void> {
-      const value = bytesToBase64(transportSecret);
-      await tech.write(ACL_SECRETS_RULES, spaceId, [{ type: "$set", path: "place", value }]);
+    /** Whether somebody added this account, at any time, without being asked. */
+    wasAdded: (spaceId: SpaceId): boolean => tech.record(ACL_SECRETS_RULES, spaceId)?.["adder"] !== undefined,
+    /** What somebody who added this account says of the space. */
+    async keepPlace(spaceId: SpaceId, transportSecret: Uint8Array, adder: AccountId): Promise<void> {
+      const value = { place: bytesToBase64(transportSecret), adder };
+      await tech.write(ACL_SECRETS_RULES, spaceId, [{ type: "$set", path: "", value }]);
     },
     hintOf(spaceId: SpaceId): MemberMetadata | undefined {
       const hint = tech.record(ACL_SECRETS_RULES, spaceId)?.["hint"];
@@ -73,7 +82,7 @@ export function createAclSecrets(tech: TechSpace) {
       await tech.write(ACL_SECRETS_RULES, spaceId, [{ type: "$unset", path: "", value: { token: 1, hint: 1 } }]);
     },
     /** Who this account is in a space: itself, or the account of the guest key that it reads by. */
-    accountIn(spaceId: SpaceId, account: Account): Account {
+    accountIn(spaceId: SpaceId): Account {
       const token = this.tokenOf(spaceId);
       return token?.kind === "guest" ? guestAccount(token, account.peerId) : account;
     },

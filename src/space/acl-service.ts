@@ -45,6 +45,12 @@ interface AclServiceDeps {
   clock: Clock;
 }
 
+/** Builds the record by which the author of a proposal gives effect to it. */
+export const ownSequence =
+  (unit: AclUnit): AclBuild =>
+  ({ state }) =>
+    unitKnown(state, unit.id) ? [] : [{ op: "sequenced", unit: unit.bytes }];
+
 const FULL = "too much waits for the space's owner already; try again once an owner's device was online";
 
 /** Everything that moves a space's ACL. Records, keys, verdicts and waiting changes move in one transaction. */
@@ -128,6 +134,14 @@ export function createAclService(deps: AclServiceDeps) {
     };
   };
 
+  /** Why this account's next record could not consist of these ops. */
+  const ownFaultOf = (ops: readonly AclOp[]): string | undefined => {
+    const { state } = acl;
+    const record = { space: state.space!, author: account.signer.publicKey, clock: state.clocks.at(-1)!, ops };
+    const tried = tryAclOps(state, deps.header, record);
+    return "fault" in tried ? tried.fault : undefined;
+  };
+
   /** Keeps units; when there is no room, those go first that can no longer take effect. Answers what had no room. */
   const keepUnits = (units: readonly AclUnit[]): AclUnit[] => {
     const nowMs = deps.clock.nowMs();
@@ -165,6 +179,20 @@ export function createAclService(deps: AclServiceDeps) {
 
     /** Takes in records of the chain that somebody offers, in their order, from anything that is here on. */
     take: (chain: readonly Uint8Array[]): Promise<AclMerge> => move((scope) => merge(chain, scope)),
+
+    /**
+     * The same for records that anybody may have put one behind the other: each is judged by itself. In one transaction,
+     * and told once: nobody is to take an earlier state of a membership that ended, and began anew, for the present one.
+     */
+    takeEach: (records: readonly Uint8Array[]): Promise<AclMerge[]> =>
+      move((scope) => {
+        const merges = records.map((bytes) => merge([bytes], scope));
+        const consequences = merges.flatMap((one) => one.consequences ?? []);
+        return {
+          result: merges.map(({ result }) => result),
+          ...(consequences.length > 0 ? { consequences: joinConsequences(consequences) } : {}),
+        };
+      }),
 
     /**
      * Acts at once, without asking anybody: what an owner's device does when there is no network to put records in
@@ -236,6 +264,22 @@ export function createAclService(deps: AclServiceDeps) {
     units: (): Uint8Array[] => acl.units.list().map(({ unit }) => unit.bytes),
 
     /**
+     * What this account proposed and could give effect to itself, oldest first, now that its records can be put in order:
+     * each by a record of its own (`ownSequence`). What never can any more is forgotten.
+     */
+    ownProposals: (): Promise<AclUnit[]> =>
+      engine.moveAcl(() => {
+        const own = acl.units.list().filter(({ unit }) => unit.kind === "acl-proposal" && isOwn(unit));
+        const port = { ...sequencePort(), faultOf: ownFaultOf };
+        const result = own.flatMap(({ unit }) => {
+          const plan = sequenceProposal(port, unit);
+          if ("drop" in plan) acl.units.drop(unit.id);
+          return "ops" in plan ? [unit] : [];
+        });
+        return { result };
+      }),
+
+    /**
      * On an owner's device: gives effect to what waits, one record each, and forgets what never can. Answers the records
      * made. On other devices nothing happens. What another of the owner's devices had done on a branch that lost is first
      * left to that device, so that two do not fork the chain again over it. Call it after a meeting, and every round.
@@ -261,5 +305,15 @@ export function createAclService(deps: AclServiceDeps) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
+  };
+}
+
+function joinConsequences(many: readonly AclConsequences[]): AclConsequences {
+  const from = many.flatMap(({ repositionFrom }) => repositionFrom ?? []);
+  return {
+    named: many.flatMap(({ named }) => named),
+    cut: many.flatMap(({ cut }) => cut),
+    keys: many.some(({ keys }) => keys),
+    ...(from.length > 0 ? { repositionFrom: Math.min(...from) } : {}),
   };
 }

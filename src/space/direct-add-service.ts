@@ -1,11 +1,12 @@
-import type { SpaceId } from "../base/ids.ts";
+import type { AccountId, SpaceId } from "../base/ids.ts";
 import { fail } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
+import { LIMITS } from "../protocol/limits.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import type { AclSecrets } from "./acl-secrets.ts";
 import type { Space } from "./space.ts";
 import type { SpaceHandle } from "./space-handles.ts";
-import { ONE_TO_ONE_TYPE, SPACE_TYPE } from "./space-header.ts";
+import { SPACE_TYPE } from "./space-header.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
 import type { SpaceService } from "./space-service.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
@@ -14,13 +15,12 @@ import type { TechSpace } from "./tech-space.ts";
 /** What an account that was added to a space is told of it, in a message only it can read. */
 export interface DirectAdd {
   spaceId: SpaceId;
+  /** Who says so. */
+  adder: AccountId;
   /** Of the space's channel on the network. */
   transportSecret: Uint8Array;
   name?: string;
 }
-
-/** Anybody may add anybody: beyond so many that wait for an answer, no more are shown. */
-const MAX_PENDING = 256;
 
 /** Spaces to which somebody added this account without asking: they wait for an answer (gaps §§ 2, 20). */
 export type DirectAddService = ReturnType<typeof createDirectAddService>;
@@ -35,21 +35,20 @@ export function createDirectAddService(deps: {
   /** Throws `space.not_found`, and `space.not_invite_pending` for a row that never waited for such an answer. */
   const row = (spaceId: SpaceId): JsonObject => {
     const known = spaces.rowOf(spaceId);
-    if (known["invited"] !== true || known["spaceType"] === ONE_TO_ONE_TYPE || spaceStatusOf(known) === "deleted")
+    if (!deps.secrets.wasAdded(spaceId) || spaceStatusOf(known) === "deleted")
       throw fail("space.not_invite_pending", { spaceId, status: spaceStatusOf(known) });
     return known;
   };
 
   return {
     /** Somebody added this account. Only what is new here, or has ended, waits for an answer. */
-    async register({ spaceId, transportSecret, name }: DirectAdd): Promise<void> {
+    async register({ spaceId, adder, transportSecret, name }: DirectAdd): Promise<void> {
       const known = tech.spaceRow(spaceId);
       if (known && (known["final"] === true || spaceStatusOf(known) !== "deleted")) return;
-      if (spaces.list("invite_pending").length >= MAX_PENDING) return;
-      await deps.secrets.keepPlace(spaceId, transportSecret);
+      if (spaces.list("invite_pending").length >= LIMITS.pendingSpaces) return;
+      await deps.secrets.keepPlace(spaceId, transportSecret, adder);
       await tech.set(SPACES_RULES, spaceId, {
         status: "invite_pending",
-        invited: true,
         ...(known?.["spaceType"] ? {} : { spaceType: SPACE_TYPE }),
         ...(name ? { name } : {}),
       });

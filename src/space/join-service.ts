@@ -5,6 +5,7 @@ import { publicKeyOfSeed } from "../crypto/private-key.ts";
 import { fail, SvcError } from "../protocol/errors.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import { joinByInvite } from "./acl-actions.ts";
+import type { ComposeOptions } from "./acl-compose.ts";
 import type { MemberMetadata } from "./acl-epoch.ts";
 import type { AclSecrets } from "./acl-secrets.ts";
 import type { AclBuild } from "./acl-service.ts";
@@ -44,12 +45,12 @@ interface JoinServiceDeps {
   >;
   secrets: AclSecrets;
   log: Log;
-  changeAcl(space: Space, build: AclBuild): Promise<unknown>;
+  changeAcl(space: Space, build: AclBuild, options?: ComposeOptions): Promise<unknown>;
   /** The chain of rights of a space that is not held here, if anybody who is reached has it. */
   findChain(place: {
     spaceId: SpaceId;
     transportSecret: Uint8Array;
-    inviteKey: Uint8Array;
+    linkKey: Uint8Array;
   }): Promise<Uint8Array[] | undefined>;
   /** Makes the ways to others known that a space's chain can be moved by; a moment at most. */
   reach(spaceId: SpaceId): Promise<void>;
@@ -192,7 +193,9 @@ export function createJoinService(deps: JoinServiceDeps) {
     let asked: { id: Uint8Array } | undefined;
     try {
       await deps.reach(space.id);
-      asked = (await deps.changeAcl(space, (context) => joinByInvite(context, token.seed, metadata))) as typeof asked;
+      const build: AclBuild = (context) => joinByInvite(context, token.seed, metadata);
+      // Whoever comes by an open invite gives itself the key that is sealed to the invite.
+      asked = (await deps.changeAcl(space, build, { inviteSeed: token.seed })) as typeof asked;
     } catch (error) {
       if (error instanceof SvcError && error.code === "invite.invalid") return refuse(space.id);
       throw error;

@@ -3,10 +3,12 @@ import type { AccountId, SpaceId } from "../base/ids.ts";
 import { accountIdOf, parseAccountId } from "../crypto/account-id.ts";
 import { fail } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
+import { LIMITS } from "../protocol/limits.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import type { AccountStore } from "../store/account-store.ts";
 import type { Account } from "./account.ts";
 import { seedOneToOneSpace } from "./one-to-one.ts";
+import { writePairProfile } from "./pair-profiles.ts";
 import type { Space } from "./space.ts";
 import type { SpaceHandle } from "./space-handles.ts";
 import { ONE_TO_ONE_TYPE } from "./space-header.ts";
@@ -22,9 +24,6 @@ export interface DisplayHint {
   iconCid?: string;
 }
 
-/** Anybody may begin one: beyond so many that wait for an answer, no more are shown. */
-const MAX_PENDING = 256;
-
 /**
  * Spaces of two accounts. Both sides compute the same space, so nothing is exchanged to make it; what waits for an answer
  * is a row on this device alone (gaps § 20), what was answered is shared by the account's devices.
@@ -37,6 +36,8 @@ export function createOneToOneService(deps: {
   store: AccountStore;
   spaces: Pick<SpaceService<SpaceHandle & { space: Space }>, "open" | "rowOf" | "knownRow">;
   clock: Clock;
+  /** What this account says of itself. */
+  profile(): DisplayHint | undefined;
   /** Tells the other that a space of the two was begun. */
   announce(other: AccountId): Promise<void>;
 }) {
@@ -68,7 +69,8 @@ export function createOneToOneService(deps: {
   };
 
   const open = async (spaceId: SpaceId): Promise<SpaceInfo> => {
-    await spaces.open(spaceId);
+    const { space } = await spaces.open(spaceId);
+    await writePairProfile(space, deps.profile());
     return spaceInfoOf(spaces.rowOf(spaceId));
   };
 
@@ -99,7 +101,7 @@ export function createOneToOneService(deps: {
     /** Somebody began a one-to-one space: this device shows it as pending. A row there is already is left alone. */
     registerIncoming(peerIdentity: string, hint: DisplayHint): void {
       const { other, spaceId } = pairWith(peerIdentity, "peerIdentity");
-      if (spaces.knownRow(spaceId) || store.pendingSpaces().length >= MAX_PENDING) return;
+      if (spaces.knownRow(spaceId) || store.pendingSpaces().length >= LIMITS.pendingSpaces) return;
       store.putPendingSpace(
         spaceId,
         JSON.stringify({

@@ -5,7 +5,7 @@ import type { Json } from "../protocol/json.ts";
 /** Datasets of the tech space that no endpoint shows: what an account keeps to itself, in step across its devices. */
 export const READ_FRONTIERS_DATASET = "read_frontiers";
 export const ACCOUNT_VALUES_DATASET = "account_values";
-const SPACE_ROOTS_DATASET = "space_roots";
+export const SPACE_ROOTS_DATASET = "space_roots";
 export const ACL_SECRETS_DATASET = "acl_secrets";
 
 /**
@@ -58,8 +58,8 @@ export const SPACE_ROOTS_RULES: DatasetRules = {
 /**
  * Secrets of a space's invites and guest keys (`invites.<hex of the public key>` and `guests.<…>`: the base64 seed) that this
  * account minted, and the token (`token`) by which it joined, with what it says of itself (`hint`, JSON) or the secret of
- * the channel (`place`, base64) of a space it was added to: what its other
- * devices need to show and to use them.
+ * the channel (`place`, base64) of a space it was added to and by whom (`adder`): what its other devices need to show and to
+ * use them.
  */
 export const ACL_SECRETS_RULES: DatasetRules = {
   name: ACL_SECRETS_DATASET,
@@ -70,10 +70,10 @@ export const ACL_SECRETS_RULES: DatasetRules = {
   refuseOp(_doc, segments, op) {
     const [field, key] = segments;
     const known =
-      field === "token" || field === "hint" || field === "place"
+      field === "token" || field === "hint" || field === "place" || field === "adder"
         ? segments.length === 1
         : (field === "invites" || field === "guests") && key !== undefined;
-    if (!known || segments.length > 2) return "secrets are token, hint, place, invites.<key> and guests.<key>";
+    if (!known || segments.length > 2) return "secrets are token, hint, place, adder, invites.<key> and guests.<key>";
     return op.type === "$unset" || (op.type === "$set" && typeof op.value === "string")
       ? undefined
       : "a secret is a text";

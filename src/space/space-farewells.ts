@@ -30,7 +30,7 @@ export function createFarewells(deps: {
   const isOver = async (space: Space, sinceMs: number): Promise<boolean> => {
     if (clock.nowMs() - sinceMs > FAREWELL_MS) return true;
     const { state } = space.acl;
-    if (state.deletedAt !== undefined) return space.engine.store.sync.hasRecord(space.acl.head().id);
+    if (state.deletedAt !== undefined) return space.engine.store.sync.hasRecord("network", space.acl.head().id);
     if (space.acl.units.list().some(({ unit: { author } }) => Buffer.compare(author, space.accountKey) === 0))
       return false;
     if (pendingRequestOf(state, space.accountKey)) {

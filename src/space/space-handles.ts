@@ -24,8 +24,8 @@ const MAX_OPEN = 48;
 /** A space that was asked for this recently may still have a request in flight. */
 const QUIET_MS = 1_000;
 /**
- * With so many open a further one waits for its turn: each takes three descriptors, some of them for a while after it is
- * closed. With 160, four hundred spaces written to at once passed 1,024 descriptors; with 64 they peak at 703.
+ * With so many open a further one waits for its turn: each takes three descriptors, and readers have some of their own, so
+ * four hundred spaces written to at once stay far below the usual limit of 1,024.
  */
 const FULL = 64;
 const TURN_MS = 10;

@@ -36,3 +36,13 @@ export function linkKeyOf(spaceId: SpaceId, readKey: Uint8Array): Uint8Array {
 export function inviteLinkKeyOf(spaceId: SpaceId, transportSecret: Uint8Array, inviteKey: Uint8Array): Uint8Array {
   return deriveKey(transportSecret, "link-invite", spaceId, inviteKey);
 }
+
+/** The same between two accounts of a space: whoever missed a change of keys, or was just added, is recognised by it. */
+export function pairLinkKeyOf(spaceId: SpaceId, account: Account, other: Uint8Array): Uint8Array {
+  return deriveKey(sharedSecret(account.seed, other), "link-pair", spaceId);
+}
+
+/** By which an account is recognised by those who have a letter for it: whoever knows its id computes this. */
+export function lettersLinkKeyOf(account: Uint8Array): Uint8Array {
+  return deriveKey(account, "link-letters");
+}

@@ -13,6 +13,8 @@ import type { Account } from "./account.ts";
 import { deleteSpace, leaveSpace } from "./acl-actions.ts";
 import type { AclBuild } from "./acl-service.ts";
 import { seedOneToOneSpace } from "./one-to-one.ts";
+import { PAIR_PROFILES_DATASET } from "./pair-profiles.ts";
+import { SPACE_ROOTS_DATASET } from "./private-datasets.ts";
 import type { Space, SpaceSeed } from "./space.ts";
 import { plantSpace, seedCreatedSpace, seedDerivedSpace } from "./space.ts";
 import { createFarewells } from "./space-farewells.ts";
@@ -80,6 +82,10 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       await settleRow(space);
       space.aclService.onMoved(() => follow(space));
       follow(space);
+      space.engine.onCommit((batch) => {
+        if (!batch.touched.some(({ dataset }) => dataset === PAIR_PROFILES_DATASET)) return;
+        for (const follower of followers) follower(space);
+      });
       return opened;
     },
   });
@@ -99,14 +105,17 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
   /** Makes a space that another device of the account has. Fails with space.not_accepted while its root has not come. */
   function plantKnown(spaceId: SpaceId): void {
     if (paths.hasSpace(spaceId)) return;
-    const derived = DERIVED_SPACES.map((name) => seedDerivedSpace(account, name)).find(
-      (seed) => seed.spaceId === spaceId,
-    );
-    const seed = derived ?? pairSeed(spaceId) ?? roots.of(spaceId)?.seed;
+    const seed = knownSeed(spaceId);
     if (!seed)
       throw fail("space.not_accepted", { spaceId, status: "active" }, "The space has not come here yet; retry");
     plantSpace(paths.space(spaceId), seed);
     paths.syncDirectory();
+  }
+
+  /** What a space can be made from here, whether it is or not. */
+  function knownSeed(spaceId: SpaceId): SpaceSeed | undefined {
+    const derived = DERIVED_SPACES.map((name) => seedDerivedSpace(account, name));
+    return derived.find((seed) => seed.spaceId === spaceId) ?? pairSeed(spaceId) ?? roots.of(spaceId)?.seed;
   }
 
   function pairSeed(spaceId: SpaceId): SpaceSeed | undefined {
@@ -237,12 +246,14 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     changeAcl: deps.changeAcl,
   });
   const endings = new Map<SpaceId, Promise<void>>();
+  const leaveListeners = new Set<(spaceId: SpaceId) => void>();
   const endListeners = new Set<(spaceId: SpaceId) => void>();
   /** Closes a space that ended and removes its data from this device. Idempotent. */
   const endHere = (spaceId: SpaceId): Promise<void> => {
     const known = endings.get(spaceId);
     if (known) return known;
     const ending = (async () => {
+      for (const listener of leaveListeners) listener(spaceId);
       await handles.drop(spaceId);
       paths.removeSpace(spaceId);
       for (const listener of endListeners) listener(spaceId);
@@ -261,6 +272,11 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     }
   });
 
+  const activeRow = (spaceId: SpaceId): boolean => {
+    const row = tech.spaceRow(spaceId);
+    return row !== undefined && spaceStatusOf(row) === "active";
+  };
+
   const requireActive = (spaceId: string): SpaceId => {
     if (active.has(spaceId)) return spaceId as SpaceId;
     const status = spaceStatusOf(rowOf(spaceId));
@@ -273,17 +289,26 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
 
   return {
     requireActive,
-    /** Whether a space is kept in step: it is active, or waits to be and its chain of rights is here. */
+    /** Whether a space is kept in step: it is active and here, or can be made; or waits to be and its chain of rights is here. */
     isHeld(spaceId: string): boolean {
       const row = digestOfCid(spaceId) ? tech.spaceRow(spaceId as SpaceId) : undefined;
       const status = row && spaceStatusOf(row);
       return (
         farewells.has(spaceId) ||
-        status === "active" ||
-        (status !== undefined && status !== "deleted" && paths.hasSpace(spaceId as SpaceId))
+        (status !== undefined && status !== "deleted" && paths.hasSpace(spaceId as SpaceId)) ||
+        (status === "active" && knownSeed(spaceId as SpaceId) !== undefined)
       );
     },
-    /** Called with every space that is opened, and whenever its chain of rights has moved. */
+    /** Called when another device's space has come, and can be opened here for the first time. */
+    onKnown: (listener: (spaceId: SpaceId) => void): void =>
+      void tech.space.engine.onCommit((batch) => {
+        for (const { dataset, recordId } of batch.touched) {
+          const spaceId = recordId as SpaceId;
+          if (dataset !== SPACES_RULES.name && dataset !== SPACE_ROOTS_DATASET) continue;
+          if (!paths.hasSpace(spaceId) && activeRow(spaceId) && knownSeed(spaceId)) listener(spaceId);
+        }
+      }),
+    /** Called with every space that is opened, and whenever its chain of rights, or what a pair say of themselves, has moved. */
     onRights: (follower: (space: Space) => void): void => void followers.add(follower),
     /** Such a space, opened, whatever its status: for sync. */
     openHeld: (spaceId: SpaceId): Promise<T> => handles.get(spaceId),
@@ -292,6 +317,8 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       return newestFirst(this.list("all").filter(({ id }) => this.isHeld(id)));
     },
     roots,
+    /** Called when a space is about to end on this device, while it is still open. */
+    onEnding: (listener: (spaceId: SpaceId) => void): void => void leaveListeners.add(listener),
     /** Called when a space has ended on this device. */
     onEnded: (listener: (spaceId: SpaceId) => void): void => void endListeners.add(listener),
     /** An active space, opened if need be. Fails with the space resolution errors (gaps § 1). */
@@ -357,7 +384,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       const row = rowOf(spaceId);
       const id = spaceId as SpaceId;
       if (!tech.spaceRow(id)) return store.dropPendingSpace(spaceId);
-      if (spaceStatusOf(row) === "deleted") return;
+      if (spaceStatusOf(row) === "deleted") throw fail("space.deleted", { spaceId });
       const held = paths.hasSpace(id) ? (await handles.get(id)).space : undefined;
       if (held && spaceStatusOf(row) === "active" && held.header.kind === "created") {
         if (held.role() === "owner") return endOwn(held);

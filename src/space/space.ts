@@ -4,6 +4,7 @@ import type { SpaceId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
 import { type ChangeEngine, createChangeEngine } from "../change/change-engine.ts";
 import type { RulesRegistry } from "../change/ports.ts";
+import type { Signer } from "../crypto/sign.ts";
 import { openSpaceStore, type SpaceStore } from "../store/space-store.ts";
 import type { Account } from "./account.ts";
 import { makeEpoch, READ_KEY_BYTES } from "./acl-epoch.ts";
@@ -31,8 +32,10 @@ export interface Space {
   readonly aclService: AclService;
   readonly keys: SpaceKeyRing;
   readonly engine: ChangeEngine;
-  /** Public key of the account that opened it. */
+  /** Public key of the account that opened it: one's own, or the guest key's. */
   readonly accountKey: Uint8Array;
+  /** Signs as that account. */
+  readonly signer: Signer;
   /** This account's permission now. */
   role(): Permission;
   close(): Promise<void>;
@@ -75,8 +78,11 @@ export function plantSpace(path: string, seed: SpaceSeed): void {
 export interface OpenSpaceDeps {
   account: Account;
   clock: Clock;
+  /** Whether its changes are listed for the history. Default true. */
+  keepsHistory?: boolean;
   /** Rules of the datasets; may read the space's own definitions. */
   registry(engine: () => ChangeEngine): RulesRegistry;
+  checkpointEveryOps?: number;
   onFailure?(error: unknown): void;
 }
 
@@ -110,6 +116,8 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     registry,
     signer: account.signer,
     clock,
+    keepsHistory: deps.keepsHistory ?? true,
+    ...(deps.checkpointEveryOps ? { checkpointEveryOps: deps.checkpointEveryOps } : {}),
     onFailure(error) {
       acl.reload();
       keys.refresh();
@@ -126,6 +134,7 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     keys,
     engine: opened,
     accountKey: account.signer.publicKey,
+    signer: account.signer,
     role: () => acl.permission(account.signer.publicKey),
     close: () => opened.close(),
   };

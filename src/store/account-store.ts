@@ -75,12 +75,23 @@ export function openAccountStore(path: string) {
     "INSERT INTO farewells(space_id, since) VALUES(?, ?) ON CONFLICT(space_id) DO NOTHING",
   );
   const dropFarewell = db.query<null, [string]>("DELETE FROM farewells WHERE space_id = ?");
+  const pendingListeners = new Set<(spaceId: string) => void>();
   return {
     /** Row of a space that waits for an answer on this device, as JSON text. */
     pendingSpace: (spaceId: string): string | undefined => pendingSpace.get(spaceId)?.row,
     pendingSpaces: (): string[] => pendingSpaces.all().map(({ row }) => row),
-    putPendingSpace: (spaceId: string, row: string) => void putPending.run(spaceId, row),
-    dropPendingSpace: (spaceId: string) => void dropPending.run(spaceId),
+    putPendingSpace(spaceId: string, row: string): void {
+      putPending.run(spaceId, row);
+      for (const listener of pendingListeners) listener(spaceId);
+    },
+    dropPendingSpace(spaceId: string): void {
+      if (dropPending.run(spaceId).changes > 0) for (const listener of pendingListeners) listener(spaceId);
+    },
+    /** Called with every space whose row was put or dropped. Answers how to stop. */
+    onPending(listener: (spaceId: string) => void): () => void {
+      pendingListeners.add(listener);
+      return () => void pendingListeners.delete(listener);
+    },
     farewells: () => farewells.all().map((row) => ({ spaceId: row.space_id, sinceMs: row.since })),
     putFarewell: (spaceId: string, sinceMs: number) => void putFarewell.run(spaceId, sinceMs),
     dropFarewell: (spaceId: string) => void dropFarewell.run(spaceId),

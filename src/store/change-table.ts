@@ -69,11 +69,12 @@ export function createChangeTable(db: Database) {
   const byId = db.query<ChangeRow, [Uint8Array]>(`SELECT ${COLUMNS} FROM changes WHERE id = ?`);
   const noOf = db.query<{ no: number }, [Uint8Array]>("SELECT no FROM changes WHERE id = ?");
   const byNo = db.query<ChangeRow, [number]>(`SELECT ${COLUMNS} FROM changes WHERE no = ?`);
-  const ofRow = db.query<ChangeRow, [number, number]>(
+  const ofRow = db.query<ChangeRow, [number, number, Uint8Array, number]>(
     `SELECT ${COLUMNS.split(", ")
       .map((column) => `c.${column}`)
       .join(", ")} FROM touches t JOIN changes c ON c.no = t.change
-     WHERE t.row = ? AND t.lamport >= ? AND c.counts = 1 ORDER BY t.lamport, c.id`,
+     WHERE t.row = ?1 AND t.lamport >= ?2 AND (t.lamport > ?2 OR c.id > ?3) AND c.counts = 1
+     ORDER BY t.lamport, c.id LIMIT ?4+0`,
   );
   const ofObject = db.query<ChangeRow, [number]>(`SELECT ${COLUMNS} FROM changes WHERE obj = ? ORDER BY lamport, id`);
   const newestOfObject = db.query<ChangeRow, [number]>(
@@ -92,6 +93,12 @@ export function createChangeTable(db: Database) {
   const countOfWriter = db.query<{ n: number }, [number]>("SELECT count(*) AS n FROM changes WHERE writer = ?");
   const newestOfWriter = db.query<{ seq: number; id: Uint8Array; lamport: number }, [number]>(
     "SELECT seq, id, lamport FROM changes WHERE writer = ? ORDER BY seq DESC, id LIMIT 1",
+  );
+  const uncountedOfWriter = db.query<{ id: Uint8Array; obj: number }, [number, number]>(
+    "SELECT id, obj FROM changes WHERE writer = ? AND counts = 0 ORDER BY seq DESC, id LIMIT ?",
+  );
+  const countUncounted = db.query<{ count: number }, [number]>(
+    "SELECT count(*) AS count FROM changes WHERE writer = ? AND counts = 0",
   );
   const ofWriterAfter = db.query<ChangeRow, [number, number, number]>(
     `SELECT ${COLUMNS} FROM changes WHERE writer = ? AND no > ? ORDER BY no LIMIT ?`,
@@ -191,8 +198,9 @@ export function createChangeTable(db: Database) {
     /** The local number of a change. */
     noOf: (id: Uint8Array): number | undefined => noOf.get(id)?.no,
     byNo: (no: number) => orUndefined(byNo.get(no)),
-    /** Counted changes that touch a row, in the order of the fold, from a lamport on. */
-    ofRow: (row: number, fromLamport: number) => ofRow.all(row, fromLamport).map(fromRow),
+    /** A page of the counted changes that touch a row, in the order of the fold, after a place in it. */
+    ofRowAfter: (row: number, lamport: number, id: Uint8Array, limit: number) =>
+      ofRow.all(row, lamport, id, limit).map(fromRow),
     ofObject: (obj: number) => ofObject.all(obj).map(fromRow),
     newestOfObject: (obj: number) => orUndefined(newestOfObject.get(obj)),
     /** A page of a writer's chain from a seq on; both changes where one seq was used twice. */
@@ -213,6 +221,9 @@ export function createChangeTable(db: Database) {
     fromAclPos: (aclPos: number, afterNo: number, limit: number) => fromAclPos.all(afterNo, aclPos, limit).map(fromRow),
     anyAtAclPos: (aclPos: number): boolean => anyAtAclPos.get(aclPos) !== null,
     setAclPos: (no: number, aclPos: number) => void setAclPos.run(aclPos, no),
+    /** Of a writer's changes those that do not count, newest first. */
+    uncountedOfWriter: (writer: number, limit: number) => uncountedOfWriter.all(writer, limit),
+    countUncounted: (writer: number): number => countUncounted.get(writer)!.count,
     setCounts: (no: number, counts: boolean) => void setCounts.run(counts ? 1 : 0, no),
 
     heads: (obj: number) =>

@@ -20,6 +20,8 @@ export class RollBackWith<T> extends Error {
 export interface CommitQueueHooks {
   /** In the transaction, after the last write and before COMMIT: whatever is written once per batch. */
   beforeCommit(): void;
+  /** About how long `beforeCommit` will take by what the batch has done so far: the more, the longer the batch may grow. */
+  owedMs?(): number;
   /** The batch is durable; its waiters are answered next, then `told` runs. */
   told(): void;
   /** COMMIT (or the batch's own SQL) failed: all in-memory state of the batch must be forgotten. */
@@ -34,6 +36,8 @@ interface Entry {
 
 /** A batch ends after this long even if more waits, so that reads get their turn. */
 const SLICE_MS = 8;
+/** What is paid once a batch is shared by writes that take as long, up to this. */
+const MAX_SHARED_MS = 250;
 
 /** Turns of the event loop that a batch waits at most while writes keep coming in. */
 const GATHER_TURNS = 3;
@@ -124,12 +128,13 @@ export function createCommitQueue(db: Database, hooks: CommitQueueHooks): Commit
     try {
       begin.run();
       const until = performance.now() + SLICE_MS;
+      const isOver = () => performance.now() - until >= Math.min(hooks.owedMs?.() ?? 0, MAX_SHARED_MS);
       do {
         const entry = local.shift() ?? background.shift();
         if (!entry) break;
         taken.push(entry);
         settled.push(runOne(entry));
-      } while (performance.now() < until);
+      } while (!isOver());
       hooks.beforeCommit();
       commit.run();
     } catch (error) {

@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 
-/** What a parked change waits for. */
-export type WaitKind = "change" | "acl" | "key" | "definition" | "version";
+/** What a parked change waits for. `member`: that its author, who never was one, becomes one. */
+export type WaitKind = "change" | "acl" | "key" | "definition" | "version" | "member";
 
 export interface ParkedChange {
   id: Uint8Array;
@@ -33,12 +33,40 @@ const toParked = (row: RawParked): ParkedChange => ({
   rounds: row.rounds,
 });
 
+/** What a row costs besides its bytes, so that small ones are bounded too. */
+const ROW_BYTES = 256;
+
+/**
+ * How much there is, kept in step by triggers: counting anew for every change that comes in would make a flood
+ * quadratic. Belongs to the connection; a rollback takes it back with what it counts.
+ */
+const USAGE = `
+  CREATE TEMP TABLE parked_usage(author BLOB PRIMARY KEY, count INTEGER NOT NULL, bytes INTEGER NOT NULL) WITHOUT ROWID;
+  CREATE TEMP TABLE quarantine_usage(count INTEGER NOT NULL, bytes INTEGER NOT NULL);
+  INSERT INTO parked_usage SELECT author, count(*), sum(length(bytes) + ${ROW_BYTES}) FROM main.parked GROUP BY author;
+  INSERT INTO quarantine_usage SELECT count(*), coalesce(sum(length(bytes) + ${ROW_BYTES}), 0) FROM main.quarantine;
+  CREATE TEMP TRIGGER parked_added AFTER INSERT ON main.parked BEGIN
+    INSERT INTO parked_usage VALUES(NEW.author, 1, length(NEW.bytes) + ${ROW_BYTES})
+      ON CONFLICT(author) DO UPDATE SET count = count + 1, bytes = bytes + excluded.bytes;
+  END;
+  CREATE TEMP TRIGGER parked_dropped AFTER DELETE ON main.parked BEGIN
+    UPDATE parked_usage SET count = count - 1, bytes = bytes - length(OLD.bytes) - ${ROW_BYTES} WHERE author = OLD.author;
+    DELETE FROM parked_usage WHERE author = OLD.author AND count = 0;
+  END;
+  CREATE TEMP TRIGGER quarantine_added AFTER INSERT ON main.quarantine BEGIN
+    UPDATE quarantine_usage SET count = count + 1, bytes = bytes + length(NEW.bytes) + ${ROW_BYTES};
+  END;`;
+
+/** What has waited so long that nobody has it, or for what need not come: it counts as waiting no more. */
+const IN_VAIN = "(wait_kind IN ('change', 'acl') AND rounds >= ?) OR wait_kind = 'member'";
+
 const COLUMNS = "id, bytes, wait_kind, wait_for, author, received_ms, rounds";
 
 /** Changes that cannot be judged yet, and those that never will count: both survive a restart. */
 export type ParkedTable = ReturnType<typeof createParkedTable>;
 
 export function createParkedTable(db: Database) {
+  db.exec(USAGE);
   const put = db.query<null, [Uint8Array, Uint8Array, string, Uint8Array, Uint8Array, number]>(
     `INSERT INTO parked(id, bytes, wait_kind, wait_for, author, received_ms) VALUES(?,?,?,?,?,?)
      ON CONFLICT(id) DO UPDATE SET wait_kind = excluded.wait_kind, wait_for = excluded.wait_for`,
@@ -49,20 +77,23 @@ export function createParkedTable(db: Database) {
   );
   const ofKind = db.query<RawParked, [string]>(`SELECT ${COLUMNS} FROM parked WHERE wait_kind = ?`);
   const drop = db.query<null, [Uint8Array]>("DELETE FROM parked WHERE id = ?");
-  const usage = db.query<{ count: number; bytes: number | null }, []>(
-    "SELECT count(*) AS count, sum(length(bytes)) AS bytes FROM parked",
+  const usage = db.query<{ count: number | null; bytes: number | null }, []>(
+    "SELECT sum(count) AS count, sum(bytes) AS bytes FROM parked_usage",
   );
-  const usageOf = db.query<{ count: number; bytes: number | null }, [Uint8Array]>(
-    "SELECT count(*) AS count, sum(length(bytes)) AS bytes FROM parked WHERE author = ?",
+  const usageOf = db.query<{ count: number; bytes: number }, [Uint8Array]>(
+    "SELECT count, bytes FROM parked_usage WHERE author = ?",
   );
   const waiting = db.query<{ bytes: Uint8Array }, [number, number]>(
-    "SELECT bytes FROM parked WHERE NOT (wait_kind = 'change' AND rounds >= ?) ORDER BY received_ms LIMIT ?",
+    `SELECT bytes FROM parked WHERE NOT (${IN_VAIN}) ORDER BY received_ms LIMIT ?`,
   );
   const waitingCount = db.query<{ count: number }, [number]>(
-    "SELECT count(*) AS count FROM parked WHERE NOT (wait_kind = 'change' AND rounds >= ?)",
+    `SELECT count(*) AS count FROM parked WHERE NOT (${IN_VAIN})`,
   );
-  const orphans = db.query<{ id: Uint8Array; wait_for: Uint8Array }, [number, number]>(
-    "SELECT id, wait_for FROM parked WHERE wait_kind = 'change' AND rounds >= ? ORDER BY received_ms DESC LIMIT ?",
+  const orphans = db.query<{ id: Uint8Array; wait_kind: string; wait_for: Uint8Array }, [number, number]>(
+    `SELECT id, wait_kind, wait_for FROM parked WHERE ${IN_VAIN} ORDER BY received_ms DESC LIMIT ?`,
+  );
+  const strangers = db.query<{ wait_for: Uint8Array }, []>(
+    "SELECT DISTINCT wait_for FROM parked WHERE wait_kind = 'member'",
   );
   const ids = db.query<{ id: Uint8Array }, [number]>("SELECT id FROM parked LIMIT ?");
   const quarantinedIds = db.query<{ id: Uint8Array }, [number]>(
@@ -81,9 +112,7 @@ export function createParkedTable(db: Database) {
   const quarantineList = db.query<{ id: Uint8Array; reason: string; received_ms: number }, [number]>(
     "SELECT id, reason, received_ms FROM quarantine ORDER BY received_ms DESC LIMIT ?",
   );
-  const quarantineUsage = db.query<{ count: number; bytes: number | null }, []>(
-    "SELECT count(*) AS count, sum(length(bytes)) AS bytes FROM quarantine",
-  );
+  const quarantineUsage = db.query<{ count: number; bytes: number }, []>("SELECT count, bytes FROM quarantine_usage");
 
   return {
     put: (change: Omit<ParkedChange, "rounds">) =>
@@ -95,22 +124,24 @@ export function createParkedTable(db: Database) {
     waitingFor: (kind: WaitKind, what: Uint8Array): ParkedChange[] => waitingFor.all(kind, what).map(toParked),
     ofKind: (kind: WaitKind): ParkedChange[] => ofKind.all(kind).map(toParked),
     drop: (id: Uint8Array) => void drop.run(id),
+    /** All that waits; bytes with what a row costs besides. */
     usage(): { count: number; bytes: number } {
-      const row = usage.get()!;
-      return { count: row.count, bytes: row.bytes ?? 0 };
+      const row = usage.get();
+      return { count: row?.count ?? 0, bytes: row?.bytes ?? 0 };
     },
-    usageOf(author: Uint8Array): { count: number; bytes: number } {
-      const row = usageOf.get(author)!;
-      return { count: row.count, bytes: row.bytes ?? 0 };
-    },
+    usageOf: (author: Uint8Array): { count: number; bytes: number } => usageOf.get(author) ?? { count: 0, bytes: 0 },
+    /** Authors of whose changes some wait for them to become members. */
+    strangers: (): Uint8Array[] => strangers.all().map((row) => row.wait_for),
     /** One sync round passed without what they wait for. */
     ageAll: () => void ageAll.run(),
-    /** Bytes of what waits, oldest first, but for what has waited for another change through `patience` rounds. */
+    /** Bytes of what waits, oldest first, but for what has waited in vain through `patience` rounds. */
     waiting: (patience: number, limit: number): Uint8Array[] => waiting.all(patience, limit).map((row) => row.bytes),
     waitingCount: (patience: number): number => waitingCount.get(patience)?.count ?? 0,
-    /** What has waited in vain for another change. It is still taken up should that come. */
+    /** What has waited in vain. It is still taken up should that come. */
     orphans: (patience: number, limit: number) =>
-      orphans.all(patience, limit).map((row) => ({ id: row.id, waitFor: row.wait_for })),
+      orphans
+        .all(patience, limit)
+        .map((row) => ({ id: row.id, waitKind: row.wait_kind as WaitKind, waitFor: row.wait_for })),
     ids: (limit: number): Uint8Array[] => ids.all(limit).map((row) => row.id),
     quarantinedIds: (limit: number): Uint8Array[] => quarantinedIds.all(limit).map((row) => row.id),
     wanted: (limit: number) =>
@@ -120,9 +151,6 @@ export function createParkedTable(db: Database) {
     quarantineReason: (id: Uint8Array): string | undefined => quarantined.get(id)?.reason,
     quarantineList: (limit: number) =>
       quarantineList.all(limit).map((row) => ({ id: row.id, reason: row.reason, receivedMs: row.received_ms })),
-    quarantineUsage(): { count: number; bytes: number } {
-      const row = quarantineUsage.get()!;
-      return { count: row.count, bytes: row.bytes ?? 0 };
-    },
+    quarantineUsage: (): { count: number; bytes: number } => quarantineUsage.get()!,
   };
 }

@@ -108,6 +108,16 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     `SELECT lamport, change, ops, state, doc FROM checkpoints WHERE row = ? AND (lamport < ? OR (lamport = ? AND change < ?))
      ORDER BY lamport DESC, change DESC LIMIT 1`,
   );
+  const placesOfCheckpoints = db.query<{ lamport: number; change: Uint8Array }, [number, number, number, Uint8Array]>(
+    `SELECT lamport, change FROM checkpoints WHERE row = ? AND (lamport > ? OR (lamport = ? AND change >= ?))
+     ORDER BY lamport, change`,
+  );
+  const checkpointAt = db.query<{ state: number; doc: string | null }, [number, number, Uint8Array]>(
+    "SELECT state, doc FROM checkpoints WHERE row = ? AND lamport = ? AND change = ?",
+  );
+  const dropCheckpoint = db.query<null, [number, number, Uint8Array]>(
+    "DELETE FROM checkpoints WHERE row = ? AND lamport = ? AND change = ?",
+  );
   const dropCheckpoints = db.query<null, [number, number, number, Uint8Array]>(
     "DELETE FROM checkpoints WHERE row = ? AND (lamport > ? OR (lamport = ? AND change >= ?))",
   );
@@ -213,6 +223,13 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
       const found = bestCheckpoint.get(row, lamport, lamport, change);
       return found ? { ...found, state: found.state as RowState } : undefined;
     },
+    /** Where there are checkpoints at or after a place in the order, in order. */
+    placesOfCheckpoints: (row: number, lamport: number, change: Uint8Array) =>
+      placesOfCheckpoints.all(row, lamport, lamport, change),
+    checkpointAt: (row: number, at: { lamport: number; change: Uint8Array }) =>
+      checkpointAt.get(row, at.lamport, at.change) ?? undefined,
+    dropCheckpoint: (row: number, at: { lamport: number; change: Uint8Array }) =>
+      void dropCheckpoint.run(row, at.lamport, at.change),
     /** Forgets checkpoints at or after a place in the order: something was or will be folded before them. */
     dropCheckpointsFrom: (row: number, lamport: number, change: Uint8Array) =>
       void dropCheckpoints.run(row, lamport, lamport, change),

@@ -3,8 +3,8 @@ import type { Database } from "bun:sqlite";
 /** Who keeps copies of this device's changes: the network's log, and other devices of members. */
 export type ReplicaTarget = "network" | "peer";
 
-/** Stands among the targets for the records of rights. */
-const ACL_RECORDS = "network.acl";
+/** Stands among the targets for what of the rights is kept there. */
+const ACL_TARGETS = { network: "network.acl", peer: "peer.acl" } as const satisfies Record<ReplicaTarget, string>;
 
 /** Where a change stands in its writer's chain, without its bytes. Writer 0 is nobody's: derived roots. */
 export interface ChangePlace {
@@ -44,6 +44,10 @@ export function createSyncTable(db: Database) {
   const dropEarly = db.query<null, [string, Uint8Array]>("DELETE FROM sync_early WHERE target = ? AND id = ?");
   const hasEarly = db.query<{ one: number }, [string, Uint8Array]>(
     "SELECT 1 AS one FROM sync_early WHERE target = ? AND id = ?",
+  );
+  const recordsNowhere = db.query<{ count: number }, [string, string]>(
+    `SELECT count(*) AS count FROM acl_records a WHERE NOT EXISTS(
+       SELECT 1 FROM sync_early e WHERE e.target IN (?1, ?2) AND e.id = a.id)`,
   );
   const clearEarly = db.query<null, [string]>("DELETE FROM sync_early WHERE target = ?");
   const firstGap = db.query<{ no: number | null }, [number, string]>(
@@ -117,22 +121,22 @@ export function createSyncTable(db: Database) {
       }
       close(target);
     },
-    /** Moves the mark as far as the target has everything. */
-    advance(target: ReplicaTarget, covers: (writer: number, seq: number) => boolean): void {
-      const from = markOf(target);
-      let to = from;
+    /** Up to which number a target has everything that is here. Not below what is known of it. */
+    reachOf(target: ReplicaTarget, covers: (writer: number, seq: number) => boolean): number {
+      let to = markOf(target);
       for (;;) {
         const page = places.all(to, 1000);
         for (const { no, writer, seq } of page) {
-          if (writer !== 0 && !covers(writer, seq)) {
-            if (to > from) setUpto.run(target, to);
-            return;
-          }
+          if (writer !== 0 && !covers(writer, seq)) return to;
           to = no;
         }
-        if (page.length < 1000) break;
+        if (page.length < 1000) return to;
       }
-      if (to > from) setUpto.run(target, to);
+    },
+    markOf,
+    /** Everything up to a number is kept there. */
+    advance(target: ReplicaTarget, to: number): void {
+      if (to > markOf(target)) setUpto.run(target, to);
     },
     /** The target turned out to be another one, or an older copy: nothing is known to be there. */
     forget(target: ReplicaTarget): void {
@@ -140,10 +144,12 @@ export function createSyncTable(db: Database) {
       clearAhead.run(target);
       clearEarly.run(target);
     },
-    /** Records of rights that were met on the network. */
-    noteRecord: (id: Uint8Array) => void addEarly.run(ACL_RECORDS, id),
-    hasRecord: (id: Uint8Array): boolean => hasEarly.get(ACL_RECORDS, id) !== null,
-    forgetRecords: () => void clearEarly.run(ACL_RECORDS),
+    /** A record of rights, or a proposal of one, was met there. */
+    noteRecord: (target: ReplicaTarget, id: Uint8Array) => void addEarly.run(ACL_TARGETS[target], id),
+    hasRecord: (target: ReplicaTarget, id: Uint8Array): boolean => hasEarly.get(ACL_TARGETS[target], id) !== null,
+    forgetRecords: (target: ReplicaTarget) => void clearEarly.run(ACL_TARGETS[target]),
+    /** How many records of the chain of rights only this device is known to have. */
+    recordsKeptNowhereElse: (): number => recordsNowhere.get(ACL_TARGETS.network, ACL_TARGETS.peer)?.count ?? 0,
     unconfirmed: (target: ReplicaTarget, limit: number) => unconfirmed.all(markOf(target), target, limit),
     /** Changes that only this device is known to have, by object number. */
     keptNowhereElse: () => nowhere.all(everywhereUpto()),

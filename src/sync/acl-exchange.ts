@@ -41,6 +41,13 @@ export async function takeAclRecords(space: Space, chain: readonly Uint8Array[])
   return kind === "refused" || kind === "split" ? `the chain of rights: ${reason ?? kind}` : undefined;
 }
 
+/** Takes in records of a log that anybody may write to. Answers why the first of those could not be that were refused. */
+export async function takeEachRecord(space: Space, records: readonly Uint8Array[]): Promise<string | undefined> {
+  const merges = await space.aclService.takeEach(records);
+  const refused = merges.find(({ kind }) => kind === "refused" || kind === "split");
+  return refused && `the chain of rights: ${refused.reason ?? refused.kind}`;
+}
+
 /** Keeps what others propose; an owner's device then gives effect to what waits. */
 export async function takeAclUnits(space: Space, units: readonly Uint8Array[]): Promise<void> {
   if (units.length > 0) await space.aclService.takeUnits(units);

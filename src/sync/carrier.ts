@@ -7,8 +7,8 @@ import type { Space } from "../space/space.ts";
 export interface SpacePlace {
   readonly spaceId: SpaceId;
   readonly transportSecret: Uint8Array;
-  /** Public half of the token's secret. */
-  readonly inviteKey: Uint8Array;
+  /** By which its members on the LAN recognise who holds the token, or whom they added. */
+  readonly linkKey: Uint8Array;
 }
 
 /** A way to other replicas: the devices on the LAN, or the network. */
@@ -22,6 +22,11 @@ export interface Carrier {
    * Failures are entered into the progress, not thrown.
    */
   round(space: Space): Promise<void>;
+  /**
+   * Of these spaces those for which a round would bring nothing: nobody who is reached keeps them, or everybody who does is
+   * surely at the mark that is given (undefined: the space was not found synced since it was touched). Opens no space.
+   */
+  resting(marks: ReadonlyMap<SpaceId, Uint8Array | undefined>): Promise<ReadonlySet<SpaceId>>;
   /**
    * Puts a record of this account behind the last one that everybody sees, built anew as often as somebody is faster.
    * Undefined when nothing had to be done. Only where somebody else keeps the order. Errors: network.unavailable.

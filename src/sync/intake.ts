@@ -14,6 +14,10 @@ export interface Taken {
   readonly quarantined: number;
   /** A quota is used up: they have to be offered again. */
   readonly refused: number;
+  /** The same of those who never were members: nobody misses them. */
+  readonly strange: number;
+  /** Why the first of those that are quarantined or refused is. */
+  readonly reason: string | undefined;
   /** Changes under this device's own writer that it did not write: the device was copied, or put back to an older state. */
   readonly foreignOwn: boolean;
 }
@@ -37,6 +41,8 @@ export async function takeIn(space: Space, changes: readonly Uint8Array[]): Prom
     else changed++;
     if (own !== undefined && place?.writer === own) foreignOwn = true;
   });
+  const refused = verdicts.filter((verdict) => verdict.kind === "refused");
+  const strange = refused.filter(({ ofStranger }) => ofStranger).length;
   const count = (kind: IngestVerdict["kind"]) => verdicts.filter((verdict) => verdict.kind === kind).length;
   return {
     verdicts,
@@ -45,7 +51,9 @@ export async function takeIn(space: Space, changes: readonly Uint8Array[]): Prom
     changed,
     parked: count("parked"),
     quarantined: count("quarantined"),
-    refused: count("refused"),
+    refused: refused.length - strange,
+    strange,
+    reason: verdicts.flatMap((verdict) => ("reason" in verdict ? [verdict.reason] : []))[0],
     foreignOwn,
   };
 }

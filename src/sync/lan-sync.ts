@@ -2,11 +2,12 @@ import { equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { PeerId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import { createSeldomLog } from "../base/seldom-log.ts";
 import { SvcError } from "../protocol/errors.ts";
 import type { Space } from "../space/space.ts";
-import { inviteLinkKeyOf } from "../space/space-keys.ts";
 import { aclRecordsFrom, aclUnits, hasUnits, mayReadSpace, unitsDigest } from "./acl-exchange.ts";
 import type { Carrier } from "./carrier.ts";
+import { createGuestProofs } from "./guest-proofs.ts";
 import type { LinkManager } from "./link/link-manager.ts";
 import type { PeerLink } from "./link/peer-link.ts";
 import type { ProgressBook } from "./progress.ts";
@@ -14,20 +15,25 @@ import { SYNC_BOUNDS } from "./session/bounds.ts";
 import { aclFrom, askState, fetchAcl, fetchMissing, SYNC_KINDS } from "./session/fetch.ts";
 import {
   decodeAclRequest,
+  decodeMarks,
   decodePullRequest,
   decodeSpaceName,
   decodeState,
   decodeStateRequest,
   decodeWants,
   encodeItems,
+  encodeMarks,
   encodePullReply,
   encodeSpaceName,
   encodeState,
   NOT_HELD,
+  SessionFault,
   type SpaceState,
 } from "./session/messages.ts";
+import { givesBack, givesBackRights } from "./session/proof.ts";
 import { fullState, pullFrame, stateFor, wanted } from "./session/serve.ts";
 import { coverage, coversAll } from "./session/vector.ts";
+import { createSharedRuns } from "./shared-runs.ts";
 
 /** Notice to a peer: something new of a space is here. */
 const CHANGED = "sync.changed";
@@ -35,6 +41,10 @@ const BACK_TIMEOUT_MS = 60_000;
 /** How often a peer is told to go on with a long transfer in one round. */
 const BACK_ATTEMPTS = 1000;
 const NOTICE_MS = 30;
+/** How long a round waits for a peer that brings nothing; what such a peer still has to say is taken beside the round. */
+const PATIENCE_MS = 15_000;
+const PATIENCE_STEP_MS = 1_000;
+const ROUND_FAILED = "sync: a round with a peer failed";
 /** How long devices on the LAN are given to turn up for somebody who holds a token. */
 const FIND_MS = 5_000;
 const FIND_STEP_MS = 100;
@@ -53,8 +63,23 @@ export interface LanSyncDeps {
   /** A peer has something new of a space. */
   roundSoon(spaceId: SpaceId): void;
   touch(spaceId: SpaceId): void;
+  /** What a space is at that was found synced and not touched since. */
+  markOf(spaceId: SpaceId): Uint8Array | undefined;
   /** Keeps a space open while `work` runs. */
   holding<T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T>;
+}
+
+/** What of the rights a peer says it has, and nobody on the LAN was known to have. */
+function rightsToConfirm(space: Space, state: SpaceState) {
+  const { store } = space.engine;
+  const isNew = ({ id }: { readonly id: Uint8Array }): boolean => !store.sync.hasRecord("peer", id);
+  const chain = store.aclRecords();
+  // Whoever has a record of the chain has those before it.
+  const theirs = chain.slice(0, chain.findIndex(({ id }) => equalBytes(id, state.aclHead)) + 1);
+  const from = theirs.findIndex(isNew);
+  const sameUnits = equalBytes(state.units, unitsDigest(space));
+  const units = sameUnits ? space.acl.units.list().flatMap(({ unit }) => (isNew(unit) ? [unit] : [])) : [];
+  return { from, records: from < 0 ? [] : theirs.slice(from), units };
 }
 
 /** Rounds with the devices on the LAN. All is pulled: a peer says that it has news, and is asked for them. */
@@ -64,6 +89,12 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
   const withoutBySpace = new Map<SpaceId, Set<PeerId>>();
   const fetching = new Map<string, Promise<boolean>>();
   const notices = new Map<SpaceId, ReturnType<typeof setTimeout>>();
+  const peerRounds = createSharedRuns();
+  /** When a round with a peer that is under way brought something last. */
+  const advancedAtMs = new Map<string, number>();
+  /** Spaces of which a round with all is under way. */
+  const joint = new Set<SpaceId>();
+  const seldom = createSeldomLog(log);
   let closed = false;
 
   const shares = (link: PeerLink, spaceId: SpaceId): boolean =>
@@ -84,30 +115,40 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     const space = await deps.open(spaceId);
     return space && shares(link, space.id) ? space : undefined;
   };
-  const mayHaveContent = (link: PeerLink, space: Space): boolean => link.own || mayReadSpace(space, link.accountId);
+  const guests = createGuestProofs();
+  const mayHaveContent = (link: PeerLink, space: Space): boolean =>
+    link.own || mayReadSpace(space, link.accountId) || guests.isGuest(link, space);
   /** The same, if the chain of rights gives it the content too. */
   const served = async (link: PeerLink, spaceId: string): Promise<Space | undefined> => {
     const space = await shared(link, spaceId);
     return space && mayHaveContent(link, space) ? space : undefined;
   };
 
+  const roundKey = (link: PeerLink, space: Space): string => `${link.peerId} ${space.id}`;
+
   /** Rights first, then changes; each frame is durable before the next. True when the deadline came first. */
   const fetchFrom = (link: PeerLink, space: Space, state: SpaceState, deadlineMs?: number): Promise<boolean> => {
-    const key = `${link.peerId} ${space.id}`;
+    const key = roundKey(link, space);
     const running = fetching.get(key);
     // Whoever comes while it runs gets what it brings, instead of the same once more.
     if (running) return running.then(() => true);
-    const work = fetchAlone(link, space, state, deadlineMs).finally(() => fetching.delete(key));
+    const work = fetchAlone(link, space, state, deadlineMs).finally(() => {
+      fetching.delete(key);
+      advancedAtMs.delete(key);
+    });
     fetching.set(key, work);
     return work;
   };
 
   const fetchAlone = async (link: PeerLink, space: Space, state: SpaceState, deadlineMs?: number): Promise<boolean> => {
     const progress = book.peer(space.id, link.peerId);
+    const advanced = (): void => void advancedAtMs.set(roundKey(link, space), performance.now());
     const fault = await fetchAcl(link, space, state);
     if (fault) progress.lastError = fault;
+    if (fault && fault !== "gap") refusedOnce(link, space, fault);
     if (!state.content) return false;
-    const fetched = await fetchMissing(link, space, state.vector, deadlineMs);
+    const fetched = await fetchMissing(link, space, state.vector, deadlineMs, advanced);
+    if (fetched.reason) refusedOnce(link, space, fetched.reason);
     progress.fresh += fetched.fresh;
     progress.changed += fetched.changed;
     progress.missing = fetched.missing;
@@ -115,6 +156,15 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     if (fetched.foreignOwn) await replaceWriter(space, link.peerId);
     return fetched.cut;
   };
+
+  /** Told once of each peer and space: what a peer sends is judged anew every round. */
+  const refusedOnce = (link: PeerLink, space: Space, reason: string): void =>
+    seldom.warn(`${link.accountId} ${space.id}`, "sync: what a peer sent was refused", {
+      spaceId: space.id,
+      peerId: link.peerId,
+      accountId: link.accountId,
+      reason,
+    });
 
   const replaceWriter = async (space: Space, peerId: PeerId): Promise<void> => {
     book.of(space.id).writersReplaced++;
@@ -128,15 +178,30 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     await space.engine.mintWriter();
   };
 
-  const confirm = async (space: Space, state: SpaceState): Promise<void> => {
+  /** Counts what the peer keeps as kept, once it has given back some of it. */
+  const confirm = async (link: PeerLink, space: Space, state: SpaceState): Promise<void> => {
     if (!state.content) return;
-    const { sync } = space.engine.store;
-    const covers = coverage(space.engine.store, state.vector);
-    await space.engine.write(() => sync.advance("peer", covers));
+    const { store } = space.engine;
+    const { sync } = store;
+    const upto = sync.reachOf("peer", coverage(store, state.vector));
+    const rights = rightsToConfirm(space, state);
+    const given =
+      (await givesBack(link, space, sync.markOf("peer"), upto)) &&
+      (await givesBackRights(link, space, {
+        from: rights.from,
+        records: rights.records.map(({ bytes }) => bytes),
+        units: rights.units.map(({ bytes }) => bytes),
+      }));
+    if (!given) throw new SessionFault("the peer does not give back what it claims to have");
+    await space.engine.write(() => {
+      sync.advance("peer", upto);
+      for (const { id } of [...rights.records, ...rights.units]) sync.noteRecord("peer", id);
+    });
   };
 
   /** One round with one peer: theirs here, ours there, and the proof of it. */
   const roundWith = async (link: PeerLink, space: Space): Promise<void> => {
+    await guests.show(link, space);
     let state = await askState(link, space);
     noteHolder(space.id, link.peerId, state.known);
     if (!state.known) return;
@@ -145,18 +210,24 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     if (state.same) progress.missing = false;
     else {
       // What somebody else was fetching already is there now; what came meanwhile is asked for anew.
-      while (await fetchFrom(link, space, state)) state = await askState(link, space);
+      let restarts = 0;
+      while (await fetchFrom(link, space, state)) {
+        if (++restarts > SYNC_BOUNDS.restarts) return;
+        state = await askState(link, space);
+      }
       for (let asked = 0; asked < BACK_ATTEMPTS && isBehind(space, state); asked++) {
         const reply = await link.request(SYNC_KINDS.back, encodeSpaceName(space.id), { timeoutMs: BACK_TIMEOUT_MS });
         state = decodeState(reply);
         if (!state.known) return noteHolder(space.id, link.peerId, false);
-        await confirm(space, state);
+        advancedAtMs.set(roundKey(link, space), performance.now());
+        await confirm(link, space, state);
         deps.touch(space.id);
         if (!state.more) break;
       }
+      advancedAtMs.delete(roundKey(link, space));
     }
     if (!state.content) return;
-    await confirm(space, state);
+    await confirm(link, space, state);
     progress.lastSyncAtMs = clock.nowMs();
   };
 
@@ -165,36 +236,100 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     !equalBytes(state.aclHead, space.acl.head().id) ||
     (hasUnits(unitsDigest(space)) && !equalBytes(state.units, unitsDigest(space)));
 
-  const round = async (space: Space): Promise<void> => {
-    await Promise.all(
-      sharers(space.id).map(async (link) => {
+  /** One round with a peer that begins after this call, beside those with others. Its failure is noted, not thrown. */
+  const peerRound = (link: PeerLink, space: Space): Promise<void> =>
+    peerRounds.run(roundKey(link, space), () =>
+      deps.holding(space.id, async () => {
         try {
           await roundWith(link, space);
         } catch (error) {
-          if (link.signal.aborted || closed) return; // gone: no longer among those that are reached
-          book.peer(space.id, link.peerId).lastError = error instanceof Error ? error.message : String(error);
-          const known = error instanceof SvcError;
-          log[known ? "debug" : "warn"]("sync: a round with a peer failed", {
-            err: error,
-            spaceId: space.id,
-            peerId: link.peerId,
-          });
+          // The peer is gone, and no longer among those that are reached; or the space is.
+          if (link.signal.aborted || closed || space.engine.closing()) return;
+          const reason = error instanceof Error ? error.message : String(error);
+          book.peer(space.id, link.peerId).lastError = reason;
+          const fields = { err: error, spaceId: space.id, peerId: link.peerId };
+          if (error instanceof SessionFault) refusedOnce(link, space, reason);
+          else if (error instanceof SvcError) log.debug(ROUND_FAILED, fields);
+          else seldom.warn(`${link.accountId} ${space.id} failed`, ROUND_FAILED, fields);
+        } finally {
+          deps.touch(space.id);
         }
       }),
     );
+
+  /** A peer's part of a round, for as long as it brings something: nobody waits for one that only keeps us busy. */
+  const patientRound = async (link: PeerLink, space: Space): Promise<void> => {
+    let ended = false;
+    const work = peerRound(link, space).finally(() => {
+      ended = true;
+    });
+    let quietSinceMs = performance.now();
+    while (!ended && !closed) {
+      await Promise.race([work, Bun.sleep(PATIENCE_STEP_MS)]);
+      quietSinceMs = Math.max(quietSinceMs, advancedAtMs.get(roundKey(link, space)) ?? 0);
+      if (ended || performance.now() - quietSinceMs < PATIENCE_MS) continue;
+      book.peer(space.id, link.peerId).missing = true; // until its round ends: nobody knows what it has
+      return;
+    }
+  };
+
+  const round = async (space: Space): Promise<void> => {
+    joint.add(space.id);
+    try {
+      await Promise.all(sharers(space.id).map((link) => patientRound(link, space)));
+    } finally {
+      joint.delete(space.id);
+    }
+    if (space.engine.closing()) return;
     const someone = holders(space.id).length > 0;
     if (someone && space.engine.store.parked.usage().count > 0)
       await space.engine.write(() => space.engine.store.parked.ageAll());
   };
 
+  /** Takes out of `resting` the spaces of which a peer is not at the mark. */
+  const ask = async (link: PeerLink, marks: [SpaceId, Uint8Array][], resting: Set<SpaceId>): Promise<void> => {
+    for (let from = 0; from < marks.length; from += SYNC_BOUNDS.marks) {
+      const page = marks.slice(from, from + SYNC_BOUNDS.marks);
+      const same = await link.request(SYNC_KINDS.same, encodeMarks(page)).catch(() => new Uint8Array(0));
+      page.forEach(([spaceId], index) => {
+        if (same[index] === 1) book.peer(spaceId, link.peerId).lastSyncAtMs = clock.nowMs();
+        else resting.delete(spaceId);
+      });
+    }
+  };
+
+  const resting: Carrier["resting"] = async (marks) => {
+    const found = new Set<SpaceId>();
+    for (const [spaceId, mark] of marks) if (mark || sharers(spaceId).length === 0) found.add(spaceId);
+    await Promise.all(
+      links.links().map((link) => {
+        const shared = [...marks].flatMap(([spaceId, mark]): [SpaceId, Uint8Array][] =>
+          mark && shares(link, spaceId) ? [[spaceId, mark]] : [],
+        );
+        return ask(link, shared, found);
+      }),
+    );
+    return found;
+  };
+
   /** A peer asks us to fetch what it has. Answers what we are at then, and whether there is more. */
   const fetchBack = async (link: PeerLink, space: Space): Promise<SpaceState> => {
+    try {
+      return await fetchAll(link, space);
+    } catch (error) {
+      if (space.engine.closing()) return NOT_HELD;
+      throw error;
+    }
+  };
+
+  const fetchAll = async (link: PeerLink, space: Space): Promise<SpaceState> => {
     const deadlineMs = performance.now() + SYNC_BOUNDS.backMs;
+    await guests.show(link, space);
     const state = await askState(link, space);
     if (!state.known) return fullState(space, mayHaveContent(link, space), false);
     const fetched = state.same ? false : fetchFrom(link, space, state, deadlineMs);
     const cut = await Promise.race([fetched, Bun.sleep(SYNC_BOUNDS.backMs).then(() => true)]);
-    if (!cut) await confirm(space, state);
+    if (!cut) await confirm(link, space, state);
     deps.touch(space.id);
     return fullState(space, mayHaveContent(link, space), cut);
   };
@@ -223,6 +358,16 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     const space = await shared(link, decodeSpaceName(body));
     return encodeItems(space ? aclUnits(space) : []);
   });
+  links.onRequest(SYNC_KINDS.same, async (link, body) =>
+    Uint8Array.from(decodeMarks(body), ([spaceId, mark]) => {
+      const own = shares(link, spaceId as SpaceId) ? deps.markOf(spaceId as SpaceId) : undefined;
+      return own && equalBytes(own, mark) ? 1 : 0;
+    }),
+  );
+  links.onRequest(SYNC_KINDS.guest, async (link, body) => {
+    guests.take(link, body);
+    return encodeItems([]);
+  });
   links.onRequest(SYNC_KINDS.back, async (link, body) => {
     const space = await shared(link, decodeSpaceName(body));
     return encodeState(space ? await deps.holding(space.id, () => fetchBack(link, space)) : NOT_HELD);
@@ -232,14 +377,17 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     if (!space) return;
     noteHolder(space.id, link.peerId, true);
     deps.roundSoon(space.id);
+    // A round with all may be waiting for somebody else.
+    if (joint.has(space.id)) void peerRound(link, space);
   });
 
   return {
     names: (spaceId) => holders(spaceId).map(({ peerId }) => peerId),
     fault: () => undefined,
     round,
-    async findChain({ spaceId, transportSecret, inviteKey }) {
-      const hide = deps.showKey(spaceId, inviteLinkKeyOf(spaceId, transportSecret, inviteKey));
+    resting,
+    async findChain({ spaceId, linkKey }) {
+      const hide = deps.showKey(spaceId, linkKey);
       const deadline = performance.now() + FIND_MS;
       try {
         while (!closed && performance.now() < deadline) {

@@ -16,7 +16,10 @@ import type { Inbox } from "./network/inbox.ts";
 import { parseLogCursor } from "./network/log-cursor.ts";
 import type { NetworkStore } from "./network/network-store.ts";
 
-/** A message from one account to another: sealed to it, signed inside, left in its inbox on the network. */
+/**
+ * A message from one account to another: sealed to it, signed inside; left in its inbox on the network, and handed to its
+ * devices on the LAN.
+ */
 export interface Letter {
   readonly kind: string;
   readonly body: JsonObject;
@@ -48,9 +51,16 @@ export function createLetters(deps: LettersDeps) {
   const { store } = tech.engine;
   const handlers = new Map<string, (from: AccountId, body: JsonObject) => Promise<void>>();
   let network: NetworkStore | undefined;
+  let hasNetwork = false;
   let inbox: Inbox | undefined;
   let retry: ReturnType<typeof setInterval> | undefined;
   let sending: Promise<void> | undefined;
+  /** Names of waiting letters that a device of the receiver has taken; they wait on for the network alone. */
+  const handed = new Set<string>();
+  const listeners = new Set<() => void>();
+  const outboxChanged = (): void => {
+    for (const listener of listeners) listener();
+  };
 
   const wrap = (to: Uint8Array, { kind, body }: Letter): Uint8Array => {
     const header = encodeCbor({
@@ -82,7 +92,8 @@ export function createLetters(deps: LettersDeps) {
     return isJsonObject(parsed) ? { from: accountIdOf(from), letter: { kind, body: parsed } } : undefined;
   };
 
-  const take = async (sealed: Uint8Array): Promise<void> => {
+  /** `giver`: the account that handed it over, which then must be its author; undefined where anybody may have left it. */
+  const take = async (sealed: Uint8Array, giver?: AccountId): Promise<void> => {
     const name = TAKEN + bytesToHex(sha256(sealed).subarray(0, 16));
     if (store.meta(name)) return;
     let received: ReturnType<typeof unwrap>;
@@ -90,6 +101,10 @@ export function createLetters(deps: LettersDeps) {
       received = unwrap(sealed);
     } catch (error) {
       if (!(error instanceof RangeError || error instanceof SyntaxError || error instanceof TypeError)) throw error;
+    }
+    if (giver !== undefined && received?.from !== giver) {
+      log.debug("letters: a peer handed over what it did not write", { giver });
+      return;
     }
     const handler = received && handlers.get(received.letter.kind);
     if (received && handler) await handler(received.from, received.letter.body);
@@ -101,13 +116,26 @@ export function createLetters(deps: LettersDeps) {
     });
   };
 
+  const drop = async (name: string): Promise<void> => {
+    await tech.engine.write(() => store.dropMeta(name));
+    handed.delete(name);
+    outboxChanged();
+  };
+
+  /** What no device of its receiver has taken yet. */
+  const unhanded = (): { name: string; to: Uint8Array; sealed: Uint8Array }[] =>
+    store
+      .metaUnder(OUTBOX)
+      .filter(({ key }) => !handed.has(key))
+      .map(({ key, value }) => ({ name: key, to: value.subarray(0, 32), sealed: value.subarray(32) }));
+
   /** Sends what waits; what cannot be sent now waits on. */
   const flush = (): Promise<void> => {
     sending ??= (async () => {
       for (const { key, value } of store.metaUnder(OUTBOX)) {
         if (network?.state().phase !== "online") return;
         await network.sendToInbox(value.subarray(0, 32), value.subarray(32));
-        await tech.engine.write(() => store.dropMeta(key));
+        await drop(key);
       }
     })()
       .catch((error: unknown) => log.debug("letters: one waits to be sent", { err: error }))
@@ -126,8 +154,34 @@ export function createLetters(deps: LettersDeps) {
       if (sealed.length > MAX_BYTES) throw new RangeError(`a letter of ${sealed.length} bytes`);
       const name = OUTBOX + bytesToHex(sha256(sealed).subarray(0, 16));
       await tech.engine.write(() => store.putMeta(name, concatBytes(key, sealed)));
+      outboxChanged();
       void flush();
     },
+
+    /** Called when there is another letter to be handed over, or one less. */
+    onOutbox: (listener: () => void): void => void listeners.add(listener),
+    /** Public keys of the accounts for which letters wait that none of their devices has taken. */
+    receivers: (): Uint8Array[] => [
+      ...new Map(unhanded().map(({ to }) => [bytesToHex(to), new Uint8Array(to)])).values(),
+    ],
+    /**
+     * Hands a device of an account what waits for it. Where there is a network a letter waits on for that: another device
+     * of the account may be reached by nothing else.
+     */
+    async handOver(account: AccountId, give: (sealed: Uint8Array) => Promise<void>): Promise<void> {
+      const key = parseAccountId(account);
+      for (;;) {
+        const next = key && unhanded().find(({ to }) => equalBytes(to, key));
+        if (!next) return;
+        await give(new Uint8Array(next.sealed));
+        if (hasNetwork) {
+          handed.add(next.name);
+          outboxChanged();
+        } else await drop(next.name);
+      }
+    },
+    /** Takes what a device of `giver` hands over. What it did not write is not taken. */
+    receive: (giver: AccountId, sealed: Uint8Array): Promise<void> => take(new Uint8Array(sealed), giver),
 
     /** Who takes letters of a kind. Called again after a crash, so taking one twice must do nothing more. */
     onLetter: (kind: string, handler: (from: AccountId, body: JsonObject) => Promise<void>): void =>
@@ -136,6 +190,7 @@ export function createLetters(deps: LettersDeps) {
     /** The network is there: the inbox is followed, and what waits is sent. */
     connect(next: NetworkStore): void {
       network = next;
+      hasNetwork = true;
       const text = bytesToUtf8(store.meta(CURSOR) ?? new Uint8Array(0));
       const putCursor = (cursor: unknown) =>
         tech.engine.write(() => store.putMeta(CURSOR, utf8ToBytes(JSON.stringify(cursor))));

@@ -1,14 +1,17 @@
-import { bytesToUtf8, utf8ToBytes } from "../base/bytes.ts";
+import { bytesToUtf8, readUint64, utf8ToBytes, writeUint64 } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import { createSeldomLog } from "../base/seldom-log.ts";
 import { sha256 } from "../crypto/hash.ts";
-import { fail } from "../protocol/errors.ts";
+import { fail, SvcError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
+import type { AclMade, ComposeOptions } from "../space/acl-compose.ts";
+import { type AclBuild, ownSequence } from "../space/acl-service.ts";
 import type { Space } from "../space/space.ts";
-import { sequenceUnits, takeAclRecords } from "./acl-exchange.ts";
+import { sequenceUnits, takeEachRecord } from "./acl-exchange.ts";
 import type { Carrier } from "./carrier.ts";
-import { takeIn } from "./intake.ts";
+import { type Taken, takeIn } from "./intake.ts";
 import type { Channel, ChannelPort } from "./network/channel.ts";
 import { type LogCursor, parseLogCursor } from "./network/log-cursor.ts";
 import type { OutgoingBatch } from "./network/log-publisher.ts";
@@ -19,8 +22,14 @@ const ITEMS_CURSOR = "network.items";
 const ACL_CURSOR = "network.acl";
 /** Set while a store is filled anew: everything is then appended with care for what others append. */
 const REFILLING = "network.refilling";
+/** How much waited when some of the log had no room, bytes. */
+const LEFT_OUT = "network.left-out";
+/** Set while some of what was left out is of members. */
+const MISSED = "network.missed";
+const ROOM_AGAIN = 0.75;
 /** What others wrote and published themselves a moment ago need not be published again from here. */
 const OTHERS_FIRST_MS = 10_000;
+const ASK_LEADER_MS = 5 * 60_000;
 const FLUSH_WAIT_MS = 20_000;
 const ACL_ATTEMPTS = 16;
 const FIND_MS = 10_000;
@@ -36,14 +45,22 @@ export interface NetworkSyncDeps {
   open(spaceId: string): Promise<Space | undefined>;
   /** What a space's channel is found and opened by; undefined while it is not known here. */
   secretOf(space: Space): Uint8Array | undefined;
+  /** What is shown of the space's channel may have changed, and nothing else. */
+  stateChanged(spaceId: SpaceId): void;
+  /** Secret of the invite by which this account joins the space, if it does. */
+  inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
   touch(spaceId: SpaceId): void;
   holding<T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T>;
 }
 
 interface Room {
+  /** Some of what the log holds of members had no room here. */
+  leftOut: boolean;
   readonly channel: Channel;
   /** Settled and made anew whenever the channel's state may have changed. */
   changed: PromiseWithResolvers<void>;
+  /** Why the channel failed when it was heard of last; empty while it does not. */
+  fault: string;
   /** Changes of others up to this number were here at `sinceMs`. */
   othersUpto: number;
   othersSinceMs: number;
@@ -54,6 +71,7 @@ interface Room {
 export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
   const { store, book, clock, log } = deps;
   const rooms = new Map<SpaceId, Room>();
+  const seldom = createSeldomLog(log);
   let closed = false;
 
   const withSpace = <T>(spaceId: SpaceId, work: (space: Space) => Promise<T>): Promise<T> =>
@@ -137,13 +155,9 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         const progress = book.peer(spaceId, NETWORK_PEER);
         progress.fresh += taken.fresh;
         progress.changed += taken.changed;
-        if (taken.refused > 0)
-          throw fail(
-            "server.unavailable",
-            undefined,
-            "The quota of changes that wait is used up, so none are taken in",
-          );
+        if (taken.reason) refusedOnce(spaceId, taken.reason);
         await engine.write(() => {
+          noteLeftOut(space, taken);
           const { sync } = engine.store;
           const kept = taken.ids.flatMap((id) => sync.placeOf(id)?.no ?? []);
           taken.ids.forEach((id, index) => {
@@ -179,24 +193,23 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       }),
     deliverAcl: (records, cursor) =>
       withSpace(spaceId, async (space) => {
-        const progress = book.peer(spaceId, NETWORK_PEER);
-        for (const { bytes } of records) {
-          // One at a time: whoever holds the secret can put anything here, and what follows it is judged by itself.
-          const fault = await takeAclRecords(space, [new Uint8Array(bytes)]);
-          if (fault && fault !== "gap") log.debug("sync: a record of rights was refused", { spaceId, reason: fault });
-        }
+        // Whoever holds the secret can put anything here: what follows it is judged by itself.
+        const fault = await takeEachRecord(
+          space,
+          records.map(({ bytes }) => new Uint8Array(bytes)),
+        );
+        if (fault) refusedOnce(spaceId, fault);
         await space.engine.write(() => {
-          for (const { bytes } of records) space.engine.store.sync.noteRecord(sha256(bytes));
+          for (const { bytes } of records) space.engine.store.sync.noteRecord("network", sha256(bytes));
           putCursor(space, ACL_CURSOR, cursor);
         });
         await sequenceUnits(space);
-        progress.lastError = "";
         deps.touch(spaceId);
       }),
     resetAcl: (cursor) =>
       withSpace(spaceId, async (space) => {
         await space.engine.write(() => {
-          space.engine.store.sync.forgetRecords();
+          space.engine.store.sync.forgetRecords("network");
           putCursor(space, ACL_CURSOR, cursor);
         });
       }),
@@ -205,12 +218,16 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       if (!room || closed) return;
       const state = room.channel.state();
       const progress = book.peer(spaceId, NETWORK_PEER);
-      progress.missing = !state.atTail || state.pending > 0;
-      progress.lastError = state.phase === "failing" ? (state.error?.message ?? "the network fails") : "";
+      if (state.junk > 0) refusedOnce(spaceId, "messages that are not sealed as the space's are");
+      progress.missing = !state.atTail || state.pending > 0 || room.leftOut;
+      const fault = state.phase === "failing" ? (state.error?.message ?? "the network fails") : "";
+      // Why a round failed stands until the next: that the logs are read again says nothing of it.
+      if (fault !== "" || progress.lastError === room.fault) progress.lastError = fault;
+      room.fault = fault;
       const { resolve } = room.changed;
       room.changed = Promise.withResolvers();
       resolve();
-      deps.touch(spaceId);
+      deps.stateChanged(spaceId);
     },
   });
 
@@ -220,6 +237,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     const transportSecret = deps.secretOf(space);
     if (!transportSecret) return undefined;
     const room: Room = {
+      leftOut: space.engine.store.meta(MISSED) !== undefined,
       channel: store.openChannel({
         transportSecret,
         itemsCursor: cursorOf(space, ITEMS_CURSOR),
@@ -227,6 +245,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         port: portOf(space.id),
       }),
       changed: Promise.withResolvers(),
+      fault: "",
       othersUpto: 0,
       othersSinceMs: 0,
       timer: undefined,
@@ -235,14 +254,82 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     return room;
   };
 
+  /** Whoever used up a quota must not hold up what the others wrote: the log is read again once there is room. */
+  const noteLeftOut = ({ id, engine: { store } }: Space, taken: Taken): void => {
+    if (taken.refused + taken.strange > 0) store.putMeta(LEFT_OUT, numberBytes(store.parked.usage().bytes));
+    const room = rooms.get(id);
+    if (taken.refused === 0 || !room) return;
+    room.leftOut = true;
+    store.putMeta(MISSED, Uint8Array.of(1));
+  };
+
+  /** Whether much of what waited when something was left out has found its place since. */
+  const hasRoomAgain = (space: Space): boolean => {
+    const { parked, meta } = space.engine.store;
+    const full = meta(LEFT_OUT);
+    return full !== undefined && parked.usage().bytes < ROOM_AGAIN * Number(readUint64(full, 0));
+  };
+
+  /** Reads the log of changes from its start. */
+  const readAgain = async (space: Space): Promise<void> => {
+    await forget(space.id);
+    await space.engine.write(() => {
+      space.engine.store.dropMeta(LEFT_OUT);
+      space.engine.store.dropMeta(MISSED);
+      space.engine.store.dropMeta(ITEMS_CURSOR);
+    });
+  };
+
+  const forget = async (spaceId: SpaceId): Promise<void> => {
+    const room = rooms.get(spaceId);
+    rooms.delete(spaceId);
+    clearTimeout(room?.timer);
+    await room?.channel[Symbol.asyncDispose]();
+  };
+
+  /** Told once of each space: anybody who knows its name on the network can put anything there. */
+  const refusedOnce = (spaceId: SpaceId, reason: string): void =>
+    seldom.warn(spaceId, "sync: what the network held was refused", { spaceId, reason });
+
   /** Puts the records of rights that the network lacks behind those it has, in the order of the chain. */
   const publishAcl = async (space: Space, channel: Channel): Promise<void> => {
     const { sync } = space.engine.store;
     for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
-      const next = space.engine.store.aclRecords().find(({ id }) => !sync.hasRecord(id));
+      const next = space.engine.store.aclRecords().find(({ id }) => !sync.hasRecord("network", id));
       if (!next) return;
       await channel.appendAcl(next.bytes);
     }
+  };
+
+  /**
+   * What this account could only propose while the network was away takes effect now, behind the last record that
+   * everybody sees. One that somebody else's record made impossible meanwhile is forgotten.
+   */
+  const publishProposals = async (space: Space): Promise<void> => {
+    for (const unit of await space.aclService.ownProposals()) {
+      try {
+        const inviteSeed = deps.inviteSeedOf(space.id);
+        await appendAcl(space, ownSequence(unit), inviteSeed ? { inviteSeed } : {});
+      } catch (error) {
+        if (!(error instanceof SvcError) || error.code === "network.unavailable") throw error;
+        log.warn("sync: a proposal could not take effect on the network", { err: error, spaceId: space.id });
+      }
+    }
+  };
+
+  const appendAcl = async (space: Space, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined> => {
+    const room = roomOf(space);
+    if (!room) throw fail("network.unavailable");
+    for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
+      await readAcl(room.channel);
+      if (space.role() !== "none") await publishAcl(space, room.channel);
+      const made = space.aclService.draft(build, options);
+      if (!made) return undefined;
+      if ((await room.channel.appendAcl(made.bytes)).outcome === "conflict") continue;
+      if (!space.acl.at(made.id)) await space.aclService.take([made.bytes]);
+      if (space.acl.at(made.id)) return made;
+    }
+    throw fail("network.unavailable", undefined, "Others were faster every time; retry");
   };
 
   const hasOutgoing = (space: Space): boolean => {
@@ -263,6 +350,27 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     }
   };
 
+  /**
+   * A live channel is told of what is appended, and of a store that is not what it was; its leader is asked all the same
+   * when it was not for a while.
+   */
+  const rests = async (spaceId: SpaceId): Promise<boolean> => {
+    const channel = rooms.get(spaceId)?.channel;
+    if (channel?.state().phase !== "live") return false;
+    const { checkedAtMs } = channel.state();
+    if (checkedAtMs === undefined || clock.nowMs() - checkedAtMs > ASK_LEADER_MS) {
+      try {
+        await channel.round();
+      } catch {
+        return false; // a full round says what is wrong
+      }
+    }
+    const { phase, atTail, pending } = channel.state();
+    if (phase !== "live" || !atTail || pending > 0) return false;
+    book.peer(spaceId, NETWORK_PEER).lastSyncAtMs = channel.state().checkedAtMs;
+    return true;
+  };
+
   const isOnline = (): boolean => store.state().phase === "online";
 
   return {
@@ -277,40 +385,37 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       return channel?.phase === "failing" ? (channel.error?.message ?? "the network fails") : undefined;
     },
     async round(space) {
+      if (hasRoomAgain(space)) await readAgain(space);
       const room = roomOf(space);
       if (!room || !isOnline()) return;
       const progress = book.peer(space.id, NETWORK_PEER);
       try {
         await readAcl(room.channel);
+        if (space.acl.units.list().length > 0) await publishProposals(space);
         if (space.role() === "none") return;
         await room.channel.round();
         await publishAcl(space, room.channel);
         await flush(space, room);
-        progress.missing = !room.channel.state().atTail;
+        const { phase, atTail } = room.channel.state();
+        if (phase === "failing" || phase === "offline") return; // its own state says why
+        progress.missing = !atTail || room.leftOut;
         progress.lastError = "";
         progress.lastSyncAtMs = clock.nowMs();
         if (space.engine.store.parked.usage().count > 0)
           await space.engine.write(() => space.engine.store.parked.ageAll());
       } catch (error) {
-        if (closed || !isOnline()) return;
+        if (closed || !isOnline() || space.engine.closing()) return;
         progress.lastError = error instanceof Error ? error.message : String(error);
         log.warn("sync: a round with the network failed", { err: error, spaceId: space.id });
       }
     },
-    async appendAcl(space, build, options) {
-      const room = roomOf(space);
-      if (!room) throw fail("network.unavailable");
-      for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
-        await readAcl(room.channel);
-        if (space.role() !== "none") await publishAcl(space, room.channel);
-        const made = space.aclService.draft(build, options);
-        if (!made) return undefined;
-        if ((await room.channel.appendAcl(made.bytes)).outcome === "conflict") continue;
-        if (!space.acl.at(made.id)) await space.aclService.take([made.bytes]);
-        if (space.acl.at(made.id)) return made;
-      }
-      throw fail("network.unavailable", undefined, "Others were faster every time; retry");
+    async resting(marks) {
+      if (!isOnline()) return new Set(marks.keys());
+      const found = new Set<SpaceId>();
+      for (const [spaceId, mark] of marks) if (mark && (await rests(spaceId))) found.add(spaceId);
+      return found;
     },
+    appendAcl,
     async findChain({ transportSecret }) {
       if (!isOnline()) return undefined;
       const chain: Uint8Array[] = [];
@@ -333,12 +438,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       return chain.length > 0 ? chain : undefined;
     },
     changed: (space) => rooms.get(space.id)?.channel.wake(),
-    forget: async (spaceId) => {
-      const room = rooms.get(spaceId);
-      rooms.delete(spaceId);
-      clearTimeout(room?.timer);
-      await room?.channel[Symbol.asyncDispose]();
-    },
+    forget,
     close: async () => {
       closed = true;
       for (const room of rooms.values()) {
@@ -370,6 +470,12 @@ function cursorOf(space: Space, key: string): LogCursor | undefined {
   } catch {
     return undefined; // not a cursor: the log is read from its start
   }
+}
+
+function numberBytes(value: number): Uint8Array {
+  const bytes = new Uint8Array(8);
+  writeUint64(bytes, 0, BigInt(value));
+  return bytes;
 }
 
 /** Inside a write of the space's engine. */

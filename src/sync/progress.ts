@@ -15,6 +15,8 @@ export interface PeerProgress {
 export interface SpaceProgress {
   roundEnded: boolean;
   lastRoundEndedMs: number | undefined;
+  /** When it was found synced last, since the start; what is stored with the space may be older. */
+  lastSyncedMs: number | undefined;
   writersReplaced: number;
   readonly peers: Map<string, PeerProgress>;
 }
@@ -29,7 +31,13 @@ export function createProgressBook() {
   const of = (spaceId: SpaceId): SpaceProgress => {
     let known = spaces.get(spaceId);
     if (!known) {
-      known = { roundEnded: false, lastRoundEndedMs: undefined, writersReplaced: 0, peers: new Map() };
+      known = {
+        roundEnded: false,
+        lastRoundEndedMs: undefined,
+        lastSyncedMs: undefined,
+        writersReplaced: 0,
+        peers: new Map(),
+      };
       spaces.set(spaceId, known);
     }
     return known;

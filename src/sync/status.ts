@@ -13,6 +13,7 @@ import type {
   SyncState,
 } from "../protocol/sync.ts";
 import type { Space } from "../space/space.ts";
+import { cutChangesOf } from "./cut-changes.ts";
 import { countersOf, type SpaceProgress, timeText } from "./progress.ts";
 
 /** Who can be reached of those that keep a space. */
@@ -27,7 +28,7 @@ export interface Reach {
 }
 
 const LAST_SYNCED_KEY = "sync.lastSyncedAt";
-/** After so many rounds without its parent a change is set aside: nobody who was asked has it. */
+/** After so many rounds without its parent or its record of rights a change is set aside: nobody who was asked has it. */
 const PATIENCE_ROUNDS = 5;
 const PARKED_LOOKED_AT = 1000;
 const QUARANTINE_SHOWN = 50;
@@ -41,9 +42,12 @@ interface Backlog {
   readonly parkedObjects: ReadonlySet<string>;
   readonly parkedCount: number;
   readonly stale: boolean;
+  /** What of the rights nobody else is known to have: records of the chain, and this account's proposals. */
+  readonly rightsCount: number;
 }
 
-function backlogOf(engine: ChangeEngine): Backlog {
+function backlogOf(space: Space): Backlog {
+  const { engine } = space;
   const { sync, parked } = engine.store;
   const unconfirmed = new Map(sync.keptNowhereElse().map(({ obj, count }) => [obj, count]));
   const parkedObjects = new Set<string>();
@@ -60,8 +64,21 @@ function backlogOf(engine: ChangeEngine): Backlog {
     parkedObjects,
     parkedCount,
     stale: engine.objects.stale().length > 0,
+    rightsCount: rightsKeptNowhereElse(space),
   };
 }
+
+function rightsKeptNowhereElse({ engine, acl, accountKey }: Space): number {
+  const { sync } = engine.store;
+  const proposals = acl.units
+    .list()
+    .filter(({ unit }) => equalBytes(unit.author, accountKey) && !sync.hasRecord("peer", unit.id));
+  return sync.recordsKeptNowhereElse() + proposals.length;
+}
+
+/** Nothing at all is unconfirmed or unjudged. */
+const isComplete = ({ unconfirmedCount, parkedCount, stale, rightsCount }: Backlog): boolean =>
+  unconfirmedCount === 0 && parkedCount === 0 && !stale && rightsCount === 0;
 
 /** The object a parked change belongs to, when its format is known. */
 function objectOf(bytes: Uint8Array): Uint8Array | undefined {
@@ -90,8 +107,9 @@ function stateOf(progress: SpaceProgress, reach: Reach, complete: boolean): Sync
   return rounds.some((peer) => peer.lastSyncAtMs !== undefined) ? "synced" : "syncing";
 }
 
-export function spaceStatus(engine: ChangeEngine, progress: SpaceProgress, reach: Reach): SpaceSyncStatus {
-  const backlog = backlogOf(engine);
+export function spaceStatus(space: Space, progress: SpaceProgress, reach: Reach): SpaceSyncStatus {
+  const { engine } = space;
+  const backlog = backlogOf(space);
   const total = engine.store.sync.regularObjects();
   let waiting = 0;
   const counted = new Set<number>();
@@ -104,16 +122,15 @@ export function spaceStatus(engine: ChangeEngine, progress: SpaceProgress, reach
     if (object && !object.derived && !object.deleted) counted.add(object.no);
   }
   waiting = counted.size;
-  const complete = backlog.unconfirmedCount === 0 && backlog.parkedCount === 0 && !backlog.stale;
   return {
     spaceId: engine.spaceId,
-    state: stateOf(progress, reach, complete),
+    state: stateOf(progress, reach, isComplete(backlog)),
     synced: Math.max(0, total - waiting),
     total,
     networkPeers: reach.networkPeers,
     localPeers: reach.localPeers,
     p2p: reach.p2p,
-    lastSyncedAt: timeText(lastSyncedAt(engine)),
+    lastSyncedAt: timeText(progress.lastSyncedMs ?? lastSyncedAt(engine)),
   };
 }
 
@@ -129,11 +146,14 @@ export async function markSynced(engine: ChangeEngine, atMs: number): Promise<vo
   await engine.write(() => engine.store.putMeta(LAST_SYNCED_KEY, stamp));
 }
 
-function objectState(engine: ChangeEngine, object: ObjectEntry, progress: SpaceProgress, reach: Reach): SyncState {
+/** Changes that follow rights which nobody else has are of no use to anybody else either. */
+function objectState(space: Space, object: ObjectEntry, progress: SpaceProgress, reach: Reach): SyncState {
+  const { engine } = space;
   const unconfirmed = engine.store.sync.keptNowhereElseOf(object.no);
   const parked =
-    engine.store.parked.waitingCount(PATIENCE_ROUNDS) > 0 && backlogOf(engine).parkedObjects.has(bytesToHex(object.id));
-  return stateOf(progress, reach, unconfirmed === 0 && !parked && engine.objects.stale().length === 0);
+    engine.store.parked.waitingCount(PATIENCE_ROUNDS) > 0 && backlogOf(space).parkedObjects.has(bytesToHex(object.id));
+  const stale = engine.objects.stale().length > 0;
+  return stateOf(progress, reach, unconfirmed === 0 && !parked && !stale && rightsKeptNowhereElse(space) === 0);
 }
 
 const lastSyncOf = (progress: SpaceProgress): string | null => {
@@ -142,51 +162,47 @@ const lastSyncOf = (progress: SpaceProgress): string | null => {
 };
 
 /** An id of which nothing is known is `unknown`, as is everything before the first round. */
-export function objectStatus(
-  engine: ChangeEngine,
-  objectId: string,
-  progress: SpaceProgress,
-  reach: Reach,
-): ObjectSyncStatus {
-  const object = engine.object(objectId);
+export function objectStatus(space: Space, objectId: string, progress: SpaceProgress, reach: Reach): ObjectSyncStatus {
+  const object = space.engine.object(objectId);
   if (!object || object.deleted) return { objectId, state: "unknown", lastSyncAt: null };
-  return { objectId, state: objectState(engine, object, progress, reach), lastSyncAt: lastSyncOf(progress) };
+  return { objectId, state: objectState(space, object, progress, reach), lastSyncAt: lastSyncOf(progress) };
 }
 
-export function spaceDebug({ engine, acl }: Space, progress: SpaceProgress): SpaceDebug {
+export function spaceDebug(space: Space, progress: SpaceProgress): SpaceDebug {
+  const { engine, acl } = space;
   const { parked } = engine.store;
-  const backlog = backlogOf(engine);
+  const backlog = backlogOf(space);
   return {
     spaceId: engine.spaceId,
     peers: countersOf(progress),
     parked: backlog.parkedCount,
     quarantined: [
-      ...parked.orphans(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map(({ id, waitFor }) => ({
+      ...parked.orphans(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map(({ id, waitKind, waitFor }) => ({
         id: cidFromDigest(id),
-        reason: `it follows ${cidFromDigest(waitFor)}, which nobody has`,
+        reason:
+          waitKind === "member"
+            ? "its author never was a member"
+            : `it follows ${cidFromDigest(waitFor)}, which nobody has`,
       })),
       ...parked.quarantineList(QUARANTINE_SHOWN).map(({ id, reason }) => ({ id: cidFromDigest(id), reason })),
     ],
     unconfirmed: backlog.unconfirmedCount,
+    unconfirmedRights: backlog.rightsCount,
     writersReplaced: progress.writersReplaced,
     alarms: acl.alarms.list(),
+    cut: cutChangesOf(space),
     proposals: acl.units.list().length,
   };
 }
 
-export function objectDebug(
-  engine: ChangeEngine,
-  object: ObjectEntry,
-  progress: SpaceProgress,
-  reach: Reach,
-): ObjectDebug {
-  const { changes, sync } = engine.store;
+export function objectDebug(space: Space, object: ObjectEntry, progress: SpaceProgress, reach: Reach): ObjectDebug {
+  const { changes, sync } = space.engine.store;
   const { count, newestNo } = sync.objectSize(object.no);
   const newest = changes.newestOfObject(object.no);
   const hasContent = newest !== undefined && !equalBytes(newest.id, object.id);
   return {
     objectId: object.idText,
-    syncState: objectState(engine, object, progress, reach),
+    syncState: objectState(space, object, progress, reach),
     pending: sync.keptNowhereElseOf(object.no),
     lastSyncAt: lastSyncOf(progress),
     heads: object.heads.map(({ id }) => cidFromDigest(id)),

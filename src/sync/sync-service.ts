@@ -15,6 +15,8 @@ import type { AclBuild } from "../space/acl-service.ts";
 import type { Space } from "../space/space.ts";
 import type { Carrier, SpacePlace } from "./carrier.ts";
 import { createProgressBook, NETWORK_PEER, type ProgressBook } from "./progress.ts";
+import { createResting } from "./resting.ts";
+import { createSharedRuns } from "./shared-runs.ts";
 import { markSynced, objectDebug, objectStatus, type Reach, spaceDebug, spaceStatus } from "./status.ts";
 
 /** What the account's spaces lend to sync. */
@@ -54,7 +56,8 @@ export interface SyncServiceDeps {
 /** Rounds with everybody who keeps the account's spaces, and the truth about them. */
 export type SyncService = ReturnType<typeof createSyncService>;
 
-const AFTER_COMMIT_MS = 40;
+/** Rounds for a reason follow each other no faster, so that what comes together is fetched together. */
+const ROUND_GAP_MS = 40;
 const STATUS_MS = 50;
 const SPACES_AT_ONCE = 4;
 const CONVERGE_MS = 30_000;
@@ -67,14 +70,15 @@ export function createSyncService(deps: SyncServiceDeps) {
   let lan: LanView | undefined;
   let network: NetworkView | undefined;
   let closed = false;
-  /** The newest status told of each space: closed spaces do not change. */
-  const statusBySpace = new Map<SpaceId, SpaceSyncStatus>();
+  /** The round of the boot pass has ended. */
+  let started = false;
   const listeners = new Set<(spaceId: SpaceId) => void>();
-  const running = new Map<SpaceId, Promise<void>>();
-  const queued = new Map<SpaceId, Promise<void>>();
+  const rounds = createSharedRuns();
   const soon = new Map<SpaceId, ReturnType<typeof setTimeout>>();
   const stale = new Set<SpaceId>();
   let statusTimer: ReturnType<typeof setTimeout> | undefined;
+
+  const resting = createResting({ book, clock });
 
   const namesOf = (spaceId: SpaceId): string[] => carriers.flatMap((carrier) => carrier.names(spaceId).slice());
   const isAlone = (spaceId: SpaceId): boolean => namesOf(spaceId).length === 0 && spaces.isOnlyHere(spaceId);
@@ -94,14 +98,10 @@ export function createSyncService(deps: SyncServiceDeps) {
   const openSpace = (spaceId: SpaceId): Promise<Space> =>
     spaceId === spaces.tech.id ? Promise.resolve(spaces.tech) : spaces.openHeld(spaceId);
 
-  const statusOf = (space: Space): SpaceSyncStatus => {
-    const status = spaceStatus(space.engine, book.of(space.id), reachOf(space.id));
-    statusBySpace.set(space.id, status);
-    return status;
-  };
+  const statusOf = (space: Space): SpaceSyncStatus => spaceStatus(space, book.of(space.id), reachOf(space.id));
 
   /** The states of spaces may have changed: whoever watches is told soon, once for all that happened meanwhile. */
-  const touch = (spaceId: SpaceId): void => {
+  const tell = (spaceId: SpaceId): void => {
     stale.add(spaceId);
     if (listeners.size === 0 || closed) return;
     statusTimer ??= setTimeout(() => {
@@ -109,6 +109,12 @@ export function createSyncService(deps: SyncServiceDeps) {
       for (const each of stale) for (const listener of [...listeners]) listener(each);
       stale.clear();
     }, STATUS_MS);
+  };
+
+  /** Something happened to a space. */
+  const touch = (spaceId: SpaceId): void => {
+    resting.end(spaceId);
+    tell(spaceId);
   };
 
   const held = new Map<SpaceId, number>();
@@ -128,57 +134,69 @@ export function createSyncService(deps: SyncServiceDeps) {
   const oneRound = async (spaceId: SpaceId): Promise<void> => {
     if (!isHere(spaceId)) return; // ended meanwhile, or a peer shares what is only being looked for
     const space = await openSpace(spaceId);
-    await Promise.all(carriers.map((carrier) => carrier.round(space)));
+    try {
+      await Promise.all(carriers.map((carrier) => carrier.round(space)));
+    } catch (error) {
+      if (!space.engine.closing()) throw error;
+    }
+    if (space.engine.closing()) {
+      // It ended during its own round: nothing is known of it any more.
+      if (!isHere(spaceId)) book.forget(spaceId);
+      return;
+    }
     const progress = book.of(spaceId);
     progress.roundEnded = true;
     progress.lastRoundEndedMs = clock.nowMs();
-    if (statusOf(space).state === "synced") await markSynced(space.engine, clock.nowMs());
-    touch(spaceId);
+    resting.end(spaceId);
+    if (statusOf(space).state === "synced") {
+      progress.lastSyncedMs = clock.nowMs();
+      await markSynced(space.engine, progress.lastSyncedMs);
+      // What was written meanwhile is not in what was found synced.
+      if (statusOf(space).state === "synced") resting.begin(space);
+    }
+    tell(spaceId);
   };
 
   /** One round that begins after this call; calls during a round share the next. */
-  const round = (spaceId: SpaceId): Promise<void> => {
-    const begin = (): Promise<void> => {
-      queued.delete(spaceId);
-      const work = holding(spaceId, () => oneRound(spaceId)).finally(() => running.delete(spaceId));
-      running.set(spaceId, work);
-      return work;
-    };
-    const current = running.get(spaceId);
-    if (!current) return begin();
-    let next = queued.get(spaceId);
-    if (!next) {
-      next = current.then(begin, begin);
-      queued.set(spaceId, next);
-    }
-    return next;
-  };
+  const round = (spaceId: SpaceId): Promise<void> =>
+    rounds.run(spaceId, () => holding(spaceId, () => oneRound(spaceId)));
 
   /** A round nobody waits for. */
-  const roundSoon = (spaceId: SpaceId, delayMs = AFTER_COMMIT_MS): void => {
+  const roundSoon = (spaceId: SpaceId): void => {
     if (closed || carriers.length === 0 || soon.has(spaceId)) return;
+    const sinceMs = clock.nowMs() - (book.of(spaceId).lastRoundEndedMs ?? 0);
+    const delayMs = Math.min(ROUND_GAP_MS, Math.max(0, ROUND_GAP_MS - sinceMs));
     soon.set(
       spaceId,
       setTimeout(() => {
         soon.delete(spaceId);
         if (closed) return;
         round(spaceId).catch((error: unknown) => {
-          if (!closed) log.warn("sync: a round failed", { err: error, spaceId });
+          if (!closed && isHere(spaceId)) log.warn("sync: a round failed", { err: error, spaceId });
         });
       }, delayMs),
     );
   };
 
+  /** Spaces that came since the last regular round do not wait for the next. */
+  const newSpacesSoon = (): void => {
+    if (!started) return;
+    for (const spaceId of spaces.held()) if (!book.of(spaceId).roundEnded) roundSoon(spaceId);
+  };
+
   /** The account's own space first, for it says which others there are; then those, newest first. */
   const roundOfAll = async (): Promise<void> => {
     await round(spaces.tech.id);
-    const waiting = spaces.held();
+    const known = spaces.held();
+    const still = await resting.among(known, carriers);
+    for (const spaceId of still) tell(spaceId);
+    const waiting = known.filter((spaceId) => !still.has(spaceId));
     const worker = async (): Promise<void> => {
       for (let spaceId = waiting.shift(); spaceId !== undefined && !closed; spaceId = waiting.shift()) {
         try {
           await round(spaceId);
         } catch (error) {
-          if (!closed) log.warn("sync: a round failed", { err: error, spaceId });
+          if (!closed && isHere(spaceId)) log.warn("sync: a round failed", { err: error, spaceId });
         }
       }
     };
@@ -201,8 +219,11 @@ export function createSyncService(deps: SyncServiceDeps) {
   return {
     book,
     touch,
-    touchAll: (): void => {
-      for (const spaceId of spaces.active()) touch(spaceId);
+    stateChanged: tell,
+    markOf: resting.mark,
+    /** Who is reached has changed. */
+    reachChanged: (): void => {
+      for (const spaceId of spaces.active()) tell(spaceId);
     },
     roundSoon,
     holding,
@@ -228,6 +249,7 @@ export function createSyncService(deps: SyncServiceDeps) {
       const changed = () => {
         for (const carrier of carriers) carrier.changed(space);
         touch(space.id);
+        if (space === spaces.tech) newSpacesSoon();
       };
       space.engine.onCommit(changed);
       space.aclService.onMoved(() => {
@@ -265,36 +287,36 @@ export function createSyncService(deps: SyncServiceDeps) {
     /** The round of the boot pass; the regular ones follow. */
     async start(): Promise<void> {
       await roundOfAll();
+      started = true;
+      newSpacesSoon();
       schedule();
     },
 
     /** One round that begins now, of the account's own space and this one. */
     async force(spaceId: string): Promise<void> {
       const { id } = await spaces.open(spaceId);
-      if (carriers.every((carrier) => carrier.names(spaces.tech.id).length + carrier.names(id).length === 0)) {
-        await round(id);
-        return;
-      }
-      await round(spaces.tech.id);
+      if (carriers.some((carrier) => carrier.names(spaces.tech.id).length + carrier.names(id).length > 0))
+        await round(spaces.tech.id);
       await round(id);
+      await spaces.open(id); // it may have ended meanwhile
     },
 
     async status(spaceId: string): Promise<SpaceSyncStatus> {
       return statusOf(await spaces.open(spaceId));
     },
     async objectStatus(spaceId: string, objectId: string): Promise<ObjectSyncStatus> {
-      const { id, engine } = await spaces.open(spaceId);
-      return objectStatus(engine, objectId, book.of(id), reachOf(id));
+      const space = await spaces.open(spaceId);
+      return objectStatus(space, objectId, book.of(space.id), reachOf(space.id));
     },
     async debug(spaceId: string): Promise<SpaceDebug> {
       const space = await spaces.open(spaceId);
       return spaceDebug(space, book.of(space.id));
     },
     async objectDebug(spaceId: string, objectId: string): Promise<ObjectDebug> {
-      const { id, engine } = await spaces.open(spaceId);
-      const object = engine.object(objectId);
+      const space = await spaces.open(spaceId);
+      const object = space.engine.object(objectId);
       if (!object || object.deleted) throw fail("object.not_found", { objectId });
-      return objectDebug(engine, object, book.of(id), reachOf(id));
+      return objectDebug(space, object, book.of(space.id), reachOf(space.id));
     },
     p2pDebug: (): P2pDebug =>
       lan?.debug() ?? {
@@ -344,8 +366,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     ): Promise<{ current: ObjectSyncStatus; stop(): void }> {
       const { id } = await spaces.open(spaceId);
       const read = async () => {
-        const { engine } = await spaces.open(id);
-        return objectStatus(engine, objectId, book.of(id), reachOf(id));
+        return objectStatus(await spaces.open(id), objectId, book.of(id), reachOf(id));
       };
       let last = "";
       const listener = (changed: SpaceId): void => {
@@ -389,13 +410,13 @@ export function createSyncService(deps: SyncServiceDeps) {
     /** Whether everything of an object is kept elsewhere and nothing of it is missing; true where there is nobody else. */
     isObjectSynced(space: Space, objectId: string): boolean {
       if (carriers.length === 0 || isAlone(space.id)) return true;
-      return objectStatus(space.engine, objectId, book.of(space.id), reachOf(space.id)).state === "synced";
+      return objectStatus(space, objectId, book.of(space.id), reachOf(space.id)).state === "synced";
     },
 
     /** Everything known of a space's rounds is forgotten: it ended. */
     async forget(spaceId: SpaceId): Promise<void> {
       book.forget(spaceId);
-      statusBySpace.delete(spaceId);
+      resting.end(spaceId);
       await Promise.all(carriers.map((carrier) => carrier.forget(spaceId)));
     },
 
@@ -406,7 +427,7 @@ export function createSyncService(deps: SyncServiceDeps) {
       for (const each of soon.values()) clearTimeout(each);
       await Promise.all(carriers.map((carrier) => carrier.close()));
       await all;
-      await Promise.allSettled([...running.values(), ...queued.values()]);
+      await rounds.settled();
     },
   };
 }

@@ -43,7 +43,7 @@ async function runHistory(seed: number): Promise<void> {
   const log: string[] = [];
   try {
     using dir = scratchDir("svc-world");
-    await using world = await open(dir.path);
+    await using world = await open(dir.path, plan.checkpointEveryOps);
     const replicas = await createReplicas(world, plan.replicas);
     await meet(replicas);
     for (let step = 0; step < plan.steps; step++) {
@@ -116,7 +116,7 @@ describe("one replica", () => {
         await using world = await open(dir.path);
         const [replica] = await createReplicas(world, 1);
         const asked: DecodedChange[] = [];
-        const plan: HistoryPlan = { replicas: 1, steps: 40, records: 4 };
+        const plan: HistoryPlan = { replicas: 1, steps: 40, records: 4, checkpointEveryOps: 256 };
         for (let step = 0; step < plan.steps; step++) {
           const common = { id: `step-${step}`, lamport: step, author: "me", time: 0, counts: true };
           if (rng.chance(0.05)) {
@@ -162,6 +162,7 @@ const FORGERIES: { kind: Forgery; outcome: Outcome; family: string; says: string
     family: "encoding",
     says: "bytes that do not re-encode identically are refused",
   },
+  { kind: "bad-text", outcome: "refused", family: "text", says: "text that is no UTF-8 is refused" },
   { kind: "other-space", outcome: "refused", family: "space", says: "another space's change is refused" },
 ];
 
@@ -274,6 +275,29 @@ describe("forged changes", () => {
 
 describe("delivery", () => {
   rule(
+    "[convergence] a change that names a record twice is folded whole, on whichever side of a checkpoint",
+    async () => {
+      using dir = scratchDir("svc-world");
+      await using world = await open(dir.path);
+      const [writer, other] = await createReplicas(world, 2);
+      const inc = { id: "r", upsert: true, ops: [{ type: "$inc" as const, path: "n", value: 1 }] };
+      await writer!.write([inc]);
+      await meet([writer!, other!]);
+      // Checkpoints come with so many ops: each of these changes may be the one, with its first or its second record.
+      for (let i = 0; i < 300; i++) await writer!.write([inc, inc]);
+      const packets = await lacking(writer!, other!);
+      expect(packets).toHaveLength(300);
+      await other!.ingest(packets.slice(0, 290));
+      await other!.write([inc]); // sorts before what the writer did last, and after the checkpoints
+      await heal(createRng(1), [writer!, other!]);
+      for (const replica of [writer!, other!]) {
+        expectFold(await replica.rowTexts(), referenceFold(await replica.decoded()));
+        expect(JSON.parse((await replica.rowTexts())[0]!)).toMatchObject({ n: 602 });
+      }
+    },
+  );
+
+  rule(
     "[convergence] children long before their parents, one packet at a time, in reverse",
     async () => {
       using dir = scratchDir("svc-world");
@@ -287,6 +311,27 @@ describe("delivery", () => {
     },
     60_000,
   );
+
+  rule("[convergence] a record named before it was created, without knowing so, is the same everywhere", async () => {
+    using dir = scratchDir("svc-world");
+    await using world = await open(dir.path);
+    const [creator, early, witness] = await createReplicas(world, 3);
+    await seedRows([creator!, early!, witness!]);
+    await creator!.write([{ id: "", upsert: true, ops: [{ type: "$set", path: "s", value: "made" }] }], "auto");
+    const { id } = JSON.parse((await creator!.rowTexts("auto"))[0]!) as { id: string };
+    // Its clock is ahead, so that this sorts behind the creation that it does not know.
+    for (let i = 0; i < 5; i++)
+      await early!.write([{ id: "x", upsert: true, ops: [{ type: "$inc", path: "n", value: 1 }] }]);
+    await early!.write([{ id, upsert: true, ops: [{ type: "$set", path: "f", value: "named" }] }], "auto");
+    expect(await early!.rowTexts("auto")).toEqual([]);
+    await heal(createRng(1), [creator!, early!, witness!]);
+    const rows = await creator!.rowTexts("auto");
+    expect(JSON.parse(rows[0]!)).toMatchObject({ s: "made", f: "named" });
+    expect(await early!.rowTexts("auto")).toEqual(rows);
+    expect(await witness!.rowTexts("auto")).toEqual(rows);
+    await early!.rebuild();
+    expect(await early!.rowTexts("auto")).toEqual(rows);
+  });
 
   rule("[convergence] what is parked survives a restart and heals afterwards", async () => {
     using dir = scratchDir("svc-world");
@@ -333,13 +378,13 @@ describe("late verdicts", () => {
       async () => {
         const rng = createRng(firstSeed).fork(`membership ${i}`);
         using dir = scratchDir("svc-world");
-        await using world = await open(dir.path);
+        await using world = await open(dir.path, rng.pick([1, 3, 256]));
         const owners = await createReplicas(world, 2);
         await meet(owners);
         const member = await world.createMember!("member");
         const everybody = [...owners, member];
         await heal(rng, everybody);
-        const plan: HistoryPlan = { replicas: 3, steps: 25, records: 3 };
+        const plan = { replicas: 3, steps: 25, records: 3, checkpointEveryOps: 256 };
         const removalAt = rng.int(5, 20);
         for (let step = 0; step < plan.steps; step++) {
           if (step === removalAt) await world.removeMember!(member, owners[0]!);
@@ -367,9 +412,9 @@ function expectRefusedWriter(error: unknown, mayHappen: boolean): void {
   if (!mayHappen || code !== "space.read_only") throw error;
 }
 
-async function open(dir: string): Promise<World> {
+async function open(dir: string, checkpointEveryOps?: number): Promise<World> {
   let now = Date.UTC(2026, 0, 31);
-  return openWorld({ dir, now: () => (now += 7) });
+  return openWorld({ dir, now: () => (now += 7), ...(checkpointEveryOps ? { checkpointEveryOps } : {}) });
 }
 
 async function createReplicas(world: World, count: number): Promise<Replica[]> {

@@ -190,6 +190,18 @@ async function runHistory(seed: number): Promise<void> {
       await each.engine.idle();
       expectHonest(each, objectId);
     }
+    // What is not private is the same everywhere, in whatever order it came, and a reaction taken back leaves nothing.
+    const content = (each: Device): Row[] =>
+      messages(each, objectId).map((row) => {
+        for (const flag of ["unread", "unreadMention", "unreadReactions"] as const) delete row[flag];
+        return row;
+      });
+    for (const each of devices) expect(content(each)).toEqual(content(devices[0]!));
+    for (const { reactions } of content(devices[0]!)) {
+      if (reactions === undefined) continue;
+      const slots = Object.values(reactions).map((byAccount) => Object.keys(byAccount).length);
+      expect(Math.min(...slots)).toBeGreaterThan(0);
+    }
     // Both devices of one account show the same once both have everything.
     const flags = (each: Device) =>
       messages(each, objectId).map(({ id, unread, unreadMention }) => ({ id, unread, unreadMention }));

@@ -114,6 +114,18 @@ describe("ensure", () => {
     expect(await listed(bundle.id)).toEqual(bundle);
   });
 
+  rule("[bundles] a refusal names the field, the rule and the remedy", async () => {
+    const fault = (body: JsonObject) => shared.client.fails("POST", bundles(), body, 400, "request.invalid_field");
+    expect(await fault({ id: "" })).toEqual({
+      code: "request.invalid_field",
+      message: "The field id is refused: it must have 1 to 256 bytes; choose a short one such as general-chat/v1",
+      details: { field: "id", reason: "must have 1 to 256 bytes" },
+    });
+    expect((await fault({ id: "n/v1", name: "x".repeat(1025) })).message).toBe(
+      "The field name is refused: it must have at most 1024 bytes; shorten it",
+    );
+  });
+
   rule("[bundles] a refused install leaves no bundle", async () => {
     const id = `${uniqueName("refused")}/v1`;
     await shared.client.fails("POST", bundles(), { id, rootTypes: ["no-such-type"] }, 400, "type.not_found");

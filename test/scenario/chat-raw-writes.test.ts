@@ -63,4 +63,64 @@ describe("a raw write of a message", () => {
     expect(await find(id)).toMatchObject({ text: "hello" });
     expect((await find(id))!["mentions"]).toBeUndefined();
   });
+
+  rule("[chat] mentions follow a text that is set raw, as at the endpoint", async () => {
+    const someone = "A5dZ6hL1nKpQ8rT3uVwXyZ2aBcDeFgHjKmNpQrStUvWxYz12";
+    const link = `svc://m/${space.id}/${someone}`;
+    const mentionsOf = async (id: string) => (await find(id))!["mentions"] ?? [];
+    const id = await send("hello");
+    await modify({ id, ops: [{ type: "$set", path: "text", value: "hello again" }] });
+    expect(await find(id)).not.toHaveProperty("mentions");
+    await modify({ id, ops: [{ type: "$set", path: "text", value: `ask ${link}` }] });
+    expect(await mentionsOf(id)).toEqual([someone]);
+    await modify({ id, ops: [{ type: "$set", path: "", value: { text: "never mind" } }] });
+    expect(await mentionsOf(id)).toEqual([]);
+    const created = await create({ text: `and ${link}`, replyToMessageId: id });
+    const made = (created.json as unknown as WriteResult).recordIds[0]!;
+    const me = (await shared.client.get<{ id: string }>("/v1/account")).id;
+    expect(await mentionsOf(made)).toEqual([someone, me]);
+    await modify({ id: made, ops: [{ type: "$set", path: "text", value: "plain" }] });
+    expect(await mentionsOf(made)).toEqual([me]);
+  });
+
+  rule("[chat] of two edits in one request the last one's mentions stay", async () => {
+    const id = await send("hello");
+    const edit = (text: string) => ({ id, ops: [{ type: "$set", path: "text", value: text }] });
+    const someone = "A5dZ6hL1nKpQ8rT3uVwXyZ2aBcDeFgHjKmNpQrStUvWxYz12";
+    await shared.client.post(`/v1/spaces/${space.id}/modify`, {
+      objectId: chat,
+      dataset: "chat_messages",
+      records: [edit(`svc://m/${space.id}/${someone}`), edit("nobody")],
+    });
+    expect(await find(id)).toMatchObject({ text: "nobody", mentions: [] });
+  });
+
+  rule("[chat] a flag set by hand on this device is true or absent, and the chat's counter follows", async () => {
+    const id = await send("hello");
+    const local = (op: JsonObject) =>
+      shared.client.post<WriteResult>(`/v1/spaces/${space.id}/modify`, {
+        objectId: chat,
+        dataset: "chat_messages",
+        scope: "local",
+        records: [{ id, ops: [op] }],
+      });
+    const counter = async () => {
+      const body = { filter: { id: chat } };
+      const [row] = (await shared.client.post<Page>(`/v1/spaces/${space.id}/objects/query`, body)).records;
+      return (row!["chat"] as JsonObject | undefined)?.["unreadCount"] ?? 0;
+    };
+    for (const value of ["whatever", false, 1, null, { deep: true }]) {
+      const result = await local({ type: "$set", path: "unread", value });
+      expect(result.rejections).toMatchObject([{ recordIndex: 0, recordId: id, opIndex: 0 }]);
+    }
+    expect((await local({ type: "$set", path: "unread.deep", value: true })).rejections).toHaveLength(1);
+    expect((await find(id))!["unread"]).toBeUndefined();
+    const before = await counter();
+    expect((await local({ type: "$set", path: "unread", value: true })).rejections).toBeUndefined();
+    expect([(await find(id))!["unread"], await counter()]).toEqual([true, (before as number) + 1]);
+    await local({ type: "$set", path: "unread", value: true });
+    expect(await counter()).toBe((before as number) + 1);
+    await local({ type: "$unset", path: "unread" });
+    expect([(await find(id))!["unread"], await counter()]).toEqual([undefined, before]);
+  });
 });

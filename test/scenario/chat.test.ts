@@ -223,6 +223,18 @@ describe("reactions", () => {
     expect(left).toHaveProperty(["🎉", accountId]);
   });
 
+  rule("[chat] nothing is left behind by reactions that were taken back", async () => {
+    const id = await send({ text: "react and take it back" });
+    await react(id, "👍");
+    await react(id, "🎉");
+    await react(id, "👍");
+    expect(Object.keys((await find(id))!["reactions"] as JsonObject)).toEqual(["🎉"]);
+    await react(id, "🎉");
+    expect(await find(id)).not.toHaveProperty("reactions");
+    await react(id, "👍");
+    expect(Object.keys((await find(id))!["reactions"] as JsonObject)).toEqual(["👍"]);
+  });
+
   rule("[chat] a reaction is no edit: the time of change stays", async () => {
     const id = await send({ text: "x" });
     await react(id, "👍");

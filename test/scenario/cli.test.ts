@@ -256,6 +256,13 @@ describe("commands", () => {
     expect(await server.exited).toBe(0);
   });
 
+  rule("[cli] help of a command names every call it may make", async () => {
+    expect((await svc(["datasets", "--help"])).stdout).toContain(
+      "Calls GET /v1/datasets or GET /v1/spaces/<spaceId>/datasets.",
+    );
+    expect((await svc(["aggregate", "--help"])).stdout).toContain("or POST /v1/spaces/<spaceId>/objects/aggregate.");
+  });
+
   rule("[cli] help goes to stdout with exit 0 and names the subcommands", async () => {
     const help = await svc(["--help"]);
     expect(help.code).toBe(0);

@@ -95,6 +95,13 @@ describe("refusals", () => {
     ["a wrong type", 'webUI:\n  enabled: "maybe"\n', ["webUI.enabled", "2"]],
     ["a bad duration", "files:\n  gcInterval: soon\n", ["files.gcInterval", "2"]],
     ["a list where a string belongs", "listen:\n  addr: [1, 2]\n", ["listen.addr", "2"]],
+    ["an account that is no id", "log:\n  format: json\naccount: work\n", ["account", "3", "account id"]],
+    [
+      "a log file in a folder that is not there",
+      "log:\n  addOutputPaths:\n    - /nowhere/at/all.log\n",
+      ["log.addOutputPaths", "/nowhere/at/all.log", "folders that exist", ":2:"],
+    ],
+    ["a log path that is no text", "log:\n  addOutputPaths: [3]\n", ["log.addOutputPaths", "2"]],
     ["a non-loopback address", "listen:\n  addr: 0.0.0.0:7001\n", ["listen.addr"]],
   ];
   for (const [what, config, named] of YAML) {
@@ -104,6 +111,25 @@ describe("refusals", () => {
       for (const part of ["svc-config.yaml", ...named]) expect(refused.stderr).toContain(part);
     });
   }
+
+  rule("[config] a bad value in the file is refused though a flag or a variable overrides it", async () => {
+    for (const [config, override, key] of [
+      ["log:\n  defaultLevel: loud\n", { args: ["--log-level", "info"] }, "log.defaultLevel"],
+      ["listen:\n  addr: everywhere\n", { addr: "127.0.0.1:0" }, "listen.addr"],
+      ["webUI:\n  enabled: maybe\n", { env: { SVC_WEB_UI_ENABLED: "true" } }, "webUI.enabled"],
+    ] as const) {
+      const refused = await refusedStart({ config, ...override } as never);
+      expect(refused.code).toBe(1);
+      expect(refused.stderr).toContain(`svc-config.yaml:2: ${key} must be`);
+    }
+  });
+
+  rule("[config] a refusal does not repeat what may be a secret", async () => {
+    const config = "runtime:\n  secrets:\n    github: ghp-canary/1\n";
+    const refused = await refusedStart({ config });
+    expect(refused.stderr).toContain("runtime.secrets must be the name of an environment variable");
+    expect(refused.stderr).not.toContain("ghp-canary");
+  });
 
   rule("[config] YAML that does not parse refuses the start and names the file", async () => {
     const refused = await refusedStart({ config: "listen:\n  addr: [\n" });

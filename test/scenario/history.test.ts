@@ -50,6 +50,7 @@ describe("list", () => {
     const account = await shared.client.get<{ id: string }>("/v1/account");
     expect(cursor).toBeUndefined();
     expect(versionsOf(changes)).toEqual(versions.toReversed());
+    for (const change of [changes[0]!, changes[1]!, changes[3]!]) expect(change).not.toHaveProperty("traceIds");
     expect(changes[2]).toEqual({
       version: versions[1]!,
       author: account.id,

@@ -377,6 +377,29 @@ describe("derived fields", () => {
   });
 });
 
+rule("[objects] a type and the space's index hold no messages, no blocks and no rows of their own making", async () => {
+  const refused = (path: string, body: JsonObject, method = "POST") =>
+    shared.client.fails(method, `/v1/spaces/${space.id}${path}`, body, 400, "dataset.validation");
+  const message = { type: "$set", path: "", value: { text: "x" } };
+  const block = { type: "$set", path: "", value: { type: "paragraph", nav: { parentId: "", pos: "m" } } };
+  for (const objectId of [space.spaceIndexObjectId!, type.typeId]) {
+    await refused(`/objects/${objectId}/chat/messages`, { text: "x" });
+    await refused(`/objects/${objectId}/editor/markdown`, { content: "x" }, "PUT");
+    await refused(`/objects/${objectId}/editor/markdown/append`, { content: "x" });
+    await refused(`/objects/${objectId}/editor/blocks`, { type: "paragraph" });
+    const raw = (dataset: string, op: JsonObject) =>
+      refused("/modify", { objectId, dataset, records: [{ id: "", upsert: true, ops: [op] }] });
+    await raw("chat_messages", message);
+    await raw("editor_blocks", block);
+  }
+  const objectId = space.spaceIndexObjectId!;
+  const name = { type: "$set", path: "svc.name", value: "a row for the index" };
+  const records = [{ id: objectId, upsert: true, ops: [name] }];
+  await refused("/modify", { objectId, dataset: "objects", records });
+  expect(await rowOf(objectId)).toBeUndefined();
+  expect(typesOf(await rowOf(type.typeId))).toEqual(["__type__"]);
+});
+
 rule(
   "[objects] an id with reserved characters in the path is decoded once and found unknown, never a 5xx",
   async () => {

@@ -367,6 +367,54 @@ describe("values", () => {
     }
   });
 
+  rule("[properties] raw values stand under types of the space that the object carries", async () => {
+    const prop = await add({ name: "Raw", kind: "string" });
+    const [carrying, bare] = [await holder(), (await createObject(shared.client, space.id)).id];
+    const raw = (objectId: string, op: JsonObject) => ({
+      objectId,
+      dataset: "objects",
+      records: [{ id: objectId, ops: [op] }],
+    });
+    const setOp = (path: string): JsonObject => ({ type: "$set", path, value: "x" });
+    for (const op of [setOp("nowhere.x"), setOp("task.x"), { type: "$set", path: "", value: { "nowhere.x": 1 } }]) {
+      const error = await shared.client.fails("POST", `${S()}/modify`, raw(carrying, op), 400, "type.not_found");
+      expect(["nowhere", "task"]).toContain(error.details!["typeId"] as string);
+    }
+    for (const path of [`${type.typeId}.${prop.id}`, "spaceIndex.name", "type.xkey"]) {
+      const error = await shared.client.fails(
+        "POST",
+        `${S()}/modify`,
+        raw(bare, setOp(path)),
+        400,
+        "dataset.validation",
+      );
+      expect(error.details).toMatchObject({ dataset: "objects", path });
+    }
+    await shared.client.post<WriteResult>(`${S()}/modify`, raw(carrying, setOp(`${type.typeId}.${prop.id}`)));
+    await shared.client.post<WriteResult>(`${S()}/modify`, raw(bare, setOp("svc.name")));
+    expect(await row(carrying)).toMatchObject({ [type.typeId]: { [prop.id]: "x" } });
+    expect(await row(bare)).toMatchObject({ svc: { name: "x" } });
+    expect(await row(bare)).not.toHaveProperty("spaceIndex");
+  });
+
+  rule("[properties] chat.notifyMode is all, mentions or none", async () => {
+    const chat = (await createObject(shared.client, space.id, { types: ["chat"] })).id;
+    const path = `${S()}/properties/${chat}/set/chat`;
+    const modeOf = async () => ((await row(chat))["chat"] as JsonObject | undefined)?.["notifyMode"];
+    for (const notifyMode of ["loud", "", "ALL"]) {
+      const error = await shared.client.fails("POST", path, { patch: { notifyMode } }, 400, "request.invalid_field");
+      expect(error.details).toMatchObject({ field: "notifyMode" });
+      const create = { types: ["chat"], initialProperties: { chat: { notifyMode } } };
+      await shared.client.fails("POST", `${S()}/objects`, create, 400, "request.invalid_field");
+    }
+    for (const notifyMode of ["all", "mentions", "none"]) {
+      await shared.client.post<WriteResult>(path, { patch: { notifyMode } });
+      expect(await modeOf()).toBe(notifyMode);
+    }
+    await shared.client.post<WriteResult>(path, { patch: { notifyMode: null } });
+    expect(await modeOf()).toBeUndefined();
+  });
+
   rule("[properties] instants come back in UTC with milliseconds, in whatever form they were given", async () => {
     const prop = await add({ name: "When", kind: "datetime" });
     for (const given of ["2026-01-31T10:30:00+01:00", Date.UTC(2026, 0, 31, 9, 30)]) {

@@ -252,6 +252,22 @@ describe("bodies", () => {
     ],
   );
 
+  rule("[objectId] an empty one is 400 request.invalid_field that names it, everywhere", async () => {
+    const bodies: Record<string, JsonObject> = {
+      query: {},
+      "query/subscribe": {},
+      aggregate: { pipeline: [] },
+      modify: { records: [] },
+      upsert: { records: [] },
+      "delete-records": { recordIds: [] },
+    };
+    for (const [path, more] of Object.entries(bodies)) {
+      const body = { objectId: "", dataset: items.dataset, ...more };
+      const error = await shared.client.fails("POST", `${items.path}/${path}`, body, 400, "request.invalid_field");
+      expect(error.details).toEqual({ field: "objectId", reason: "must not be empty" });
+    }
+  });
+
   rule("[object.id_required] a serialized nil objectId is 400 with field and got, in any case", async () => {
     for (const got of ["none", "None", "null", "nil", "undefined", "UNDEFINED", "<nil>", "[object Object]"]) {
       for (const path of ["query", "query/subscribe", "modify", "upsert"]) {

@@ -204,6 +204,109 @@ describe("two accounts on a LAN", () => {
       await createObject(owner.server.client, pair.id, { initialProperties: { svc: { name: "between us" } } });
       await untilSame([owner, other], pair.id, (rows) => rows.includes("between us"), WAIT_MS);
       expect(await rowsOf(other, pair.id)).toContain(owner.accountId);
+
+      await using stream = await other.server.client.stream("GET", `/v1/spaces/${pair.id}/members/subscribe`);
+      await stream.expect("ready");
+      await owner.server.client.put("/v1/account/metadata", { name: "Olga", description: "of the garden" });
+      expect(await stream.expect("member")).toMatchObject({
+        kind: "changed",
+        member: { identity: owner.accountId, name: "Olga", description: "of the garden" },
+      });
+      const identity = async () => other.server.client.get<unknown>(`/v1/identities/${owner.accountId}`);
+      expect(await identity()).toMatchObject({ name: "Olga", description: "of the garden", spaceIds: [pair.id] });
+      await owner.server.client.put("/v1/account/metadata", { name: "Olga B." });
+      expect(await stream.expect("member")).toMatchObject({ member: { name: "Olga B." } });
+      expect(await identity()).toMatchObject({ name: "Olga B.", description: "of the garden" });
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[sharing] a guest reads by the guest key over the LAN, writes nothing, and gets nothing after it is revoked",
+    async () => {
+      await using owner = await startDevice({ lan: true });
+      await using reader = await startDevice({ lan: true });
+      const space = await createSpace(owner.server.client, "Public");
+      const base = `/v1/spaces/${space.id}`;
+      const object = await createObject(owner.server.client, space.id, {
+        initialProperties: { svc: { name: "for all" } },
+      });
+      const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(`${base}/guest-key`, {}, 201);
+      await reader.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+      await untilStatus(reader, space.id, "active");
+      await untilSame([owner, reader], space.id, (rows) => rows.includes("for all"), WAIT_MS);
+      await setName(owner, space.id, object.id, "still for all");
+      await untilSame([owner, reader], space.id, (rows) => rows.includes("still for all"), WAIT_MS);
+      await reader.server.client.fails("POST", `${base}/objects`, {}, 403, "space.read_only");
+
+      // Restarted: the link is another one, and the key is proved on it anew.
+      const { dataDir } = reader.server;
+      await reader.server.stop();
+      await setName(owner, space.id, object.id, "while the guest was away");
+      await using again = await startDevice({ lan: true, dataDir });
+      await untilSame([owner, again], space.id, (rows) => rows.includes("while the guest was away"), WAIT_MS);
+
+      await owner.server.client.del(`${base}/guest-key`);
+      await setName(owner, space.id, object.id, "not for guests");
+      await untilStatus(again, space.id, "guest_revoked");
+      await createObject(owner.server.client, space.id, { initialProperties: { svc: { name: "nor this" } } });
+      await owner.server.client.post(`${base}/sync`, {}, 204);
+      const rows = await rowsOf(again, space.id);
+      expect(rows).toContain("while the guest was away");
+      expect(rows).not.toContain("not for guests");
+      expect(rows).not.toContain("nor this");
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[sharing] a direct add and a one-to-one space reach an account on the LAN with which nothing is shared",
+    async () => {
+      await using owner = await startDevice({ lan: true });
+      await owner.server.client.put("/v1/account/metadata", { name: "Olga" });
+      const space = await createSpace(owner.server.client, "Direct");
+      const base = `/v1/spaces/${space.id}`;
+      await createObject(owner.server.client, space.id, { initialProperties: { svc: { name: "for you" } } });
+      await using stranger = await startDevice({ lan: true });
+      await using made = await startDevice({ lan: true });
+      const { accountId } = made;
+      const { dataDir } = made.server;
+      await made.server.stop();
+
+      // Written while the other is away: what waits is handed over when the two meet, also after a restart.
+      const accounts = [{ identity: accountId, permission: "writer" }];
+      await owner.server.client.post(`${base}/acl/add`, { accounts }, 204);
+      await using other = await startDevice({ lan: true, dataDir });
+      const knows = async (device: Device, id: string) =>
+        (await device.server.client.get<SpaceInfo[]>("/v1/spaces?status=all")).some((row) => row.id === id);
+      await until(() => knows(other, space.id), "the row of the space one was added to", WAIT_MS);
+      expect(await other.server.client.get<unknown>(base)).toMatchObject({ status: "invite_pending", name: "Direct" });
+      const accepted = await other.server.client.request("POST", `${base}/invite/accept`);
+      expect([200, 202]).toContain(accepted.status);
+      await until(
+        async () => (await other.server.client.request("GET", `${base}/members/me`)).status === 200,
+        "the space",
+        WAIT_MS,
+      );
+      await untilSame([owner, other], space.id, (rows) => rows.includes("for you"), WAIT_MS);
+
+      const pair = await owner.server.client.post<SpaceInfo>(
+        "/v1/spaces/one-to-one",
+        { otherIdentity: accountId },
+        201,
+      );
+      await until(() => knows(other, pair.id), "the row of the one-to-one space", WAIT_MS);
+      expect(await other.server.client.get<unknown>(`/v1/spaces/${pair.id}`)).toMatchObject({
+        status: "one_to_one_pending",
+        name: "Olga",
+        author: owner.accountId,
+      });
+      await other.server.client.post(`/v1/spaces/${pair.id}/one-to-one/accept`, {}, 200);
+      await createObject(other.server.client, pair.id, { initialProperties: { svc: { name: "hello" } } });
+      await untilSame([owner, other], pair.id, (rows) => rows.includes("hello"), WAIT_MS);
+      expect(await stranger.server.client.get<unknown>("/v1/spaces?status=all")).toEqual([]);
+      const seen = await stranger.server.client.get<{ peers: unknown[] }>("/v1/debug/p2p");
+      expect(seen.peers).toEqual([]);
     },
     LONG_MS,
   );

@@ -302,6 +302,13 @@ describe("delete", () => {
     expect(row).not.toHaveProperty("spaceIndexObjectId");
   });
 
+  rule("[space.deleted] DELETE of a deleted space is 409: there is nothing left to delete", async () => {
+    const made = await createSpace(shared.client);
+    await shared.client.del(`/v1/spaces/${made.id}`);
+    const error = await shared.client.fails("DELETE", `/v1/spaces/${made.id}`, undefined, 409, "space.deleted");
+    expect(error.details).toEqual({ spaceId: made.id });
+  });
+
   rule("[space.deleted] everything below a deleted space is 409 with details.spaceId", async () => {
     const made = await createSpace(shared.client);
     const items = await createCollection(shared.client, made.id);

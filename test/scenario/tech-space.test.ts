@@ -1,5 +1,7 @@
 /** The account's own datasets: the spaces and profile collections, and the account record. */
+import { Database } from "bun:sqlite";
 import { describe, expect } from "bun:test";
+import { join } from "node:path";
 import { type JsonObject, type Page, type Row, type SpaceInfo, until } from "../support/client.ts";
 import { createSpace } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
@@ -99,6 +101,55 @@ describe("spaces collection", () => {
       mustContain: ['"status":"active"'],
     },
   ]);
+
+  rule("[spaces/query] rows that wait on this device alone are queried and watched like all others", async () => {
+    const { client } = shared;
+    const other = await startServer();
+    const identity = (await other.client.get<{ id: string }>("/v1/account")).id;
+    await other[Symbol.asyncDispose]();
+    const filter = { status: { $in: ["one_to_one_pending", "one_to_one_declined", "deleted"] } };
+    await using stream = await client.stream("POST", "/v1/spaces/query/subscribe", { filter });
+    expect((await stream.snapshot()).records).toEqual([]);
+    await using pendingOnly = await client.stream("POST", "/v1/spaces/query/subscribe", {
+      filter: { status: "one_to_one_pending" },
+      sort: ["name"],
+      limit: 5,
+    });
+    await pendingOnly.snapshot();
+
+    const body = { peerIdentity: identity, displayHint: { name: "Otto" } };
+    await client.post("/v1/spaces/one-to-one/register-incoming", body, 204);
+    const [added] = (await stream.changes())[0]!.added!;
+    expect(added!.doc).toMatchObject({
+      name: "Otto",
+      status: "one_to_one_pending",
+      spaceType: "svc.onetoone",
+      author: identity,
+      ownRole: "none",
+      createdAt: { $date: expect.any(String) },
+    });
+    expect((await pendingOnly.changes())[0]!.added![0]!.id).toBe(added!.id);
+    const page = await client.post<Page>("/v1/spaces/query", { filter: { name: "Otto" }, includeTotal: true });
+    expect(page).toMatchObject({ total: 1, records: [added!.doc] });
+    const all = await client.post<Page>("/v1/spaces/query", { sort: ["-createdAt"], limit: 1, includeTotal: true });
+    expect(all.records[0]!["id"]).toBe(added!.id);
+    expect(all.total).toBe((await client.get<SpaceInfo[]>("/v1/spaces?status=all")).length);
+    await client.patch(`/v1/spaces/${added!.id}/settings`, { set: { color: "red" } });
+    expect((await stream.changes())[0]!.updated![0]!.doc).toMatchObject({ settings: { color: "red" } });
+    await pendingOnly.changes();
+
+    await client.post(`/v1/spaces/${added!.id}/one-to-one/decline`, {}, 204);
+    const [updated] = (await stream.changes())[0]!.updated!;
+    expect(updated!.doc).toMatchObject({ id: added!.id, status: "one_to_one_declined", settings: { color: "red" } });
+    expect((await pendingOnly.changes())[0]!.removed).toEqual([{ id: added!.id, reason: "filtered-out" }]);
+    expect(await client.post<Page>("/v1/spaces/query", { filter: { status: "one_to_one_pending" } })).toEqual({
+      records: [],
+    });
+    // The row is the account's now: one, with a version.
+    const { records } = await client.post<Page>("/v1/spaces/query", { filter: { id: added!.id } });
+    expect(records).toHaveLength(1);
+    expect(records[0]!["_ver"]).toMatchObject({ id: expect.any(String) });
+  });
 
   rule("[spaces/query/subscribe] a created, renamed and deleted space arrives as changes", async () => {
     await using stream = await shared.client.stream("POST", "/v1/spaces/query/subscribe", {
@@ -206,4 +257,21 @@ describe("dataset listings", () => {
       name: expect.any(String),
     });
   });
+});
+
+rule("[storage] the account's own space keeps no index of a history that nobody can ask for", async () => {
+  await using server = await startServer();
+  const { client, dataDir } = server;
+  const { id, techSpaceId } = await client.get<{ id: string; techSpaceId: string }>("/v1/account");
+  const space = await createSpace(client);
+  await client.put("/v1/account/metadata", { name: "me" });
+  await client.patch(`/v1/spaces/${space.id}/settings`, { set: { seen: true } });
+  await server.stop();
+  const countIn = (spaceId: string, table: string): number => {
+    using db = new Database(join(dataDir, id, "sdk", `${spaceId}.db`), { readonly: true });
+    return db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()!.n;
+  };
+  expect(countIn(techSpaceId, "changes")).toBeGreaterThan(3);
+  expect(countIn(techSpaceId, "history")).toBe(0);
+  expect(countIn(space.id, "history")).toBeGreaterThan(0);
 });

@@ -8,12 +8,16 @@ export interface HistoryPlan {
   steps: number;
   /** Few records make many conflicts. */
   records: number;
+  /** The engine's own is 256; with fewer ops between them every record passes some. */
+  checkpointEveryOps: number;
 }
 
-/** One history in ten is long and about one or two records, so that their logs pass the engine's checkpoints. */
+/** One history in ten is long and about one or two records, so that their logs pass the engine's own checkpoints. */
 export function planHistory(rng: Rng): HistoryPlan {
-  if (rng.chance(0.1)) return { replicas: rng.int(2, 3), steps: rng.int(200, 500), records: rng.int(1, 2) };
-  return { replicas: rng.int(2, 4), steps: rng.int(10, 45), records: rng.int(1, 6) };
+  if (rng.chance(0.1))
+    return { replicas: rng.int(2, 3), steps: rng.int(200, 500), records: rng.int(1, 2), checkpointEveryOps: 256 };
+  const checkpointEveryOps = rng.pick([1, 2, 3, 7, 256]);
+  return { replicas: rng.int(2, 4), steps: rng.int(10, 45), records: rng.int(1, 6), checkpointEveryOps };
 }
 
 /**

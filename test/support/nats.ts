@@ -10,9 +10,10 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { createServer, connect as dial } from "node:net";
+import { connect as dial } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "./free-port.ts";
 import { skipGroupUnless } from "./skip.ts";
 
 /**
@@ -55,6 +56,8 @@ export interface NatsServer extends AsyncDisposable {
   saveStore(name: string): void;
   restoreStore(name: string): void;
   wipeStore(): void;
+  /** Changes the configuration of a stopped server. */
+  edit(change: (config: string) => string): void;
   log(): string;
 }
 
@@ -62,15 +65,6 @@ const children = new Set<ChildProcess>();
 process.on("exit", () => {
   for (const child of children) child.kill("SIGKILL");
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done, failed) => server.once("error", failed).listen(0, "127.0.0.1", done));
-  const address = server.address();
-  await new Promise<void>((done) => server.close(() => done()));
-  if (!address || typeof address === "string") throw new Error("no port");
-  return address.port;
-}
 
 export async function startNats(options: NatsOptions = {}): Promise<NatsServer> {
   const directory = mkdtempSync(join(tmpdir(), "svc-nats-"));
@@ -173,6 +167,10 @@ ${options.config ?? ""}
       mustBeStopped();
       rmSync(store, { recursive: true, force: true });
       mkdirSync(store);
+    },
+    edit: (change) => {
+      mustBeStopped();
+      writeFileSync(configPath, change(readFileSync(configPath, "utf8")));
     },
     log: () => readLog(logPath),
     [Symbol.asyncDispose]: async () => {

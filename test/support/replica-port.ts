@@ -49,8 +49,8 @@ interface Verdict {
 
 export interface Replica {
   readonly name: string;
-  /** A local write to `items`; resolves once it is durable. */
-  write(records: WriteRecord[]): Promise<void>;
+  /** A local write to a dataset (default `items`); resolves once it is durable. */
+  write(records: WriteRecord[], dataset?: "items" | "auto"): Promise<void>;
   deleteRecords(ids: string[]): Promise<void>;
   /** Everything this replica holds that can be handed on, parents and ACL records before what needs them. */
   packets(): Promise<Packet[]>;
@@ -82,6 +82,7 @@ export type Forgery =
   | "unknown-parent" // a parent that nobody has (see `missing`)
   | "bad-signature" // one bit of the signature flipped
   | "bad-bytes" // does not re-encode identically
+  | "bad-text" // holds text that is no UTF-8
   | "other-space"; // belongs to another space
 
 interface ForgedPacket {
@@ -105,6 +106,8 @@ export interface World extends AsyncDisposable {
 }
 
 interface WorldOptions {
+  /** How many ops of a record lie between two checkpoints; default the engine's. */
+  checkpointEveryOps?: number;
   /** Directory for the database files. */
   dir: string;
   /** Milliseconds since the epoch; moves with every call. */

@@ -33,7 +33,7 @@ import { canWrite } from "../../src/space/acl-rights.ts";
 import { openSpace, plantSpace, type Space, type SpaceSeed, seedCreatedSpace } from "../../src/space/space.ts";
 import type { StoredChange } from "../../src/store/change-table.ts";
 import type { DecodedChange } from "./reference-fold.ts";
-import type { Forgery, OpenWorld, Packet, Replica, WriteRecord } from "./replica-port.ts";
+import type { Forgery, OpenWorld, Packet, Replica } from "./replica-port.ts";
 
 type Verdict = Awaited<ReturnType<Replica["ingest"]>>[number];
 type ForgedPacket = Awaited<ReturnType<Awaited<ReturnType<OpenWorld>>["forge"]>>;
@@ -56,10 +56,11 @@ function createAccount(): Account {
   return { id: accountIdOf(signer.publicKey), peerId: "test" as PeerId, seed, signer };
 }
 
-function openAt(path: string, seed: SpaceSeed, account: Account, clock: Clock): Space {
+function openAt(path: string, seed: SpaceSeed, account: Account, clock: Clock, checkpointEveryOps?: number): Space {
   return openSpace(path, seed.spaceId, {
     account,
     clock,
+    ...(checkpointEveryOps ? { checkpointEveryOps } : {}),
     registry: () => ({
       rulesFor: (dataset) =>
         dataset === "items" ? { rules: ITEMS } : dataset === "auto" ? { rules: AUTO } : { unknown: true },
@@ -144,9 +145,9 @@ function createReplica(name: string, opened: Open, reopenSpace: () => Space): Re
   };
   return {
     name,
-    async write(records: WriteRecord[]) {
+    async write(records, dataset = "items") {
       await append(
-        ITEMS,
+        dataset === "items" ? ITEMS : AUTO,
         records.map((record) => ({
           ...record,
           ops: record.ops.map((op) => ({ ...op, path: op.path ?? "" })),
@@ -231,7 +232,7 @@ function createReplica(name: string, opened: Open, reopenSpace: () => Space): Re
   };
 }
 
-export const openWorld: OpenWorld = async ({ dir, now }) => {
+export const openWorld: OpenWorld = async ({ dir, now, checkpointEveryOps }) => {
   const clock: Clock = { nowMs: now };
   const owner = createAccount();
   const seed = seedCreatedSpace(owner, clock);
@@ -240,8 +241,9 @@ export const openWorld: OpenWorld = async ({ dir, now }) => {
   const create = async (name: string, account: Account): Promise<Replica> => {
     const path = join(dir, `${name}.db`);
     plantSpace(path, seed);
-    const opened: Open = { path, account, early: [], space: openAt(path, seed, account, clock) };
-    const replica = createReplica(name, opened, () => openAt(path, seed, account, clock));
+    const openSpaceHere = () => openAt(path, seed, account, clock, checkpointEveryOps);
+    const opened: Open = { path, account, early: [], space: openSpaceHere() };
+    const replica = createReplica(name, opened, openSpaceHere);
     open.set(replica, opened);
     return replica;
   };
@@ -387,6 +389,13 @@ function forge(kind: Forgery, space: Space, seed: SpaceSeed, owner: Account, now
     case "bad-bytes":
       // One byte after the end: the same value, another encoding.
       return withBytes(Buffer.concat([build().bytes, Uint8Array.of(0)]));
+    case "bad-text": {
+      // The header says "change" in a text that turns invalid: major type 3, six bytes.
+      const { bytes } = build();
+      const turned = Buffer.from(bytes);
+      turned[turned.indexOf("\x66change") + 1] = 0xff;
+      return withBytes(turned);
+    }
     case "other-space":
       draft.header.space = randomBytes(32);
       break;

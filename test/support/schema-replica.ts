@@ -80,7 +80,8 @@ export function openSchemaReplica(options: {
       },
     });
     const requireWriter = () => {};
-    const records = createRecordService({ engine, schema, requireWriter });
+    const accountId = accountIdOf(author.publicKey);
+    const records = createRecordService({ engine, schema, accountId, requireWriter, followLocal: () => {} });
     const objects = createObjectService({
       engine,
       schema,
@@ -89,7 +90,6 @@ export function openSchemaReplica(options: {
       setAccountValues: () => Promise.reject(new Error("these replicas keep no account values")),
       childrenOf: () => [],
     });
-    const accountId = accountIdOf(author.publicKey);
     return {
       engine,
       schema,

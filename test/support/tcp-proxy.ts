@@ -6,8 +6,8 @@ import { connect, createServer, type Socket } from "node:net";
  */
 export interface TcpProxy extends AsyncDisposable {
   readonly port: number;
-  /** Bytes that passed, both directions, up to `captureBytes`. */
-  captured(): Buffer;
+  /** What passed, up to `captureBytes`: one entry for each direction of each connection, in its order. */
+  captured(): Buffer[];
   /** Whether bytes of a direction are dropped instead of passed on. */
   drop(direction: "up" | "down", on: boolean): void;
   /** Whether bytes of a direction are held back; they pass when it ends. */
@@ -23,7 +23,7 @@ export async function startTcpProxy(
   targetPort: number,
   options: { captureBytes?: number; host?: string } = {},
 ): Promise<TcpProxy> {
-  const capture: Buffer[] = [];
+  const captures: Buffer[][] = [];
   let captureLeft = options.captureBytes ?? 0;
   const sockets = new Set<Socket>();
   const stalled = { up: new Set<Socket>(), down: new Set<Socket>() };
@@ -32,6 +32,8 @@ export async function startTcpProxy(
   let blocked = false;
 
   const pipe = (from: Socket, to: Socket, direction: "up" | "down") => {
+    const capture: Buffer[] = [];
+    if (captureLeft > 0) captures.push(capture);
     from.on("data", (data: Buffer) => {
       if (captureLeft > 0) {
         capture.push(Buffer.from(data.subarray(0, captureLeft)));
@@ -72,7 +74,7 @@ export async function startTcpProxy(
   };
   return {
     port: address.port,
-    captured: () => Buffer.concat(capture),
+    captured: () => captures.map((capture) => Buffer.concat(capture)),
     drop: (direction, on) => {
       dropping[direction] = on;
     },

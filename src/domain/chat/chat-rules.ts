@@ -1,6 +1,6 @@
 import type { RecordOp } from "../../change/change-body.ts";
 import type { ChangeEnvelope, DatasetRules, FieldScope, Stamp } from "../../change/dataset-rules.ts";
-import { fail, SvcError } from "../../protocol/errors.ts";
+import { SvcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { checkAgent, checkAttachments } from "./message-rules.ts";
 
@@ -56,17 +56,6 @@ function faultOf(check: () => unknown): string | undefined {
   }
 }
 
-/** Refuses what a caller may not send to `POST {S}/modify`: mentions follow the text. Throws dataset.validation. */
-export function checkRawMessageOp(_type: RecordOp["type"], path: string): void {
-  if (path.split(".")[0] !== "mentions") return;
-  const reason = "mentions are derived from the text";
-  throw fail(
-    "dataset.validation",
-    { dataset: CHAT_DATASET, reason, path },
-    `The dataset ${CHAT_DATASET} refuses the change: ${reason}; send or edit the message with the chat endpoints`,
-  );
-}
-
 /**
  * Messages of a chat. The same verdict for local and remote changes: a message is its author's alone, a reaction's slot
  * belongs to the account it names.
@@ -111,6 +100,9 @@ export const CHAT_RULES: DatasetRules = {
   /** A reaction's value is the moment of its change, whatever was sent. */
   rewriteOp: (segments, op, envelope) =>
     segments[0] === "reactions" && op.type === "$set" ? { ...op, value: iso(envelope) } : op,
+
+  /** A message from which the last reaction was taken is as one that never had any. */
+  dropsEmptied: (segments) => segments[0] === "reactions",
 
   stamps(doc, creating, envelope): readonly Stamp[] {
     if (creating)

@@ -1,6 +1,7 @@
 import type { AccountId, ObjectId } from "../../base/ids.ts";
-import type { ChangeEngine, Reaction } from "../../change/change-engine.ts";
+import type { ChangeEngine, Reaction, WriteTx } from "../../change/change-engine.ts";
 import type { TouchedRecord } from "../../change/commit-batch.ts";
+import type { ObjectEntry } from "../../change/object-cache.ts";
 import { OBJECTS_DATASET } from "../../change/projection.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import type { ChangeOrigin, ReadFrontiers } from "../../space/read-frontiers.ts";
@@ -156,6 +157,13 @@ export function createUnread(deps: UnreadDeps) {
       await advance(objectId, origins);
     },
     settle,
+    /** A caller set or took away flags of a message by hand: the chat's counters follow. */
+    followLocal(tx: WriteTx, object: ObjectEntry, dataset: string, before: JsonObject, after: JsonObject): void {
+      if (dataset !== CHAT_DATASET) return;
+      const delta: Record<Flag, number> = { unread: 0, unreadMention: 0, unreadReactions: 0 };
+      for (const flag of FLAGS) delta[flag] = Number(after[flag] === true) - Number(before[flag] === true);
+      addToCounters(tx, object.idText, delta);
+    },
     stop,
   };
 

@@ -20,10 +20,11 @@ import {
 } from "../../space/acl-actions.ts";
 import type { MemberMetadata } from "../../space/acl-epoch.ts";
 import type { GrantablePermission } from "../../space/acl-rights.ts";
-import { invitesOf, rosterMember } from "../../space/acl-roster.ts";
+import { invitesOf } from "../../space/acl-roster.ts";
 import type { AclSecrets } from "../../space/acl-secrets.ts";
 import type { AclBuild } from "../../space/acl-service.ts";
 import { encodeInviteToken, type InviteToken } from "../../space/invite-token.ts";
+import { memberIn, PAIR_PROFILES_DATASET, writePairProfile } from "../../space/pair-profiles.ts";
 import type { Space } from "../../space/space.ts";
 import { memberFrames, membersOf, requestsIn, viewOf } from "./member-view.ts";
 
@@ -59,11 +60,15 @@ export function createMemberService(deps: MemberServiceDeps) {
   const act = async (build: AclBuild): Promise<void> => void (await deps.changeAcl(build));
 
   let told = membersOf(space);
-  const stop = space.aclService.onMoved(() => {
+  const tell = (): void => {
     const now = membersOf(space);
     const frames = memberFrames(told, now);
     told = now;
     for (const frame of frames) for (const listener of [...listeners]) listener(frame);
+  };
+  const stopRights = space.aclService.onMoved(tell);
+  const stopProfiles = space.engine.onCommit((batch) => {
+    if (batch.touched.some(({ dataset }) => dataset === PAIR_PROFILES_DATASET)) tell();
   });
 
   /** Dry: throws what acting would throw, before a secret is kept for it. */
@@ -78,9 +83,10 @@ export function createMemberService(deps: MemberServiceDeps) {
   /** Tells those who are members, or may become some, who one is, unless they know. */
   const introduce = async (): Promise<void> => {
     const role = space.role();
-    if (role === "none" || role === "guest" || space.header.kind === "onetoone") return;
+    if (role === "none" || role === "guest") return;
+    if (space.header.kind === "onetoone") return writePairProfile(space, deps.profile());
     const profile = deps.profile() ?? {};
-    const known = rosterMember(space.id, space.acl.state, space.keys, space.accountKey)?.metadata ?? {};
+    const known = memberIn(space, space.accountKey)?.metadata ?? {};
     if (!PROFILE_FIELDS.every((field) => (profile[field] ?? "") === (known[field] ?? "")))
       await act((context) => publishProfile(context, profile));
   };
@@ -106,13 +112,13 @@ export function createMemberService(deps: MemberServiceDeps) {
     /** One who has or had to do with the space. Throws `identity.not_found`. */
     get(identity: string): Member {
       const key = parseAccountId(identity);
-      const member = key && rosterMember(space.id, space.acl.state, space.keys, key);
+      const member = key && memberIn(space, key);
       if (!member) throw fail("identity.not_found", { identity });
       return viewOf(member);
     },
     /** Oneself; who reads by a guest key is the guest of the roster. */
     me(): Member {
-      const member = rosterMember(space.id, space.acl.state, space.keys, space.accountKey);
+      const member = memberIn(space, space.accountKey);
       return member ? viewOf(member) : { identity: account.id, permission: "none", status: "unknown" };
     },
     /** Called with what comes of the roster. Answers how to stop. */
@@ -193,7 +199,8 @@ export function createMemberService(deps: MemberServiceDeps) {
     },
 
     stop(): void {
-      stop();
+      stopRights();
+      stopProfiles();
       listeners.clear();
     },
   };

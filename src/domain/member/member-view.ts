@@ -1,10 +1,11 @@
 import type { JoinRequest, Member, MemberFrame } from "../../protocol/member.ts";
-import { type RosterMember, rosterOf } from "../../space/acl-roster.ts";
+import type { RosterMember } from "../../space/acl-roster.ts";
+import { rosterIn } from "../../space/pair-profiles.ts";
 import type { Space } from "../../space/space.ts";
 
 /** The roster as callers see it: the profile key stays here. */
 export function membersOf(space: Space): Member[] {
-  return rosterOf(space.id, space.acl.state, space.keys).map(viewOf);
+  return rosterIn(space).map(viewOf);
 }
 
 export function viewOf({ identity, permission, status, metadata, requestRecordId }: RosterMember): Member {

@@ -11,7 +11,13 @@ import { canonicalInstants } from "../../query/canonical-instants.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
 import { type SchemaPort, TYPE_MARKER } from "../type/port.ts";
 import { OBJECT_RULES } from "./object-rules.ts";
-import type { CreatedObject, CreateObjectRequest, ObjectWriterPort, PlannedRow } from "./port.ts";
+import {
+  type CreatedObject,
+  type CreateObjectRequest,
+  HOLDS_NO_CONTENT,
+  type ObjectWriterPort,
+  type PlannedRow,
+} from "./port.ts";
 
 interface ObjectServiceDeps {
   engine: ChangeEngine;
@@ -102,7 +108,13 @@ export function createObjectService(deps: ObjectServiceDeps) {
       return object.idText;
     },
     attachType(tx, object, typeId) {
-      const types = (tx.record(object, OBJECTS_DATASET, object.idText)?.["svc"] as JsonObject | undefined)?.["types"];
+      const row = tx.record(object, OBJECTS_DATASET, object.idText);
+      if (!row || isType(row)) {
+        const dataset = OBJECTS_DATASET;
+        const message = `${object.idText} takes no ${typeId} content: ${HOLDS_NO_CONTENT}`;
+        throw fail("dataset.validation", { dataset, reason: HOLDS_NO_CONTENT }, message);
+      }
+      const types = (row["svc"] as JsonObject | undefined)?.["types"];
       if (!Array.isArray(types) || types.includes(typeId)) return;
       const op: RecordOp = { type: "$addToSet", path: "svc.types", value: typeId };
       tx.append(object, { dataset: OBJECTS_DATASET, records: [{ id: object.idText, ops: [op] }] }, OBJECT_RULES);

@@ -2,6 +2,9 @@ import type { WriteTx } from "../../change/change-engine.ts";
 import type { ObjectEntry } from "../../change/object-cache.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 
+/** Why messages, blocks and the like are refused on types and on what the server keeps for itself. */
+export const HOLDS_NO_CONTENT = "it is a type or one of the server's own objects, which hold no content";
+
 /** Body of `POST {S}/objects`, its shape checked. */
 export interface CreateObjectRequest {
   types?: string[];
@@ -37,6 +40,6 @@ export interface ObjectWriterPort {
   writeNew(tx: WriteTx, fields: JsonObject): CreatedObject;
   /** First content of a derived object; answers its id. */
   fillDerived(tx: WriteTx, object: ObjectEntry, fields: JsonObject): string;
-  /** Binds a built-in type to an object that lacks it. */
+  /** Binds a built-in type to an object that lacks it. Errors: dataset.validation for a type or an object of the server's own. */
   attachType(tx: WriteTx, object: ObjectEntry, typeId: string): void;
 }

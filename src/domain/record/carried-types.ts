@@ -4,12 +4,19 @@ import type { ObjectEntry } from "../../change/object-cache.ts";
 import { OBJECTS_DATASET } from "../../change/projection.ts";
 import { isJsonObject, type Json } from "../../protocol/json.ts";
 
+/** The types that objects carry, as a write sees them. */
+interface CarriedTypes {
+  /** Undefined for what has no row among the objects: the server's own. */
+  types(tx: WriteTx, object: ObjectEntry): readonly Json[] | undefined;
+  has(tx: WriteTx, object: ObjectEntry, typeId: string): boolean;
+}
+
 /**
- * Makes the check whether an object carries a type, inside a write. An object's row is read once a batch, and again
- * when something in the batch changed it or was rolled back: writes come in bursts to one object.
+ * An object's row is read once a batch, and again when something in the batch changed it or was rolled back: writes come
+ * in bursts to one object.
  */
-export function createTypeCheck(): (tx: WriteTx, object: ObjectEntry, typeId: string) => boolean {
-  const typesByObject = new Map<string, Json | undefined>();
+export function createCarriedTypes(): CarriedTypes {
+  const typesByObject = new Map<string, readonly Json[] | undefined>();
   /** The batch that the map is of, and how much of what it touched has been looked through. */
   let batch: readonly TouchedRecord[] = [];
   let seen = 0;
@@ -20,7 +27,7 @@ export function createTypeCheck(): (tx: WriteTx, object: ObjectEntry, typeId: st
     seen = 0;
   };
 
-  const typesOf = (tx: WriteTx, object: ObjectEntry): Json | undefined => {
+  const typesOf: CarriedTypes["types"] = (tx, object) => {
     const touched = tx.touched();
     if (touched !== batch) forget();
     batch = touched;
@@ -28,14 +35,12 @@ export function createTypeCheck(): (tx: WriteTx, object: ObjectEntry, typeId: st
     for (; seen < touched.length; seen++)
       if (touched[seen]!.dataset === OBJECTS_DATASET) typesByObject.delete(touched[seen]!.recordId);
     if (typesByObject.has(object.idText)) return typesByObject.get(object.idText);
-    const svc = tx.record(object, OBJECTS_DATASET, object.idText)?.["svc"];
-    const types = isJsonObject(svc) ? svc["types"] : undefined;
+    const row = tx.record(object, OBJECTS_DATASET, object.idText);
+    const listed = isJsonObject(row?.["svc"]) ? row["svc"]["types"] : undefined;
+    const types = row && (Array.isArray(listed) ? listed : []);
     typesByObject.set(object.idText, types);
     return types;
   };
 
-  return (tx, object, typeId) => {
-    const types = typesOf(tx, object);
-    return Array.isArray(types) && types.includes(typeId);
-  };
+  return { types: typesOf, has: (tx, object, typeId) => typesOf(tx, object)?.includes(typeId) === true };
 }

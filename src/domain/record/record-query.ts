@@ -46,9 +46,9 @@ export type RecordQueries = ReturnType<typeof createRecordQueries>;
 
 /** Snapshot reads of the collections of a space. */
 export function createRecordQueries(deps: {
-  engine: ChangeEngine;
+  engine: Pick<ChangeEngine, "store" | "object" | "collOf">;
   schema: Pick<SchemaPort, "declaredKind">;
-  readers: ReaderPool;
+  readers: Pick<ReaderPool, "run">;
   log: Log;
   /** Learns which indexes would have served; absent where collections stay small. */
   advisor?: IndexAdvisor;

@@ -9,8 +9,9 @@ import { foldRecord } from "../../change/record-fold.ts";
 import { fail } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { canonicalInstants } from "../../query/canonical-instants.ts";
-import type { SchemaPort, WritableDataset } from "../type/port.ts";
-import { createTypeCheck } from "./carried-types.ts";
+import { HOLDS_NO_CONTENT } from "../object/port.ts";
+import { type SchemaPort, TYPE_MARKER, type WritableDataset } from "../type/port.ts";
+import { createCarriedTypes } from "./carried-types.ts";
 import { toWriteResult, type WriteResult } from "./port.ts";
 
 interface ModifyOp {
@@ -36,8 +37,11 @@ export interface ModifyRequest {
 interface RecordServiceDeps {
   engine: ChangeEngine;
   schema: SchemaPort;
+  accountId: AccountId;
   /** Throws space.read_only unless this account may write. */
   requireWriter(): void;
+  /** Keeps what is counted of device-local fields in step with a caller's write of them. */
+  followLocal(tx: WriteTx, object: ObjectEntry, dataset: string, before: JsonObject, after: JsonObject): void;
 }
 
 /** Writes to the records of datasets: everything of a request in one change, or nothing. */
@@ -62,12 +66,14 @@ export function createRecordService(deps: RecordServiceDeps) {
         `No dataset is named ${JSON.stringify(name)}; GET /v1/spaces/:spaceId/datasets lists them`,
       );
     if (dataset.internal) throw invalid(name, "this dataset is written through its own endpoints");
-    if (dataset.typeId && !carriesType(tx, object, dataset.typeId))
+    if (dataset.typeId && !carried.has(tx, object, dataset.typeId))
       throw invalid(name, "the object does not carry the type that declares this dataset");
+    const types = carried.types(tx, object);
+    if (!types || (dataset.content && types.includes(TYPE_MARKER))) throw invalid(name, HOLDS_NO_CONTENT);
     return dataset;
   };
 
-  const carriesType = createTypeCheck();
+  const carried = createCarriedTypes();
 
   /** Appends a change; one that had no effect is not kept. */
   const append = (
@@ -110,6 +116,7 @@ export function createRecordService(deps: RecordServiceDeps) {
         reject(-1, "there is no such record");
         continue;
       }
+      const before = { ...stored };
       const ops = record.ops.map((op): RecordOp => ({ ...op, path: op.path ?? "", ...canonicalValue(op) }));
       const { state, effects, drops } = foldRecord(
         { kind: "live", doc: stored },
@@ -124,8 +131,11 @@ export function createRecordService(deps: RecordServiceDeps) {
       );
       for (const drop of drops) reject(drop.opIndex, drop.reason);
       const fields: Record<string, Json | undefined> = {};
-      for (const { path } of effects) fields[path[0]!] = (state as { doc: JsonObject }).doc[path[0]!];
-      if (effects.length > 0) tx.setLocal(object, name, record.id, fields);
+      const after = (state as { doc: JsonObject }).doc;
+      for (const { path } of effects) fields[path[0]!] = after[path[0]!];
+      if (effects.length === 0) continue;
+      tx.setLocal(object, name, record.id, fields);
+      deps.followLocal(tx, object, name, before, after);
     }
     const versionId = tx.localVersion();
     return {
@@ -145,8 +155,11 @@ export function createRecordService(deps: RecordServiceDeps) {
         const object = objectOf(tx, request.objectId);
         const dataset = datasetOf(tx, object, request.dataset);
         if (request.scope === "local") return modifyLocal(tx, object, dataset, request);
-        const records = request.records.map((record, index) => toRecordChange(record, index, dataset));
-        return append(tx, object, dataset, records, request.traceIds);
+        const carries = (typeId: string) => carried.has(tx, object, typeId);
+        const records = request.records.map((record, index) => toRecordChange(record, index, dataset, carries));
+        const stored = (recordId: string) => tx.record(object, dataset.rules.name, recordId);
+        const completed = dataset.complete?.(records, deps.accountId, stored) ?? records;
+        return append(tx, object, dataset, completed, request.traceIds);
       });
     },
 
@@ -217,7 +230,12 @@ function canonicalValue(op: ModifyOp): { value?: Json } {
 }
 
 /** Structural faults refuse the whole request (gaps § 5); what depends on records is judged by the fold. */
-function toRecordChange(record: ModifyRecord, recordIndex: number, dataset: WritableDataset): RecordChange {
+function toRecordChange(
+  record: ModifyRecord,
+  recordIndex: number,
+  dataset: WritableDataset,
+  carries: (typeId: string) => boolean,
+): RecordChange {
   const name = dataset.rules.name;
   if (record.id === "" && !record.upsert)
     throw invalid(name, "a record without an id needs upsert: true", { recordIndex });
@@ -235,7 +253,7 @@ function toRecordChange(record: ModifyRecord, recordIndex: number, dataset: Writ
           scope === "local" ? "the field is device-local, write it with scope: local" : `the field is ${scope}`,
           { ...where, path: each },
         );
-      dataset.checkOp?.(op.type, each, assigned);
+      dataset.checkOp?.(op.type, each, assigned, carries);
     };
     if (path !== "") check(path, value);
     else if ((op.type !== "$set" && op.type !== "$unset") || !isJsonObject(value))

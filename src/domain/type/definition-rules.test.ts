@@ -24,8 +24,15 @@ const ENVELOPE: ChangeEnvelope = {
   objectId: TYPE_ID,
 };
 const set = (path: string, value: Json): RecordOp => ({ type: "$set", path, value });
+/** An entry that creates a record where the server names them comes without an id. */
 const fold = (rules: DatasetRules, state: RecordState, change: Omit<RecordChange, "id">, id = "r") =>
-  foldRecord(structuredClone(state), id, { id, ...change }, ENVELOPE, rules);
+  foldRecord(
+    structuredClone(state),
+    id,
+    { id: rules.idRule === "auto" && state === ABSENT ? "" : id, ...change },
+    ENVELOPE,
+    rules,
+  );
 const create = (rules: DatasetRules, fields: JsonObject) =>
   fold(rules, ABSENT, { upsert: true, ops: [set("", fields)] });
 

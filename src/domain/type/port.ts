@@ -1,4 +1,5 @@
-import type { RecordOp } from "../../change/change-body.ts";
+import type { AccountId } from "../../base/ids.ts";
+import type { RecordChange, RecordOp } from "../../change/change-body.ts";
 import type { WriteTx } from "../../change/change-engine.ts";
 import type { DatasetRules, FieldScope } from "../../change/dataset-rules.ts";
 import type { RulesRegistry } from "../../change/ports.ts";
@@ -22,7 +23,15 @@ export interface WritableDataset {
   /** Why a `scope: local` op on one path is refused; goes before `isLocalField`. */
   localFault?(op: RecordOp): string | undefined;
   /** Checks one assignment of a caller against what only this device's view of the types can tell. Throws SvcError. */
-  checkOp?(type: RecordOp["type"], path: string, value: Json | undefined): void;
+  checkOp?(type: RecordOp["type"], path: string, value: Json | undefined, carries: (typeId: string) => boolean): void;
+  /** Adds to callers' records what follows from them, so that it is written with them. `stored` is a live record. */
+  complete?(
+    records: RecordChange[],
+    author: AccountId,
+    stored: (recordId: string) => JsonObject | undefined,
+  ): RecordChange[];
+  /** The content of a feature that objects carry a type for: types and the server's own objects hold none. */
+  content?: boolean;
 }
 
 /** What other features ask of a space's types, properties and dataset definitions. */

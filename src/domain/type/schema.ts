@@ -1,8 +1,8 @@
-import type { RecordOp } from "../../change/change-body.ts";
 import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
 import { OBJECTS_DATASET } from "../../change/projection.ts";
-import { fail } from "../../protocol/errors.ts";
+import { fail, SvcError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/json.ts";
+import { NOTIFY_MODES, type NotifyMode } from "../../protocol/notify-mode.ts";
 import type { PropertyDef } from "../../protocol/type.ts";
 import { BUILT_IN_DATASET_NAMES } from "./built-in-schemas.ts";
 import { builtInProperties, isAttachable, isBuiltInType } from "./built-in-types.ts";
@@ -29,6 +29,8 @@ export interface Schema extends SchemaPort {
 const OBJECT_ROOTS = new Set(["author", "createdAt", "modifiedAt", "spaceId"]);
 /** Instants at the root of an object's row. */
 const OBJECT_INSTANTS = new Set(["createdAt", "modifiedAt"]);
+/** Types whose values every object may have. */
+const EVERY_OBJECT_HAS = new Set(["svc", "nav"]);
 /** Properties of a chat that only the count of its messages moves. */
 const CHAT_COUNTERS = new Set(["unreadCount", "unreadMentions", "unreadReactionsCount"]);
 
@@ -48,16 +50,24 @@ export function createSchema(deps: {
   };
 
   /** Raw writes to objects' rows obey the declared kinds as `set` does. */
-  const checkObjectOp = (type: RecordOp["type"], path: string, value: Json | undefined): void => {
-    const [namespace, propId, ...below] = path.split(".");
-    const declared = properties(namespace!);
-    if (!declared || propId === undefined) return;
+  const checkObjectOp: WritableDataset["checkOp"] = (type, path, value, carries) => {
+    const [namespace, propId, ...below] = path.split(".") as [string, ...string[]];
+    if (propId === undefined) return;
+    const declared = properties(namespace);
+    if (!declared) {
+      // What stands there from before the type was unknown can be taken away.
+      if (type === "$unset") return;
+      const message = `${path}: ${JSON.stringify(namespace)} is no type of this space; values stand at <typeId>.<propId>`;
+      throw new SvcError("type.not_found", { details: { typeId: namespace }, message, status: 400 });
+    }
     const refuse = (reason: string) => fail("dataset.validation", { dataset: OBJECTS_DATASET, reason, path }, reason);
     if (namespace === "type") throw refuse(`${path} is given when a type is created, and stays`);
     const property = declared.get(propId);
     if (property && property.scope !== "synced") throw refuse(`${path} is ${property.scope}; see the set endpoint`);
     if (value === undefined || type === "$unset") return;
     if (!property) throw refuse(`${path}: the type has no such property, or it was removed`);
+    if (!EVERY_OBJECT_HAS.has(namespace) && !carries(namespace))
+      throw refuse(`${path}: the object does not carry this type; types are bound when it is created`);
     if (type === "$set" && below.length === 0) {
       checkPropertyValue(property, value);
       return;
@@ -127,7 +137,9 @@ export function createSchema(deps: {
           { field: counted, reason: "counted by the server" },
           `${counted} is counted by the server; the chat's read routes lower it`,
         );
-      return checkPropertyValues(id, properties(id) ?? new Map(), values, notFoundStatus);
+      const scope = checkPropertyValues(id, properties(id) ?? new Map(), values, notFoundStatus);
+      if (id === "chat") checkNotifyMode(values["notifyMode"]);
+      return scope;
     },
     isDeclared(dataset, path) {
       const [head, below] = path.split(".");
@@ -148,6 +160,13 @@ export function createSchema(deps: {
       return field && datetimeOnly(kindAlong(field.shape, below));
     },
   };
+}
+
+/** Which messages of a chat this account is told of (gaps § 16); null leaves it to the space's settings. */
+function checkNotifyMode(value: Json | undefined): void {
+  if (value === undefined || value === null || NOTIFY_MODES.includes(value as NotifyMode)) return;
+  const reason = `must be one of ${NOTIFY_MODES.join(", ")}`;
+  throw fail("request.invalid_field", { field: "notifyMode", reason }, `notifyMode ${reason}, or null to remove it`);
 }
 
 function datetimeOnly(kind: string | undefined): "datetime" | undefined {

@@ -20,7 +20,8 @@ export const oneToOneRoutes: Route[] = [
     path: "/v1/spaces/one-to-one/register-incoming",
     tag: "One-to-one",
     summary: "Register a request that came some other way",
-    description: "Shows a pending row on this device. Idempotent: a row there is already is left alone.",
+    description:
+      "Shows a pending row on this device. Idempotent: a row there is already is left alone. Beyond 256 rows that wait, no more are shown.",
     body: RegisterIncomingBody,
     responses: { 204: { description: "Registered" } },
     handler: async ({ engine, body }) => engine.oneToOne.registerIncoming(body.peerIdentity, body.displayHint ?? {}),

@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { fail } from "../../protocol/errors.ts";
+import { NOTIFY_MODES } from "../../protocol/notify-mode.ts";
 import { CollectionQueryBody, QueryReply } from "../../protocol/record.ts";
 import { strict } from "../../protocol/schema.ts";
 import {
@@ -81,8 +82,9 @@ export const spaceRoutes: Route[] = [
     handler: async ({ engine, body, signal }) => {
       refuseTarget(body, ["objectId"]);
       const dataset = spacesCollection(body.dataset);
-      const source = engine.techQueries.sourceOf(engine.tech.index.idText, dataset);
-      return queryReply(await engine.techQueries.query(source, body, signal));
+      const queries = dataset === "spaces" ? engine.spacesQueries : engine.techQueries;
+      const source = queries.sourceOf(engine.tech.index.idText, dataset);
+      return queryReply(await queries.query(source, body, signal));
     },
   }),
   route({
@@ -154,8 +156,6 @@ export const spaceRoutes: Route[] = [
   }),
 ];
 
-const NOTIFY_MODES = ["all", "mentions", "none"];
-
 function checkSettings(set: Record<string, unknown>, unset: readonly string[]): void {
   const refuse = (field: string, reason: string) =>
     fail("request.invalid_field", { field, reason }, `${field}: ${reason}`);
@@ -166,7 +166,7 @@ function checkSettings(set: Record<string, unknown>, unset: readonly string[]): 
   const both = unset.find((key) => Object.hasOwn(set, key));
   if (both !== undefined) throw refuse(both, "a key stands in set or in unset, not in both");
   if (Object.hasOwn(set, "notifyMode") && !NOTIFY_MODES.some((mode) => mode === set["notifyMode"]))
-    throw refuse("notifyMode", "all, mentions or none");
+    throw refuse("notifyMode", `must be one of ${NOTIFY_MODES.join(", ")}`);
   if (Object.keys(set).length + unset.length === 0)
     throw fail("request.missing_field", { field: "set" }, "Give set, unset or both");
 }

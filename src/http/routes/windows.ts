@@ -44,9 +44,10 @@ export const windowRoutes: Route[] = [
     errors: [...FILTER_ERRORS],
     handler: async (ctx) => {
       refuseTarget(ctx.body, ["objectId"]);
-      const { techLive, tech } = ctx.engine;
+      const { techLive, spacesLive, tech } = ctx.engine;
       const collection = { objectId: tech.index.idText, dataset: spacesCollection(ctx.body.dataset) };
-      return openLiveStream(ctx, (sink) => techLive.subscribe(collection, ctx.body, sink));
+      const live = collection.dataset === "spaces" ? spacesLive : techLive;
+      return openLiveStream(ctx, (sink) => live.subscribe(collection, ctx.body, sink));
     },
   }),
   route({

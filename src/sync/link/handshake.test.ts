@@ -72,8 +72,8 @@ describe("handshake", () => {
     const a = party();
     const b = party();
     expect(await meet(a, b)).toEqual([
-      { own: false, spaceIds: [spaceId], accountId: accountIdOf(b.identity.account.publicKey) },
-      { own: false, spaceIds: [spaceId], accountId: accountIdOf(a.identity.account.publicKey) },
+      { own: false, letters: false, spaceIds: [spaceId], accountId: accountIdOf(b.identity.account.publicKey) },
+      { own: false, letters: false, spaceIds: [spaceId], accountId: accountIdOf(a.identity.account.publicKey) },
     ]);
   });
 
@@ -81,7 +81,7 @@ describe("handshake", () => {
     const account = randomBytes(32);
     const own = randomBytes(32);
     const results = await meet(party({ account, own, spaces: [] }), party({ account, own, spaces: [] }));
-    for (const result of results) expect(result).toMatchObject({ own: true, spaceIds: [] });
+    for (const result of results) expect(result).toMatchObject({ own: true, letters: false, spaceIds: [] });
   });
 
   test("strangers part before any account is named", async () => {

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { concatBytes, utf8ToBytes } from "../../base/bytes.ts";
-import type { AccountId, PeerId } from "../../base/ids.ts";
+import type { AccountId, PeerId, SpaceId } from "../../base/ids.ts";
 import { accountIdOf } from "../../crypto/account-id.ts";
 import { parsePeerId } from "../../crypto/peer-id.ts";
 import { admitPublicKey } from "../../crypto/public-key.ts";
@@ -80,13 +80,16 @@ export async function shakeHands(
 ): Promise<HandshakeResult> {
   const binding = connectionBinding(identity.peerId, context);
   const matches = await (context.role === "dialler" ? matchAsDialler : matchAsListener)(frames, keys, { binding });
-  if (!matches.own && matches.spaceIds.length === 0) throw new HandshakeError("nothing-shared");
+  if (!isSharing(matches)) throw new HandshakeError("nothing-shared");
   const accountKey = await exchangeProofs(frames, identity, context.role, binding);
   const isOwnAccount = Buffer.compare(accountKey, identity.account.publicKey) === 0;
   // Only an account's own devices hold its key; and one of them that did not show it is not one.
   if (isOwnAccount !== matches.own) throw new HandshakeError("bad-account");
   return { ...matches, accountId: accountIdOf(accountKey) };
 }
+
+/** Whether there is anything to say to each other. */
+export const isSharing = ({ own, letters, spaceIds }: Matches): boolean => own || letters || spaceIds.length > 0;
 
 /** What is unique to this connection and the same on both sides: exporter, the dialler's device key, the listener's. */
 export function connectionBinding(ownPeerId: PeerId, context: HandshakeContext): Uint8Array {
@@ -144,6 +147,10 @@ async function exchangeProofs(
   sendOwn();
   return readOther();
 }
+
+/** What a key proves of itself on a connection whose account is another: the role and the space keep it where it belongs. */
+export const guestProofBytes = (role: LinkRole, binding: Uint8Array, spaceId: SpaceId): Uint8Array =>
+  concatBytes(provenBytes(role, binding), utf8ToBytes(`\0${spaceId}`));
 
 const provenBytes = (role: LinkRole, binding: Uint8Array): Uint8Array => concatBytes(utf8ToBytes(`${role}\0`), binding);
 const versioned = (tokens: Uint8Array): Uint8Array => concatBytes(Uint8Array.of(VERSION), tokens);

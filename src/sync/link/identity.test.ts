@@ -118,10 +118,10 @@ describe("space tokens", () => {
 
   test("both sides find what they share, and nothing else", () => {
     const shown = showTokens(a, "dialler", context);
-    expect(matchTokens(b, shown, "dialler", context)).toEqual({ own: false, spaceIds: [id("s")] });
+    expect(matchTokens(b, shown, "dialler", context)).toEqual({ own: false, letters: false, spaceIds: [id("s")] });
     const answer = answerTokens(b, shown, "dialler", context);
     expect(answer).toHaveLength(shown.length);
-    expect(matchTokens(a, answer, "listener", context)).toEqual({ own: false, spaceIds: [id("s")] });
+    expect(matchTokens(a, answer, "listener", context)).toEqual({ own: false, letters: false, spaceIds: [id("s")] });
   });
 
   test("an own device is recognised by the account's key; several keys of one space give it once", () => {
@@ -135,6 +135,7 @@ describe("space tokens", () => {
     const both: LinkKeys = { own: a.own, spaces: own.spaces };
     expect(matchTokens(both, showTokens(own, "dialler", context), "dialler", context)).toEqual({
       own: true,
+      letters: false,
       spaceIds: [id("s")],
     });
   });
@@ -142,9 +143,20 @@ describe("space tokens", () => {
   test("tokens are worth nothing on another connection, in the other role, or under a former key", () => {
     const shown = showTokens(a, "dialler", context);
     expect(matchTokens(a, shown, "dialler", { binding: randomBytes(96) }).spaceIds).toEqual([]);
-    expect(matchTokens(a, shown, "listener", context)).toEqual({ own: false, spaceIds: [] });
+    expect(matchTokens(a, shown, "listener", context)).toEqual({ own: false, letters: false, spaceIds: [] });
     const leaver: LinkKeys = { own: randomBytes(32), spaces: [{ spaceId: id("s"), key: former }] };
     expect(matchTokens(leaver, shown, "dialler", context).spaceIds).toEqual([]);
+  });
+
+  test("who has a letter for an account and the account recognise each other, and share nothing else by it", () => {
+    const box = randomBytes(32);
+    const sender: LinkKeys = { own: randomBytes(32), letters: [randomBytes(32), box], spaces: [] };
+    const receiver: LinkKeys = { own: randomBytes(32), letters: [box], spaces: [{ spaceId: id("s"), key: shared }] };
+    const shown = showTokens(receiver, "dialler", context);
+    expect(matchTokens(sender, shown, "dialler", context)).toEqual({ own: false, letters: true, spaceIds: [] });
+    const answer = answerTokens(sender, shown, "dialler", context);
+    expect(matchTokens(receiver, answer, "listener", context)).toEqual({ own: false, letters: true, spaceIds: [] });
+    expect(matchTokens(a, answer, "listener", context)).toEqual({ own: false, letters: false, spaceIds: [] });
   });
 
   test("an answer to a stranger is as long as its question, and all noise", () => {

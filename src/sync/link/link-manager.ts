@@ -2,6 +2,7 @@ import type { TLSSocket } from "node:tls";
 import { bytesToUtf8, utf8ToBytes } from "../../base/bytes.ts";
 import type { PeerId, SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
+import { createSeldomLog } from "../../base/seldom-log.ts";
 import type { Signer } from "../../crypto/sign.ts";
 import { createDeviceCertificate } from "./device-certificate.ts";
 import { createDiscovery, type Discovery } from "./discovery.ts";
@@ -71,6 +72,11 @@ export interface LinkManagerOptions {
 
 const DIAL_PASS_MS = 500;
 const DIALS_AT_ONCE = 4;
+/** Anybody who knows an account's id may come with a letter for it. */
+const LETTER_LINKS_MAX = 32;
+const LINKS_PER_ACCOUNT = 32;
+/** All but those to devices of this account. */
+const LINKS_MAX = 512;
 /** Reserved for the link itself. */
 const INSTANCE_KIND = "~instance";
 
@@ -91,6 +97,7 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
   let dialling = 0;
   let closing = false;
   let selfSeen = false;
+  const seldom = createSeldomLog(log);
   const unfinished = new Set<TLSSocket>();
 
   /** Tells which announcement a connected peer is, so that it is not dialled as well. */
@@ -101,7 +108,7 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
   const events = {
     request: (link: PeerLink, kind: string, body: Uint8Array) => {
       const handler = requestHandlers.get(kind);
-      return handler && logged(kind, handler(link, body));
+      return handler && logged(link, kind, handler(link, body));
     },
     notice: (link: PeerLink, kind: string, body: Uint8Array) => {
       if (kind === INSTANCE_KIND) {
@@ -109,7 +116,7 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
         return Promise.resolve();
       }
       const handler = noticeHandlers.get(kind);
-      return handler && logged(kind, handler(link, body));
+      return handler && logged(link, kind, handler(link, body));
     },
     spacesChanged: (link: PeerLink) => {
       if (linkByPeer.get(link.peerId) === link) port.spacesChanged(link);
@@ -122,11 +129,14 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
       port.disconnected(link, reason);
     },
   };
-  const logged = async <T>(kind: string, work: Promise<T>): Promise<T> => {
+  const logged = async <T>(link: PeerLink, kind: string, work: Promise<T>): Promise<T> => {
     try {
       return await work;
     } catch (error) {
-      log.warn("p2p: a peer's message failed here", { kind, err: error });
+      const { peerId, accountId } = link;
+      // A peer that went in the middle is no news.
+      if (link.signal.aborted) log.debug("p2p: a peer's message failed here", { peerId, kind, err: error });
+      else seldom.warn(`${accountId} ${kind}`, "p2p: a peer's message failed here", { peerId, kind, err: error });
       throw error;
     }
   };
@@ -137,9 +147,25 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
       link.close("shutting down");
       return false;
     }
+    if (isLetterLink(link) && [...linkByPeer.values()].filter(isLetterLink).length >= LETTER_LINKS_MAX) {
+      link.close("too many that share no space");
+      return false;
+    }
     const existing = linkByPeer.get(link.peerId);
     if (existing && !replaces(link, existing)) {
       link.close("connected already");
+      return false;
+    }
+    if (!existing && isCrowded(link)) {
+      link.close("too many links");
+      seldom.warn(
+        `crowded ${link.accountId}`,
+        "p2p: a device was turned away: its account, or all, have too many links",
+        {
+          peerId: link.peerId,
+          accountId: link.accountId,
+        },
+      );
       return false;
     }
     linkByPeer.set(link.peerId, link);
@@ -151,6 +177,13 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
     introduce(link);
     port.connected(link);
     return true;
+  };
+  const isLetterLink = (link: PeerLink): boolean => !link.own && link.sharedSpaces().length === 0;
+  /** Device keys cost nothing: whoever shares one key with us could open links without end. */
+  const isCrowded = ({ accountId, own }: PeerLink): boolean => {
+    const links = [...linkByPeer.values()];
+    if (links.filter((link) => link.accountId === accountId).length >= LINKS_PER_ACCOUNT) return true;
+    return !own && links.length >= LINKS_MAX;
   };
   /** Of two links to one peer the one dialled by the lower peer id stays; of two dialled by one side the newer. */
   const replaces = (link: PeerLink, existing: PeerLink): boolean =>
@@ -178,7 +211,7 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
       failure === "bad-format" ||
       failure === "bad-certificate"
     ) {
-      log.warn("p2p: a peer was refused", { failure, address: where });
+      seldom.warn(`${failure} ${where}`, "p2p: a peer was refused", { failure, address: where });
     } else log.debug("p2p: no link", { err: error, address: where });
   };
 

@@ -2,19 +2,31 @@ import type { TLSSocket } from "node:tls";
 import { concatBytes } from "../../base/bytes.ts";
 import type { AccountId, PeerId, SpaceId } from "../../base/ids.ts";
 import { randomBytes } from "../../base/random.ts";
+import { admitPublicKey } from "../../crypto/public-key.ts";
+import { type Signer, verify } from "../../crypto/sign.ts";
 import { peerIdOfSocket } from "./device-certificate.ts";
 import { createFrameReader, FRAGMENT_BYTES, HANDSHAKE_BYTES_MAX } from "./framing.ts";
 import {
   connectionBinding,
   createFrameSource,
+  guestProofBytes,
   type HandshakeContext,
   HandshakeError,
   type HandshakeIdentity,
+  isSharing,
   shakeHands,
 } from "./handshake.ts";
 import { exporterOf } from "./link-socket.ts";
 import { createMessageChannel } from "./message-channel.ts";
-import { answerTokens, isTokenList, type LinkKeys, type LinkRole, matchTokens, showTokens } from "./space-tokens.ts";
+import {
+  answerTokens,
+  isTokenList,
+  type LinkKeys,
+  type LinkRole,
+  type Matches,
+  matchTokens,
+  showTokens,
+} from "./space-tokens.ts";
 
 /** A connection to a device that proved its device key, its account, and that it shares something with us. */
 export interface PeerLink {
@@ -30,6 +42,10 @@ export interface PeerLink {
   request(kind: string, body: Uint8Array, options?: { readonly timeoutMs?: number }): Promise<Uint8Array>;
   /** Resolves when it was handed to the network: no word on whether it was taken. */
   notify(kind: string, body: Uint8Array): Promise<void>;
+  /** Proves that this device holds a space's guest key: on this connection, for this space, from this side alone. */
+  proveGuest(guest: Signer, spaceId: SpaceId): Uint8Array;
+  /** Whether this is such a proof of the peer's. */
+  isGuestProof(guestKey: Uint8Array, spaceId: SpaceId, proof: Uint8Array): boolean;
   close(reason: string): void;
   /** Aborted when the link is closed. */
   readonly signal: AbortSignal;
@@ -38,7 +54,7 @@ export interface PeerLink {
 export interface LinkEvents {
   request(link: PeerLink, kind: string, body: Uint8Array): Promise<Uint8Array> | undefined;
   notice(link: PeerLink, kind: string, body: Uint8Array): Promise<void> | undefined;
-  /** The spaces shared with it changed; none at all, if it is not an own device, and the link closes itself. */
+  /** The spaces shared with it changed; the link closes itself when nothing is left, no letters either. */
   spacesChanged(link: PeerLink): void;
   closed(link: PeerLink, reason: string): void;
 }
@@ -102,12 +118,13 @@ function attach(at: Attachment): OpenLink {
   let spaceIds: readonly SpaceId[] = [...result.spaceIds].sort();
   let deaf = false;
 
-  const setSpaces = (next: readonly SpaceId[]) => {
-    const sorted = [...next].sort();
-    if (sorted.join() === spaceIds.join()) return;
-    spaceIds = sorted;
-    events.spacesChanged(link);
-    if (spaceIds.length === 0 && !link.own) link.close("nothing is shared any more");
+  const setMatches = (next: Matches) => {
+    const sorted = [...next.spaceIds].sort();
+    if (sorted.join() !== spaceIds.join()) {
+      spaceIds = sorted;
+      events.spacesChanged(link);
+    }
+    if (!isSharing({ ...next, own: link.own })) link.close("nothing is shared any more");
   };
   /** The peer asks to compare again: nonce, and tokens bound to it. Answered as in the handshake. */
   const answerMatch = async (body: Uint8Array): Promise<Uint8Array> => {
@@ -117,7 +134,7 @@ function attach(at: Attachment): OpenLink {
     const keys = currentKeys();
     const answer = answerTokens(keys, shown, remoteRole, context);
     // After the answer is on its way, so that a link that ends by it still tells the peer.
-    setTimeout(() => setSpaces(matchTokens(keys, shown, remoteRole, context).spaceIds), 0);
+    setTimeout(() => setMatches(matchTokens(keys, shown, remoteRole, context)), 0);
     return answer;
   };
 
@@ -141,6 +158,10 @@ function attach(at: Attachment): OpenLink {
     sharedSpaces: () => spaceIds,
     request: (kind, body, options) => channel.request(kind, body, options),
     notify: (kind, body) => channel.notify(kind, body),
+    proveGuest: (guest, spaceId) => guest.sign("p2p-guest", guestProofBytes(role, at.binding, spaceId)),
+    isGuestProof: (guestKey, spaceId, proof) =>
+      admitPublicKey(guestKey) &&
+      verify(guestKey, "p2p-guest", guestProofBytes(remoteRole, at.binding, spaceId), proof),
     close: (reason) => channel.close(reason),
     signal: ended.signal,
     matchAgain: async () => {
@@ -149,7 +170,7 @@ function attach(at: Attachment): OpenLink {
       const keys = currentKeys();
       const answer = await channel.request(MATCH_KIND, concatBytes(nonce, showTokens(keys, role, context)));
       if (!isTokenList(answer)) return link.close("the peer broke the format of tokens");
-      setSpaces(matchTokens(keys, answer, remoteRole, context).spaceIds);
+      setMatches(matchTokens(keys, answer, remoteRole, context));
     },
   };
   return link;

@@ -20,6 +20,8 @@ export interface LinkKeys {
   readonly spaces: readonly SpaceKey[];
   /** Shared by the devices of this account, and nobody else. */
   readonly own: Uint8Array;
+  /** This account's letter box, and those of accounts for which letters wait here. */
+  readonly letters?: readonly Uint8Array[];
 }
 
 export type LinkRole = "dialler" | "listener";
@@ -27,6 +29,8 @@ export type LinkRole = "dialler" | "listener";
 export const TOKEN_BYTES = 16;
 const TOKENS_MAX = 4096;
 const BUCKET_MIN = 16;
+/** So that letters nobody fetches do not crowd out spaces. */
+const LETTER_BOXES_MAX = 256;
 const LABEL = utf8ToBytes("svc/p2p/token/v1\0");
 
 /** What tokens of one exchange are bound to. */
@@ -37,6 +41,8 @@ export interface TokenContext {
 
 export interface Matches {
   readonly own: boolean;
+  /** A letter waits here for the other side, or there for us. */
+  readonly letters: boolean;
   readonly spaceIds: readonly SpaceId[];
 }
 
@@ -50,8 +56,9 @@ export function showTokens(keys: LinkKeys, role: LinkRole, context: TokenContext
 export function matchTokens(keys: LinkKeys, shown: Uint8Array, shownBy: LinkRole, context: TokenContext): Matches {
   const matched = matchedKeys(keys, shown, shownBy, context);
   const spaceIds = new Set<SpaceId>();
-  for (const { spaceId } of matched) if (spaceId !== undefined) spaceIds.add(spaceId);
-  return { own: matched.some(({ spaceId }) => spaceId === undefined), spaceIds: [...spaceIds] };
+  for (const { of } of matched) if (typeof of === "object") spaceIds.add(of.spaceId);
+  const has = (kind: "own" | "letters") => matched.some(({ of }) => of === kind);
+  return { own: has("own"), letters: has("letters"), spaceIds: [...spaceIds] };
 }
 
 /** Our own tokens for the keys that the other side has shown, and nothing of the others; as many as it showed. */
@@ -69,8 +76,7 @@ export const isTokenList = (bytes: Uint8Array): boolean =>
 
 interface TokenKey {
   readonly key: Uint8Array;
-  /** Undefined for the account's own key. */
-  readonly spaceId: SpaceId | undefined;
+  readonly of: "own" | "letters" | { readonly spaceId: SpaceId };
 }
 
 function matchedKeys(keys: LinkKeys, shown: Uint8Array, shownBy: LinkRole, context: TokenContext): TokenKey[] {
@@ -80,7 +86,12 @@ function matchedKeys(keys: LinkKeys, shown: Uint8Array, shownBy: LinkRole, conte
 }
 
 function allKeys(keys: LinkKeys): TokenKey[] {
-  return [{ key: keys.own, spaceId: undefined }, ...keys.spaces].slice(0, TOKENS_MAX);
+  const all: TokenKey[] = [
+    { key: keys.own, of: "own" },
+    ...(keys.letters ?? []).slice(0, LETTER_BOXES_MAX).map((key) => ({ key, of: "letters" as const })),
+    ...keys.spaces.map(({ key, spaceId }) => ({ key, of: { spaceId } })),
+  ];
+  return all.slice(0, TOKENS_MAX);
 }
 
 function tokenOf(key: Uint8Array, role: LinkRole, context: TokenContext): Uint8Array {

@@ -10,6 +10,14 @@ export const SYNC_BOUNDS = {
   held: 4_096,
   wants: 256,
   aclRecords: 500,
+  /** Spaces that a peer is asked about at once, whether it is at the same. */
+  marks: 1_024,
+  /** Frames of a session that bring nothing, one after the other: then it is begun anew from what is here by now. */
+  idleFrames: 32,
+  /** Changes of a session that cannot be kept: then it ends. */
+  junk: 1_000,
+  /** How often a session that was cut short is begun anew in one round. */
+  restarts: 8,
   /** How long a peer works for us on one request before it answers that there is more. */
   backMs: 10_000,
 } as const;

@@ -26,6 +26,8 @@ export const SYNC_KINDS = {
   acl: "sync.acl",
   units: "sync.units",
   back: "sync.back",
+  guest: "sync.guest",
+  same: "sync.same",
 } as const;
 
 /** A replica that answers requests, over whatever connects the two. */
@@ -72,6 +74,7 @@ export async function aclFrom(remote: RemoteReplica, spaceId: string, from: numb
     const request = encodeAclRequest(spaceId, from + chain.length);
     const records = decodeItems(await remote.request(SYNC_KINDS.acl, request));
     if (records.length === 0) break;
+    if (records.length > SYNC_BOUNDS.aclRecords) throw new SessionFault("too many records of rights in one message");
     chain.push(...records);
   }
   return chain;
@@ -84,24 +87,46 @@ export interface Fetched {
   /** The remote claims changes that it neither gave nor that are held back here. */
   missing: boolean;
   refused: number;
+  /** Why the first of those was refused that will never count, or have no room. */
+  reason: string | undefined;
   /** Not everything was asked for: the deadline came first. */
   cut: boolean;
 }
 
-/** Gets all that the remote has and we lack, frame by frame, each durable before the next is asked for. */
+/**
+ * Gets all that the remote has and we lack, frame by frame, each durable before the next is asked for. `advanced` is told
+ * whenever something came.
+ */
 export async function fetchMissing(
   remote: RemoteReplica,
   space: Space,
   theirs: readonly WriterState[],
   deadlineMs = Number.POSITIVE_INFINITY,
+  advanced: () => void = () => {},
 ): Promise<Fetched> {
   const { store } = space.engine;
-  const result: Fetched = { fresh: 0, changed: 0, foreignOwn: false, missing: false, refused: 0, cut: false };
+  const result: Fetched = {
+    fresh: 0,
+    changed: 0,
+    foreignOwn: false,
+    missing: false,
+    refused: 0,
+    reason: undefined,
+    cut: false,
+  };
   let explained = 0;
+  let idle = 0;
+  let junk = 0;
   const enter = (taken: Taken) => {
     result.fresh += taken.fresh;
     result.changed += taken.changed;
     result.refused += taken.refused;
+    result.reason ??= taken.reason;
+    junk += taken.quarantined + taken.refused + taken.strange;
+    if (taken.fresh + taken.changed + taken.parked > 0) {
+      idle = 0;
+      advanced();
+    }
     result.foreignOwn ||= taken.foreignOwn;
     explained += taken.parked + taken.quarantined;
   };
@@ -122,11 +147,13 @@ export async function fetchMissing(
       continue;
     }
     explained += reply.withheld;
+    idle++;
     if (reply.changes.length > 0) enter(await takeIn(space, reply.changes));
+    if (junk > SYNC_BOUNDS.junk) throw new SessionFault(`the peer sends changes that cannot be kept: ${result.reason}`);
     if (reply.next === 0) break;
     if (reply.next <= request.cursor) throw new SessionFault("the peer's frames do not go forward");
     request = { ...request, cursor: reply.next };
-    if (performance.now() > deadlineMs) {
+    if (performance.now() > deadlineMs || idle >= SYNC_BOUNDS.idleFrames) {
       result.cut = true;
       break;
     }

@@ -157,6 +157,30 @@ export function decodeAclRequest(bytes: Uint8Array): { space: string; from: numb
 export const encodeSpaceName = (space: string): Uint8Array => encodeCbor({ space });
 export const decodeSpaceName = (bytes: Uint8Array): string => text(fieldsOf(bytes), "space");
 
+/** Spaces, and what the asker is at in each; answered by one byte each, 1 where the other is at the same. */
+export const encodeMarks = (marks: readonly (readonly [space: string, mark: Uint8Array])[]): Uint8Array =>
+  encodeCbor({ spaces: marks.map(([space]) => space), marks: concatBytes(...marks.map(([, mark]) => mark)) });
+
+export function decodeMarks(bytes: Uint8Array): (readonly [space: string, mark: Uint8Array])[] {
+  const map = fieldsOf(bytes);
+  const marks = digests(map["marks"]);
+  const spaces = list(map, "spaces");
+  if (spaces.length !== marks.length || spaces.length > SYNC_BOUNDS.marks)
+    throw new SessionFault("a list of marks is torn");
+  return spaces.map((space, index) => {
+    if (typeof space !== "string") throw new SessionFault("a space is no text");
+    return [space, marks[index]!] as const;
+  });
+}
+
+/** Proof of the guest key that a space is read by. */
+export const encodeGuestProof = (space: string, key: Uint8Array, proof: Uint8Array): Uint8Array =>
+  encodeCbor({ space, key, proof });
+export function decodeGuestProof(bytes: Uint8Array): { space: string; key: Uint8Array; proof: Uint8Array } {
+  const map = fieldsOf(bytes);
+  return { space: text(map, "space"), key: blob(map, "key", 32), proof: blob(map, "proof", 64) };
+}
+
 /** A payload for a space's room. */
 export function decodeSpacePayload(bytes: Uint8Array): { space: string; payload: Uint8Array } {
   const map = fieldsOf(bytes);

@@ -75,6 +75,23 @@ describe("LAN link on loopback", () => {
   const linkOf = (peer: Peer): PeerLink => peer.manager.links()[0]!;
   const shared = { spaceId: space("shared-space"), key: randomBytes(32) };
 
+  test("a guest key is proved on one link, for one space, from one side: nobody else can use the proof", async () => {
+    const [a, b, c] = [await join([shared]), await join([shared]), await join([shared])];
+    await linked(a, b, c);
+    const towards = (from: Peer, to: Peer) =>
+      from.manager.links().find(({ peerId }) => peerId === to.manager.debug().peerId)!;
+    const guest = createSigner(randomBytes(32));
+    const proof = towards(a, b).proveGuest(guest, shared.spaceId);
+    const isProof = (link: PeerLink, key = guest.publicKey, spaceId = shared.spaceId) =>
+      link.isGuestProof(key, spaceId, proof);
+    expect(isProof(towards(b, a))).toBe(true);
+    expect(isProof(towards(c, a))).toBe(false);
+    expect(isProof(towards(c, b))).toBe(false);
+    expect(isProof(towards(a, b))).toBe(false);
+    expect(isProof(towards(b, a), guest.publicKey, space("another-space"))).toBe(false);
+    expect(isProof(towards(b, a), createSigner(randomBytes(32)).publicKey)).toBe(false);
+  });
+
   test("peers find each other by multicast alone, and each knows the other's account and spaces", async () => {
     const a = await join([shared, { spaceId: space("only-a"), key: randomBytes(32) }]);
     const b = await join([{ spaceId: space("only-b"), key: randomBytes(32) }, shared]);
@@ -242,7 +259,7 @@ describe("LAN link on loopback", () => {
     socket.write(encodeFrame(FRAME.handshake, 0, utf8ToBytes("a-canary-in-plain-words")));
     socket.on("error", () => {}); // refused
     await new Promise<void>((done) => socket.once("close", () => done()));
-    const wire = proxy.captured();
+    const wire = Buffer.concat(proxy.captured());
     expect(wire.length).toBeGreaterThan(500);
     expect(wire.includes("a-canary-in-plain-words")).toBe(false);
     expect(wire.includes(Buffer.from(a.account.publicKey))).toBe(false);

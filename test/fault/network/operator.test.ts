@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import { utf8ToBytes } from "../../../src/base/bytes.ts";
@@ -13,31 +13,11 @@ import { createNetworkKey } from "../../../src/sync/network/nkey.ts";
 import { STREAM_SHAPES } from "../../../src/sync/network/streams.ts";
 import { deriveChannelKeys, logSubject } from "../../../src/sync/network/subjects.ts";
 import { until } from "../../support/client.ts";
+import { documentedConfig } from "../../support/documented-nats.ts";
 import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
 import { createReplica, openReplica, openStore } from "../../support/network-replica.ts";
 import { scratchDir } from "../../support/scratch.ts";
 import { makeTestCa } from "../../support/test-ca.ts";
-
-/** The configuration that docs/network.md tells operators to use, with nothing changed but places and names. */
-function documentedConfig(
-  place: { listen: string; storeDirectory: string; logPath: string },
-  tls: string,
-  nkeys: string[],
-): string {
-  const page = readFileSync(join(import.meta.dir, "../../../docs/network.md"), "utf8");
-  const block = /```conf\n([\s\S]*?)```/.exec(page)?.[1];
-  if (!block) throw new Error("docs/network.md has no configuration");
-  const replaced = [
-    ['"0.0.0.0:4222"', `"${place.listen}"`],
-    ["/var/lib/nats", place.storeDirectory],
-    ["/etc/nats/", `${tls}/`],
-    ['{ nkey: "UACCOUNTKEY" }', nkeys.map((nkey) => `{ nkey: "${nkey}" }`).join("\n")],
-  ].reduce((text, [from, to]) => {
-    if (!text.includes(from!)) throw new Error(`docs/network.md lacks ${from}`);
-    return text.replaceAll(from!, to!);
-  }, block);
-  return `${replaced}\nlog_file: "${place.logPath}"\n`;
-}
 
 describeWithNats("the documented nats-server configuration", () => {
   const authority = makeTestCa();

@@ -1,5 +1,7 @@
 /** Two devices of one account on one LAN (loopback), found by multicast alone: real processes, no network. */
 import { describe, expect } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { type JsonObject, until } from "../../support/client.ts";
 import { setName, spacesOf, startDevice, statusOf, untilSame } from "../../support/devices.ts";
 import { createObject, createSpace, createType } from "../../support/fixtures.ts";
@@ -79,6 +81,50 @@ describe("two devices of an account on a LAN", () => {
       await until(async () => (await spacesOf(first)).length === 0, "its end", 20_000);
       const reply = await first.server.client.request("GET", `/v1/spaces/${space.id}/sync-status`);
       expect(reply.status).toBe(409);
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[lan] a space that is removed in the middle of a round leaves it quietly, and leaves nothing behind",
+    async () => {
+      await using first = await startDevice({ lan: true });
+      await using second = await startDevice({ lan: true, mnemonic: first.mnemonic });
+      const devices = [first, second];
+      for (let i = 0; i < 12; i++) {
+        const space = await createSpace(first.server.client);
+        const remover = devices[i % 2]!;
+        const writing = (async () => {
+          for (let n = 0; ; n++) {
+            const reply = await first.server.client.request("POST", `/v1/spaces/${space.id}/objects`, {
+              body: { initialProperties: { svc: { name: `object ${n} ${"x".repeat(4_000)}` } } },
+            });
+            if (reply.status !== 201) return;
+          }
+        })();
+        await until(async () => (await spacesOf(second)).some(({ id }) => id === space.id), "the row", 20_000);
+        const forced = second.server.client.request("POST", `/v1/spaces/${space.id}/sync`);
+        await Bun.sleep(i * 10);
+        await remover.server.client.del(`/v1/spaces/${space.id}`);
+        expect([204, 409, 503]).toContain((await forced).status);
+        await writing;
+        await until(
+          async () => (await spacesOf(first)).length + (await spacesOf(second)).length === 0,
+          "its end",
+          20_000,
+        );
+        for (const { server, accountId } of devices) {
+          const path = join(server.dataDir, accountId, "sdk", `${space.id}.db`);
+          await until(() => !existsSync(path), "its file to be gone", 20_000);
+        }
+      }
+      for (const { server } of devices) {
+        const noise = server
+          .stderr()
+          .split("\n")
+          .filter((line) => /\b(WARN|ERROR)\b/i.test(line));
+        expect(noise).toEqual([]);
+      }
     },
     LONG_MS,
   );

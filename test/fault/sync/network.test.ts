@@ -46,6 +46,24 @@ describeWithNats("devices of an account on a network", () => {
   );
 
   rule(
+    "[network] a new space is left there, and found by another device, without waiting for a regular round",
+    async () => {
+      await using nats = await startNats();
+      const env = { SVC_SYNC_INTERVAL: "1h" };
+      await using first = await startDevice({ network: nats.url, env });
+      await using second = await startDevice({ network: nats.url, env, mnemonic: first.mnemonic });
+      const space = await createSpace(first.server.client);
+      const object = await createObject(first.server.client, space.id);
+      await untilState(first, space.id, "synced");
+      await untilHeld(second, space.id);
+      await untilState(second, space.id, "synced");
+      await setName(second, space.id, object.id, "from the second");
+      await untilSame([first, second], space.id, (rows) => rows.includes("from the second"));
+    },
+    LONG_MS,
+  );
+
+  rule(
     "[status] with the network stopped and changes unacknowledged nothing says synced; afterwards it does",
     async () => {
       await using nats = await startNats();

@@ -145,4 +145,97 @@ describeWithNats("two accounts on a network", () => {
     },
     LONG_MS,
   );
+
+  rule(
+    "[sharing] what an admin did while the network was away takes effect when it is back, with no owner's device there",
+    async () => {
+      await using nats = await startNats();
+      await using owner = await startDevice({ network: nats.url });
+      await using admin = await startDevice({ network: nats.url });
+      const space = await createSpace(owner.server.client, "Away");
+      const base = `/v1/spaces/${space.id}`;
+      const open = { mode: "open", permission: "writer" };
+      const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(`${base}/invites`, open, 201);
+      await admin.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+      await untilStatus(admin, space.id, "active");
+      const grant = { changes: [{ identity: admin.accountId, permission: "admin" }] };
+      await owner.server.client.post(`${base}/acl/permissions`, grant, 204);
+      await until(async () => (await spacesOf(admin))[0]?.ownRole === "admin", "the admin's role", WAIT_MS);
+      await owner.server.client.post(`${base}/sync`, {}, 204);
+
+      const { dataDir } = owner.server;
+      await owner.server.stop();
+      await nats.kill();
+      const proposals = async () => (await admin.server.client.get<{ proposals: number }>(`${base}/debug`)).proposals;
+      await until(
+        async () => {
+          const path = `${base}/sync-status`;
+          return (await admin.server.client.get<{ state: string }>(path)).state === "offline";
+        },
+        "offline",
+        WAIT_MS,
+      );
+      const asked = { mode: "open", permission: "reader" };
+      const minted = await admin.server.client.post<{ inviteToken: string }>(`${base}/invites`, asked, 201);
+      expect(await proposals()).toBe(1);
+      await nats.start();
+      await until(async () => (await proposals()) === 0, "the proposal to take effect", WAIT_MS);
+
+      await using joiner = await startDevice({ network: nats.url });
+      await joiner.server.client.post("/v1/spaces/join", { inviteToken: minted.inviteToken }, 202);
+      await untilStatus(joiner, space.id, "active");
+      await using again = await startDevice({ network: nats.url, dataDir });
+      await until(
+        async () => {
+          const member = await again.server.client.request("GET", `${base}/members/${joiner.accountId}`);
+          return (member.json as { permission?: string }).permission === "reader";
+        },
+        "the joiner in the owner's roster",
+        WAIT_MS,
+      );
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[acl] who wrote while it lost the right to is told what was cut, in debug and in its log",
+    async () => {
+      await using nats = await startNats();
+      await using owner = await startDevice({ network: nats.url });
+      await using other = await startDevice({ network: nats.url });
+      const space = await createSpace(owner.server.client, "Cut");
+      const base = `/v1/spaces/${space.id}`;
+      const object = await createObject(owner.server.client, space.id);
+      const open = { mode: "open", permission: "writer" };
+      const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(`${base}/invites`, open, 201);
+      await other.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+      await untilStatus(other, space.id, "active");
+      await untilSame([owner, other], space.id, (rows) => rows.includes(object.id), WAIT_MS);
+      await setName(other, space.id, object.id, "accepted");
+      await untilSame([owner, other], space.id, (rows) => rows.includes("accepted"), WAIT_MS);
+
+      interface Debug {
+        cut: { identity: string; self: boolean; count: number; changes: { id: string; objectId: string }[] }[];
+      }
+      const cutAt = async (device: Device) => (await device.server.client.get<Debug>(`${base}/debug`)).cut;
+      expect(await cutAt(other)).toEqual([]);
+      await nats.kill();
+      for (const name of ["lost 1", "lost 2", "lost 3"]) await setName(other, space.id, object.id, name);
+      const offline = async () => (await owner.server.client.get<{ state: string }>(`${base}/sync-status`)).state;
+      await until(async () => (await offline()) === "offline", "the owner to be offline", WAIT_MS);
+      const demotion = { changes: [{ identity: other.accountId, permission: "reader" }] };
+      await owner.server.client.post(`${base}/acl/permissions`, demotion, 204);
+      await nats.start();
+      await until(async () => (await cutAt(other))[0]?.count === 3, "the cut at the one who was demoted", WAIT_MS);
+      await until(async () => (await cutAt(owner))[0]?.count === 3, "the cut at the owner", WAIT_MS);
+      const [cut] = await cutAt(other);
+      expect(cut).toMatchObject({ identity: other.accountId, self: true });
+      expect(cut!.changes.map(({ objectId }) => objectId)).toEqual([object.id, object.id, object.id]);
+      expect((await cutAt(owner))[0]).toMatchObject({ identity: other.accountId, self: false, changes: cut!.changes });
+      expect(other.server.stderr()).toContain("changes of this account do not count");
+      expect(owner.server.stderr()).not.toContain("changes of this account do not count");
+      await untilSame([owner, other], space.id, (rows) => rows.includes("accepted") && !rows.includes("lost"), WAIT_MS);
+    },
+    LONG_MS,
+  );
 });

@@ -1,0 +1,65 @@
+import type { AccountId } from "../../base/ids.ts";
+import type { RecordChange, RecordOp } from "../../change/change-body.ts";
+import { fail } from "../../protocol/errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { CHAT_DATASET, CHAT_LOCAL_FIELDS } from "./chat-rules.ts";
+import { deriveMentions } from "./message-rules.ts";
+
+/** `POST {S}/modify` on messages: what the chat endpoints do beside writing holds for it too. */
+
+/** Refuses what a caller may not send: mentions follow the text. Throws dataset.validation. */
+export function checkRawMessageOp(_type: RecordOp["type"], path: string): void {
+  if (path.split(".")[0] !== "mentions") return;
+  const reason = "mentions are derived from the text";
+  throw fail(
+    "dataset.validation",
+    { dataset: CHAT_DATASET, reason, path },
+    `The dataset ${CHAT_DATASET} refuses the change: ${reason}; send or edit the message with the chat endpoints`,
+  );
+}
+
+/** Why a `scope: local` op on a message is refused: its flags are true or absent. */
+export function rawFlagFault({ type, path, value }: RecordOp): string | undefined {
+  if (!CHAT_LOCAL_FIELDS.some((field) => field === path)) return "the field is not device-local";
+  return type === "$unset" || (type === "$set" && value === true)
+    ? undefined
+    : "the flag is true or absent: $set true, or $unset";
+}
+
+/** Sets the mentions of every message whose text a record sets. What the fold will refuse is left as it is. */
+export function completeRawMessages(
+  records: RecordChange[],
+  author: AccountId,
+  stored: (messageId: string) => JsonObject | undefined,
+): RecordChange[] {
+  const creatorOf = (messageId: Json | undefined): string | undefined => {
+    const creator = typeof messageId === "string" && messageId !== "" ? stored(messageId)?.["creator"] : undefined;
+    return typeof creator === "string" ? creator : undefined;
+  };
+  /** Messages that an earlier op of the request gave mentions. */
+  const mentioning = new Set<string>();
+  return records.map((record) => {
+    const message = record.id === "" ? undefined : stored(record.id);
+    if (message ? message["creator"] !== author : record.id !== "") return record;
+    const complete = (op: RecordOp): RecordOp => {
+      const fields = fieldsSetBy(op);
+      if (!fields || (message && !Object.hasOwn(fields, "text"))) return op;
+      const text = fields["text"] ?? "";
+      if (typeof text !== "string" || Buffer.byteLength(text) > LIMITS.chatTextBytes) return op;
+      if (message && text === "") return op;
+      const mentions = deriveMentions(text, creatorOf((message ?? fields)["replyToMessageId"]));
+      if (mentions.length === 0 && message?.["mentions"] === undefined && !mentioning.has(record.id)) return op;
+      if (message) mentioning.add(record.id);
+      return { type: "$set", path: "", value: { ...fields, mentions } };
+    };
+    return { ...record, ops: record.ops.map(complete) };
+  });
+}
+
+/** The fields that an op sets at the root of a message. */
+function fieldsSetBy({ type, path, value }: RecordOp): JsonObject | undefined {
+  if (type !== "$set") return undefined;
+  if (path === "text") return { text: value ?? null };
+  return path === "" && isJsonObject(value) ? value : undefined;
+}

@@ -1,0 +1,134 @@
+import type { Clock } from "../base/clock.ts";
+import type { ChangeEngine } from "../change/change-engine.ts";
+import type { CommitBatch, TouchedRecord } from "../change/commit-batch.ts";
+import type { Effect } from "../change/record-fold.ts";
+import { versionOf } from "../change/version.ts";
+import { fail } from "../protocol/errors.ts";
+import type { JsonObject } from "../protocol/json.ts";
+import { parseFilter } from "../query/filter-parse.ts";
+import type { ReaderPool } from "../query/reader-pool.ts";
+import { runQuery } from "../query/run-query.ts";
+import { parseSort } from "../query/sort.ts";
+import { SPACES_RULES } from "../space/tech-datasets.ts";
+import type { TechSpace } from "../space/tech-space.ts";
+import type { AccountStore } from "../store/account-store.ts";
+import { ROW_LIVE, ROW_TOMBSTONE } from "../store/row-table.ts";
+import { openSpaceStore } from "../store/space-store.ts";
+
+const NO_CHANGE = new Uint8Array(0);
+
+/**
+ * The rows of spaces as callers query and watch them: those that the account's devices share, and those that wait for an
+ * answer on this device alone. A copy in memory, brought in step after every commit; what it offers is the part of an engine
+ * that queries and live windows work on.
+ */
+export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore; clock: Clock }) {
+  const { tech, store } = deps;
+  const shared = tech.space.engine;
+  const listing = openSpaceStore(":memory:");
+  const { rows } = listing;
+  const coll = rows.coll(tech.index.no, listing.datasetNo(SPACES_RULES.name));
+  const listeners = new Set<(batch: CommitBatch) => void>();
+
+  /** The row that only this device has, unless the account has one by now. */
+  const pendingRow = (spaceId: string): string | null => {
+    const text = store.pendingSpace(spaceId);
+    return text === undefined ? null : JSON.stringify({ ownRole: "none", ...(JSON.parse(text) as JsonObject) });
+  };
+
+  /** Puts one row in place; answers what was there. */
+  const show = (spaceId: string, doc: string | null): string | null => {
+    const known = rows.get(coll, spaceId);
+    const before = known?.state === ROW_LIVE ? known.doc : null;
+    if (before === doc) return before;
+    const state = doc === null ? ROW_TOMBSTONE : ROW_LIVE;
+    if (known) rows.update(known.no, doc, state, 0, NO_CHANGE, 0);
+    else rows.insert(coll, spaceId, doc, state, 0, NO_CHANGE, 0);
+    if ((before === null) !== (doc === null)) rows.addLive(coll, doc === null ? -1 : 1);
+    return before;
+  };
+
+  let versions = 0;
+  /** Sorts after every version of a change; of this device's own rows the later one is the greater. */
+  const localVersion = (): string => {
+    const stamp = Buffer.alloc(8);
+    stamp.writeBigUInt64BE(BigInt(++versions) + (BigInt(deps.clock.nowMs()) << 20n));
+    return versionOf(Number.MAX_SAFE_INTEGER, stamp);
+  };
+
+  const tell = (touched: TouchedRecord[]): void => {
+    if (touched.length === 0) return;
+    for (const listener of [...listeners]) listener({ touched, objects: new Set(), localChanges: 0 });
+  };
+
+  const touchedRow = (spaceId: string, doc: string | null, of?: TouchedRecord): TouchedRecord[] => {
+    const before = show(spaceId, doc);
+    if (before === doc) return [];
+    // What a change did says how one row became the other only where both are the account's.
+    const continues = of !== undefined && before !== null && before === of.before;
+    const effects: Effect[] = continues
+      ? of.effects
+      : [{ type: "$set", path: [], payload: doc === null ? {} : (JSON.parse(doc) as JsonObject) }];
+    return [
+      {
+        coll,
+        object: tech.index.idText,
+        dataset: SPACES_RULES.name,
+        recordId: spaceId,
+        versionId: of?.versionId ?? localVersion(),
+        wasLive: before !== null,
+        before,
+        doc,
+        effects,
+        synced: of?.synced ?? false,
+      },
+    ];
+  };
+
+  const sharedColl = shared.collOf(tech.index, SPACES_RULES.name);
+  const first = sharedColl === undefined ? [] : shared.store.rows.docs(sharedColl);
+  for (const doc of first) show((JSON.parse(doc) as { id: string }).id, doc);
+  for (const text of store.pendingSpaces()) {
+    const { id } = JSON.parse(text) as { id: string };
+    if (!rows.get(coll, id)) show(id, pendingRow(id));
+  }
+
+  const stopShared = shared.onCommit(({ touched }) => {
+    const of = touched.filter(({ dataset }) => dataset === SPACES_RULES.name);
+    tell(of.flatMap((one) => touchedRow(one.recordId, one.doc ?? pendingRow(one.recordId), one)));
+  });
+  const stopPending = store.onPending((spaceId) => {
+    const row = shared.record(tech.index, SPACES_RULES.name, spaceId);
+    tell(row ? [] : touchedRow(spaceId, pendingRow(spaceId)));
+  });
+
+  const engine: Pick<ChangeEngine, "store" | "object" | "collOf" | "onCommit"> = {
+    store: listing,
+    object: (id) => shared.object(id),
+    collOf: (object, dataset) => (object.no === tech.index.no && dataset === SPACES_RULES.name ? coll : undefined),
+    onCommit(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+
+  /** Nobody else can read what is in this process's memory, and it is small: what would be read aside is read here. */
+  const readers: Pick<ReaderPool, "run"> = {
+    run: async (_path, job) => {
+      if (job.kind !== "query") throw fail("internal");
+      const { source, limit, offset, includeTotal } = job;
+      const request = { filter: parseFilter(job.filter), sort: parseSort(job.sort), limit, offset, includeTotal };
+      return runQuery(listing.db, source, request) as never;
+    },
+  };
+
+  return {
+    engine,
+    readers,
+    close(): void {
+      stopShared();
+      stopPending();
+      listing.close();
+    },
+  };
+}

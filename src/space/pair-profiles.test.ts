@@ -1,0 +1,28 @@
+import { expect, test } from "bun:test";
+import type { AccountId, ObjectId, SpaceId } from "../base/ids.ts";
+import type { RecordOp } from "../change/change-body.ts";
+import type { ChangeEnvelope } from "../change/dataset-rules.ts";
+import { PAIR_PROFILES_RULES as rules } from "./pair-profiles.ts";
+
+const by = (author: string): ChangeEnvelope => ({
+  version: "1",
+  changeId: new Uint8Array(32),
+  author: author as AccountId,
+  timeMs: 0,
+  spaceId: "space" as SpaceId,
+  objectId: "object" as ObjectId,
+});
+const set = (value: string | number): RecordOp => ({ type: "$set", path: "name", value });
+const refuse = (id: string, author: string, op: RecordOp, segments = ["name"]) =>
+  rules.refuseOp?.({ id }, segments, op, false, by(author));
+
+test("[one-to-one] each of the two speaks of itself alone, in the fields of a profile", () => {
+  expect(rules.refuseCreate?.("Ada", [], by("Ada"))).toBeUndefined();
+  expect(rules.refuseCreate?.("Ada", [], by("Bob"))).toBe("one speaks of oneself");
+  expect(refuse("Ada", "Ada", set("Ada"))).toBeUndefined();
+  expect(refuse("Ada", "Bob", set("Not Ada"))).toBe("one speaks of oneself");
+  expect(refuse("Ada", "Ada", set(1))).toStartWith("a profile has");
+  expect(refuse("Ada", "Ada", set("x"), ["name", "first"])).toStartWith("a profile has");
+  expect(refuse("Ada", "Ada", set("x"), ["permission"])).toStartWith("a profile has");
+  expect(rules.refuseDelete?.({ id: "Ada" }, by("Ada"))).toBeDefined();
+});

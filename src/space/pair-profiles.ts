@@ -1,0 +1,75 @@
+import type { AccountId } from "../base/ids.ts";
+import type { DatasetRules } from "../change/dataset-rules.ts";
+import { accountIdOf } from "../crypto/account-id.ts";
+import type { JsonObject } from "../protocol/json.ts";
+import type { MemberMetadata } from "./acl-epoch.ts";
+import { type RosterMember, rosterMember, rosterOf } from "./acl-roster.ts";
+import type { Space } from "./space.ts";
+import { SPACE_INDEX_TYPE, spaceIndexIn } from "./space-index.ts";
+
+/** In a one-to-one space, where no ACL record ever follows the root: what each of the two says of itself, by account id. */
+export const PAIR_PROFILES_DATASET = "pair_profiles";
+
+const FIELDS = ["name", "description", "iconCid"] as const;
+
+export const PAIR_PROFILES_RULES: DatasetRules = {
+  name: PAIR_PROFILES_DATASET,
+  idRule: "user",
+  skipHistory: true,
+  refuseCreate: (id, _ops, { author }) => (id === author ? undefined : "one speaks of oneself"),
+  refuseDelete: () => "a profile is cleared field by field",
+  refuseOp(doc, segments, op, _creating, { author }) {
+    if (doc["id"] !== author) return "one speaks of oneself";
+    return segments.length === 1 &&
+      FIELDS.some((field) => field === segments[0]) &&
+      op.type === "$set" &&
+      typeof op.value === "string"
+      ? undefined
+      : "a profile has the texts name, description and iconCid";
+  },
+};
+
+function pairProfileOf(space: Space, identity: AccountId): MemberMetadata | undefined {
+  const index = space.engine.object(space.engine.derivedId(SPACE_INDEX_TYPE, ""));
+  const row = index && space.engine.record(index, PAIR_PROFILES_DATASET, identity);
+  if (!row) return undefined;
+  const profile: MemberMetadata = {};
+  for (const field of FIELDS) if (typeof row[field] === "string" && row[field] !== "") profile[field] = row[field];
+  return profile;
+}
+
+/** Tells the other of a one-to-one space who one is, unless it was told. Does nothing in other spaces. */
+export async function writePairProfile(space: Space, profile: MemberMetadata | undefined): Promise<void> {
+  if (space.header.kind !== "onetoone") return;
+  const own = accountIdOf(space.accountKey);
+  const known = pairProfileOf(space, own) ?? {};
+  const fields: JsonObject = {};
+  for (const field of FIELDS)
+    if ((profile?.[field] ?? "") !== (known[field] ?? "")) fields[field] = profile?.[field] ?? "";
+  if (Object.keys(fields).length === 0) return;
+  await space.engine.write((tx) =>
+    tx.append(
+      spaceIndexIn(tx),
+      {
+        dataset: PAIR_PROFILES_DATASET,
+        records: [{ id: own, upsert: true, ops: [{ type: "$set", path: "", value: fields }] }],
+      },
+      PAIR_PROFILES_RULES,
+    ),
+  );
+}
+
+/** Everybody who ever had to do with a space, with what they say of themselves. */
+export const rosterIn = (space: Space): RosterMember[] =>
+  rosterOf(space.id, space.acl.state, space.keys).map((member) => introduced(space, member));
+
+/** One of them. */
+export function memberIn(space: Space, account: Uint8Array): RosterMember | undefined {
+  const member = rosterMember(space.id, space.acl.state, space.keys, account);
+  return member && introduced(space, member);
+}
+
+function introduced(space: Space, member: RosterMember): RosterMember {
+  const metadata = space.header.kind === "onetoone" ? pairProfileOf(space, member.identity) : undefined;
+  return metadata ? { ...member, metadata } : member;
+}

@@ -1,0 +1,25 @@
+import { Database, type Statement } from "bun:sqlite";
+
+/**
+ * A connection that finalises its statements when it is closed. SQLite keeps a closed database's files open until the last
+ * of its statements is gone; left to the garbage collector that took minutes, and three descriptors a space.
+ */
+export class OwnDatabase extends Database {
+  readonly #statements = new Set<Statement>();
+
+  override prepare: Database["prepare"] = (...args: Parameters<Database["prepare"]>) => {
+    const statement = super.prepare(...args);
+    const finalize = statement.finalize.bind(statement);
+    statement.finalize = () => {
+      this.#statements.delete(statement);
+      finalize();
+    };
+    this.#statements.add(statement);
+    return statement as never;
+  };
+
+  override close(throwOnError?: boolean): void {
+    for (const statement of [...this.#statements]) statement.finalize();
+    super.close(throwOnError);
+  }
+}

@@ -1,0 +1,43 @@
+import { bytesToHex } from "../base/bytes.ts";
+import type { AccountId } from "../base/ids.ts";
+import { accountIdOf } from "../crypto/account-id.ts";
+import { cidFromDigest } from "../crypto/cid.ts";
+import type { CutChanges } from "../protocol/sync.ts";
+import type { Space } from "../space/space.ts";
+
+const SHOWN = 50;
+
+/**
+ * What members wrote that does not count because a record took the right to write from them before anybody had seen it:
+ * kept, and shown to nobody but here. Accounts that lost nothing are left out.
+ */
+export function cutChangesOf(space: Space): CutChanges[] {
+  const { changes } = space.engine.store;
+  const writersByAuthor = Map.groupBy(changes.writers(), ({ author }) => bytesToHex(author));
+  return [...space.acl.state.cuts.keys()].flatMap((name) => {
+    const account = space.acl.state.members.get(name)?.account;
+    const writers = writersByAuthor.get(name) ?? [];
+    const count = writers.reduce((sum, { no }) => sum + changes.countUncounted(no), 0);
+    if (!account || count === 0) return [];
+    const identity: AccountId = accountIdOf(account);
+    const newest = writers.flatMap(({ no }) => changes.uncountedOfWriter(no, SHOWN)).slice(0, SHOWN);
+    return {
+      identity,
+      self: bytesToHex(space.accountKey) === name,
+      count,
+      changes: newest.map(({ id, obj }) => ({
+        id: cidFromDigest(id),
+        objectId: space.engine.objects.byNo(obj)?.idText ?? "",
+      })),
+    };
+  });
+}
+
+/** How many of this account's own changes do not count. */
+export function ownCutCount(space: Space): number {
+  const own = bytesToHex(space.accountKey);
+  if (!space.acl.state.cuts.has(own)) return 0;
+  const { changes } = space.engine.store;
+  const writers = changes.writers().filter(({ author }) => bytesToHex(author) === own);
+  return writers.reduce((sum, { no }) => sum + changes.countUncounted(no), 0);
+}

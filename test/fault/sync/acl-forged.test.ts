@@ -1,0 +1,267 @@
+/**
+ * The rights matrix against a running server: forged records and proposals sent straight to its sync port, by peers with
+ * the real keys of every role, and the same actions over HTTP.
+ */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { bytesToHex, equalBytes } from "../../../src/base/bytes.ts";
+import type { SpaceId } from "../../../src/base/ids.ts";
+import { cidFromDigest } from "../../../src/crypto/cid.ts";
+import { sha256 } from "../../../src/crypto/hash.ts";
+import type { Account } from "../../../src/space/account.ts";
+import { addAccounts, mintGuestKey, removeAccounts, transferOwnership } from "../../../src/space/acl-actions.ts";
+import type { AclOp } from "../../../src/space/acl-op.ts";
+import { encodeAclProposal, encodeAclRecord } from "../../../src/space/acl-record.ts";
+import { pendingRequestOf } from "../../../src/space/acl-state.ts";
+import { ACL_MATRIX, ACL_ROLES, type AclCast, type AclRole, createAclCast } from "../../support/acl-matrix.ts";
+import { type AclWorld, createAccount } from "../../support/acl-world.ts";
+import { type SpaceInfo, until } from "../../support/client.ts";
+import { type Device, startDevice } from "../../support/devices.ts";
+import { createObject, createSpace } from "../../support/fixtures.ts";
+import {
+  accountOfPhrase,
+  type HostilePeer,
+  inviteKeys,
+  meetServer,
+  memberKeys,
+  type Offer,
+  ownKeys,
+  syncPortOf,
+  warningsOf,
+  worldOf,
+} from "../../support/hostile-peer.ts";
+import { rule } from "../../support/rule.ts";
+
+/** `removed`: was a member once. */
+type Actor = AclRole | "removed";
+const ACTORS: readonly Actor[] = [...ACL_ROLES, "removed"];
+
+interface Stage {
+  readonly spaceId: SpaceId;
+  readonly cast: AclCast;
+  readonly removed: Account;
+}
+
+/** A well-formed id of nothing. */
+const UNKNOWN_SPACE = "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
+
+interface HttpAction {
+  method: "POST" | "DELETE";
+  path: string;
+  body?: object;
+  allowed: readonly AclRole[];
+}
+
+/** The matrix as requests. */
+function httpActions({ cast }: Stage, ownerId: string): HttpAction[] {
+  const { world, others, asker } = cast;
+  const managers: readonly AclRole[] = ["owner", "admin"];
+  const request = cidFromDigest(pendingRequestOf(world.state, asker.signer.publicKey)!.id);
+  const invite = cidFromDigest([...world.state.invites.values()][0]!.id);
+  const grant = (identity: string, permission: string) => ({ changes: [{ identity, permission }] });
+  const add = (permission: string) => ({ accounts: [{ identity: createAccount().id, permission }] });
+  const post = (path: string, allowed: readonly AclRole[], body?: object): HttpAction => ({
+    method: "POST",
+    path,
+    allowed,
+    ...(body ? { body } : {}),
+  });
+  return [
+    post("/invites", managers, {}),
+    post("/invites", managers, { mode: "open", permission: "writer" }),
+    { method: "DELETE", path: `/invites/${invite}`, allowed: managers },
+    { method: "DELETE", path: "/invites", allowed: managers },
+    post("/acl/accept", managers, { requestRecordId: request, permission: "reader" }),
+    post("/acl/accept", ["owner"], { requestRecordId: request, permission: "admin" }),
+    post("/acl/decline", managers, { identity: asker.id }),
+    post("/acl/add", managers, add("writer")),
+    post("/acl/add", ["owner"], add("admin")),
+    post("/acl/permissions", managers, grant(others.reader.id, "writer")),
+    post("/acl/permissions", ["owner"], grant(others.reader.id, "admin")),
+    post("/acl/permissions", ["owner"], grant(others.admin.id, "writer")),
+    post("/acl/permissions", [], grant(ownerId, "writer")),
+    post("/acl/remove", managers, { identities: [others.reader.id] }),
+    post("/acl/remove", ["owner"], { identities: [others.admin.id] }),
+    post("/acl/remove", [], { identities: [ownerId] }),
+    post("/acl/ownership", ["owner"], { newOwner: others.reader.id, oldOwnerPerm: "admin" }),
+    post("/guest-key", ["owner"], {}),
+    { method: "DELETE", path: "/guest-key", allowed: ["owner"] },
+    post("/acl/stop-sharing", ["owner"]),
+  ];
+}
+
+const chainOf = (world: AclWorld): Uint8Array[] => world.records.map(({ bytes }) => bytes);
+const signerOf = (stage: Stage, actor: Actor) =>
+  (actor === "removed" ? stage.removed : stage.cast.actors[actor]).signer;
+
+/** A record as the next of the chain, whoever signs it, whatever it does. */
+const forge = ({ cast: { world } }: Stage, signer: Account["signer"], ops: readonly AclOp[]): Uint8Array =>
+  encodeAclRecord(
+    { space: world.state.space!, prev: world.state.head!, time: 1, clock: world.state.clocks.at(-1)!, ops: [...ops] },
+    signer,
+  ).bytes;
+
+describe("forged records at a server's sync port", () => {
+  let device: Device;
+  let owner: Account;
+  let port: number;
+  /** The account's other device: it may relay what anybody signed. */
+  let relay: HostilePeer;
+  const stages = new Map<boolean, Stage>();
+  const peers = new Map<Actor, HostilePeer>();
+
+  /** A space with everybody in it. Made by the owner's other device, and taken by the server from it. */
+  const setStage = async (withGuest: boolean): Promise<Stage> => {
+    const space = await createSpace(device.server.client, "stage");
+    const world = await worldOf(relay, owner, space.id);
+    const cast = createAclCast(world);
+    const removed = createAccount();
+    world.act(owner, (context) => addAccounts(context, [{ identity: removed.id, permission: "admin" }]));
+    world.act(owner, (context) => removeAccounts(context, [removed.id]));
+    if (withGuest) world.act(owner, (context) => mintGuestKey(context, cast.guestSeed));
+    const reply = await relay.push(space.id, { chain: chainOf(world) });
+    expect(bytesToHex(reply.aclHead)).toBe(bytesToHex(world.state.head!));
+    return { spaceId: space.id as SpaceId, cast, removed };
+  };
+  /** A space that ends while it answers may not answer. */
+  const untilDeleted = async (peer: HostilePeer, spaceId: string, offer: Offer): Promise<void> => {
+    await peer.push(spaceId, offer).catch(() => undefined);
+    await until(
+      async () => (await device.server.client.get<SpaceInfo>(`/v1/spaces/${spaceId}`)).status === "deleted",
+      "the end of the space",
+    );
+  };
+  const readRoster = async (spaceId: string): Promise<unknown> =>
+    (await device.server.client.request("GET", `/v1/spaces/${spaceId}/members`)).json;
+  const rosterOf = (spaceId: string) => device.server.client.get<unknown>(`/v1/spaces/${spaceId}/members`);
+
+  beforeAll(async () => {
+    device = await startDevice({ lan: true });
+    owner = await accountOfPhrase(device.mnemonic);
+    port = await syncPortOf(device);
+    relay = await meetServer(port, owner, ownKeys(owner));
+    for (const withGuest of [false, true]) stages.set(withGuest, await setStage(withGuest));
+    for (const actor of ACTORS) {
+      const keys = [...stages.values()].map(({ spaceId, cast }) => {
+        const transportSecret = cast.world.keysOf(owner).transportSecret()!;
+        const account = actor === "removed" ? undefined : cast.actors[actor];
+        return actor === "admin" || actor === "writer" || actor === "reader"
+          ? memberKeys(account!, owner.signer.publicKey, spaceId)
+          : inviteKeys(spaceId, transportSecret, [...cast.world.state.invites.values()][0]!.key);
+      });
+      if (actor === "owner") continue;
+      const account = signerAccount(stages.get(true)!, actor);
+      peers.set(
+        actor,
+        await meetServer(port, account, { own: keys[0]!.own, spaces: keys.flatMap((one) => one.spaces) }),
+      );
+    }
+    peers.set("owner", relay);
+  }, 60_000);
+  afterAll(async () => {
+    for (const peer of peers.values()) await peer[Symbol.asyncDispose]();
+    await device?.[Symbol.asyncDispose]();
+  }, 30_000);
+  const signerAccount = (stage: Stage, actor: Actor): Account =>
+    actor === "removed" ? stage.removed : stage.cast.actors[actor];
+
+  for (const row of ACL_MATRIX) {
+    rule(
+      `[acl] only ${row.allowed.join(", ") || "nobody"} may ${row.title}: by a forged record and a proposal`,
+      async () => {
+        for (const actor of ACTORS) {
+          const withGuest = row.guestKey === true || (actor === "guest" && row.title !== "make a guest key");
+          const allowed = actor !== "removed" && row.allowed.includes(actor);
+          const stage = allowed ? await setStage(withGuest) : stages.get(withGuest)!;
+          const { spaceId, cast } = stage;
+          const { world } = cast;
+          const role = actor === "removed" ? "stranger" : actor;
+          const ops = row.ops(
+            actor === "removed" ? { ...cast, actors: { ...cast.actors, stranger: stage.removed } } : cast,
+            role,
+          );
+          const head = world.state.head!;
+          const before = await rosterOf(spaceId);
+          const signer = signerOf(stage, actor);
+          const peer = allowed ? relay : peers.get(actor)!;
+          if (!allowed) {
+            const unit = encodeAclProposal(
+              { space: world.state.space!, basis: head, time: 1, ops: [...ops] },
+              signer,
+            ).bytes;
+            const proposed = await peer.push(spaceId, { chain: chainOf(world), units: [unit] });
+            expect([actor, "proposal", bytesToHex(proposed.aclHead)]).toEqual([actor, "proposal", bytesToHex(head)]);
+          }
+          const forged = forge(stage, signer, row.bare ? ops : world.completed(ops));
+          if (allowed && row.title === "delete the space") {
+            await untilDeleted(peer, spaceId, { chain: [...chainOf(world), forged] });
+            continue;
+          }
+          const reply = await peer.push(spaceId, { chain: [...chainOf(world), forged] });
+          expect([actor, equalBytes(reply.aclHead, allowed ? sha256(forged) : head)]).toEqual([actor, true]);
+          if (!allowed) expect(await rosterOf(spaceId)).toEqual(before as object);
+          expect(peer.link.signal.aborted).toBe(false);
+        }
+      },
+    );
+  }
+
+  /** Gives the server's own account another role, by a new owner. */
+  const stepDown = async (role: "admin" | "writer" | "reader" | "removed"): Promise<Stage> => {
+    const stage = await setStage(true);
+    const { world, others } = stage.cast;
+    const kept = role === "removed" ? "reader" : role;
+    world.act(owner, (context) => transferOwnership(context, others.writer.id, kept));
+    if (role === "removed") world.act(others.writer, (context) => removeAccounts(context, [owner.id]));
+    await relay.push(stage.spaceId, { chain: chainOf(world) }).catch(() => undefined); // it ends for who is removed
+    const wanted = role === "removed" ? "none" : role;
+    await until(
+      async () => (await device.server.client.get<SpaceInfo>(`/v1/spaces/${stage.spaceId}`)).ownRole === wanted,
+      `the role ${role}`,
+    );
+    return stage;
+  };
+
+  for (const role of ["owner", "admin", "writer", "reader", "removed", "stranger"] as const) {
+    rule(`[acl] over HTTP the ${role} may do what the matrix says, and is told the right code otherwise`, async () => {
+      const isOwner = role === "owner";
+      const stage = isOwner || role === "stranger" ? await setStage(true) : await stepDown(role);
+      // The one who owns it now is the cast's other writer.
+      const theOwner = isOwner ? owner.id : stage.cast.others.writer.id;
+      const before = isOwner || role === "stranger" ? undefined : await readRoster(stage.spaceId);
+      for (const { method, path, body, allowed } of httpActions(stage, theOwner)) {
+        const refusedHere = !(allowed as readonly string[]).includes(role);
+        // What the owner may do is done elsewhere; what an admin does without a network is put to the owner's devices.
+        if (!refusedHere && isOwner) continue;
+        const at = role === "stranger" ? UNKNOWN_SPACE : stage.spaceId;
+        const url = `/v1/spaces/${at}${path}`;
+        if (role === "stranger") await device.server.client.fails(method, url, body, 404, "space.not_found");
+        else if (role === "removed") await device.server.client.fails(method, url, body, 409, "space.deleted");
+        else if (refusedHere) {
+          const error = await device.server.client.fails(method, url, body, 403, "acl.forbidden");
+          expect(error.details).toMatchObject({ role });
+        } else {
+          const reply = await device.server.client.request(method, url, body === undefined ? {} : { body });
+          expect([method, path, reply.status < 300]).toEqual([method, path, true]);
+        }
+      }
+      if (before) expect(await readRoster(stage.spaceId)).toEqual(before);
+      const written = await device.server.client.request("POST", `/v1/spaces/${stage.spaceId}/objects`, { body: {} });
+      expect([role, written.status]).toEqual([
+        role,
+        { owner: 201, admin: 201, writer: 201, reader: 403, removed: 409, stranger: 201 }[role],
+      ]);
+    });
+  }
+
+  rule("[acl] after all that, the same links bring honest records, and each refusal was told once", async () => {
+    const stage = stages.get(true)!;
+    const { world } = stage.cast;
+    world.act(owner, (context) => addAccounts(context, [{ identity: createAccount().id, permission: "reader" }]));
+    const reply = await peers.get("reader")!.push(stage.spaceId, { chain: chainOf(world) });
+    expect(bytesToHex(reply.aclHead)).toBe(bytesToHex(world.state.head!));
+    await createObject(device.server.client, stage.spaceId);
+    const told = warningsOf(device, "refused");
+    expect(told.length).toBeGreaterThanOrEqual(1);
+    expect(told.length).toBeLessThanOrEqual(peers.size * stages.size);
+  });
+});

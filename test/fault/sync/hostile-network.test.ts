@@ -1,0 +1,223 @@
+/**
+ * Somebody with valid credentials of the network and a token of the space, who puts whatever it likes into the space's
+ * logs, while its members' servers go on.
+ */
+import { afterAll, beforeAll, expect } from "bun:test";
+import { type JetStreamClient, jetstream } from "@nats-io/jetstream";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { bytesToHex, utf8ToBytes } from "../../../src/base/bytes.ts";
+import type { SpaceId } from "../../../src/base/ids.ts";
+import { randomBytes } from "../../../src/base/random.ts";
+import { seal } from "../../../src/crypto/seal.ts";
+import type { Account } from "../../../src/space/account.ts";
+import { addAccounts, mintGuestKey, removeAccounts } from "../../../src/space/acl-actions.ts";
+import { encodeAclRecord } from "../../../src/space/acl-record.ts";
+import { sealBundle } from "../../../src/sync/network/bundle.ts";
+import { type ChannelKeys, deriveChannelKeys, logSubject } from "../../../src/sync/network/subjects.ts";
+import { ACL_MATRIX, ACL_ROLES, type AclCast, createAclCast } from "../../support/acl-matrix.ts";
+import { createAccount } from "../../support/acl-world.ts";
+import { until } from "../../support/client.ts";
+import { type Device, rowsOf, setName, startDevice } from "../../support/devices.ts";
+import { createObject, createSpace } from "../../support/fixtures.ts";
+import {
+  accountOfPhrase,
+  forgeChange,
+  type HostilePeer,
+  meetServer,
+  memoryOf,
+  ownKeys,
+  syncPortOf,
+  warningsOf,
+  worldOf,
+} from "../../support/hostile-peer.ts";
+import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
+import { rule } from "../../support/rule.ts";
+
+const LONG_MS = 110_000;
+const WAIT_MS = 45_000;
+
+interface Roster {
+  members: { identity: string; permission: string; status: string }[];
+}
+
+describeWithNats("hostile messages on the network", () => {
+  let nats: NatsServer;
+  let server: Device;
+  let honest: Device;
+  let owner: Account;
+  let spaceId: SpaceId;
+  let cast: AclCast;
+  const removed = createAccount();
+  let relay: HostilePeer;
+  let connection: NatsConnection;
+  let js: JetStreamClient;
+  let keys: ChannelKeys;
+  let objectId: string;
+  let edits = 0;
+
+  const rosterOf = (device: Device) => device.server.client.get<Roster>(`/v1/spaces/${spaceId}/members`);
+  const putRecord = (bytes: Uint8Array) => {
+    const subject = logSubject(keys, "a");
+    return js.publish(subject, seal(keys.sealKey, bytes, utf8ToBytes(subject)));
+  };
+  const putChanges = (changes: readonly Uint8Array[]) => {
+    const subject = logSubject(keys, "c");
+    return js.publish(subject, sealBundle(keys.sealKey, subject, changes));
+  };
+  /** Edits pass both ways. */
+  const honestSyncGoesOn = async (): Promise<void> => {
+    for (const [from, to] of [
+      [server, honest],
+      [honest, server],
+    ] as const) {
+      const name = `honest edit ${++edits}`;
+      await setName(from, spaceId, objectId, name);
+      await until(async () => (await rowsOf(to, spaceId)).includes(name), `the ${name}`, WAIT_MS);
+    }
+  };
+
+  beforeAll(async () => {
+    nats = await startNats();
+    server = await startDevice({ network: nats.url, lan: true });
+    honest = await startDevice({ network: nats.url });
+    owner = await accountOfPhrase(server.mnemonic);
+    spaceId = (await createSpace(server.server.client, "open sea")).id as SpaceId;
+    objectId = (await createObject(server.server.client, spaceId)).id;
+    relay = await meetServer(await syncPortOf(server), owner, ownKeys(owner));
+    const world = await worldOf(relay, owner, spaceId);
+    cast = createAclCast(world);
+    world.act(owner, (context) => addAccounts(context, [{ identity: removed.id, permission: "writer" }]));
+    world.act(owner, (context) => removeAccounts(context, [removed.id]));
+    world.act(owner, (context) => mintGuestKey(context, cast.guestSeed));
+    const reply = await relay.push(spaceId, { chain: world.records.map(({ bytes }) => bytes) });
+    expect(bytesToHex(reply.aclHead)).toBe(bytesToHex(world.state.head!));
+    const base = `/v1/spaces/${spaceId}`;
+    const accounts = [{ identity: honest.accountId, permission: "writer" }];
+    await server.server.client.post(`${base}/acl/add`, { accounts }, 204);
+    await until(
+      async () => (await honest.server.client.request("POST", `${base}/invite/accept`)).status < 300,
+      "the invitation",
+      WAIT_MS,
+    );
+    await until(
+      async () => (await honest.server.client.request("POST", `${base}/objects/query`, { body: {} })).status === 200,
+      "the space",
+      WAIT_MS,
+    );
+    cast = { ...cast, world: await worldOf(relay, owner, spaceId) };
+    keys = deriveChannelKeys(cast.world.keysOf(owner).transportSecret()!);
+    connection = await connect({ servers: nats.url });
+    js = jetstream(connection);
+    await honestSyncGoesOn();
+  }, LONG_MS);
+  afterAll(async () => {
+    await connection?.close();
+    await relay?.[Symbol.asyncDispose]();
+    await honest?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
+    await nats?.[Symbol.asyncDispose]();
+  }, 30_000);
+
+  rule(
+    "[acl] a forged record of every cell, appended to the log, moves nothing; the next genuine one is behind them all",
+    async () => {
+      const { world, actors } = cast;
+      const before = await rosterOf(server);
+      let put = 0;
+      for (const row of ACL_MATRIX) {
+        if (row.title === "make a guest key") continue; // there is one: nobody could
+        for (const role of [...ACL_ROLES, "removed" as const]) {
+          if (role !== "removed" && row.allowed.includes(role)) continue;
+          const everybody = role === "removed" ? { ...cast, actors: { ...actors, stranger: removed } } : cast;
+          const ops = row.ops(everybody, role === "removed" ? "stranger" : role);
+          const signer = (role === "removed" ? removed : actors[role]).signer;
+          const fields = {
+            space: world.state.space!,
+            prev: world.state.head!,
+            time: 1,
+            clock: world.state.clocks.at(-1)!,
+          };
+          await putRecord(encodeAclRecord({ ...fields, ops: row.bare ? ops : world.completed(ops) }, signer).bytes);
+          put++;
+        }
+      }
+      expect(put).toBeGreaterThan(100);
+      const identity = createAccount().id;
+      await server.server.client.post(
+        `/v1/spaces/${spaceId}/acl/add`,
+        { accounts: [{ identity, permission: "reader" }] },
+        204,
+      );
+      const roster = await rosterOf(server);
+      expect(roster.members.filter((member) => member.identity !== identity)).toEqual(before.members);
+      expect(roster.members).toHaveLength(before.members.length + 1);
+      await until(async () => (await rosterOf(honest)).members.length === roster.members.length, "the roster", WAIT_MS);
+      expect((await rosterOf(honest)).members.map(({ permission, status }) => [permission, status])).toEqual(
+        roster.members.map(({ permission, status }) => [permission, status]),
+      );
+      for (const device of [server, honest]) expect(warningsOf(device, "refused")).toHaveLength(1);
+      await honestSyncGoesOn();
+      cast = { ...cast, world: await worldOf(relay, owner, spaceId) };
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[hostile] garbage, forged changes and more of a stranger's than there is room for are skipped; members go on",
+    async () => {
+      const { world } = cast;
+      const before = memoryOf(server);
+      for (let i = 0; i < 500; i++) {
+        await js.publish(logSubject(keys, "c"), randomBytes(500));
+        await js.publish(logSubject(keys, "a"), randomBytes(500));
+      }
+      for (let i = 0; i < 10; i++) await putChanges(Array.from({ length: 1000 }, () => randomBytes(5)));
+      for (let i = 0; i < 20; i++) await putRecord(randomBytes(1000));
+      const author = cast.actors.writer;
+      const bad = [
+        forgeChange(world, author, { lamport: 2 ** 40 }),
+        forgeChange(world, createAccount(), { author: author.signer.publicKey }),
+        forgeChange(world, author, { space: randomBytes(32) }),
+      ].map(({ bytes }) => bytes);
+      const genuine = forgeChange(world, author).bytes;
+      for (let i = 0; i < 20; i++) await putChanges([...bad, genuine, ...bad]);
+      await honestSyncGoesOn();
+      // 12 MB of changes that wait for what never comes, each by somebody else.
+      for (let i = 0; i < 60; i++) {
+        const stranger = createAccount();
+        const parents = [randomBytes(32)];
+        const over = { kind: "change" as const, object: randomBytes(32), parents, keyId: randomBytes(16) };
+        await putChanges([forgeChange(world, stranger, over, randomBytes(200 << 10)).bytes]);
+      }
+      await honestSyncGoesOn();
+      for (const device of [server, honest]) {
+        const path = `/v1/spaces/${spaceId}/sync-status`;
+        await until(
+          async () => (await device.server.client.get<{ state: string }>(path)).state === "synced",
+          "synced: what strangers left there is nobody's",
+          WAIT_MS,
+        );
+        expect(warningsOf(device).length).toBeLessThan(10);
+      }
+      expect(memoryOf(server)).toBeLessThan(before + (400 << 20));
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[hostile] a member who uses up its quota of waiting changes holds up nobody else",
+    async () => {
+      const { world } = cast;
+      const author = cast.actors.writer;
+      const over = { kind: "change", object: randomBytes(32), keyId: randomBytes(16) } as const;
+      const waiting = () => forgeChange(world, author, { ...over, parents: [randomBytes(32)] }, randomBytes(500 << 10));
+      for (let i = 0; i < 140; i++) await putChanges([waiting().bytes]);
+      await honestSyncGoesOn();
+      const debug = await server.server.client.get<{ parked: number; quarantined: unknown[] }>(
+        `/v1/spaces/${spaceId}/debug`,
+      );
+      expect(debug.quarantined.length).toBeGreaterThan(0);
+    },
+    LONG_MS,
+  );
+});

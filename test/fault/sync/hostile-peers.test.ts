@@ -1,0 +1,304 @@
+/**
+ * Peers on the LAN that break every rule, with the keys of a genuine member, against a running server that syncs with an
+ * honest member's server meanwhile.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect } from "bun:test";
+import { connect } from "node:net";
+import { utf8ToBytes } from "../../../src/base/bytes.ts";
+import type { AccountId, SpaceId } from "../../../src/base/ids.ts";
+import { randomBytes } from "../../../src/base/random.ts";
+import { parseAccountId } from "../../../src/crypto/account-id.ts";
+import { cidFromDigest } from "../../../src/crypto/cid.ts";
+import { sha256 } from "../../../src/crypto/hash.ts";
+import type { Account } from "../../../src/space/account.ts";
+import { addAccounts } from "../../../src/space/acl-actions.ts";
+import { encodeFrame, FRAGMENT_BYTES, FRAME } from "../../../src/sync/link/framing.ts";
+import { CHANNEL_LIMITS } from "../../../src/sync/link/message-channel.ts";
+import { SYNC_KINDS } from "../../../src/sync/session/fetch.ts";
+import { encodeSpaceName } from "../../../src/sync/session/messages.ts";
+import { type AclWorld, createAccount } from "../../support/acl-world.ts";
+import { until } from "../../support/client.ts";
+import { type Device, rowsOf, setName, startDevice } from "../../support/devices.ts";
+import { createObject, createSpace } from "../../support/fixtures.ts";
+import {
+  accountOfPhrase,
+  forgeChange,
+  type HostilePeer,
+  meetServer,
+  memberKeys,
+  memoryOf,
+  type Offer,
+  ownKeys,
+  syncPortOf,
+  warningsOf,
+  worldOf,
+} from "../../support/hostile-peer.ts";
+import { rule } from "../../support/rule.ts";
+
+const LONG_MS = 110_000;
+const WAIT_MS = 45_000;
+
+interface Debug {
+  parked: number;
+  quarantined: { id: string; reason: string }[];
+}
+
+describe("hostile peers on the LAN", () => {
+  let server: Device;
+  let honest: Device;
+  let owner: Account;
+  /** A genuine writer of the space, by whose keys all this is done. */
+  const writer = createAccount();
+  let spaceId: SpaceId;
+  let world: AclWorld;
+  let objectId: string;
+  let edits = 0;
+  const opened: HostilePeer[] = [];
+
+  const chain = (): Uint8Array[] => world.records.map(({ bytes }) => bytes);
+  const offer = (frames: Offer["frames"] = []): Offer => ({ chain: chain(), frames });
+  const join = async (device = server): Promise<HostilePeer> => {
+    const keys = memberKeys(writer, parseAccountId(device.accountId as AccountId)!, spaceId);
+    const peer = await meetServer(await syncPortOf(device), writer, keys);
+    peer.offers.set(spaceId, offer());
+    opened.push(peer);
+    return peer;
+  };
+  const debug = () => server.server.client.get<Debug>(`/v1/spaces/${spaceId}/debug`);
+  /** An edit of the honest member's server arrives. */
+  const honestSyncGoesOn = async (): Promise<void> => {
+    const name = `honest edit ${++edits}`;
+    await setName(honest, spaceId, objectId, name);
+    await until(async () => (await rowsOf(server, spaceId)).includes(name), `the ${name}`, WAIT_MS);
+  };
+
+  beforeAll(async () => {
+    server = await startDevice({ lan: true });
+    honest = await startDevice({ lan: true });
+    owner = await accountOfPhrase(server.mnemonic);
+    const port = await syncPortOf(server);
+    const space = await createSpace(server.server.client, "besieged");
+    spaceId = space.id as SpaceId;
+    const relay = await meetServer(port, owner, ownKeys(owner));
+    world = await worldOf(relay, owner, spaceId);
+    world.act(owner, (context) => addAccounts(context, [{ identity: writer.id, permission: "writer" }]));
+    await relay.push(spaceId, offer());
+    await relay[Symbol.asyncDispose]();
+    const base = `/v1/spaces/${spaceId}`;
+    objectId = (await createObject(server.server.client, spaceId)).id;
+    const { inviteToken } = await server.server.client.post<{ inviteToken: string }>(
+      `${base}/invites`,
+      { mode: "open", permission: "writer" },
+      201,
+    );
+    await honest.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+    await until(
+      async () => {
+        const reply = await honest.server.client.request("GET", base);
+        return (reply.json as { status?: string }).status === "active";
+      },
+      "the honest member",
+      WAIT_MS,
+    );
+    await honestSyncGoesOn();
+    const again = await meetServer(port, owner, ownKeys(owner));
+    world = await worldOf(again, owner, spaceId);
+    await again[Symbol.asyncDispose]();
+  }, LONG_MS);
+  beforeEach(async () => {
+    for (const peer of opened.splice(0)) await peer[Symbol.asyncDispose]();
+  });
+  afterAll(async () => {
+    for (const peer of opened) await peer[Symbol.asyncDispose]();
+    await honest?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
+  }, 30_000);
+
+  rule(
+    "[hostile] a frame over the limit, half a frame, an unknown type, endless fragments: the link ends, and nothing else",
+    async () => {
+      const notice = (payload: Uint8Array, more = false) => encodeFrame(FRAME.notice, 1, payload, more);
+      const tooLong = new Uint8Array(9);
+      new DataView(tooLong.buffer).setUint32(0, FRAGMENT_BYTES + 6);
+      const breaches: Record<string, Uint8Array[]> = {
+        "a length over the limit": [tooLong],
+        "a length of nothing": [new Uint8Array(9)],
+        "an unknown type": [encodeFrame(77, 1, new Uint8Array(1))],
+        "a message without a kind": [notice(new Uint8Array(1))],
+        "a kind that is too long": [notice(Uint8Array.of(200, ...new Uint8Array(200)))],
+        "an empty fragment": [notice(new Uint8Array(0), true)],
+        "a message that never ends": Array.from({ length: 80 }, () => notice(new Uint8Array(FRAGMENT_BYTES), true)),
+        "many messages that never end": Array.from({ length: CHANNEL_LIMITS.partialMessages + 1 }, (_, id) =>
+          encodeFrame(FRAME.request, id, new Uint8Array(10), true),
+        ),
+      };
+      for (const [title, frames] of Object.entries(breaches)) {
+        const peer = await join();
+        for (const frame of frames) peer.socket.write(frame);
+        await until(() => peer.link.signal.aborted, `the end after ${title}`, WAIT_MS);
+      }
+      const half = await join();
+      half.socket.write(notice(new Uint8Array(1000)).subarray(0, 500));
+      await honestSyncGoesOn();
+      expect(half.link.signal.aborted).toBe(false);
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[hostile] changes with every fault are judged alone: refused or kept aside, the genuine one between them taken, told once",
+    async () => {
+      const peer = await join();
+      const root = forgeChange(world, writer);
+      const author = writer.signer.publicKey;
+      const next = (over: object, sealed = randomBytes(64), by = writer) =>
+        forgeChange(
+          world,
+          by,
+          {
+            kind: "change",
+            object: root.id,
+            parents: [root.id],
+            prev: root.id,
+            seq: 2,
+            writer: root.header.writer,
+            lamport: root.header.lamport + 1,
+            keyId: world.keysOf(owner).current()!.id,
+            ...over,
+          },
+          sealed,
+        );
+      const other = forgeChange(world, writer);
+      const spoilt = next({ time: 3 });
+      const flipped = spoilt.bytes.slice();
+      flipped[flipped.length - 1]! ^= 1;
+      const refused = {
+        "a lamport ahead": next({ lamport: root.header.lamport + 1000 }).bytes,
+        "a lamport behind": next({ lamport: root.header.lamport }).bytes,
+        "a root's lamport ahead": forgeChange(world, writer, { lamport: 2 ** 40 }).bytes,
+        "another's signature": forgeChange(world, createAccount(), { author }).bytes,
+        "a signature that was touched": flipped,
+        "a body that does not open": next({ time: 4 }).bytes,
+        "another space": forgeChange(world, writer, { space: randomBytes(32) }).bytes,
+        "another object's parent": next({ parents: [other.id] }).bytes,
+        "a broken chain": next({ writer: randomBytes(16) }).bytes,
+        "a seq left out": next({ seq: 7 }).bytes,
+        "bytes behind the end": new Uint8Array([...root.bytes, 0]),
+        "no change at all": randomBytes(300),
+        "too many bytes": randomBytes(600 << 10),
+      };
+      const waiting = {
+        "an unknown parent": next({ parents: [randomBytes(32)] }).bytes,
+        "an unknown predecessor": next({ prev: randomBytes(32) }).bytes,
+        "an unknown record of rights": forgeChange(world, writer, { acl: randomBytes(32) }).bytes,
+        "an unknown key": next({ keyId: randomBytes(16) }).bytes,
+      };
+      const before = await debug();
+      const many = [...Object.values(refused), ...Object.values(waiting)];
+      const lines = warningsOf(server, "refused").length;
+      for (let round = 0; round < 3; round++)
+        await peer.push(
+          spaceId,
+          offer([
+            [root.bytes, other.bytes, ...many.slice(0, 6)],
+            [...many.slice(6), root.bytes],
+          ]),
+        );
+      const after = await debug();
+      const known = new Set(after.quarantined.map(({ id }) => id));
+      for (const [title, bytes] of Object.entries(refused))
+        expect([title, known.has(cidFromDigest(sha256(bytes)))]).toEqual([title, true]);
+      expect(after.parked - before.parked).toBe(Object.keys(waiting).length);
+      const objects = await server.server.client.get<{ treeLen: number }>(
+        `/v1/spaces/${spaceId}/debug/objects/${cidFromDigest(root.id)}`,
+      );
+      expect(objects.treeLen).toBe(1);
+      expect(warningsOf(server, "refused").length).toBe(lines + 1);
+      await honestSyncGoesOn();
+      expect(peer.link.signal.aborted).toBe(false);
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[hostile] a peer that never answers, one that never ends and one that repeats itself hold up nobody else",
+    async () => {
+      const same = forgeChange(world, writer).bytes;
+      const asked = (peer: HostilePeer, kind: string) => peer.asked.get(kind) ?? 0;
+      for (const device of [server, honest]) {
+        const [silent, endless, repeating] = [await join(device), await join(device), await join(device)];
+        silent.answers.set(SYNC_KINDS.state, () => new Promise<never>(() => {}));
+        const frames = (bytes: () => Uint8Array) => {
+          let next = 0;
+          return offer(() => ({ changes: [bytes()], next: ++next, withheld: 0, needIds: [] }));
+        };
+        endless.offers.set(
+          spaceId,
+          frames(() => randomBytes(200)),
+        );
+        repeating.offers.set(
+          spaceId,
+          frames(() => same),
+        );
+        for (const peer of [silent, endless, repeating])
+          await peer.link.notify("sync.changed", encodeSpaceName(spaceId));
+        await until(() => asked(silent, SYNC_KINDS.state) > 0, "the silent one to be asked", WAIT_MS);
+        await until(
+          () => asked(endless, SYNC_KINDS.pull) > 0 && asked(repeating, SYNC_KINDS.pull) > 0,
+          "the others to be asked",
+          WAIT_MS,
+        );
+      }
+      for (let i = 0; i < 3; i++) await honestSyncGoesOn();
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[hostile] floods of malformed requests, notices, waiting changes, records and links: told once, memory bounded",
+    async () => {
+      const before = memoryOf(server);
+      const lines = warningsOf(server).length;
+      const peer = await join();
+      const junk = Array.from({ length: 20_000 }, (_, i) => {
+        const kind = utf8ToBytes(i % 2 ? SYNC_KINDS.pull : "sync.changed");
+        const body = Buffer.concat([Uint8Array.of(kind.length), kind, randomBytes(100)]);
+        return encodeFrame(i % 2 ? FRAME.request : FRAME.notice, 1_000_000 + i, body);
+      });
+      for (const frame of junk)
+        if (!peer.socket.write(frame)) await new Promise((done) => peer.socket.once("drain", done));
+      const root = forgeChange(world, writer);
+      const waiting = (i: number) =>
+        forgeChange(
+          world,
+          writer,
+          { kind: "change", object: root.id, parents: [randomBytes(32)], keyId: randomBytes(16), time: i },
+          randomBytes(64),
+        ).bytes;
+      const frames = Array.from({ length: 40 }, (_, frame) =>
+        Array.from({ length: 500 }, (_, i) => waiting(frame * 500 + i)),
+      );
+      const flooder = await join();
+      await Promise.all([flooder.push(spaceId, offer(frames)), honestSyncGoesOn()]);
+      expect(flooder.asked.get(SYNC_KINDS.pull)).toBeGreaterThanOrEqual(frames.length);
+      const port = await syncPortOf(server);
+      const knocking = Array.from({ length: 300 }, async () => {
+        const socket = connect(port, "127.0.0.1");
+        socket.on("error", () => {});
+        socket.write(randomBytes(2000));
+        return socket;
+      });
+      const many = await Promise.all(Array.from({ length: 60 }, () => join()));
+      for (const socket of await Promise.all(knocking)) socket.destroy();
+      await until(
+        () => many.some(({ link }) => link.signal.aborted),
+        "too many links of one account to be ended",
+        WAIT_MS,
+      );
+      await honestSyncGoesOn();
+      expect(warningsOf(server).length - lines).toBeLessThan(10);
+      expect(memoryOf(server)).toBeLessThan(before + (400 << 20));
+    },
+    LONG_MS,
+  );
+});

@@ -1,0 +1,369 @@
+/**
+ * People who act at once, apart, or are cut off in the middle: real servers with accounts of their own, on a network and
+ * on a LAN alone, that must end with one roster and the same rows.
+ */
+import { describe, expect } from "bun:test";
+import { createAccount } from "../../support/acl-world.ts";
+import { until } from "../../support/client.ts";
+import { type Device, setName, spacesOf, startDevice, untilSame } from "../../support/devices.ts";
+import { createObject, createSpace } from "../../support/fixtures.ts";
+import { describeWithNats, startNats } from "../../support/nats.ts";
+import { rule } from "../../support/rule.ts";
+import { scratchDir } from "../../support/scratch.ts";
+
+const LONG_MS = 150_000;
+const WAIT_MS = 45_000;
+
+interface Member {
+  identity: string;
+  permission: string;
+  status: string;
+}
+
+const rosterOf = async (device: Device, spaceId: string): Promise<string> => {
+  const { members } = await device.server.client.get<{ members: Member[] }>(`/v1/spaces/${spaceId}/members`);
+  return JSON.stringify(members.map(({ identity, permission, status }) => [identity, permission, status]).sort());
+};
+const rosterHas =
+  (...parts: string[]) =>
+  (roster: string) =>
+    parts.every((part) => roster.includes(part));
+
+/** Waits until the devices show one roster. */
+async function untilOneRoster(
+  devices: readonly Device[],
+  spaceId: string,
+  holds: (roster: string) => boolean,
+): Promise<void> {
+  let rosters: string[] = [];
+  const same = async () => {
+    rosters = await Promise.all(devices.map((device) => rosterOf(device, spaceId)));
+    return rosters.every((roster) => roster === rosters[0]) && holds(rosters[0]!);
+  };
+  await until(same, "one roster", WAIT_MS).catch((error: Error) => {
+    throw new Error(`${error.message}\n${rosters.join("\n\n")}`);
+  });
+}
+
+const statusAt = async (device: Device, spaceId: string): Promise<string | undefined> => {
+  const reply = await device.server.client.request("GET", `/v1/spaces/${spaceId}`);
+  return (reply.json as { status?: string }).status;
+};
+const untilStatus = (device: Device, spaceId: string, status: string): Promise<void> =>
+  until(async () => (await statusAt(device, spaceId)) === status, `the row to be ${status}`, WAIT_MS);
+
+const mint = async (device: Device, spaceId: string, body: object = {}): Promise<string> => {
+  const path = `/v1/spaces/${spaceId}/invites`;
+  return (await device.server.client.post<{ inviteToken: string }>(path, body, 201)).inviteToken;
+};
+
+/** Joins by an open invite, and is given the role by the owner. */
+async function bringIn(owner: Device, joiner: Device, spaceId: string, permission: string): Promise<void> {
+  const inviteToken = await mint(owner, spaceId, { mode: "open", permission: "writer" });
+  await joiner.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+  await untilStatus(joiner, spaceId, "active");
+  if (permission === "writer") return;
+  await until(
+    async () => (await rosterOf(owner, spaceId)).includes(joiner.accountId),
+    "the member at the owner's",
+    WAIT_MS,
+  );
+  const changes = [{ identity: joiner.accountId, permission }];
+  await owner.server.client.post(`/v1/spaces/${spaceId}/acl/permissions`, { changes }, 204);
+  await until(
+    async () => (await spacesOf(joiner)).some(({ id, ownRole }) => id === spaceId && ownRole === permission),
+    `the role ${permission}`,
+    WAIT_MS,
+  );
+}
+
+const add = (device: Device, spaceId: string, identities: readonly string[], permission = "reader") =>
+  device.server.client.post(
+    `/v1/spaces/${spaceId}/acl/add`,
+    { accounts: identities.map((identity) => ({ identity, permission })) },
+    204,
+  );
+const remove = (device: Device, spaceId: string, identities: readonly string[]) =>
+  device.server.client.post(`/v1/spaces/${spaceId}/acl/remove`, { identities }, 204);
+const strangers = (count: number): string[] => Array.from({ length: count }, () => createAccount().id);
+
+describeWithNats("people on a network", () => {
+  rule(
+    "[acl] two admins who act at once on two servers end with one roster; who comes back keeps what it wrote",
+    async () => {
+      await using nats = await startNats();
+      await using owner = await startDevice({ network: nats.url });
+      await using one = await startDevice({ network: nats.url });
+      await using two = await startDevice({ network: nats.url });
+      const { id } = await createSpace(owner.server.client, "Board");
+      const object = await createObject(owner.server.client, id);
+      await bringIn(owner, one, id, "admin");
+      await bringIn(owner, two, id, "admin");
+
+      const added = strangers(6);
+      const [shared] = strangers(1);
+      await add(owner, id, [shared!], "writer");
+      await untilOneRoster([owner, one, two], id, rosterHas(shared!));
+      await Promise.all([
+        ...added.slice(0, 3).map((identity) => add(one, id, [identity])),
+        ...added.slice(3).map((identity) => add(two, id, [identity], "writer")),
+        // Both do the same: whoever is second finds it done.
+        ...[one, two].map((admin) =>
+          admin.server.client.request("POST", `/v1/spaces/${id}/acl/remove`, { body: { identities: [shared] } }),
+        ),
+      ]);
+      await untilOneRoster(
+        [owner, one, two],
+        id,
+        rosterHas(...added.map((identity) => `${identity}","`), `["${shared}","none","removed"]`),
+      );
+
+      await untilSame([owner, one, two], id, (rows) => rows.includes(object.id), WAIT_MS);
+      await setName(two, id, object.id, "written before the removal");
+      await untilSame([owner, one, two], id, (rows) => rows.includes("written before the removal"));
+      await remove(owner, id, [two.accountId]);
+      await untilStatus(two, id, "deleted");
+      await setName(one, id, object.id, "written meanwhile");
+      await bringIn(owner, two, id, "writer");
+      const other = await createObject(two.server.client, id, {
+        initialProperties: { svc: { name: "written after" } },
+      });
+      await untilSame(
+        [owner, one, two],
+        id,
+        (rows) => rows.includes("written meanwhile") && rows.includes("written after"),
+        WAIT_MS,
+      );
+      // Somebody who reads it all from the start judges it alike.
+      await using fresh = await startDevice({ network: nats.url, mnemonic: owner.mnemonic });
+      await until(
+        async () => (await fresh.server.client.request("GET", `/v1/spaces/${id}/sync-status`)).status === 200,
+        "the space at the second device",
+        WAIT_MS,
+      );
+      await untilSame([owner, fresh], id, (rows) => rows.includes("written after"), WAIT_MS);
+      for (const objectId of [object.id, other.id]) {
+        const history = async (device: Device) =>
+          JSON.stringify(
+            await device.server.client.get<{ changes: unknown[] }>(`/v1/spaces/${id}/objects/${objectId}/history`),
+          );
+        await until(async () => (await history(fresh)) === (await history(two)), "one history", WAIT_MS);
+        expect(await history(fresh)).toBe(await history(owner));
+      }
+      await untilOneRoster([owner, one, two, fresh], id, rosterHas(two.accountId));
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[sharing] second devices of both sides see the invite, the request and the membership, and may end it",
+    async () => {
+      await using nats = await startNats();
+      await using owner = await startDevice({ network: nats.url });
+      await using owner2 = await startDevice({ network: nats.url, mnemonic: owner.mnemonic });
+      await using joiner = await startDevice({ network: nats.url });
+      await using joiner2 = await startDevice({ network: nats.url, mnemonic: joiner.mnemonic });
+      const { id } = await createSpace(owner.server.client, "Two of each");
+      const base = `/v1/spaces/${id}`;
+      const inviteToken = await mint(owner, id);
+      const tokensOf = async (device: Device) => {
+        const reply = await device.server.client.request("GET", `${base}/invites`);
+        return ((reply.json as { invites?: { inviteToken?: string }[] }).invites ?? []).map((one) => one.inviteToken);
+      };
+      await until(
+        async () => (await tokensOf(owner2)).join() === inviteToken,
+        "the token at the other device",
+        WAIT_MS,
+      );
+
+      await joiner.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+      await untilStatus(joiner2, id, "joining");
+      let requests: { requestRecordId: string; identity: string }[] = [];
+      const requested = async (device: Device) => {
+        ({ requests } = await device.server.client.get<{ requests: typeof requests }>(`${base}/members/requests`));
+        return requests.some(({ identity }) => identity === joiner.accountId);
+      };
+      await until(() => requested(owner2), "the request at the owner's other device", WAIT_MS);
+      await joiner2.server.client.post(`${base}/acl/cancel-join`, {}, 204);
+      await until(async () => !(await requested(owner)), "the request to be taken back", WAIT_MS);
+      await untilStatus(joiner, id, "deleted");
+
+      await joiner2.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+      await until(() => requested(owner2), "the second request", WAIT_MS);
+      const body = { requestRecordId: requests[0]!.requestRecordId, permission: "writer" };
+      await owner2.server.client.post(`${base}/acl/accept`, body, 204);
+      for (const device of [joiner, joiner2]) await untilStatus(device, id, "active");
+      await createObject(joiner.server.client, id, { initialProperties: { svc: { name: "from the first" } } });
+      await createObject(joiner2.server.client, id, { initialProperties: { svc: { name: "from the second" } } });
+      const all = [owner, owner2, joiner, joiner2];
+      await untilSame(all, id, (rows) => rows.includes("from the first") && rows.includes("from the second"), WAIT_MS);
+      await untilOneRoster(all, id, rosterHas(joiner.accountId));
+
+      await joiner.server.client.post(`${base}/acl/self-remove`, {}, 204);
+      await untilStatus(joiner2, id, "deleted");
+      await untilOneRoster([owner, owner2], id, rosterHas(`["${joiner.accountId}","none","removed"]`));
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[sharing] kill -9 in the middle of a join, of leaving and of a removal: after a restart each comes to its end",
+    async () => {
+      await using nats = await startNats();
+      using dir = scratchDir("svc-data");
+      await using owner = await startDevice({ network: nats.url });
+      const start = () => startDevice({ network: nats.url, dataDir: dir.path });
+      let joiner = await start();
+      try {
+        const { id } = await createSpace(owner.server.client, "Interrupted");
+        const base = `/v1/spaces/${id}`;
+        await createObject(owner.server.client, id, { initialProperties: { svc: { name: "seen" } } });
+        const inviteToken = await mint(owner, id, { mode: "open", permission: "writer" });
+        const restart = async (): Promise<void> => {
+          await joiner.server.kill();
+          await joiner[Symbol.asyncDispose]();
+          joiner = await start();
+        };
+        // Killed while the answer is on its way: at whatever step that is.
+        for (const afterMs of [0, 30, 90]) {
+          const asked = joiner.server.client.request("POST", "/v1/spaces/join", { body: { inviteToken } });
+          const answered = asked.then(
+            () => true,
+            () => false,
+          );
+          await Bun.sleep(afterMs);
+          await restart();
+          await answered;
+        }
+        await joiner.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+        await restart();
+        await untilStatus(joiner, id, "active");
+        await untilSame([owner, joiner], id, (rows) => rows.includes("seen"), WAIT_MS);
+
+        await joiner.server.client.post(`${base}/acl/self-remove`, {}, 204);
+        await restart();
+        expect(await statusAt(joiner, id)).toBe("deleted");
+        await untilOneRoster([owner], id, rosterHas(`["${joiner.accountId}","none","removed"]`));
+
+        await joiner.server.client.post(
+          "/v1/spaces/join",
+          { inviteToken: await mint(owner, id, { mode: "open", permission: "writer" }) },
+          202,
+        );
+        await untilStatus(joiner, id, "active");
+        await joiner.server.kill();
+        await remove(owner, id, [joiner.accountId]);
+        await restart();
+        await untilStatus(joiner, id, "deleted");
+        await joiner.server.client.fails("GET", `${base}/members`, undefined, 409, "space.deleted");
+      } finally {
+        await joiner[Symbol.asyncDispose]();
+      }
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[guest-key] a guest may manage nothing; after the key was revoked another one lets it in again",
+    async () => {
+      await using nats = await startNats();
+      await using owner = await startDevice({ network: nats.url });
+      await using guest = await startDevice({ network: nats.url });
+      const { id } = await createSpace(owner.server.client, "Public");
+      const base = `/v1/spaces/${id}`;
+      const object = await createObject(owner.server.client, id);
+      await setName(owner, id, object.id, "for all");
+      const key = async () =>
+        (await owner.server.client.post<{ inviteToken: string }>(`${base}/guest-key`, {}, 201)).inviteToken;
+      const first = await key();
+      await guest.server.client.post("/v1/spaces/join", { inviteToken: first }, 202);
+      await untilStatus(guest, id, "active");
+      await untilSame([owner, guest], id, (rows) => rows.includes("for all"), WAIT_MS);
+      const [identity] = strangers(1);
+      for (const [path, body] of [
+        ["/invites", {}],
+        ["/guest-key", {}],
+        ["/acl/add", { accounts: [{ identity, permission: "reader" }] }],
+        ["/acl/permissions", { changes: [{ identity: owner.accountId, permission: "reader" }] }],
+        ["/acl/remove", { identities: [owner.accountId] }],
+        ["/acl/ownership", { newOwner: owner.accountId, oldOwnerPerm: "reader" }],
+        ["/acl/stop-sharing", undefined],
+        ["/acl/self-remove", undefined],
+      ] as const) {
+        const error = await guest.server.client.fails("POST", `${base}${path}`, body, 403, "acl.forbidden");
+        expect([path, error.details]).toMatchObject([path, { role: "guest" }]);
+      }
+      await owner.server.client.del(`${base}/guest-key`);
+      await untilStatus(guest, id, "guest_revoked");
+      await setName(owner, id, object.id, "not for guests");
+      await guest.server.client.request("POST", "/v1/spaces/join", { body: { inviteToken: first } });
+      await until(async () => (await statusAt(guest, id)) !== "joining", "the old key to be refused", WAIT_MS);
+      expect(await statusAt(guest, id)).not.toBe("active");
+      await guest.server.client.post("/v1/spaces/join", { inviteToken: await key() }, 202);
+      await untilStatus(guest, id, "active");
+      await untilSame([owner, guest], id, (rows) => rows.includes("not for guests"), WAIT_MS);
+    },
+    LONG_MS,
+  );
+});
+
+describe("people on a LAN alone", () => {
+  rule(
+    "[acl] what admins do without a network waits for the owner's device, which puts it in order: one roster",
+    async () => {
+      using dir = scratchDir("svc-data");
+      let owner = await startDevice({ lan: true, dataDir: dir.path });
+      try {
+        await using one = await startDevice({ lan: true });
+        await using two = await startDevice({ lan: true });
+        const { id } = await createSpace(owner.server.client, "Apart");
+        await bringIn(owner, one, id, "admin");
+        await bringIn(owner, two, id, "admin");
+        const [target, a, b] = strangers(3);
+        await add(owner, id, [target!], "writer");
+        await untilOneRoster([owner, one, two], id, rosterHas(target!));
+        await owner.server.stop();
+        await owner[Symbol.asyncDispose]();
+
+        const before = await rosterOf(one, id);
+        await add(one, id, [a!]);
+        await add(two, id, [b!]);
+        await one.server.client.post(
+          `/v1/spaces/${id}/acl/permissions`,
+          { changes: [{ identity: target, permission: "reader" }] },
+          204,
+        );
+        await remove(two, id, [target!]);
+        for (const admin of [one, two]) expect(await rosterOf(admin, id)).toBe(before);
+        const debug = await one.server.client.get<{ proposals: number }>(`/v1/spaces/${id}/debug`);
+        expect(debug.proposals).toBeGreaterThanOrEqual(2);
+
+        owner = await startDevice({ lan: true, dataDir: dir.path });
+        await untilOneRoster([owner, one, two], id, rosterHas(a!, b!, `["${target}","none","removed"]`));
+        for (const device of [owner, one, two]) {
+          const idle = async () =>
+            (await device.server.client.get<{ proposals: number }>(`/v1/spaces/${id}/debug`)).proposals === 0;
+          await until(idle, "nothing to wait any more", WAIT_MS);
+        }
+      } finally {
+        await owner[Symbol.asyncDispose]();
+      }
+    },
+    LONG_MS,
+  );
+
+  rule("[members] a stream that cannot keep up is told how many frames it lost", async () => {
+    await using owner = await startDevice({});
+    const { id } = await createSpace(owner.server.client, "Crowd");
+    await using stream = await owner.server.client.stream("GET", `/v1/spaces/${id}/members/subscribe`);
+    await stream.expect("ready");
+    await add(owner, id, strangers(200));
+    const frames: { event: string; data: unknown }[] = [];
+    while (frames.at(-1)?.event !== "lagged") frames.push((await stream.next())!);
+    const { total } = frames.at(-1)!.data as { total: number };
+    expect(total).toBe(200 - (frames.length - 1));
+    expect((await owner.server.client.get<{ members: unknown[] }>(`/v1/spaces/${id}/members`)).members).toHaveLength(
+      201,
+    );
+  });
+});

@@ -1,0 +1,67 @@
+/** What is left in the files of an account after an object was deleted. */
+import { Database } from "bun:sqlite";
+import { expect } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type JsonObject, until } from "../support/client.ts";
+import { createCollection, createObject, createSpace, setFields } from "../support/fixtures.ts";
+import { rule } from "../support/rule.ts";
+import { startServer } from "../support/server.ts";
+
+const CANARY = "canary-6fPq81Zw";
+/** More than the ops after which a record's state is kept aside. */
+const RENAMES = 300;
+
+/** The kinds of content (the word after the canary) that stand in plain text in any file of a folder. */
+function canariesIn(folder: string): string[] {
+  const found = new Set<string>();
+  for (const file of readdirSync(folder))
+    for (const [, kind] of readFileSync(join(folder, file), "latin1").matchAll(new RegExp(`${CANARY}-([a-z]+)`, "g")))
+      found.add(kind!);
+  return [...found].sort();
+}
+
+rule("[objects] once an object is deleted and torn down, nothing it held is left in plain text", async () => {
+  await using server = await startServer();
+  const { client, dataDir } = server;
+  const { id } = await client.get<{ id: string }>("/v1/account");
+  const folder = join(dataDir, id, "sdk");
+  const space = await createSpace(client);
+  const items = await createCollection(client, space.id);
+  const { objectId } = items;
+  const long = "x".repeat(9_000);
+  const records = Array.from({ length: 50 }, (_, i) => setFields(`r${i}`, { s: `${CANARY}-record ${i} ${long}` }));
+  await items.modify(records.slice(0, 25));
+  await items.modify(records.slice(25));
+  await items.modify([setFields("r1", { s: `${CANARY}-edit` })]);
+  const rename = (name: string): JsonObject => ({ type: "$set", path: "svc.name", value: name });
+  await client.post(`${items.path}/modify`, {
+    objectId,
+    dataset: "objects",
+    records: [{ id: objectId, ops: Array.from({ length: RENAMES }, (_, i) => rename(`${CANARY}-name ${i}`)) }],
+  });
+  const link = { types: [items.typeId], initialProperties: { svc: { name: "stays" } } };
+  const kept = await createObject(client, space.id, link);
+  await client.put(`${items.path}/objects/${objectId}/editor/markdown`, { content: `# ${CANARY}-block\n` }, 200);
+  await client.post(`${items.path}/objects/${objectId}/chat/messages`, { text: `${CANARY}-message` }, 201);
+  expect(canariesIn(folder)).toEqual(["block", "edit", "message", "name", "record"]);
+
+  await client.del(`${items.path}/objects/${objectId}`);
+  await until(
+    () => {
+      using db = new Database(join(folder, `${space.id}.db`), { readonly: true });
+      const left = "SELECT count(*) AS n FROM colls WHERE obj IN (SELECT no FROM objects WHERE deleted = 1)";
+      return Promise.resolve(db.query<{ n: number }, []>(left).get()!.n === 0);
+    },
+    "the object to be torn down",
+    60_000,
+  );
+  await server.stop();
+  expect(canariesIn(folder)).toEqual([]);
+
+  await using again = await startServer({ dataDir });
+  const gone = { objectId, dataset: items.dataset };
+  await again.client.fails("POST", `${items.path}/query`, gone, 404, "object.not_found");
+  const { record } = await again.client.get<{ record: JsonObject }>(`${items.path}/properties/${kept.id}`);
+  expect(record["svc"]).toMatchObject({ name: "stays" });
+});

@@ -1,0 +1,145 @@
+/**
+ * Somebody who reads a space's log on the network with every key that it ever had, and all that follows from them: its
+ * data root as it was, or nothing but its account, and each record of the chain of rights that it can get at.
+ */
+import { join } from "node:path";
+import { bytesToUtf8 } from "../../src/base/bytes.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import type { SpaceId } from "../../src/base/ids.ts";
+import { decodeBody } from "../../src/change/change-body.ts";
+import { decodeChange, isDerivedRoot } from "../../src/change/change-codec.ts";
+import { decodeCbor } from "../../src/change/dag-cbor.ts";
+import { accountIdOf } from "../../src/crypto/account-id.ts";
+import { cidFromDigest } from "../../src/crypto/cid.ts";
+import { deriveKey } from "../../src/crypto/derive.ts";
+import { deriveObjectKey, open } from "../../src/crypto/seal.ts";
+import type { Account } from "../../src/space/account.ts";
+import { openMetadata } from "../../src/space/acl-epoch.ts";
+import { openSpace, plantSpace, type Space } from "../../src/space/space.ts";
+import { seedOfRoot } from "../../src/space/space-seed.ts";
+import { openAclRecord } from "../../src/sync/network/acl-append.ts";
+import { openBundle } from "../../src/sync/network/bundle.ts";
+import { deriveChannelKeys, logSubject } from "../../src/sync/network/subjects.ts";
+import { scratchDir } from "./scratch.ts";
+import type { ReadMessage } from "./stream-reader.ts";
+
+interface ReadLog {
+  /** Changes that carry content. */
+  readonly changes: number;
+  /** The texts of those that open under some key. */
+  readonly opened: string[];
+}
+
+export interface FormerReader extends AsyncDisposable {
+  /** How many read keys it has. */
+  readonly keys: number;
+  /** Tries every key on every change in these messages. */
+  read(messages: readonly ReadMessage[]): ReadLog;
+  /** What members say of themselves, as the chain has it last, where some key opens it. */
+  profiles(): string[];
+  /** Tries every key on an event as it passed; its text, or undefined. */
+  readEvent(subject: string, data: Uint8Array): string | undefined;
+}
+
+export interface FormerReaderOptions {
+  readonly account: Account;
+  readonly spaceId: string;
+  readonly transportSecret: Uint8Array;
+  /** Its data root (`<root>/<account>/sdk/<space>.db`), when there is one. */
+  readonly dataDir?: string;
+  /** All that lies on the network. */
+  readonly messages: readonly ReadMessage[];
+}
+
+const databaseIn = (dataDir: string, account: Account, spaceId: SpaceId): string =>
+  join(dataDir, account.id, "sdk", `${spaceId}.db`);
+
+const openAs = (path: string, account: Account, spaceId: SpaceId): Space =>
+  openSpace(path, spaceId, {
+    account,
+    clock: systemClock,
+    registry: () => ({ rulesFor: () => ({ unknown: true }) }),
+  });
+
+const keysOf = (space: Space): Uint8Array[] =>
+  space.acl.state.epochs.flatMap(({ epoch }) => space.keys.byId(epoch.keyId) ?? []);
+
+/** The read keys of a space in the data root of a server that is stopped. */
+export async function readKeysIn(dataDir: string, account: Account, spaceId: SpaceId): Promise<Uint8Array[]> {
+  const space = openAs(databaseIn(dataDir, account, spaceId), account, spaceId);
+  const keys = keysOf(space);
+  await space.close();
+  return keys;
+}
+
+export async function formerReader(options: FormerReaderOptions): Promise<FormerReader> {
+  const { account, messages } = options;
+  const spaceId = options.spaceId as SpaceId;
+  const channel = deriveChannelKeys(options.transportSecret);
+  const [changesAt, aclAt] = [logSubject(channel, "c"), logSubject(channel, "a")];
+  const chain = messages
+    .filter(({ subject }) => subject === aclAt)
+    .flatMap(({ data }) => {
+      const record = openAclRecord(channel, data);
+      return record ? [new Uint8Array(record)] : [];
+    });
+  const scratch = scratchDir("svc-former");
+  const path = options.dataDir ? databaseIn(options.dataDir, account, spaceId) : join(scratch.path, "space.db");
+  const seed = chain[0] && seedOfRoot(chain[0]);
+  if (!seed) throw new Error("the chain of rights does not begin with a root");
+  plantSpace(path, seed);
+  const space = openAs(path, account, spaceId);
+  await space.aclService.take(chain);
+  space.keys.refresh();
+  const keys = keysOf(space);
+  if (space.acl.state.epochs.length < 2) throw new Error("the chain of rights, as it can be read, has no second epoch");
+
+  const openChange = (bytes: Uint8Array): "none" | "sealed" | { text: string } => {
+    const change = decodeChange(bytes);
+    if (isDerivedRoot(change) || change.header.kind === "root") return "none";
+    const objectId = cidFromDigest(change.header.object!);
+    for (const key of keys) {
+      const plain = open(deriveObjectKey(key, spaceId, objectId, "change"), change.sealed, change.headerBytes);
+      const body = plain && decodeBody(plain);
+      if (body) return { text: JSON.stringify(body) };
+    }
+    return "sealed";
+  };
+
+  return {
+    keys: keys.length,
+    read(log) {
+      const read: ReadLog = { changes: 0, opened: [] };
+      let changes = 0;
+      for (const { subject, data } of log) {
+        if (subject !== changesAt) continue;
+        for (const bytes of openBundle(channel.sealKey, subject, data) ?? []) {
+          const outcome = openChange(new Uint8Array(bytes));
+          if (outcome === "none") continue;
+          changes++;
+          if (outcome !== "sealed") read.opened.push(outcome.text);
+        }
+      }
+      return { ...read, changes };
+    },
+    profiles: () =>
+      [...space.acl.state.members.values()].flatMap(({ account: member, metadata }) => {
+        const opened = keys.map((key) => metadata && openMetadata(spaceId, key, accountIdOf(member), metadata));
+        return opened.flatMap((profile) => (profile ? [JSON.stringify(profile)] : []));
+      }),
+    readEvent(subject, data) {
+      const payload = open(channel.sealKey, data, Buffer.from(subject));
+      const outer = payload && (decodeCbor(payload) as { k?: Uint8Array; b?: Uint8Array });
+      if (!outer?.k || !outer.b) return undefined;
+      for (const key of keys) {
+        const signed = open(deriveKey(key, "event", spaceId), outer.b, outer.k);
+        if (signed) return bytesToUtf8(signed) ?? Buffer.from(signed).toString("latin1");
+      }
+      return undefined;
+    },
+    [Symbol.asyncDispose]: async () => {
+      await space.close();
+      scratch[Symbol.dispose]();
+    },
+  };
+}
