@@ -36,7 +36,8 @@ function describeAccess(db: Database, source: RowSource, { execution, pushdown, 
       return `rows counted over the index on ${execution.index.path}; those with an array or object there are read`;
     case "window": {
       const { filter, sort } = pushdown;
-      return describeWindow(inSnapshot(db, () => planQuery(db, source, { filter, sort, bounded: true })));
+      const window = execution.offset + execution.limit;
+      return describeWindow(inSnapshot(db, () => planQuery(db, source, { filter, sort, window })));
     }
     case "stream":
       return execution.narrow

@@ -58,7 +58,7 @@ const MAX_WINDOW = 10_000;
 
 export function planAggregate(db: Database, source: RowSource, { stages }: Pipeline): AggregatePlan {
   const pushdown = pushdownOf(stages);
-  const reading = planQuery(db, source, { filter: pushdown.filter, sort: [], bounded: false });
+  const reading = planQuery(db, source, { filter: pushdown.filter, sort: [], window: Number.POSITIVE_INFINITY });
   const after = stages.slice(pushdown.stages);
   const matches = stages.slice(0, pushdown.stages).filter(({ kind }) => kind === "match").length;
   const unpushed = stages.slice(matches);

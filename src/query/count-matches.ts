@@ -1,8 +1,9 @@
 /** How many rows match: those SQL is sure of are counted there, the others by the matcher. */
+import type { KeyRange } from "./key-ranges.ts";
 import { type NarrowIndex, type QueryPlan, selectNarrow } from "./query-plan.ts";
 import type { RowReader } from "./row-reader.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
-import type { Sql } from "./sql-superset.ts";
+import { type Sql, sameSql } from "./sql-superset.ts";
 
 export function countMatches(reader: RowReader, source: RowSource, { narrow, sql }: QueryPlan): number {
   if (narrow?.hasArrays) return countEach(reader, selectNarrow(source, narrow, "id, doc"));
@@ -18,8 +19,14 @@ function countInRange(
   reader: RowReader,
   source: RowSource,
   { no: index, sql: { may, sure, exact, needsRow } }: NarrowIndex,
-  range: Sql,
+  range: KeyRange,
 ): number {
+  // The range is all there is to the filter: whatever lies in it matches.
+  if (sameSql(range.meets ?? range, sure))
+    return count(
+      reader,
+      selectFrom(source, { columns: "count(*) AS n", index, keysOnly: !needsRow, conditions: [range] }),
+    );
   let total = 0;
   if (sure.text !== "0") {
     const conditions = [range, sure];

@@ -26,7 +26,7 @@ const MAX_TURNED = 64;
 export function* rowsDescending(
   reader: RowReader,
   source: RowSource,
-  { no: index, path }: PathIndex,
+  { no: index, path, span }: PathIndex,
   sortKey: SortKey,
   may: Sql,
 ): Generator<SortedRow> {
@@ -35,6 +35,8 @@ export function* rowsDescending(
   const sort = [sortKey];
   const compareKeys = compareEntries(sort);
   const sorted = ({ doc, parsed }: MatchedRow): SortedRow => ({ doc, entry: toSortEntry(sort, parsed) });
+  // Below arrays and opaque keys, which are the greatest, and above null, which comes last.
+  const low: Sql = span?.low ?? { text: `${key} > -9e999`, params: [] };
   const isTie = (a: SortEntry, b: SortEntry) => compareKeys({ ...a, id: "" }, { ...b, id: "" }) === 0;
   const forwards = (condition: Sql) =>
     reader.matching(
@@ -42,12 +44,15 @@ export function* rowsDescending(
     );
   const backwards = (condition: Sql) =>
     reader.matching<NumberedRow>(
-      selectFrom(source, { columns: "no, id, doc", index, conditions: [condition, own, may], orderBy: `${key} DESC` }),
+      selectFrom(source, {
+        columns: "no, id, doc",
+        index,
+        conditions: [low, condition, own, may],
+        orderBy: `${key} DESC`,
+      }),
     );
 
-  // Below arrays and opaque keys, which are the greatest, and above null, which comes last.
-  const notNull = KEPT_KEY.isNotNull;
-  let below: Sql | undefined = { text: `${key} < ${ARRAY} AND ${notNull}`, params: [] };
+  let below: Sql | undefined = span?.high ?? { text: `${key} < ${ARRAY}`, params: [] };
   while (below) {
     const ties: SortedRow[] = [];
     const from: Sql = below;
@@ -61,10 +66,12 @@ export function* rowsDescending(
       // The key is named by its row: a string that is not well-formed would not survive being read and bound.
       const same = `(SELECT ${indexKeySql(path)} FROM rows WHERE no = ?)`;
       for (const each of forwards({ text: `${key} = ${same}`, params: [row.no] })) yield sorted(each);
-      below = { text: `${key} < ${same} AND ${notNull}`, params: [row.no] };
+      below = { text: `${key} < ${same}`, params: [row.no] };
       break;
     }
     if (!below) yield* ties.reverse();
   }
+  // Nothing compares with null.
+  if (span) return;
   for (const row of forwards({ text: KEPT_KEY.isNull, params: [] })) yield sorted(row);
 }

@@ -2,10 +2,11 @@
 import type { Database } from "bun:sqlite";
 import { type Filter, isMatchAll } from "./filter-types.ts";
 import { ARRAY, KEPT_KEY } from "./index-key.ts";
+import { type KeyRange, type KeyRanges, type KeySpan, keyRangesOf, keySpanOf } from "./key-ranges.ts";
 import { indexesOf } from "./query-index.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
 import type { SortKey } from "./sort.ts";
-import { filterToSql, type KeyRanges, keyRangesOf, type Sql, type SqlFilter } from "./sql-superset.ts";
+import { filterToSql, type Sql, type SqlFilter } from "./sql-superset.ts";
 import { getRow } from "./statement-cache.ts";
 
 /** An index and the filter beside it. */
@@ -16,12 +17,14 @@ export interface PathIndex {
   readonly hasArrays: boolean;
   /** In terms of the kept key where there are no arrays, else of `doc`. */
   readonly sql: SqlFilter;
+  /** Where matches lie in the index that are no arrays and not opaque; undefined is anywhere. */
+  readonly span: KeySpan | undefined;
 }
 
 /** An index and the disjoint ranges of it that hold everything a filter may match. */
 export interface NarrowIndex extends PathIndex {
-  readonly ranges: readonly Sql[];
-  /** Entries in the ranges, counted up to COUNTED_CANDIDATES. */
+  readonly ranges: readonly KeyRange[];
+  /** Entries in the ranges, as far as they were counted. */
   readonly candidates: number;
 }
 
@@ -48,22 +51,28 @@ export interface QueryPlan {
 export interface PlanRequest {
   readonly filter: Filter;
   readonly sort: readonly SortKey[];
-  /** Whether only a bounded window is wanted, so that reading in order can stop early. */
-  readonly bounded: boolean;
+  /** How many matches are wanted, so that reading in order can stop early; Infinity is all. */
+  readonly window: number;
 }
 
-/** Up to so many candidates are fetched and sorted rather than looked for in sorted order. */
+/** So many candidates are always fetched and sorted rather than looked for in sorted order. */
 export const FEW_CANDIDATES = 2_000;
+/** The share of an index's candidates that is taken to match where the filter has conditions of other paths. */
+const MATCHING_SHARE = 0.1;
 /** How far candidates are counted to tell which index has the fewest; an index steps through this in half a millisecond. */
 export const COUNTED_CANDIDATES = 10_000;
 
-export function planQuery(db: Database, source: RowSource, { filter, sort, bounded }: PlanRequest): QueryPlan {
+export function planQuery(db: Database, source: RowSource, { filter, sort, window }: PlanRequest): QueryPlan {
   const indexes = indexesOf(db, source);
   const byId = idOrderOf(sort);
+  const bounded = Number.isFinite(window);
   const inOrder: Access | undefined = bounded ? (byId ?? sortOrderOf(db, filter, sort, indexes)) : undefined;
+  const worthFetching = inOrder ? fetchedRatherThanRead(db, source, filter, window) : COUNTED_CANDIDATES;
   const narrow =
-    indexes.size === 0 || isMatchAll(filter) ? undefined : narrowest(db, source, filter, keyRangesOf(filter), indexes);
-  const byFilter = narrow && !(inOrder && narrow.candidates >= FEW_CANDIDATES);
+    indexes.size === 0 || isMatchAll(filter)
+      ? undefined
+      : narrowest(db, source, filter, keyRangesOf(filter), indexes, worthFetching);
+  const byFilter = narrow && !(inOrder && (narrow.candidates >= worthFetching || isSpanInOrder(inOrder, narrow)));
   const otherwise: Access = inOrder ?? byId ?? { kind: "scan" };
   return {
     access: byFilter ? { kind: "byFilter", index: narrow } : otherwise,
@@ -71,6 +80,22 @@ export function planQuery(db: Database, source: RowSource, { filter, sort, bound
     indexes,
     sql: filterToSql(filter),
   };
+}
+
+/** Whether reading in order reads no others than the candidates, and may stop before the last of them. */
+function isSpanInOrder(inOrder: Access, { path, hasArrays }: NarrowIndex): boolean {
+  return inOrder.kind === "bySort" && inOrder.index.path === path && inOrder.index.span !== undefined && !hasArrays;
+}
+
+/**
+ * Up to how many candidates it is cheaper to fetch all of them than to read rows in order until the window is full: with c
+ * candidates spread over n rows that takes window * n / c rows, and more the fewer of the candidates match.
+ */
+function fetchedRatherThanRead(db: Database, source: RowSource, filter: Filter, window: number): number {
+  const parts = filter.kind === "and" ? filter.filters : [filter];
+  const paths = new Set(parts.map((part) => (part.kind === "field" ? part.path.text : part)));
+  const share = paths.size === 1 ? 1 : MATCHING_SHARE;
+  return Math.max(FEW_CANDIDATES, Math.ceil(Math.sqrt((window * liveRows(db, source)) / share)));
 }
 
 /** How many live rows the source has; the store counts them as they are written. */
@@ -114,22 +139,24 @@ export function pathIndex(
   if (no === undefined) return undefined;
   const text = `SELECT 1 AS found FROM query_keys WHERE idx = ? AND ${KEPT_KEY.text} = ${ARRAY} LIMIT 1`;
   const hasArrays = getRow(db, { text, params: [no] }) !== undefined;
-  return { path, no, hasArrays, sql: filterToSql(filter, hasArrays ? undefined : path) };
+  const sql = filterToSql(filter, hasArrays ? undefined : path);
+  return { path, no, hasArrays, sql, span: keySpanOf(filter, path) };
 }
 
-/** The condition with the fewest candidates by its index, counted as far as deciding needs. */
+/** The condition with the fewest candidates by its index, counted as far as deciding needs, up to `bound`. */
 function narrowest(
   db: Database,
   source: RowSource,
   filter: Filter,
   conditions: readonly KeyRanges[],
   indexes: ReadonlyMap<string, number>,
+  bound: number,
 ): NarrowIndex | undefined {
   let best: Pick<NarrowIndex, "path" | "no" | "ranges" | "candidates"> | undefined;
   for (const { path, ranges } of conditions) {
     const no = indexes.get(path);
     if (no === undefined) continue;
-    const candidates = countUpTo(db, source, no, ranges, best?.candidates ?? COUNTED_CANDIDATES);
+    const candidates = countUpTo(db, source, no, ranges, best?.candidates ?? bound);
     if (!best || candidates < best.candidates) best = { path, no, ranges, candidates };
   }
   const index = best && pathIndex(db, filter, best.path, indexes);

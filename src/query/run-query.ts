@@ -59,8 +59,14 @@ export function runQuery(db: Database, source: RowSource, request: QueryRequest,
   return inSnapshot(db, () => answer(db, source, request, plan ?? planRequest(db, source, request)));
 }
 
-export function planRequest(db: Database, source: RowSource, { filter, sort, limit }: QueryRequest): QueryPlan {
-  return planQuery(db, source, { filter, sort, bounded: limit !== undefined && limit > 0 && limit < Infinity });
+export function planRequest(db: Database, source: RowSource, request: QueryRequest): QueryPlan {
+  const { filter, sort } = request;
+  return planQuery(db, source, { filter, sort, window: windowOf(request) });
+}
+
+/** How many matches have to be found until the last of those wanted; Infinity is all. */
+export function windowOf({ limit = 0, offset = 0 }: Pick<QueryRequest, "limit" | "offset">): number {
+  return limit > 0 ? limit + Math.max(0, offset) : Number.POSITIVE_INFINITY;
 }
 
 function answer(db: Database, source: RowSource, request: QueryRequest, plan: QueryPlan): QueryResult {
@@ -189,10 +195,13 @@ class WindowFinder {
   #inOrder(index: PathIndex, may: Sql, wanted: number): Iterable<Found> {
     const [first, second] = this.#sort;
     if (first?.descending && !second) return rowsDescending(this.#reader, this.#source, index, first, may);
+    const within = index.span
+      ? [index.span.low, index.span.high]
+      : [{ text: `${KEPT_KEY.text} < ${ARRAY}`, params: [] }];
     const ordered = selectFrom(this.#source, {
       columns: "id, doc",
       index: index.no,
-      conditions: [{ text: `${KEPT_KEY.text} < ${ARRAY} AND ${OWN_ENTRY}`, params: [] }, may],
+      conditions: [...within, { text: OWN_ENTRY, params: [] }, may],
       orderBy: `${KEPT_KEY.text}${first?.descending ? " DESC" : ""}${second ? "" : ", rid"}`,
     });
     return second ? this.#tiesSorted(ordered, wanted) : this.#entries(ordered);

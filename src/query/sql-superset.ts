@@ -6,8 +6,9 @@
 import type { RE2JS } from "re2js";
 import type { Json } from "../protocol/json.ts";
 import type { Condition, Filter, TypeName } from "./filter-types.ts";
-import { ARRAY, computedKey, isIndexablePath, KEPT_KEY, type KeyColumn, OPAQUE } from "./index-key.ts";
+import { ARRAY, computedKey, KEPT_KEY, type KeyColumn, OPAQUE } from "./index-key.ts";
 import { instantOf, toInstant } from "./instant.ts";
+import { afterPrefix, literalsOf } from "./regex-literal.ts";
 
 export type SqlValue = string | number;
 
@@ -27,19 +28,13 @@ export interface SqlFilter {
   readonly needsRow: boolean;
 }
 
-/** The parts of a key's range a condition can match, each one seekable in an index; they are disjoint. */
-export interface KeyRanges {
-  readonly path: string;
-  readonly ranges: readonly Sql[];
-}
-
 /** SQLite takes 32,766 parameters; a filter that would bind more than this is left to the matcher. */
 const MAX_PARAMS = 10_000;
 const MAX_TEXT_CHARS = 200_000;
 
 const TRUE: Sql = { text: "1", params: [] };
 /** True of no row. */
-const NONE: Sql = { text: "0", params: [] };
+export const NONE: Sql = { text: "0", params: [] };
 
 /** A bare parameter that something equals in a join makes SQLite plan the statement anew each time it is run. */
 export const BOUND = "+?";
@@ -66,17 +61,7 @@ export function filterToSql(filter: Filter, kept?: string): SqlFilter {
   return { ...bounds, exact: sameSql(bounds.may, bounds.sure), needsRow: scope.needsRow };
 }
 
-/** The ranges of kept keys for each condition that every match must satisfy: what one index can narrow the search to. */
-export function keyRangesOf(filter: Filter): KeyRanges[] {
-  if (filter.kind === "and") return filter.filters.flatMap(keyRangesOf);
-  const path = filter.kind === "field" ? filter.path.text : "id";
-  if (filter.kind !== "field" || isIdPath(path) || !isIndexablePath(path)) return [];
-  const test = keyTestOf(filter.condition, KEPT_KEY);
-  if (!test || test.may.text === "1") return [];
-  return [{ path, ranges: test.ranges }];
-}
-
-function conjoin(parts: readonly Sql[]): Sql {
+export function conjoin(parts: readonly Sql[]): Sql {
   return join(parts, " and ", TRUE, NONE);
 }
 
@@ -100,7 +85,8 @@ function negate(part: Sql): Sql {
   return { text: `(${part.text}) is not true`, params: part.params };
 }
 
-function sameSql(a: Sql, b: Sql): boolean {
+/** Whether two conditions are the same, word for word. */
+export function sameSql(a: Sql, b: Sql): boolean {
   return (
     a.text === b.text && a.params.length === b.params.length && a.params.every((value, i) => value === b.params[i])
   );
@@ -177,14 +163,15 @@ function exactly(sql: Sql): Bounds {
   return { may: sql, sure: sql };
 }
 
-const COMPARE = { gt: ">", gte: ">=", lt: "<", lte: "<=" } as const;
+/** The operators of comparisons, in SQL. */
+export const COMPARE = { gt: ">", gte: ">=", lt: "<", lte: "<=" } as const;
 
 interface KeyTest extends Bounds {
   readonly ranges: readonly Sql[];
 }
 
 /** A condition as a test of the key; undefined where the key says nothing about it. Opaque keys always may match. */
-function keyTestOf(condition: Condition, key: KeyColumn): KeyTest | undefined {
+export function keyTestOf(condition: Condition, key: KeyColumn): KeyTest | undefined {
   switch (condition.op) {
     case "eq":
       return listTest([condition.value], key);
@@ -255,15 +242,12 @@ function listTest(values: readonly Json[], key: KeyColumn): KeyTest | undefined 
   return { ranges, may: disjoin(ranges), sure };
 }
 
-/** A regex that begins with a plain text (`^abc…`, no alternatives, no flags) matches only strings that do. */
+/** A regex that begins with a plain text matches only strings that do. */
 function prefixTest(regex: RE2JS, key: KeyColumn): KeyTest | undefined {
-  const source = regex.pattern();
-  if (regex.flags() !== 0 || source.includes("|")) return undefined;
-  const [, literal = "", next] = /^\^([A-Za-z0-9 _:/@,-]+)(.?)/s.exec(source) ?? [];
-  const prefix = next === "*" || next === "?" || next === "{" ? literal.slice(0, -1) : literal;
-  if (prefix === "") return undefined;
-  const after = prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1);
-  return withOpaque(key, [{ text: `(${key.text} >= ? and ${key.text} < ?)`, params: [prefix, after] }], NONE);
+  const { prefix } = literalsOf(regex);
+  if (prefix === undefined) return undefined;
+  const params = [prefix, afterPrefix(prefix)];
+  return withOpaque(key, [{ text: `(${key.text} >= ? and ${key.text} < ?)`, params }], NONE);
 }
 
 function keyIn({ text: key }: KeyColumn, operands: readonly Sql[]): Sql {
@@ -304,7 +288,7 @@ function upperBound(value: Json): string {
 }
 
 /** A non-null value as its key; `opaque` if only opaque keys can match it, `unknown` if its key cannot be said. */
-function keyOperand(value: Json): Sql | "opaque" | "unknown" {
+export function keyOperand(value: Json): Sql | "opaque" | "unknown" {
   // JSON can say 1e999, which no record holds, and -1e999 is how the kept key of null looks.
   if (typeof value === "number") return Number.isFinite(value) ? { text: BOUND, params: [value] } : "unknown";
   // A lone surrogate becomes U+FFFD when bound.

@@ -3,8 +3,9 @@ import { isPushedGroup, pushdownOf } from "./aggregate-plan.ts";
 import type { Pipeline } from "./aggregate-types.ts";
 import type { Filter } from "./filter-types.ts";
 import { isIndexablePath } from "./index-key.ts";
+import { keyRangesOf } from "./key-ranges.ts";
 import type { SortKey } from "./sort.ts";
-import { isIdPath, keyRangesOf, namesIds } from "./sql-superset.ts";
+import { isIdPath, namesIds } from "./sql-superset.ts";
 
 /**
  * The paths of the conditions that every match must meet, then that of the sort if only a window is wanted. None where

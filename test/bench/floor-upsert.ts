@@ -1,21 +1,27 @@
 /**
  * The floor of the upsert pages: the same JSON, parsed and inserted into SQLite in transactions of a page each, as
- * durably. argv: database path, first record, number of records, size of the dataset. Prints records a second.
+ * durably. argv: JSON of database path, first record, number of records, whether there is an index. Prints records a
+ * second.
  */
 import { Database } from "bun:sqlite";
 import { PAGE_RECORDS, pageOf } from "./workload.ts";
 
-const [path, firstText, countText, sizeText] = process.argv.slice(2) as [string, string, string, string];
-const [first, count, size] = [Number(firstText), Number(countText), Number(sizeText)];
+const { path, first, count, indexed } = JSON.parse(process.argv[2]!) as {
+  path: string;
+  first: number;
+  count: number;
+  indexed: boolean;
+};
 const db = new Database(path, { create: true });
 db.run("PRAGMA journal_mode = WAL");
 db.run("PRAGMA synchronous = FULL");
 db.run("CREATE TABLE IF NOT EXISTS rows (id TEXT PRIMARY KEY, doc TEXT NOT NULL) WITHOUT ROWID");
+if (indexed) db.run("CREATE INDEX IF NOT EXISTS by_group ON rows (doc ->> '$.group')");
 const insert = db.query<unknown, [string, string]>("INSERT OR REPLACE INTO rows (id, doc) VALUES (?, ?)");
 
 const pages: string[] = [];
 for (let start = first; start < first + count; start += PAGE_RECORDS) {
-  pages.push(JSON.stringify(pageOf(start, Math.min(PAGE_RECORDS, first + count - start), size)));
+  pages.push(JSON.stringify(pageOf(start, Math.min(PAGE_RECORDS, first + count - start), count)));
 }
 const insertPage = db.transaction((text: string) => {
   for (const { id, fields } of JSON.parse(text) as { id: string; fields: object }[])

@@ -12,6 +12,7 @@ import { openLiveStream } from "../../src/http/live-stream.ts";
 import type { ServerHandle } from "../../src/http/server-handle.ts";
 import { createStreamRegistry } from "../../src/http/stream-registry.ts";
 import { type LiveSpace, openLiveSpace } from "../support/live-space.ts";
+import { linesOf } from "./child-lines.ts";
 
 const quick = process.argv.includes("--quick");
 const RECORDS = 2_000;
@@ -77,7 +78,9 @@ async function windowsOnOtherFilters(): Promise<void> {
     }),
     "$in of five": (n) => ({ filter: { owner: { $in: Array.from({ length: 5 }, (_, k) => `user${n}-${k}`) } } }),
     range: (n) => ({ filter: { n: { $gte: -10 * n - 10, $lt: -10 * n } } }),
-    "regex (not indexed)": (n) => ({ filter: { owner: { $regex: `^user${n}$` } } }),
+    "regex, anchored": (n) => ({ filter: { owner: { $regex: `^user${n}$` } } }),
+    "regex, a text in any case": (n) => ({ filter: { owner: { $regex: `user ?nr${n}x`, $options: "i" } } }),
+    "regex without a text (not indexed)": (n) => ({ filter: { owner: { $regex: `[u][s]\\w+[${n}]$` } } }),
   };
   console.log(
     `\n${WINDOWS} windows on other filters: µs a write, ${BURST.writers} writers at a time, median of ${ROUNDS} rounds`,
@@ -195,16 +198,4 @@ async function readStreams(url: string, count: number): Promise<void> {
     }
   };
   await Promise.all(Array.from({ length: count }, (_, index) => read(index)));
-}
-
-async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const chunk of stream) {
-    rest += decoder.decode(chunk, { stream: true });
-    for (let end = rest.indexOf("\n"); end >= 0; end = rest.indexOf("\n")) {
-      yield rest.slice(0, end);
-      rest = rest.slice(end + 1);
-    }
-  }
 }

@@ -35,17 +35,17 @@ export async function startFloor(databasePath: string, size: number): Promise<Fl
   };
 }
 
-/** Records a second that raw SQLite takes in. */
-export async function runFloorUpsert(
-  databasePath: string,
-  first: number,
-  count: number,
-  size: number,
-): Promise<number> {
-  const child = Bun.spawn(
-    [process.execPath, join(here, "floor-upsert.ts"), databasePath, String(first), String(count), String(size)],
-    { stdout: "pipe", stderr: "inherit" },
-  );
+/** Records a second that raw SQLite takes in; `indexed`: it keeps an index on `group`. */
+export async function runFloorUpsert(run: {
+  path: string;
+  first: number;
+  count: number;
+  indexed: boolean;
+}): Promise<number> {
+  const child = Bun.spawn([process.execPath, join(here, "floor-upsert.ts"), JSON.stringify(run)], {
+    stdout: "pipe",
+    stderr: "inherit",
+  });
   const text = await new Response(child.stdout).text();
   if ((await child.exited) !== 0) throw new Error("the upsert floor failed");
   return Number(text);

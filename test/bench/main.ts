@@ -5,14 +5,12 @@
 import { cpus, totalmem } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import type { Client } from "../support/client.ts";
-import { type Collection, createCollection, createSpace } from "../support/fixtures.ts";
 import { type ScratchDir, scratchDir } from "../support/scratch.ts";
-import { type RunningServer, startServer } from "../support/server.ts";
+import { createItems, fill, type Loaded, loadDataset, untilFieldIndexed } from "./dataset.ts";
 import { runFloorUpsert, runLoad, startFloor } from "./load-run.ts";
-import { isMet, type Line, median, milliseconds, perSecond, renderTable } from "./report.ts";
+import { isMet, type Line, median, milliseconds, perSecond, renderTable, seconds } from "./report.ts";
 import { medianListeningMs, startLines } from "./start-times.ts";
-import { type LoadPlan, type LoadResult, PAGE_RECORDS, pageOf } from "./workload.ts";
+import { type LoadPlan, type LoadResult, PAGE_RECORDS } from "./workload.ts";
 
 const { values: flags } = parseArgs({ options: { quick: { type: "boolean" }, json: { type: "string" } } });
 const SIZES = flags.quick
@@ -26,12 +24,6 @@ const AIMS: Record<(typeof KINDS)[number], number | undefined> = {
   modify: 0.4,
 };
 
-interface Loaded {
-  server: RunningServer;
-  items: Collection;
-  /** Records a second of each of the upserts that filled the dataset, in order. */
-  pageRates: number[];
-}
 type Results = Record<(typeof KINDS)[number], LoadResult>;
 
 const lines: Line[] = [];
@@ -41,13 +33,13 @@ say("cold start and idle memory");
 lines.push(...(await startLines(SIZES.starts)));
 
 using dir = scratchDir("svc-bench");
-const small = await load(dir, "small", SIZES.small);
+const small = await loadDataset(dir, "small", SIZES.small);
 const smallResults = await compare(small, SIZES.small);
-lines.push(...(await upsertLine(small)));
+lines.push(...(await upsertLines(small)));
 await small.server.stop();
 
 say(`filling ${SIZES.large.toLocaleString("en")} records`);
-const large = await load(dir, "large", SIZES.large);
+const large = await loadDataset(dir, "large", SIZES.large);
 const largeResults = await measureAll(large, SIZES.large);
 lines.push(...growthLines(smallResults, largeResults, small, large));
 await large.server.stop();
@@ -63,38 +55,13 @@ console.log(
 );
 if (flags.json !== undefined) await Bun.write(flags.json, `${JSON.stringify(lines, null, 2)}\n`);
 
-/** A server with one dataset of this many records, filled through `/upsert`. */
-async function load(into: ScratchDir, name: string, size: number): Promise<Loaded> {
-  const server = await startServer({ dataDir: join(into.path, name) });
-  const space = await createSpace(server.client);
-  const items = await createCollection(server.client, space.id, {
-    fields: [
-      { key: "group", kind: "string", mutableBy: "any" },
-      { key: "title", kind: "string", mutableBy: "any" },
-      { key: "n", kind: "number", mutableBy: "any" },
-      { key: "done", kind: "boolean", mutableBy: "any" },
-      { key: "tags", kind: "array", mutableBy: "any" },
-      { key: "at", kind: "datetime", mutableBy: "any" },
-      { key: "note", kind: "string", mutableBy: "any" },
-    ],
+/** Filtered reads are measured with their index there, as the floor's are; it comes with the first of them. */
+async function awaitIndex(loaded: Loaded, size: number): Promise<void> {
+  const tookMs = await untilFieldIndexed(loaded, { group: "group-1" });
+  lines.push({
+    name: `index on a field of ${size.toLocaleString("en")} records, made unasked`,
+    figures: seconds(tookMs),
   });
-  return { server, items, pageRates: await fill(server.client, items, 0, size, size) };
-}
-
-/** Upserts in pages; answers the records a second of each. */
-async function fill(client: Client, items: Collection, first: number, count: number, size: number): Promise<number[]> {
-  const rates: number[] = [];
-  for (let start = first; start < first + count; start += PAGE_RECORDS) {
-    const page = pageOf(start, Math.min(PAGE_RECORDS, first + count - start), size);
-    // Made before the clock starts, as the floor's pages are.
-    const raw = JSON.stringify({ ...items.target, records: page });
-    const startedAt = performance.now();
-    const reply = await client.request("POST", `${items.path}/upsert`, { raw });
-    rates.push(page.length / ((performance.now() - startedAt) / 1000));
-    const result = reply.json as { created?: number };
-    if (result.created !== page.length) throw new Error(`a page created ${result.created} of ${page.length} records`);
-  }
-  return rates;
 }
 
 /** Server and floor by turns, so that a noisy minute falls on both; the ratio is the median of the turns. */
@@ -102,6 +69,7 @@ async function compare(loaded: Loaded, size: number): Promise<Results> {
   const results: Partial<Results> = {};
   for (const kind of KINDS) {
     say(`${kind} against its floor`);
+    if (kind === "filtered-read") await awaitIndex(loaded, size);
     const turns: { server: LoadResult; floor: LoadResult }[] = [];
     for (let turn = 0; turn < SIZES.repeats; turn++) {
       await using floor = await startFloor(join(dir.path, `floor-${kind}-${turn}.db`), size);
@@ -127,6 +95,7 @@ async function measureAll(loaded: Loaded, size: number): Promise<Results> {
   const results: Partial<Results> = {};
   for (const kind of KINDS) {
     say(`${kind} at ${size.toLocaleString("en")} records`);
+    if (kind === "filtered-read") await awaitIndex(loaded, size);
     const runs: LoadResult[] = [];
     for (let turn = 0; turn < SIZES.repeats; turn++) runs.push(await runLoad(planFor(loaded, kind, size)));
     results[kind] = runs.sort((a, b) => a.perSecond - b.perSecond)[runs.length >> 1]!;
@@ -147,25 +116,34 @@ function planFor({ server, items }: Loaded, kind: (typeof KINDS)[number], size: 
   };
 }
 
-async function upsertLine({ server, items }: Loaded): Promise<Line[]> {
-  say("upsert pages against raw SQLite");
+/** Upserts into a dataset without an index, and into one with an index on `group`; the floor's rows likewise. */
+async function upsertLines({ server }: Loaded): Promise<Line[]> {
   const count = SIZES.small;
-  const turns: { server: number; floor: number }[] = [];
-  for (let turn = 0; turn < SIZES.repeats; turn++) {
-    const first = SIZES.small + turn * count;
-    const floor = await runFloorUpsert(join(dir.path, "floor-upsert.db"), first, count, SIZES.small);
-    const rates = await fill(server.client, items, first, count, SIZES.small);
-    turns.push({ server: rates.length / rates.reduce((seconds, rate) => seconds + 1 / rate, 0), floor });
-  }
-  const chosen = turns.sort((a, b) => a.server / a.floor - b.server / b.floor)[turns.length >> 1]!;
-  return [
-    {
-      name: `upsert, pages of ${PAGE_RECORDS}, against raw SQLite`,
+  const measured: Line[] = [];
+  for (const indexed of [false, true]) {
+    const name = `upsert, pages of ${PAGE_RECORDS}, ${indexed ? "one index" : "no index"}, against raw SQLite`;
+    say(name);
+    const items = await createItems(server.client);
+    const floorPath = join(dir.path, `floor-upsert-${indexed}.db`);
+    await runFloorUpsert({ path: floorPath, first: 0, count, indexed });
+    await fill(server.client, items, 0, count, count);
+    if (indexed) await untilFieldIndexed({ server, items }, { group: "group-1" });
+    const turns: { server: number; floor: number }[] = [];
+    for (let turn = 1; turn <= SIZES.repeats; turn++) {
+      const first = turn * count;
+      const floor = await runFloorUpsert({ path: floorPath, first, count, indexed });
+      const rates = await fill(server.client, items, first, count, count);
+      turns.push({ server: rates.length / rates.reduce((sum, rate) => sum + 1 / rate, 0), floor });
+    }
+    const chosen = turns.sort((a, b) => a.server / a.floor - b.server / b.floor)[turns.length >> 1]!;
+    measured.push({
+      name,
       figures: `${perSecond(chosen.server)} records against ${perSecond(chosen.floor)}`,
       ratio: chosen.server / chosen.floor,
       aim: { atLeast: 0.2 },
-    },
-  ];
+    });
+  }
+  return measured;
 }
 
 /** How much longer each takes on the large dataset than on the small one. */
@@ -194,7 +172,7 @@ function growthLines(before: Results, after: Results, smallSet: Loaded, largeSet
 
 async function listeningLine(into: ScratchDir): Promise<Line> {
   say("LISTENING with 100,000 records");
-  const { server } = await load(into, "hundred-thousand", 100_000);
+  const { server } = await loadDataset(into, "hundred-thousand", 100_000);
   await server.stop();
   const time = await medianListeningMs(server.dataDir, SIZES.starts);
   return {

@@ -47,3 +47,4 @@ export function median(values: readonly number[]): number {
 
 export const perSecond = (value: number): string => `${Math.round(value).toLocaleString("en")}/s`;
 export const milliseconds = (value: number): string => `${value.toFixed(value < 10 ? 2 : 1)} ms`;
+export const seconds = (valueMs: number): string => `${(valueMs / 1000).toFixed(1)} s`;

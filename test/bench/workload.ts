@@ -4,6 +4,8 @@ import type { JsonObject } from "../support/client.ts";
 export const PAGE_RECORDS = 500;
 /** Records that one group has, whatever the size of the dataset: a filtered read always returns as many. */
 const GROUP_RECORDS = 20;
+/** Teams there are, whatever the size of the dataset. */
+export const TEAMS = 50;
 
 export function recordId(index: number): string {
   return `record-${String(index).padStart(8, "0")}`;
@@ -13,6 +15,7 @@ export function recordId(index: number): string {
 export function recordFields(index: number, size: number): JsonObject {
   return {
     group: `group-${index % Math.max(1, Math.floor(size / GROUP_RECORDS))}`,
+    team: `team-${index % TEAMS}`,
     title: `Record number ${index} of the benchmark`,
     n: index,
     done: index % 3 === 0,

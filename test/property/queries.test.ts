@@ -1,15 +1,17 @@
 import type { Database } from "bun:sqlite";
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { parseFilter } from "../../src/query/filter-parse.ts";
+import { keyRangesOf } from "../../src/query/key-ranges.ts";
 import { indexesOf } from "../../src/query/query-index.ts";
 import { rowsOf, selectFrom } from "../../src/query/row-source.ts";
 import { runQuery } from "../../src/query/run-query.ts";
 import { parseSort } from "../../src/query/sort.ts";
-import { filterToSql, keyRangesOf, type Sql, type SqlValue } from "../../src/query/sql-superset.ts";
+import { filterToSql, type Sql, type SqlValue } from "../../src/query/sql-superset.ts";
 import { createRandom, FALSE_DATES, randomDocument, randomFilter, SCALARS } from "../support/random-json.ts";
 import { referenceMatch, referenceSort } from "../support/reference-matcher.ts";
 import { COLL, createRowsTable, indexPaths } from "../support/rows-table.ts";
 
+setDefaultTimeout(60_000);
 const SEEDS = [3, 404, Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_000)];
 const source = rowsOf(COLL);
 
@@ -41,6 +43,10 @@ const comparisons = ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"].flatMap((operat
 const patterns = ["^a", "^ab", "^ab*", "^ab?", "^ab{0}", "^ab+", "^a|b", "^a.", "^-", "^a$", "^", "a"];
 const CONDITIONS: object[] = [
   ...comparisons,
+  // Neighbours are mostly of one type.
+  ...OPERANDS.slice(1).map((operand, i) =>
+    i % 2 ? { $gt: OPERANDS[i], $lte: operand } : { $gte: operand, $lt: OPERANDS[i] },
+  ),
   ...OPERANDS.map((operand) => ({ $in: [operand, "zz", null] })),
   ...patterns.flatMap(($regex) => ["", "i", "m"].map(($options) => ({ $regex, $options }))),
   ...["null", "number", "int", "double", "string", "bool", "array", "object", "date"].map(($type) => ({ $type })),

@@ -87,8 +87,9 @@ function randomOperator(random: Random, depth: number): Any {
     case 4:
       return { $gte: randomOperand(random) };
     case 5:
-    case 6:
       return { $lt: randomOperand(random) };
+    case 6:
+      return { $gte: randomOperand(random), $lt: randomOperand(random) };
     case 7:
       return { $lte: randomOperand(random) };
     case 8:

@@ -1,7 +1,9 @@
+import type { RE2JS } from "re2js";
 import type { Json } from "../../protocol/json.ts";
 import type { FieldPath } from "../../query/field-path.ts";
 import type { Filter } from "../../query/filter-types.ts";
 import { instantOf } from "../../query/instant.ts";
+import { afterPrefix, literalsOf } from "../../query/regex-literal.ts";
 import type { Bound } from "./interval-list.ts";
 
 /** A value as a map's key: scalars are themselves, null stands for missing too, dates are marked texts. */
@@ -14,11 +16,15 @@ export type RangeType = "number" | "string" | "date";
 export type Guard =
   | { readonly path: FieldPath; readonly keys: readonly GuardKey[] }
   /** Where the path leads to several values, one may meet the low bound and another the high one. */
-  | { readonly path: FieldPath; readonly type: RangeType; readonly low: Bound; readonly high: Bound };
+  | { readonly path: FieldPath; readonly type: RangeType; readonly low: Bound; readonly high: Bound }
+  /** A string has the text in it, both folded (src/query/regex-literal.ts). */
+  | { readonly path: FieldPath; readonly contains: string };
 
 type Guards = readonly Guard[];
 type RangeGuard = Extract<Guard, { low: Bound }>;
 
+/** Texts are found by the runs of so many characters in them. */
+export const GRAM_CHARS = 3;
 /** A filter with longer lists is cheaper to try than to file under every value. */
 const MAX_KEYS = 128;
 
@@ -62,9 +68,19 @@ function fieldOptions({ path, condition }: Extract<Filter, { kind: "field" }>): 
       const lower = condition.op === "gt" || condition.op === "gte";
       return [[lower ? { path, type, low: value, high: undefined } : { path, type, low: undefined, high: value }]];
     }
+    case "regex":
+      return regexOptions(path, condition.regex);
     default:
       return [];
   }
+}
+
+function regexOptions(path: FieldPath, regex: RE2JS): Guards[] {
+  const { prefix, required } = literalsOf(regex);
+  const options: Guards[] = [];
+  if (prefix !== undefined) options.push([{ path, type: "string", low: prefix, high: afterPrefix(prefix) }]);
+  if (required !== undefined && required.length >= GRAM_CHARS) options.push([{ path, contains: required }]);
+  return options;
 }
 
 /** Of a low and a high bound for one path, one range: `{n: {$gte: 1, $lt: 5}}`. */
@@ -95,7 +111,7 @@ function lightest(options: readonly Guards[]): Guards | undefined {
   return options.toSorted((a, b) => weight(a) - weight(b))[0];
 }
 
-/** How many places a window is filed in. A range is worth less than an equality. */
+/** How many places a window is filed in. A range or a text is worth less than an equality. */
 function weight(guards: Guards): number {
   return guards.reduce((sum, guard) => sum + ("keys" in guard ? guard.keys.length : MAX_KEYS / 16), 0);
 }

@@ -1,14 +1,25 @@
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { compilePathTest, type FieldPath } from "../../query/field-path.ts";
 import type { Filter } from "../../query/filter-types.ts";
+import { foldText } from "../../query/regex-literal.ts";
 import { compareStrings } from "../../query/value-order.ts";
-import { type Guard, type GuardKey, guardKeyOf, guardOptions, type RangeType, rangeValueOf } from "./filter-guard.ts";
+import {
+  GRAM_CHARS,
+  type Guard,
+  type GuardKey,
+  guardKeyOf,
+  guardOptions,
+  type RangeType,
+  rangeValueOf,
+} from "./filter-guard.ts";
 import { IntervalList } from "./interval-list.ts";
 
 /** The windows that guard one path. */
 interface PathShelf<W> {
   readonly windowsByKey: Map<GuardKey, Set<W>>;
   readonly windowsByRange: Readonly<Record<RangeType, IntervalList<W>>>;
+  /** By one run of characters of the text that they ask for. */
+  readonly windowsByGram: Map<string, Set<W>>;
   /** Passes every value that the matcher would look at to `#seen`. */
   readonly collect: (doc: Json) => void;
 }
@@ -24,8 +35,8 @@ const compareTexts = (a: number | string, b: number | string) => compareStrings(
 const RANGE_TYPES: readonly RangeType[] = ["number", "string", "date"];
 
 /**
- * Finds the windows that a record can concern without trying all of them: those whose filter demands a value or a range
- * at a path are filed there, the others are always candidates.
+ * Finds the windows that a record can concern without trying all of them: those whose filter demands a value, a range
+ * or a text at a path are filed there, the others are always candidates.
  */
 export class WindowIndex<W> {
   readonly #shelves = new Map<string, PathShelf<W>>();
@@ -43,6 +54,7 @@ export class WindowIndex<W> {
     for (const guard of guards) {
       const shelf = this.#shelves.get(guard.path.text) ?? this.#newShelf(guard.path);
       if ("keys" in guard) for (const key of guard.keys) addTo(shelf.windowsByKey, key, window);
+      else if ("contains" in guard) addTo(shelf.windowsByGram, leastCrowdedGram(shelf, guard.contains), window);
       else shelf.windowsByRange[guard.type].add(window, guard.low, guard.high);
     }
   }
@@ -53,6 +65,8 @@ export class WindowIndex<W> {
       const shelf = this.#shelves.get(guard.path.text);
       if (!shelf) continue;
       if ("keys" in guard) for (const key of guard.keys) removeFrom(shelf.windowsByKey, key, window);
+      else if ("contains" in guard)
+        for (const gram of gramsOf(guard.contains)) removeFrom(shelf.windowsByGram, gram, window);
       else shelf.windowsByRange[guard.type].remove(window);
       if (isEmpty(shelf)) this.#shelves.delete(guard.path.text);
     }
@@ -71,13 +85,15 @@ export class WindowIndex<W> {
     for (const window of found) visit(window);
   }
 
-  #find({ windowsByKey, windowsByRange, collect }: PathShelf<W>, doc: JsonObject, found: Set<W>): void {
+  #find({ windowsByKey, windowsByRange, windowsByGram, collect }: PathShelf<W>, doc: JsonObject, found: Set<W>): void {
     this.#seen = [];
     collect(doc);
     for (const value of this.#seen) {
       const key = guardKeyOf(value);
       if (key !== undefined) for (const window of windowsByKey.get(key) ?? []) found.add(window);
     }
+    if (windowsByGram.size > 0)
+      for (const value of this.#seen) if (typeof value === "string") findByGram(windowsByGram, value, found);
     for (const type of RANGE_TYPES) {
       const ranges = windowsByRange[type];
       if (ranges.size === 0) continue;
@@ -100,6 +116,7 @@ export class WindowIndex<W> {
   #crowdOf(guard: Guard): number {
     const shelf = this.#shelves.get(guard.path.text);
     if (!shelf) return 0;
+    if ("contains" in guard) return shelf.windowsByGram.get(leastCrowdedGram(shelf, guard.contains))?.size ?? 0;
     if (!("keys" in guard)) return shelf.windowsByRange[guard.type].size;
     return guard.keys.reduce<number>((sum, key) => sum + (shelf.windowsByKey.get(key)?.size ?? 0), 0);
   }
@@ -116,6 +133,7 @@ export class WindowIndex<W> {
         string: new IntervalList(compareTexts),
         date: new IntervalList(compareNumbers),
       },
+      windowsByGram: new Map(),
       collect: compilePathTest(path, note, true),
     };
     this.#shelves.set(path.text, shelf);
@@ -127,18 +145,44 @@ function comparatorOf(type: RangeType): (a: number | string, b: number | string)
   return type === "string" ? compareTexts : compareNumbers;
 }
 
-function addTo<W>(windowsByKey: Map<GuardKey, Set<W>>, key: GuardKey, window: W): void {
+function addTo<K, W>(windowsByKey: Map<K, Set<W>>, key: K, window: W): void {
   const windows = windowsByKey.get(key);
   if (windows) windows.add(window);
   else windowsByKey.set(key, new Set([window]));
 }
 
-function removeFrom<W>(windowsByKey: Map<GuardKey, Set<W>>, key: GuardKey, window: W): void {
+function removeFrom<K, W>(windowsByKey: Map<K, Set<W>>, key: K, window: W): void {
   const windows = windowsByKey.get(key);
   windows?.delete(window);
   if (windows?.size === 0) windowsByKey.delete(key);
 }
 
-function isEmpty<W>({ windowsByKey, windowsByRange }: PathShelf<W>): boolean {
-  return windowsByKey.size === 0 && RANGE_TYPES.every((type) => windowsByRange[type].size === 0);
+/** The runs of characters of a text, each once. */
+function gramsOf(text: string): string[] {
+  const grams = new Set<string>();
+  for (let at = 0; at + GRAM_CHARS <= text.length; at++) grams.add(text.slice(at, at + GRAM_CHARS));
+  return [...grams];
+}
+
+/** The run of a text that the fewest windows are filed under. */
+function leastCrowdedGram<W>({ windowsByGram }: PathShelf<W>, text: string): string {
+  let best = "";
+  let least = Number.POSITIVE_INFINITY;
+  for (const gram of gramsOf(text)) {
+    const crowd = windowsByGram.get(gram)?.size ?? 0;
+    if (crowd < least) [best, least] = [gram, crowd];
+  }
+  return best;
+}
+
+function findByGram<W>(windowsByGram: ReadonlyMap<string, Set<W>>, value: string, found: Set<W>): void {
+  const text = foldText(value);
+  for (let at = 0; at + GRAM_CHARS <= text.length; at++)
+    for (const window of windowsByGram.get(text.slice(at, at + GRAM_CHARS)) ?? []) found.add(window);
+}
+
+function isEmpty<W>({ windowsByKey, windowsByRange, windowsByGram }: PathShelf<W>): boolean {
+  return (
+    windowsByKey.size === 0 && windowsByGram.size === 0 && RANGE_TYPES.every((type) => windowsByRange[type].size === 0)
+  );
 }

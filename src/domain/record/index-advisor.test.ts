@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from "bun:test";
 import { openLiveSpace } from "../../../test/support/live-space.ts";
+import { parseFilter } from "../../query/filter-parse.ts";
 import { indexedPathOf } from "../../query/index-key.ts";
 import { createIndexAdvisor } from "./index-advisor.ts";
 
@@ -40,8 +41,15 @@ async function setUp(live = 10_000) {
     wait: (ms: number) => {
       nowMs += ms;
     },
-    ask: (wanted: string[], stats: { candidates: number; matches: number; index?: string } = EXPENSIVE, of = coll) =>
-      advisor.observe({ coll: of, dataset: "things", wanted: () => wanted, stats }),
+    ask: (wanted: string[], stats: { candidates: number; matches: number; index?: string } = EXPENSIVE, raw = {}) =>
+      advisor.observe({
+        coll,
+        dataset: "things",
+        wanted: () => wanted,
+        filter: parseFilter(raw),
+        window: 20,
+        stats,
+      }),
     /** An index that is there, all its keys in it. */
     async have(path: string, of = coll) {
       await engine.background(() => {
@@ -91,6 +99,18 @@ test("[design 6] of several paths the one with the most different values goes fi
   expect(built).toEqual(["group"]);
   ask(["n"]);
   expect(built).toEqual(["group", "n"]);
+});
+
+test("[design 6] of several paths the one goes first by whose index the fewest rows would be read", async () => {
+  const { ask, built } = await setUp();
+  // Both keep records apart as well, but most records are within the range.
+  for (let use = 0; use < 2; use++) ask(["n", "group"], EXPENSIVE, { n: { $gte: 1 }, group: "g3" });
+  expect(built).toEqual(["group"]);
+  await space?.close();
+  const sorted = await setUp();
+  // Every record is done: in the order of the sort twenty are found soon.
+  for (let use = 0; use < 2; use++) sorted.ask(["done", "n"], EXPENSIVE, { done: true });
+  expect(sorted.built).toEqual(["n"]);
 });
 
 test("[design 6] a full collection gives up the index least lately used, if that was long ago", async () => {

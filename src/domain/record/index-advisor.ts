@@ -5,7 +5,9 @@
  */
 import type { Clock } from "../../base/clock.ts";
 import type { ChangeEngine } from "../../change/change-engine.ts";
-import { readPath } from "../../query/expression-path.ts";
+import type { JsonObject } from "../../protocol/json.ts";
+import type { Filter } from "../../query/filter-types.ts";
+import { choosePath } from "../../query/index-choice.ts";
 import type { QueryStats } from "../../query/run-query.ts";
 import type { QueryIndex } from "../../store/query-index-table.ts";
 import type { IndexBuilder } from "./index-builder.ts";
@@ -21,7 +23,7 @@ const IDLE_MS = 10 * 60_000;
 /** A query that read so few rows by an index, or so few for each match, is served well. */
 const FEW_CANDIDATES = 2_000;
 const FEW_A_MATCH = 4;
-/** Rows looked at to tell which of several paths keeps records apart best. */
+/** Rows looked at to tell which of several paths would serve best. */
 const SAMPLE_ROWS = 100;
 const MAX_WANTS = 500;
 
@@ -39,6 +41,10 @@ interface AnsweredQuery {
   readonly dataset: string;
   /** The paths that an index would have served it by (src/query/wanted-paths.ts); asked for large collections alone. */
   readonly wanted: () => readonly string[];
+  /** What every record it asks for matches, as far as SQL was given it. */
+  readonly filter: Filter;
+  /** How many records it asks for at most; Infinity is all. */
+  readonly window: number;
   readonly stats: Pick<QueryStats, "candidates" | "matches" | "index">;
 }
 
@@ -73,7 +79,7 @@ export function createIndexAdvisor(deps: IndexAdvisorDeps): IndexAdvisor {
     if (wanted.some((path) => builder.isComing(coll, path))) return;
     const hot = wanted.filter((path) => !inUse.has(path) && isHot(coll, dataset, path));
     const room = hot.length === 0 ? undefined : findRoom(coll);
-    const path = room && mostTelling(coll, hot);
+    const path = room && best(query, hot);
     if (path === undefined) return;
     if (room?.drop) drop(room.drop);
     for (const other of wanted) wants.delete(keyOf(coll, other));
@@ -98,12 +104,10 @@ export function createIndexAdvisor(deps: IndexAdvisorDeps): IndexAdvisor {
     return uses >= (deps.isDeclared(dataset, path) ? USES_DECLARED : USES_OTHERWISE);
   };
 
-  /** The path with the most different values among some rows, of equals the first. */
-  const mostTelling = (coll: number, paths: readonly string[]): string | undefined => {
+  const best = ({ coll, filter, window }: AnsweredQuery, paths: readonly string[]): string | undefined => {
     if (paths.length < 2) return paths[0];
-    const docs = sample.all(coll).map(({ doc }) => JSON.parse(doc));
-    const values = paths.map((path) => new Set(docs.map((doc) => JSON.stringify(readPath(doc, path) ?? null))).size);
-    return paths[values.indexOf(Math.max(...values))];
+    const docs = sample.all(coll).map(({ doc }) => JSON.parse(doc) as JsonObject);
+    return choosePath(paths, docs, { filter, window, live: rows.liveCount(coll) });
   };
 
   /** Whether one more index is allowed, and which one has to go for it. */

@@ -2,6 +2,7 @@ import type { Log } from "../../base/log.ts";
 import type { ChangeEngine } from "../../change/change-engine.ts";
 import { explainAggregate } from "../../query/aggregate-explain.ts";
 import { parsePipeline } from "../../query/aggregate-parse.ts";
+import { pushdownOf } from "../../query/aggregate-plan.ts";
 import { type AggregateResult, parseAggregateLimits, runAggregate } from "../../query/aggregate-run.ts";
 import type { AggregateLimits, Pipeline } from "../../query/aggregate-types.ts";
 import type { ReaderPool } from "../../query/reader-pool.ts";
@@ -62,8 +63,11 @@ export function createRecordAggregates(deps: {
         (await readers.run(path, { kind: "aggregate", source: rowSource, pipeline: body.pipeline, limits }, signal));
       const { dataset, coll } = source;
       if (log.enabled("debug")) log.debug("aggregate", { dataset, ...result.stats, reader: tried === undefined });
-      if (coll !== undefined)
-        advisor?.observe({ coll, dataset, wanted: () => pathsWantedByPipeline(pipeline), stats: result.stats });
+      if (coll !== undefined) {
+        const { filter, skip, limit = Number.POSITIVE_INFINITY } = pushdownOf(pipeline.stages);
+        const wanted = () => pathsWantedByPipeline(pipeline);
+        advisor?.observe({ coll, dataset, wanted, filter, window: skip + limit, stats: result.stats });
+      }
       return result;
     },
 

@@ -7,7 +7,7 @@ import { isMatchAll } from "../../query/filter-types.ts";
 import { isQuickRead } from "../../query/quick-read.ts";
 import type { ReaderPool } from "../../query/reader-pool.ts";
 import { rowsOf } from "../../query/row-source.ts";
-import { planRequest, type QueryRequest, type QueryResult, runQuery } from "../../query/run-query.ts";
+import { planRequest, type QueryRequest, type QueryResult, runQuery, windowOf } from "../../query/run-query.ts";
 import { parseSort } from "../../query/sort.ts";
 import { pathsWantedByQuery } from "../../query/wanted-paths.ts";
 import { OBJECTS_COLL } from "../../store/row-table.ts";
@@ -86,7 +86,14 @@ export function createRecordQueries(deps: {
         signal,
       ));
     if (log.enabled("debug")) log.debug("query", { dataset, ...result.stats, reader: quick === undefined });
-    advisor?.observe({ coll, dataset, wanted: () => pathsWantedByQuery(request), stats: result.stats });
+    advisor?.observe({
+      coll,
+      dataset,
+      wanted: () => pathsWantedByQuery(request),
+      filter: request.filter,
+      window: windowOf(request),
+      stats: result.stats,
+    });
     return result;
   };
 
