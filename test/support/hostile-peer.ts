@@ -92,7 +92,7 @@ export async function syncPortOf(device: Device): Promise<number> {
 }
 
 /** Dials a server's sync port. Rejects with the handshake's reason when the server wants no link. */
-export async function dialServer(port: number, account: Account, keys: LinkKeys): Promise<HostilePeer> {
+async function dialServer(port: number, account: Account, keys: LinkKeys): Promise<HostilePeer> {
   const certificate = createDeviceCertificate(randomBytes(32));
   const socket = await dialPeer(certificate, "127.0.0.1", port);
   const asked = new Map<string, number>();
