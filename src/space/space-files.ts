@@ -21,7 +21,8 @@ export function spacePaths(accountDir: string) {
       }
     },
     removeSpace(spaceId: SpaceId): void {
-      for (const suffix of ["", "-wal", "-shm"]) rmSync(join(sdk, `${spaceId}.db${suffix}`), { force: true });
+      for (const suffix of ["", "-wal", "-shm", ".planting"])
+        rmSync(join(sdk, `${spaceId}.db${suffix}`), { force: true });
     },
   };
 }

@@ -12,6 +12,7 @@ import type { AccountStore } from "../store/account-store.ts";
 import type { Account } from "./account.ts";
 import { deleteSpace, leaveSpace } from "./acl-actions.ts";
 import type { AclBuild } from "./acl-service.ts";
+import { pendingRequestOf } from "./acl-state.ts";
 import { seedOneToOneSpace } from "./one-to-one.ts";
 import { PAIR_PROFILES_DATASET } from "./pair-profiles.ts";
 import { SPACE_ROOTS_DATASET } from "./private-datasets.ts";
@@ -135,6 +136,8 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     if (row["derived"] !== true && row["spaceType"] !== ONE_TO_ONE_TYPE) await roots.keep(space);
   }
 
+  /** Spaces that this device is ending. */
+  const acting = new Set<SpaceId>();
   /** Spaces of whose chain the root alone is here for a moment. */
   const planting = new Set<SpaceId>();
   const followers = new Set<(space: Space) => void>();
@@ -143,7 +146,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     (async () => {
       await settleRow(space);
       if (farewells.has(space.id)) await farewells.settle(space, () => endHere(space.id));
-      else await endByChain(space);
+      else if (!acting.has(space.id)) await endByChain(space);
     })().catch((error: unknown) =>
       deps.log.error("following a space's rights failed", { err: error, spaceId: space.id }),
     );
@@ -261,14 +264,26 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     endings.set(spaceId, ending);
     return ending;
   };
+  /** A device that does not hold the space cannot take back the request to join it: whichever does, does. */
+  const endAsElsewhere = async (spaceId: SpaceId): Promise<void> => {
+    const known = handles.isOpen(spaceId) && !endings.has(spaceId) ? (await handles.get(spaceId)).space : undefined;
+    if (!known || !pendingRequestOf(known.acl.state, known.accountKey)) return endHere(spaceId);
+    const row = tech.spaceRow(spaceId);
+    if (!row || spaceStatusOf(row) !== "deleted") return;
+    farewells.begin(spaceId);
+    follow(known);
+  };
   // A space that another device ended ends here too.
   tech.space.engine.onCommit((batch) => {
     for (const { dataset, recordId, doc } of batch.touched) {
       if (dataset !== SPACES_RULES.name || !doc) continue;
       const spaceId = recordId as SpaceId;
-      if (farewells.has(spaceId)) continue;
-      if (spaceStatusOf(JSON.parse(doc) as JsonObject) !== "deleted" || !paths.hasSpace(spaceId)) continue;
-      endHere(spaceId).catch((error: unknown) => deps.log.error("ending a space failed", { err: error, spaceId }));
+      const isOver = spaceStatusOf(JSON.parse(doc) as JsonObject) === "deleted";
+      if (!isOver) farewells.drop(spaceId); // joined again, by whichever device
+      if (!isOver || farewells.has(spaceId) || !paths.hasSpace(spaceId)) continue;
+      endAsElsewhere(spaceId).catch((error: unknown) =>
+        deps.log.error("ending a space failed", { err: error, spaceId }),
+      );
     }
   });
 
@@ -400,8 +415,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     /** Leaves a space that one does not own. Durable when it resolves; others are told as soon as they can be. */
     async leave(spaceId: string): Promise<void> {
       const { space } = await handles.get(requireActive(spaceId));
-      await deps.changeAcl(space, leaveSpace);
-      await sayFarewell(space, { status: "deleted" });
+      await endByActing(space, leaveSpace, { status: "deleted" });
     },
 
     /**
@@ -493,11 +507,21 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
   async function endOwn(space: Space): Promise<void> {
     const { members, invites } = space.acl.state;
     const shared = members.size > 1 || invites.size > 0;
-    if (shared) await deps.changeAcl(space, deleteSpace);
     const fields = { status: "deleted", final: true };
-    if (shared) return sayFarewell(space, fields);
+    if (shared) return endByActing(space, deleteSpace, fields);
     await tech.set(SPACES_RULES, space.id, fields);
     await endHere(space.id);
+  }
+
+  /** Ends a space by what this account puts into its chain: the chain's moving alone must not close it under our hands. */
+  async function endByActing(space: Space, build: AclBuild, fields: JsonObject): Promise<void> {
+    acting.add(space.id);
+    try {
+      await deps.changeAcl(space, build);
+      await sayFarewell(space, fields);
+    } finally {
+      acting.delete(space.id);
+    }
   }
 
   /** Ends a space here, and keeps it from being dropped while others have not heard of it. */

@@ -1,3 +1,4 @@
+import { existsSync, renameSync, rmSync } from "node:fs";
 import { equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
@@ -61,9 +62,15 @@ export function seedDerivedSpace(account: Account, name: string): SpaceSeed {
   return makeSeed(encoded, account.signer, 0, makeEpoch(encoded.spaceId, derivedReadKey(account, name), [], []));
 }
 
-/** Writes header and ACL root into a space's database if they are not there yet. One transaction; idempotent. */
+/**
+ * Writes header and ACL root into a space's database if they are not there yet. Idempotent. A crash leaves no file under
+ * the space's name that is not the whole space: what names it asks for no more than that it exists.
+ */
 export function plantSpace(path: string, seed: SpaceSeed): void {
-  const store = openSpaceStore(path);
+  const isNew = !existsSync(path);
+  const place = isNew ? `${path}.planting` : path;
+  if (isNew) for (const suffix of ["", "-wal", "-shm"]) rmSync(place + suffix, { force: true });
+  const store = openSpaceStore(place);
   try {
     store.db.transaction(() => {
       if (store.meta(HEADER_KEY)) return;
@@ -73,6 +80,7 @@ export function plantSpace(path: string, seed: SpaceSeed): void {
   } finally {
     store.close();
   }
+  if (isNew) renameSync(place, path);
 }
 
 export interface OpenSpaceDeps {

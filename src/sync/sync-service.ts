@@ -95,6 +95,10 @@ export function createSyncService(deps: SyncServiceDeps) {
     };
   };
 
+  /** Who keeps the order of a space's chain of rights, if it is reached. */
+  const sequencerOf = (spaceId: SpaceId): Carrier | undefined =>
+    carriers.find((carrier) => carrier.appendAcl && carrier.names(spaceId).length > 0);
+
   const openSpace = (spaceId: SpaceId): Promise<Space> =>
     spaceId === spaces.tech.id ? Promise.resolve(spaces.tech) : spaces.openHeld(spaceId);
 
@@ -276,7 +280,9 @@ export function createSyncService(deps: SyncServiceDeps) {
      */
     changeAcl: (space: Space, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined> =>
       holding(space.id, async () => {
-        const sequencer = carriers.find((carrier) => carrier.appendAcl && carrier.names(space.id).length > 0);
+        // A space that was opened, or ended and begun anew, a moment ago is not known to the network's carrier yet.
+        if (!sequencerOf(space.id) && carriers.some(({ appendAcl }) => appendAcl)) await round(space.id);
+        const sequencer = sequencerOf(space.id);
         if (sequencer?.appendAcl) return sequencer.appendAcl(space, build, options);
         if (space.role() === "owner") return space.aclService.act(build, options);
         const made = await space.aclService.propose(build);
