@@ -411,7 +411,6 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
             if (consequences.repositionFrom !== undefined) repositionFrom(consequences.repositionFrom);
             recheckAuthors(new Set(consequences.cut.map(bytesToHex)));
             for (const id of consequences.named) ingest.release("acl", id, scope);
-            ingest.retryStrangers(scope);
             if (consequences.keys) ingest.retry("key", scope);
           }
           return result;

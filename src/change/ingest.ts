@@ -142,9 +142,6 @@ export function createIngest(deps: IngestDeps) {
 
     const position = acl.at(header.acl);
     if (!position) return park(id, header.author, bytes, "acl", header.acl);
-    // Nobody builds on what nobody keeps. Lost branches (fractions) may have let in whom the chain does not know.
-    if (isStranger(header.author) && Number.isInteger(position.pos))
-      return park(id, header.author, bytes, "member", header.author);
     let clock = position.clock;
     let notBefore = 0;
     let object: ObjectEntry | undefined;
@@ -270,10 +267,6 @@ export function createIngest(deps: IngestDeps) {
     },
     /** Something that changes wait for has come: an ACL record, a key or a definition. */
     release,
-    /** After new ACL records: what waited for its author to become a member. */
-    retryStrangers(scope: WriteScope): void {
-      for (const author of parked.strangers()) if (acl.knows?.(author) !== false) release("member", author, scope);
-    },
     /** After new ACL records: every waiting key and ACL position is tried again. */
     retry(kind: WaitKind, scope: WriteScope): void {
       for (const waiting of parked.ofKind(kind)) {

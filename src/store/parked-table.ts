@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 
-/** What a parked change waits for. `member`: that its author, who never was one, becomes one. */
-export type WaitKind = "change" | "acl" | "key" | "definition" | "version" | "member";
+/** What a parked change waits for. */
+export type WaitKind = "change" | "acl" | "key" | "definition" | "version";
 
 export interface ParkedChange {
   id: Uint8Array;
@@ -57,8 +57,8 @@ const USAGE = `
     UPDATE quarantine_usage SET count = count + 1, bytes = bytes + length(NEW.bytes) + ${ROW_BYTES};
   END;`;
 
-/** What has waited so long that nobody has it, or for what need not come: it counts as waiting no more. */
-const IN_VAIN = "(wait_kind IN ('change', 'acl') AND rounds >= ?) OR wait_kind = 'member'";
+/** What has waited so long that nobody has what it waits for: it counts as waiting no more. */
+const IN_VAIN = "wait_kind IN ('change', 'acl') AND rounds >= ?";
 
 const COLUMNS = "id, bytes, wait_kind, wait_for, author, received_ms, rounds";
 
@@ -89,11 +89,8 @@ export function createParkedTable(db: Database) {
   const waitingCount = db.query<{ count: number }, [number]>(
     `SELECT count(*) AS count FROM parked WHERE NOT (${IN_VAIN})`,
   );
-  const orphans = db.query<{ id: Uint8Array; wait_kind: string; wait_for: Uint8Array }, [number, number]>(
-    `SELECT id, wait_kind, wait_for FROM parked WHERE ${IN_VAIN} ORDER BY received_ms DESC LIMIT ?`,
-  );
-  const strangers = db.query<{ wait_for: Uint8Array }, []>(
-    "SELECT DISTINCT wait_for FROM parked WHERE wait_kind = 'member'",
+  const orphans = db.query<{ id: Uint8Array; wait_for: Uint8Array }, [number, number]>(
+    `SELECT id, wait_for FROM parked WHERE ${IN_VAIN} ORDER BY received_ms DESC LIMIT ?`,
   );
   const ids = db.query<{ id: Uint8Array }, [number]>("SELECT id FROM parked LIMIT ?");
   const quarantinedIds = db.query<{ id: Uint8Array }, [number]>(
@@ -130,8 +127,6 @@ export function createParkedTable(db: Database) {
       return { count: row?.count ?? 0, bytes: row?.bytes ?? 0 };
     },
     usageOf: (author: Uint8Array): { count: number; bytes: number } => usageOf.get(author) ?? { count: 0, bytes: 0 },
-    /** Authors of whose changes some wait for them to become members. */
-    strangers: (): Uint8Array[] => strangers.all().map((row) => row.wait_for),
     /** One sync round passed without what they wait for. */
     ageAll: () => void ageAll.run(),
     /** Bytes of what waits, oldest first, but for what has waited in vain through `patience` rounds. */
@@ -139,9 +134,7 @@ export function createParkedTable(db: Database) {
     waitingCount: (patience: number): number => waitingCount.get(patience)?.count ?? 0,
     /** What has waited in vain. It is still taken up should that come. */
     orphans: (patience: number, limit: number) =>
-      orphans
-        .all(patience, limit)
-        .map((row) => ({ id: row.id, waitKind: row.wait_kind as WaitKind, waitFor: row.wait_for })),
+      orphans.all(patience, limit).map((row) => ({ id: row.id, waitFor: row.wait_for })),
     ids: (limit: number): Uint8Array[] => ids.all(limit).map((row) => row.id),
     quarantinedIds: (limit: number): Uint8Array[] => quarantinedIds.all(limit).map((row) => row.id),
     wanted: (limit: number) =>

@@ -177,12 +177,9 @@ export function spaceDebug(space: Space, progress: SpaceProgress): SpaceDebug {
     peers: countersOf(progress),
     parked: backlog.parkedCount,
     quarantined: [
-      ...parked.orphans(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map(({ id, waitKind, waitFor }) => ({
+      ...parked.orphans(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map(({ id, waitFor }) => ({
         id: cidFromDigest(id),
-        reason:
-          waitKind === "member"
-            ? "its author never was a member"
-            : `it follows ${cidFromDigest(waitFor)}, which nobody has`,
+        reason: `it follows ${cidFromDigest(waitFor)}, which nobody has`,
       })),
       ...parked.quarantineList(QUARANTINE_SHOWN).map(({ id, reason }) => ({ id: cidFromDigest(id), reason })),
     ],

@@ -100,6 +100,7 @@ describe("hostile peers on the LAN", () => {
       "the honest member",
       WAIT_MS,
     );
+    await until(async () => (await rowsOf(honest, spaceId)).includes(objectId), "the object", WAIT_MS);
     await honestSyncGoesOn();
     const again = await meetServer(port, owner, ownKeys(owner));
     world = await worldOf(again, owner, spaceId);
