@@ -1,25 +1,22 @@
 import { readFile } from "node:fs/promises";
-import { equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { deriveAccountSecret } from "../crypto/account-keys.ts";
-import { sharedSecret } from "../crypto/box.ts";
-import { deriveKey } from "../crypto/derive.ts";
 import type { Account } from "../space/account.ts";
 import { ACL_SECRETS_DATASET } from "../space/private-datasets.ts";
 import type { Space } from "../space/space.ts";
-import { inviteLinkKeyOf, linkKeyOf } from "../space/space-keys.ts";
 import { transportSecretOf } from "../space/space-roots.ts";
 import type { SpacePlace } from "../sync/carrier.ts";
 import { createLanEvents, createNetworkEvents } from "../sync/event-carriers.ts";
 import type { EventRelay } from "../sync/event-relay.ts";
 import { createLanSync } from "../sync/lan-sync.ts";
 import type { Letters } from "../sync/letters.ts";
-import { type LinkManager, startLinkManager } from "../sync/link/link-manager.ts";
+import { startLinkManager } from "../sync/link/link-manager.ts";
 import type { NetworkServers } from "../sync/network/network-url.ts";
 import type { SyncService } from "../sync/sync-service.ts";
 import type { Config } from "./config.ts";
+import type { LinkKeys } from "./link-keys.ts";
 
 export interface ReplicationDeps {
   readonly config: Config;
@@ -31,6 +28,9 @@ export interface ReplicationDeps {
   readonly tech: Space;
   readonly relay: EventRelay;
   readonly letters: Letters;
+  readonly linkKeys: LinkKeys;
+  /** Whether others may have what is to come here: then they are waited for a moment. */
+  mayHaveOthers(): boolean;
   /** What the token says by which a space is joined, or was. */
   placeOf(spaceId: SpaceId): SpacePlace | undefined;
   /** A space that is active here, opened; undefined for anything else. */
@@ -38,106 +38,31 @@ export interface ReplicationDeps {
 }
 
 export interface Replication {
-  /** A space was opened, or its keys or members changed: peers recognise it by them. */
-  spaceChanged(space: Space): void;
-  spaceEnded(spaceId: SpaceId): void;
   close(): Promise<void>;
 }
 
 const COMPARE_AGAIN_MS = 150;
-/** How long the boot pass waits for the network before it goes on without. */
+/** How long the boot pass waits for the network, or for another device on the LAN, before it goes on without. */
 const CONNECT_WAIT_MS = 3_000;
 
 /** Connects sync with what there is of LAN and network, as configured. Neither is needed by anything else. */
 export async function startReplication(deps: ReplicationDeps): Promise<Replication> {
-  const keysBySpace = new Map<SpaceId, Uint8Array[]>();
-  /** Shown while a space is looked for that is not held here. */
-  const shownKeys = new Set<{ spaceId: SpaceId; key: Uint8Array }>();
-  let links: LinkManager | undefined;
-  let comparing: ReturnType<typeof setTimeout> | undefined;
-  const compareSoon = (): void => {
-    comparing ??= setTimeout(() => {
-      comparing = undefined;
-      links?.spacesChanged();
-    }, COMPARE_AGAIN_MS);
-  };
-
   const { config } = deps;
-  if (config["network.url"]) await startNetwork(deps, config["network.url"]);
-  if (config["p2p.enabled"]) {
-    const showKey = (spaceId: SpaceId, key: Uint8Array): (() => void) => {
-      const shown = { spaceId, key };
-      shownKeys.add(shown);
-      links?.spacesChanged();
-      return () => {
-        shownKeys.delete(shown);
-        compareSoon();
-      };
-    };
-    const keys = () => [
-      ...[...keysBySpace].flatMap(([spaceId, known]) =>
-        [...known, ...tokenKeys(spaceId, deps.placeOf(spaceId))].map((key) => ({ spaceId, key })),
-      ),
-      ...shownKeys,
-    ];
-    links = await startLan(deps, keys, showKey);
-    deps.tech.engine.onCommit((batch) => {
-      if (batch.touched.some(({ dataset }) => dataset === ACL_SECRETS_DATASET)) compareSoon();
-    });
-  }
-
-  return {
-    spaceChanged(space) {
-      if (space.id === deps.tech.id) return;
-      const keys = linkKeysOf(space, deps.account);
-      const known = keysBySpace.get(space.id) ?? [];
-      if (known.length === keys.length && keys.every((key, index) => equalBytes(key, known[index]!))) return;
-      keysBySpace.set(space.id, keys);
-      compareSoon();
-    },
-    spaceEnded(spaceId) {
-      deps.relay.forget(spaceId);
-      if (keysBySpace.delete(spaceId)) compareSoon();
-    },
-    async close() {
-      clearTimeout(comparing);
-      await links?.[Symbol.asyncDispose]();
-    },
-  };
+  const network = config["network.url"] ? await startNetwork(deps, config["network.url"]) : undefined;
+  const lan = config["p2p.enabled"] ? await startLan(deps) : undefined;
+  const ways = [network?.reached, lan && deps.mayHaveOthers() ? lan.met : undefined];
+  await Promise.race([anyOf(ways.filter((way) => way !== undefined)), Bun.sleep(CONNECT_WAIT_MS)]);
+  return { close: async () => lan?.close() };
 }
 
-/** How many members are recognised one by one; beyond, the present read key has to do. */
-const PAIRS = 64;
-
-/**
- * The keys by which devices recognise a space they share: whoever holds the present read key has the first; the secret
- * of two members lets one that missed a change of keys back in, and nobody that lost membership; who holds an invite or
- * the guest key finds the space by it.
- */
-function linkKeysOf(space: Space, account: Account): Uint8Array[] {
-  const { state } = space.acl;
-  const current = space.keys.current();
-  const keys = current ? [linkKeyOf(space.id, current.key)] : [];
-  const others = [...state.members.values()].filter(
-    (member) => member.status === "active" && !equalBytes(member.account, account.signer.publicKey),
-  );
-  for (const { account: other } of others.slice(0, PAIRS))
-    keys.push(deriveKey(sharedSecret(account.seed, other), "link-pair", space.id));
-  const secret = transportSecretOf(space);
-  if (secret) {
-    for (const { key } of state.invites.values()) keys.push(inviteLinkKeyOf(space.id, secret, key));
-    if (state.guest) keys.push(inviteLinkKeyOf(space.id, secret, state.guest.key));
-  }
-  return keys;
+/** Resolves when one is true, or all are false. */
+async function anyOf(ways: readonly Promise<boolean>[]): Promise<void> {
+  const reached = ways.map(async (way) => (await way) || Promise.reject(new Error("not reached")));
+  await Promise.any(reached).catch(() => undefined); // nobody is reached: that is an answer, too
 }
 
-/** While one is let in nowhere yet, the token alone makes one known to the space's members. Tokens come and go. */
-function tokenKeys(spaceId: SpaceId, place: SpacePlace | undefined): Uint8Array[] {
-  return place ? [inviteLinkKeyOf(spaceId, place.transportSecret, place.inviteKey)] : [];
-}
-
-/** Joins the network, and waits a moment for it, so that what was missed comes with the boot pass. */
-async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Promise<void> {
+/** Joins the network. `reached` settles when it is known whether it serves. */
+async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Promise<{ reached: Promise<boolean> }> {
   const { sync, account, log, config } = deps;
   const [{ createNetworkStore }, { createNetworkSync }, { createNetworkKey }] = await Promise.all([
     import("../sync/network/network-store.ts"),
@@ -165,29 +90,33 @@ async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Pro
       open: deps.open,
       secretOf: (space) => transportSecretOf(space) ?? deps.placeOf(space.id)?.transportSecret,
       touch: sync.touch,
+      moved: sync.moved,
       holding: sync.holding,
     }),
   );
   await deps.relay.addCarrier(createNetworkEvents(store, log));
   deps.letters.connect(store);
   sync.setNetwork({ init: (replicas) => store.init(replicas) });
-  const settled = Promise.withResolvers<void>();
+  const settled = Promise.withResolvers<boolean>();
   let known = store.state().phase;
   store.onState(({ phase }) => {
-    if (phase !== "connecting") settled.resolve();
+    if (phase !== "connecting") settled.resolve(phase === "online");
     sync.touchAll();
     if (phase === "online" && known !== "online") sync.allSoon();
     known = phase;
   });
-  await Promise.race([settled.promise, Bun.sleep(CONNECT_WAIT_MS)]);
+  return { reached: settled.promise };
 }
 
-async function startLan(
-  deps: ReplicationDeps,
-  spaceKeys: () => { spaceId: SpaceId; key: Uint8Array }[],
-  showKey: (spaceId: SpaceId, key: Uint8Array) => () => void,
-): Promise<LinkManager> {
-  const { sync, account, log, config } = deps;
+interface Lan {
+  /** Settles with the first device that is met. */
+  readonly met: Promise<boolean>;
+  close(): Promise<void>;
+}
+
+async function startLan(deps: ReplicationDeps): Promise<Lan> {
+  const { sync, account, log, config, linkKeys } = deps;
+  const met = Promise.withResolvers<boolean>();
   const own = deriveAccountSecret(account.seed, "p2p");
   const links = await startLinkManager({
     deviceSeed: deps.deviceSeed,
@@ -195,8 +124,9 @@ async function startLan(
     log,
     listenPort: config["p2p.port"],
     port: {
-      keys: () => ({ own, spaces: spaceKeys() }),
+      keys: () => ({ own, spaces: linkKeys.all() }),
       connected: (link) => {
+        met.resolve(true);
         sync.touchAll();
         if (link.own) sync.allSoon();
         else for (const spaceId of link.sharedSpaces()) sync.roundSoon(spaceId);
@@ -223,14 +153,33 @@ async function startLan(
       log,
       techId: deps.tech.id,
       open: deps.open,
-      showKey,
+      showKey: linkKeys.show,
       roundSoon: (spaceId) => sync.roundSoon(spaceId),
       touch: sync.touch,
+      moved: sync.moved,
       holding: sync.holding,
     }),
   );
   await deps.relay.addCarrier(
     createLanEvents({ links, techId: deps.tech.id, log, open: deps.open, take: deps.relay.take }),
   );
-  return links;
+
+  let comparing: ReturnType<typeof setTimeout> | undefined;
+  const compareSoon = (): void => {
+    comparing ??= setTimeout(() => {
+      comparing = undefined;
+      links.spacesChanged();
+    }, COMPARE_AGAIN_MS);
+  };
+  linkKeys.onChange(compareSoon);
+  deps.tech.engine.onCommit((batch) => {
+    if (batch.touched.some(({ dataset }) => dataset === ACL_SECRETS_DATASET)) compareSoon();
+  });
+  return {
+    met: met.promise,
+    close: async () => {
+      clearTimeout(comparing);
+      await links[Symbol.asyncDispose]();
+    },
+  };
 }

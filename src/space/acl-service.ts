@@ -31,6 +31,9 @@ export type AclBuild = (context: AclContext) => readonly AclOp[];
 /** How long a device waits for another one to propose its own record again. */
 const OTHERS_TURN_MS = 10 * 60_000;
 
+/** Records of lost branches that are looked for at once. */
+const AWAITED = 100;
+
 /** What became of a proposal that somebody handed on. */
 export type UnitVerdict = { kind: "kept" | "known" } | { kind: "refused"; reason: string };
 
@@ -138,6 +141,20 @@ export function createAclService(deps: AclServiceDeps) {
     return full.filter((unit) => !acl.units.put(unit, nowMs));
   };
 
+  /**
+   * Records of lost branches that were forgotten, but that changes which came since name, with those they follow: they
+   * wait again. Answers them.
+   */
+  const namedAgain = (): AclUnit[] => {
+    const again = new Map<string, AclUnit>();
+    for (const id of store.parked.awaitedRecords(AWAITED)) {
+      let record = isNamed(id) ? acl.units.lostRecord(id) : undefined;
+      for (; record && !unitKnown(acl.state, record.id); record = record.prev && acl.units.lostRecord(record.prev))
+        if (!acl.units.has(record.id)) again.set(bytesToHex(record.id), record);
+    }
+    return [...again.values()];
+  };
+
   /** Carries out what sequencing one unit takes. */
   const sequenceOne = (
     unit: AclUnit,
@@ -165,6 +182,18 @@ export function createAclService(deps: AclServiceDeps) {
 
     /** Takes in records of the chain that somebody offers, in their order, from anything that is here on. */
     take: (chain: readonly Uint8Array[]): Promise<AclMerge> => move((scope) => merge(chain, scope)),
+
+    /**
+     * Takes in records one by one, each whatever became of the others; but only what they come to together has
+     * consequences: who was removed and added again while this device was away was never gone.
+     */
+    takeEach: (records: readonly Uint8Array[]): Promise<AclMerge[]> =>
+      move((scope) => {
+        const merges = records.map((record) => merge([record], scope));
+        const all = merges.flatMap(({ consequences }) => consequences ?? []);
+        const result = merges.map((one) => one.result);
+        return all.length > 0 ? { result, consequences: together(all) } : { result };
+      }),
 
     /**
      * Acts at once, without asking anybody: what an owner's device does when there is no network to put records in
@@ -232,6 +261,9 @@ export function createAclService(deps: AclServiceDeps) {
         return { result };
       }),
 
+    /** Whether `sequence` may find something to do. */
+    hasWork: (): boolean => acl.units.list().length > 0 || namedAgain().length > 0,
+
     /** What waits for the owner's devices, to be handed on. */
     units: (): Uint8Array[] => acl.units.list().map(({ unit }) => unit.bytes),
 
@@ -242,6 +274,8 @@ export function createAclService(deps: AclServiceDeps) {
      */
     async sequence(): Promise<Uint8Array[]> {
       const made: Uint8Array[] = [];
+      if (permissionOf(acl.state, account.signer.publicKey) !== "owner") return made;
+      if (namedAgain().length > 0) await move(() => ({ result: keepUnits(namedAgain()) }));
       for (let progress = true; progress; ) {
         progress = false;
         for (const { unit, receivedMs } of acl.units.list()) {
@@ -261,5 +295,15 @@ export function createAclService(deps: AclServiceDeps) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
+  };
+}
+
+function together(all: readonly AclConsequences[]): AclConsequences {
+  const from = all.flatMap(({ repositionFrom }) => repositionFrom ?? []);
+  return {
+    named: all.flatMap(({ named }) => named),
+    cut: all.flatMap(({ cut }) => cut),
+    keys: all.some(({ keys }) => keys),
+    ...(from.length > 0 ? { repositionFrom: Math.min(...from) } : {}),
   };
 }

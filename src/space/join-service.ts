@@ -7,6 +7,7 @@ import type { SpaceInfo } from "../protocol/space.ts";
 import { joinByInvite } from "./acl-actions.ts";
 import type { MemberMetadata } from "./acl-epoch.ts";
 import type { AclSecrets } from "./acl-secrets.ts";
+import type { ComposeOptions } from "./acl-compose.ts";
 import type { AclBuild } from "./acl-service.ts";
 import { pendingRequestOf } from "./acl-state.ts";
 import { decodeInviteToken, type InviteToken } from "./invite-token.ts";
@@ -44,7 +45,7 @@ interface JoinServiceDeps {
   >;
   secrets: AclSecrets;
   log: Log;
-  changeAcl(space: Space, build: AclBuild): Promise<unknown>;
+  changeAcl(space: Space, build: AclBuild, options: ComposeOptions): Promise<unknown>;
   /** The chain of rights of a space that is not held here, if anybody who is reached has it. */
   findChain(place: {
     spaceId: SpaceId;
@@ -192,7 +193,8 @@ export function createJoinService(deps: JoinServiceDeps) {
     let asked: { id: Uint8Array } | undefined;
     try {
       await deps.reach(space.id);
-      asked = (await deps.changeAcl(space, (context) => joinByInvite(context, token.seed, metadata))) as typeof asked;
+      const build: AclBuild = (context) => joinByInvite(context, token.seed, metadata);
+      asked = (await deps.changeAcl(space, build, { inviteSeed: token.seed })) as typeof asked;
     } catch (error) {
       if (error instanceof SvcError && error.code === "invite.invalid") return refuse(space.id);
       throw error;

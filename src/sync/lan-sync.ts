@@ -5,10 +5,11 @@ import type { Log } from "../base/log.ts";
 import { SvcError } from "../protocol/errors.ts";
 import type { Space } from "../space/space.ts";
 import { inviteLinkKeyOf } from "../space/space-keys.ts";
-import { aclRecordsFrom, aclUnits, hasUnits, mayReadSpace, unitsDigest } from "./acl-exchange.ts";
+import { aclRecordsFrom, aclUnits, hasUnits, mayReadSpace, sequenceUnits, unitsDigest } from "./acl-exchange.ts";
 import type { Carrier } from "./carrier.ts";
 import type { LinkManager } from "./link/link-manager.ts";
 import type { PeerLink } from "./link/peer-link.ts";
+import type { Taken } from "./intake.ts";
 import type { ProgressBook } from "./progress.ts";
 import { SYNC_BOUNDS } from "./session/bounds.ts";
 import { aclFrom, askState, fetchAcl, fetchMissing, SYNC_KINDS } from "./session/fetch.ts";
@@ -27,7 +28,7 @@ import {
   type SpaceState,
 } from "./session/messages.ts";
 import { fullState, pullFrame, stateFor, wanted } from "./session/serve.ts";
-import { coverage, coversAll } from "./session/vector.ts";
+import { claimedBeyond, coverage, coversAll } from "./session/vector.ts";
 
 /** Notice to a peer: something new of a space is here. */
 const CHANGED = "sync.changed";
@@ -53,6 +54,8 @@ export interface LanSyncDeps {
   /** A peer has something new of a space. */
   roundSoon(spaceId: SpaceId): void;
   touch(spaceId: SpaceId): void;
+  /** The progress of a space says something else now. */
+  moved(): void;
   /** Keeps a space open while `work` runs. */
   holding<T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T>;
 }
@@ -107,11 +110,18 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     const fault = await fetchAcl(link, space, state);
     if (fault) progress.lastError = fault;
     if (!state.content) return false;
-    const fetched = await fetchMissing(link, space, state.vector, deadlineMs);
-    progress.fresh += fetched.fresh;
-    progress.changed += fetched.changed;
+    progress.behind = claimedBeyond(space.engine.store, state.vector);
+    const onTaken = (taken: Taken): void => {
+      progress.fresh += taken.fresh;
+      progress.changed += taken.changed;
+      progress.behind = claimedBeyond(space.engine.store, state.vector);
+      deps.moved();
+    };
+    const fetched = await fetchMissing(link, space, state.vector, { deadlineMs, onTaken });
     progress.missing = fetched.missing;
+    if (!fetched.cut) progress.behind = 0;
     if (fetched.refused > 0) progress.lastError = "changes were not kept: the quota of waiting changes is used up";
+    await sequenceUnits(space);
     if (fetched.foreignOwn) await replaceWriter(space, link.peerId);
     return fetched.cut;
   };

@@ -6,7 +6,7 @@ import { sha256 } from "../crypto/hash.ts";
 import { fail } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
 import type { Space } from "../space/space.ts";
-import { sequenceUnits, takeAclRecords } from "./acl-exchange.ts";
+import { sequenceUnits, takeAclRecordsEach } from "./acl-exchange.ts";
 import type { Carrier } from "./carrier.ts";
 import { takeIn } from "./intake.ts";
 import type { Channel, ChannelPort } from "./network/channel.ts";
@@ -37,6 +37,8 @@ export interface NetworkSyncDeps {
   /** What a space's channel is found and opened by; undefined while it is not known here. */
   secretOf(space: Space): Uint8Array | undefined;
   touch(spaceId: SpaceId): void;
+  /** The progress of a space says something else now. */
+  moved(): void;
   holding<T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T>;
 }
 
@@ -47,6 +49,8 @@ interface Room {
   /** Changes of others up to this number were here at `sinceMs`. */
   othersUpto: number;
   othersSinceMs: number;
+  /** Changes a message had lately, to tell how many are missing by the number of messages. */
+  perMessage: number;
   timer: ReturnType<typeof setTimeout> | undefined;
 }
 
@@ -126,7 +130,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
 
   const portOf = (spaceId: SpaceId): ChannelPort => ({
     outgoing: (limits) => withSpace(spaceId, (space) => outgoing(space, rooms.get(spaceId), limits)),
-    deliverItems: async (items, cursor) => {
+    deliverItems: async (items, cursor, messages) => {
       await untilAdmitted(spaceId);
       await withSpace(spaceId, async (space) => {
         const { engine } = space;
@@ -137,6 +141,9 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         const progress = book.peer(spaceId, NETWORK_PEER);
         progress.fresh += taken.fresh;
         progress.changed += taken.changed;
+        const room = rooms.get(spaceId);
+        if (room && messages > 0) room.perMessage = items.length / messages;
+        deps.moved();
         if (taken.refused > 0)
           throw fail(
             "server.unavailable",
@@ -161,6 +168,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
           );
           await engine.mintWriter();
         }
+        if (taken.parked > 0) await sequenceUnits(space);
         deps.touch(spaceId);
       });
     },
@@ -180,11 +188,9 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     deliverAcl: (records, cursor) =>
       withSpace(spaceId, async (space) => {
         const progress = book.peer(spaceId, NETWORK_PEER);
-        for (const { bytes } of records) {
-          // One at a time: whoever holds the secret can put anything here, and what follows it is judged by itself.
-          const fault = await takeAclRecords(space, [new Uint8Array(bytes)]);
-          if (fault && fault !== "gap") log.debug("sync: a record of rights was refused", { spaceId, reason: fault });
-        }
+        const offered = records.map(({ bytes }) => new Uint8Array(bytes));
+        for (const reason of await takeAclRecordsEach(space, offered))
+          log.debug("sync: a record of rights was refused", { spaceId, reason });
         await space.engine.write(() => {
           for (const { bytes } of records) space.engine.store.sync.noteRecord(sha256(bytes));
           putCursor(space, ACL_CURSOR, cursor);
@@ -206,6 +212,8 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       const state = room.channel.state();
       const progress = book.peer(spaceId, NETWORK_PEER);
       progress.missing = !state.atTail || state.pending > 0;
+      progress.behind = Math.round(state.items.pending * room.perMessage);
+      deps.moved();
       progress.lastError = state.phase === "failing" ? (state.error?.message ?? "the network fails") : "";
       const { resolve } = room.changed;
       room.changed = Promise.withResolvers();
@@ -229,17 +237,22 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       changed: Promise.withResolvers(),
       othersUpto: 0,
       othersSinceMs: 0,
+      perMessage: 1,
       timer: undefined,
     };
     rooms.set(space.id, room);
     return room;
   };
 
-  /** Puts the records of rights that the network lacks behind those it has, in the order of the chain. */
+  /**
+   * Puts the records of rights that the network lacks behind those it has, in the order of the chain. Then those of branches
+   * that lost: an owner's device that never met them gives them a place, since changes may name them.
+   */
   const publishAcl = async (space: Space, channel: Channel): Promise<void> => {
     const { sync } = space.engine.store;
     for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
-      const next = space.engine.store.aclRecords().find(({ id }) => !sync.hasRecord(id));
+      const lost = space.acl.units.list().flatMap(({ unit }) => (unit.kind === "acl" ? unit : []));
+      const next = [...space.engine.store.aclRecords(), ...lost].find(({ id }) => !sync.hasRecord(id));
       if (!next) return;
       await channel.appendAcl(next.bytes);
     }

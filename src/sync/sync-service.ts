@@ -14,6 +14,7 @@ import type { AclMade, ComposeOptions } from "../space/acl-compose.ts";
 import type { AclBuild } from "../space/acl-service.ts";
 import type { Space } from "../space/space.ts";
 import type { Carrier, SpacePlace } from "./carrier.ts";
+import { type CatchUpView, createCatchUp } from "./catch-up.ts";
 import { createProgressBook, NETWORK_PEER, type ProgressBook } from "./progress.ts";
 import { markSynced, objectDebug, objectStatus, type Reach, spaceDebug, spaceStatus } from "./status.ts";
 
@@ -49,6 +50,8 @@ export interface SyncServiceDeps {
   readonly log: Log;
   /** Between rounds without a reason. */
   readonly intervalMs: number;
+  /** Begins to show people how far it is with what was missed. */
+  showCatchUp(): CatchUpView;
 }
 
 /** Rounds with everybody who keeps the account's spaces, and the truth about them. */
@@ -63,6 +66,7 @@ const UNREACHED_MS = 3_000;
 export function createSyncService(deps: SyncServiceDeps) {
   const { spaces, clock, log } = deps;
   const book: ProgressBook = createProgressBook();
+  const catchUp = createCatchUp(book, deps.showCatchUp);
   const carriers: Carrier[] = [];
   let lan: LanView | undefined;
   let network: NetworkView | undefined;
@@ -129,6 +133,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     if (!isHere(spaceId)) return; // ended meanwhile, or a peer shares what is only being looked for
     const space = await openSpace(spaceId);
     await Promise.all(carriers.map((carrier) => carrier.round(space)));
+    if (!isHere(spaceId)) return; // by what the round brought, or by somebody here
     const progress = book.of(spaceId);
     progress.roundEnded = true;
     progress.lastRoundEndedMs = clock.nowMs();
@@ -140,7 +145,7 @@ export function createSyncService(deps: SyncServiceDeps) {
   const round = (spaceId: SpaceId): Promise<void> => {
     const begin = (): Promise<void> => {
       queued.delete(spaceId);
-      const work = holding(spaceId, () => oneRound(spaceId)).finally(() => running.delete(spaceId));
+      const work = catchUp.during(() => holding(spaceId, () => oneRound(spaceId))).finally(() => running.delete(spaceId));
       running.set(spaceId, work);
       return work;
     };
@@ -170,7 +175,8 @@ export function createSyncService(deps: SyncServiceDeps) {
   };
 
   /** The account's own space first, for it says which others there are; then those, newest first. */
-  const roundOfAll = async (): Promise<void> => {
+  const roundOfAll = (): Promise<void> => catchUp.during(everyRound);
+  const everyRound = async (): Promise<void> => {
     await round(spaces.tech.id);
     const waiting = spaces.held();
     const worker = async (): Promise<void> => {
@@ -201,6 +207,8 @@ export function createSyncService(deps: SyncServiceDeps) {
   return {
     book,
     touch,
+    /** How far a space is, by the book, changed. */
+    moved: catchUp.moved,
     touchAll: (): void => {
       for (const spaceId of spaces.active()) touch(spaceId);
     },

@@ -93,8 +93,9 @@ export async function fetchMissing(
   remote: RemoteReplica,
   space: Space,
   theirs: readonly WriterState[],
-  deadlineMs = Number.POSITIVE_INFINITY,
+  options: { readonly deadlineMs?: number | undefined; readonly onTaken?: (taken: Taken) => void } = {},
 ): Promise<Fetched> {
+  const { deadlineMs = Number.POSITIVE_INFINITY, onTaken } = options;
   const { store } = space.engine;
   const result: Fetched = { fresh: 0, changed: 0, foreignOwn: false, missing: false, refused: 0, cut: false };
   let explained = 0;
@@ -104,6 +105,7 @@ export async function fetchMissing(
     result.refused += taken.refused;
     result.foreignOwn ||= taken.foreignOwn;
     explained += taken.parked + taken.quarantined;
+    onTaken?.(taken);
   };
   const held = [...store.parked.ids(SYNC_BOUNDS.held / 2), ...store.parked.quarantinedIds(SYNC_BOUNDS.held / 2)];
   let request: PullRequest = {

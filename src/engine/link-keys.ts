@@ -1,0 +1,92 @@
+import { equalBytes } from "../base/bytes.ts";
+import type { SpaceId } from "../base/ids.ts";
+import { sharedSecret } from "../crypto/box.ts";
+import { deriveKey } from "../crypto/derive.ts";
+import type { Account } from "../space/account.ts";
+import type { Space } from "../space/space.ts";
+import { inviteLinkKeyOf, linkKeyOf } from "../space/space-keys.ts";
+import { transportSecretOf } from "../space/space-roots.ts";
+import type { SpacePlace } from "../sync/carrier.ts";
+
+interface LinkKey {
+  readonly spaceId: SpaceId;
+  readonly key: Uint8Array;
+}
+
+/**
+ * The keys by which peers on the LAN recognise the spaces that they share with this account. Kept from the first space
+ * that is opened on, whether or not there is a LAN yet: a space is opened once, and says its keys only then.
+ */
+export type LinkKeys = ReturnType<typeof createLinkKeys>;
+
+/** How many members are recognised one by one; beyond, the present read key has to do. */
+const PAIRS = 64;
+
+/** `placeOf`: what the token says by which a space is joined, or was. */
+export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => SpacePlace | undefined) {
+  const keysBySpace = new Map<SpaceId, Uint8Array[]>();
+  /** Shown while a space is looked for that is not held here. */
+  const shown = new Set<LinkKey>();
+  const listeners = new Set<() => void>();
+  const tell = (): void => {
+    for (const listener of listeners) listener();
+  };
+
+  return {
+    /** All of them, as they are now: tokens come and go. */
+    all: (): LinkKey[] => [
+      ...[...keysBySpace].flatMap(([spaceId, keys]) =>
+        [...keys, ...tokenKeys(spaceId, placeOf(spaceId))].map((key) => ({ spaceId, key })),
+      ),
+      ...shown,
+    ],
+    onChange: (listener: () => void): void => void listeners.add(listener),
+    /** A space was opened, or its keys or members changed. */
+    spaceChanged(space: Space): void {
+      const keys = linkKeysOf(space, account);
+      const known = keysBySpace.get(space.id) ?? [];
+      if (known.length === keys.length && keys.every((key, index) => equalBytes(key, known[index]!))) return;
+      keysBySpace.set(space.id, keys);
+      tell();
+    },
+    spaceEnded(spaceId: SpaceId): void {
+      if (keysBySpace.delete(spaceId)) tell();
+    },
+    /** Peers may recognise us by this key, too, until the result is called. */
+    show(spaceId: SpaceId, key: Uint8Array): () => void {
+      const one = { spaceId, key };
+      shown.add(one);
+      tell();
+      return () => {
+        shown.delete(one);
+        tell();
+      };
+    },
+  };
+}
+
+/**
+ * Whoever holds the present read key has the first; the secret of two members lets one that missed a change of keys back
+ * in, and nobody that lost membership; who holds an invite or the guest key finds the space by it.
+ */
+function linkKeysOf(space: Space, account: Account): Uint8Array[] {
+  const { state } = space.acl;
+  const current = space.keys.current();
+  const keys = current ? [linkKeyOf(space.id, current.key)] : [];
+  const others = [...state.members.values()].filter(
+    (member) => member.status === "active" && !equalBytes(member.account, account.signer.publicKey),
+  );
+  for (const { account: other } of others.slice(0, PAIRS))
+    keys.push(deriveKey(sharedSecret(account.seed, other), "link-pair", space.id));
+  const secret = transportSecretOf(space);
+  if (secret) {
+    for (const { key } of state.invites.values()) keys.push(inviteLinkKeyOf(space.id, secret, key));
+    if (state.guest) keys.push(inviteLinkKeyOf(space.id, secret, state.guest.key));
+  }
+  return keys;
+}
+
+/** While one is let in nowhere yet, the token alone makes one known to the space's members. */
+function tokenKeys(spaceId: SpaceId, place: SpacePlace | undefined): Uint8Array[] {
+  return place ? [inviteLinkKeyOf(spaceId, place.transportSecret, place.inviteKey)] : [];
+}
