@@ -1,4 +1,4 @@
-import { equalBytes } from "../base/bytes.ts";
+import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { ChangeEngine } from "../change/change-engine.ts";
@@ -149,7 +149,11 @@ export function createAclService(deps: AclServiceDeps) {
     const again = new Map<string, AclUnit>();
     for (const id of store.parked.awaitedRecords(AWAITED)) {
       let record = isNamed(id) ? acl.units.lostRecord(id) : undefined;
-      for (; record && !unitKnown(acl.state, record.id); record = record.prev && acl.units.lostRecord(record.prev))
+      for (
+        ;
+        record && !unitKnown(acl.state, record.id);
+        record = record.prev ? acl.units.lostRecord(record.prev) : undefined
+      )
         if (!acl.units.has(record.id)) again.set(bytesToHex(record.id), record);
     }
     return [...again.values()];

@@ -1,4 +1,4 @@
-import { bytesToUtf8, utf8ToBytes } from "../base/bytes.ts";
+import { bytesToHex, bytesToUtf8, utf8ToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
@@ -183,6 +183,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
           engine.store.putMeta(REFILLING, Uint8Array.of(1));
           putCursor(space, ITEMS_CURSOR, cursor);
         });
+        book.of(spaceId).networkResets++;
         deps.touch(spaceId);
       }),
     deliverAcl: (records, cursor) =>
@@ -202,7 +203,11 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     resetAcl: (cursor) =>
       withSpace(spaceId, async (space) => {
         await space.engine.write(() => {
-          space.engine.store.sync.forgetRecords();
+          const { sync } = space.engine.store;
+          // The record that was read last is not there any more: whoever comes anew is shown an older chain, or another one.
+          const lost = space.acl.records().findLast(({ id }) => sync.hasRecord(id));
+          if (lost) space.acl.alarms.raise({ kind: "rolled_back", record: bytesToHex(lost.id) });
+          sync.forgetRecords();
           putCursor(space, ACL_CURSOR, cursor);
         });
       }),

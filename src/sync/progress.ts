@@ -18,6 +18,7 @@ export interface SpaceProgress {
   roundEnded: boolean;
   lastRoundEndedMs: number | undefined;
   writersReplaced: number;
+  networkResets: number;
   readonly peers: Map<string, PeerProgress>;
 }
 
@@ -33,7 +34,13 @@ export function createProgressBook() {
   const of = (spaceId: SpaceId): SpaceProgress => {
     let known = spaces.get(spaceId);
     if (!known) {
-      known = { roundEnded: false, lastRoundEndedMs: undefined, writersReplaced: 0, peers: new Map() };
+      known = {
+        roundEnded: false,
+        lastRoundEndedMs: undefined,
+        writersReplaced: 0,
+        networkResets: 0,
+        peers: new Map(),
+      };
       spaces.set(spaceId, known);
     }
     return known;

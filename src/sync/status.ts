@@ -168,6 +168,7 @@ export function spaceDebug({ engine, acl }: Space, progress: SpaceProgress): Spa
       ...parked.quarantineList(QUARANTINE_SHOWN).map(({ id, reason }) => ({ id: cidFromDigest(id), reason })),
     ],
     unconfirmed: backlog.unconfirmedCount,
+    networkResets: progress.networkResets,
     writersReplaced: progress.writersReplaced,
     alarms: acl.alarms.list(),
     proposals: acl.units.list().length,

@@ -145,7 +145,9 @@ export function createSyncService(deps: SyncServiceDeps) {
   const round = (spaceId: SpaceId): Promise<void> => {
     const begin = (): Promise<void> => {
       queued.delete(spaceId);
-      const work = catchUp.during(() => holding(spaceId, () => oneRound(spaceId))).finally(() => running.delete(spaceId));
+      const work = catchUp
+        .during(() => holding(spaceId, () => oneRound(spaceId)))
+        .finally(() => running.delete(spaceId));
       running.set(spaceId, work);
       return work;
     };

@@ -130,7 +130,9 @@ export async function createSpaceWorkload(client: Client, spaceId: string, rng: 
     async (client) => {
       const id = some(blocks.keys());
       if (id === undefined) return;
-      await attempt(client, "PATCH", `${document}/blocks/${id}`, { set: { "style.align": rng.pick(["left", "right"]) } });
+      await attempt(client, "PATCH", `${document}/blocks/${id}`, {
+        set: { "style.align": rng.pick(["left", "right"]) },
+      });
     },
     async (client) => {
       await attempt(client, "POST", `${document}/markdown/append`, { content: `## ${text()}\n\n- ${text()}\n` });

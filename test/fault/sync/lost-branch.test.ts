@@ -71,7 +71,9 @@ describeWithNats("a chain of rights that its owner's devices forked", () => {
           try {
             await untilSame(all, space.id, (rows) => rows.includes(`on the branch ${fork}`), WAIT_MS);
           } catch (error) {
-            const debugs = await Promise.all(all.map((device) => device.server.client.get<JsonObject>(`${base}/debug`)));
+            const debugs = await Promise.all(
+              all.map((device) => device.server.client.get<JsonObject>(`${base}/debug`)),
+            );
             throw new Error(`fork ${fork}: ${error}\n${debugs.map((debug) => JSON.stringify(debug)).join("\n")}`);
           }
           for (const device of all)

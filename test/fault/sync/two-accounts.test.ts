@@ -67,7 +67,8 @@ describeWithNats("convergence of two accounts that share a space", () => {
       const other = await start(writer);
       const accounts = [{ identity: other.accountId, permission: "writer" }];
       await first.server.client.post(`${base}/acl/add`, { accounts }, 204);
-      const pending = async () => (await other.server.client.get<SpaceInfo[]>("/v1/spaces?status=invite_pending")).length;
+      const pending = async () =>
+        (await other.server.client.get<SpaceInfo[]>("/v1/spaces?status=invite_pending")).length;
       await until(async () => (await pending()) === 1, "the writer to be added", WAIT_MS);
       await other.server.client.request("POST", `${base}/invite/accept`);
       for (const account of rng.shuffle([owner, writer]).slice(0, rng.int(0, 2))) {
@@ -133,7 +134,9 @@ describeWithNats("convergence of two accounts that share a space", () => {
       /** A new epoch of keys, which what is written then is sealed with. */
       const rotate = async (): Promise<void> => {
         const device = rng.pick(seats.filter(({ name }) => name.startsWith("owner"))).device;
-        await device?.server.client.request("POST", `${base}/invites`, { body: { mode: "open", permission: "reader" } });
+        await device?.server.client.request("POST", `${base}/invites`, {
+          body: { mode: "open", permission: "reader" },
+        });
       };
 
       for (let step = 0; step < STEPS; step++) {
@@ -171,7 +174,8 @@ describeWithNats("convergence of two accounts that share a space", () => {
       await until(converged, "convergence", WAIT_MS).catch(async (error: unknown) => {
         const debugs = await Promise.all(devices.map(({ server }) => server.client.get<JsonObject>(`${base}/debug`)));
         const seen = seats.map(({ name }, index) => `${name}: ${states[index]} ${JSON.stringify(debugs[index])}`);
-        for (const { name, root } of seats) require("node:fs").cpSync(root.path, `/tmp/w/keep-${SEED}/${name}`, { recursive: true }); // HACK
+        for (const { name, root } of seats)
+          require("node:fs").cpSync(root.path, `/tmp/w/keep-${SEED}/${name}`, { recursive: true }); // HACK
         throw new Error(`${error} (seed ${SEED})\n${seen.join("\n")}\n${firstDifference(views)}`);
       });
       expect(workload.acknowledged()).toBeGreaterThan(STEPS / 2);
