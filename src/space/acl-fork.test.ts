@@ -145,6 +145,35 @@ describe("forks between an owner's devices", () => {
       for (const device of [two, member]) expect(await device.rows()).toEqual(await one.rows());
     }));
 
+  test("[acl] a record that gave a lost one its place, and lost itself, hands on the keys when it is proposed again", () =>
+    withDevices(async (devices) => {
+      const [m, n, y, z] = [createAccount(), createAccount(), createAccount(), createAccount()];
+      const one = devices.open("one", devices.owner);
+      for (const account of [m, n, y, z]) await add(one, account);
+      const two = devices.open("two", devices.owner);
+      const three = devices.open("three", devices.owner);
+      const [ofOne, ofTwo] = [devices.open("m", m), devices.open("n", n)];
+      await exchange([one, two, three, ofOne, ofTwo]);
+      // Both do the same, with keys of their own, and members write under either. One of the two can only be given a place.
+      await remove(one, y);
+      await fetchFrom(ofOne, one);
+      await ofOne.write("m", "under one's key");
+      await remove(two, y);
+      await fetchFrom(ofTwo, two);
+      await ofTwo.write("n", "under two's key");
+      await fetchFrom(one, two);
+      await fetchFrom(two, one);
+      await fetchFrom(three, one);
+      await exchange([one, two, ofOne, ofTwo]);
+      await remove(three, z); // beats what gave it its place
+      await exchange([one, two, three, ofOne, ofTwo]);
+      statesAgree([one, two, three, ofOne, ofTwo]);
+      const late = devices.open("late", devices.owner);
+      await fetchFrom(late, three);
+      for (const device of [one, three, late])
+        expect(await device.values()).toEqual({ m: "under one's key", n: "under two's key" });
+    }));
+
   test("[acl] what either side cut off counts nowhere, whichever side wins", () =>
     withDevices(async (devices) => {
       for (let i = 0; i < 4; i++) {

@@ -7,8 +7,6 @@ export interface CatchUpView {
   end(): void;
 }
 
-export type CatchUp = ReturnType<typeof createCatchUp>;
-
 const UPDATE_MS = 100;
 
 /**

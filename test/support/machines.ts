@@ -8,9 +8,11 @@ import { type ScratchDir, scratchDir } from "./scratch.ts";
 import { skipGroupUnless } from "./skip.ts";
 
 const CABLE = "svc0";
+const IP = "ip";
+const TC = "tc";
 
 function ip(...args: string[]): void {
-  const { status, stderr } = spawnSync("ip", args, { encoding: "utf8" });
+  const { status, stderr } = spawnSync(IP, args, { encoding: "utf8" });
   if (status !== 0) throw new Error(`ip ${args.join(" ")}: ${stderr}`);
 }
 
@@ -23,14 +25,14 @@ const allowed = (() => {
   } catch {
     return false;
   } finally {
-    spawnSync("ip", ["netns", "del", name]);
+    spawnSync(IP, ["netns", "del", name]);
   }
 })();
 
 /** `describe` for tests that need machines of their own. */
 export const describeWithMachines = skipGroupUnless(allowed, "network namespaces and bridges are not permitted here");
 
-export interface Script extends AsyncDisposable {
+interface Script extends AsyncDisposable {
   /** What it has said so far. */
   lines(): string[];
 }
@@ -72,7 +74,7 @@ export function createLan(): Lan {
     },
     async [Symbol.asyncDispose]() {
       for (const machine of machines) await machine[Symbol.asyncDispose]();
-      spawnSync("ip", ["netns", "del", hub]);
+      spawnSync(IP, ["netns", "del", hub]);
     },
   };
 }
@@ -85,9 +87,9 @@ async function plug(name: string, hub: string, number: number): Promise<Machine>
   ip("-n", name, "addr", "add", `${address}/24`, "dev", CABLE);
   ip("-n", name, "link", "set", CABLE, "up");
   ip("-n", name, "link", "set", "lo", "up");
-  const inside = ["ip", "netns", "exec", name];
+  const inside = [IP, "netns", "exec", name];
   const stack = new AsyncDisposableStack();
-  stack.defer(() => void spawnSync("ip", ["netns", "del", name]));
+  stack.defer(() => void spawnSync(IP, ["netns", "del", name]));
   const place: ScratchDir = stack.use(scratchDir("svc-machine"));
   const script = async (file: string, ...args: string[]): Promise<Script> => {
     const running = await runScript(inside, file, args);
@@ -120,10 +122,10 @@ async function plug(name: string, hub: string, number: number): Promise<Machine>
     start: (options = {}) => startDevice({ ...options, addr: `127.0.0.1:${bound.port}`, wrapper: inside }),
     cable: (on) => ip("-n", name, "link", "set", CABLE, on ? "up" : "down"),
     limit(kbitPerSecond) {
-      spawnSync("tc", ["-n", name, "qdisc", "del", "dev", CABLE, "root"]);
+      spawnSync(TC, ["-n", name, "qdisc", "del", "dev", CABLE, "root"]);
       if (kbitPerSecond === undefined) return;
       const rate = ["tbf", "rate", `${kbitPerSecond}kbit`, "burst", "4kb", "limit", "8kb"];
-      const { status, stderr } = spawnSync("tc", ["-n", name, "qdisc", "add", "dev", CABLE, "root", ...rate]);
+      const { status, stderr } = spawnSync(TC, ["-n", name, "qdisc", "add", "dev", CABLE, "root", ...rate]);
       if (status !== 0) throw new Error(`tc: ${stderr}`);
     },
     addAddress: (more) => ip("-n", name, "addr", "add", more, "dev", CABLE),

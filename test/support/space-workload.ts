@@ -166,10 +166,10 @@ export async function createSpaceWorkload(client: Client, spaceId: string, rng: 
         (await client.post<Page>(`${base}/query`, { objectId, dataset, sort: ["id"] })).records;
       return JSON.stringify(
         [
-          all.records.map(({ chat: _unreadCounts, ...row }) => row),
+          all.records.map((row) => without(row, "chat")),
           await of(target.objectId, target.dataset),
           await of(documentId, "editor_blocks"),
-          (await of(chatId, "chat_messages")).map(({ unread: _, unreadReactions: __, ...row }) => row),
+          (await of(chatId, "chat_messages")).map((row) => without(row, "unread", "unreadReactions")),
           (await client.request("GET", `${document}/markdown`)).text,
           await client.get<Json>(`${base}/types`),
           await client.get<Json>(`${base}/members`),
@@ -204,3 +204,6 @@ export async function createSpaceWorkload(client: Client, spaceId: string, rng: 
     },
   };
 }
+
+const without = (row: Row, ...fields: string[]): JsonObject =>
+  Object.fromEntries(Object.entries(row).filter(([field]) => !fields.includes(field)));

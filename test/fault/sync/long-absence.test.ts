@@ -96,11 +96,11 @@ describeWithNats("a long absence, over a network", () => {
       await untilSynced(second, space.id);
       await second.server.stop();
 
-      await aMonth(owner, member.accountId, space.id, collection, 6000);
+      await aMonth(owner, member.accountId, space.id, collection, 4000);
       await owner.server.client.post(`/v1/spaces/${space.id}/sync`, {}, 204);
       await untilSynced(owner, space.id);
 
-      await using back = await bootedWith({ network, dataDir: secondRoot.path }, collection, 6010);
+      await using back = await bootedWith({ network, dataDir: secondRoot.path }, collection, 4010);
       expect((await statusOf(back, space.id)).state).toBe("synced");
       member = await startDevice({ network, dataDir: memberRoot.path });
       await using _member = member;
@@ -114,9 +114,9 @@ describeWithNats("a long absence, over a network", () => {
           WAIT_MS,
         );
         expect(await permissionsOf(device, space.id)).toEqual(await permissionsOf(member, space.id));
-        await until(async () => (await countOn(device, collection)) === 6015, "what the member wrote", WAIT_MS);
+        await until(async () => (await countOn(device, collection)) === 4015, "what the member wrote", WAIT_MS);
       }
-      expect(await countOn(member, collection)).toBe(6015);
+      expect(await countOn(member, collection)).toBe(4015);
     },
     LONG_MS,
   );
@@ -128,13 +128,13 @@ describeWithNats("a long absence, over a network", () => {
       await using owner = await startDevice({ network: nats.url });
       const space = await createSpace(owner.server.client);
       const collection = await createCollection(owner.server.client, space.id);
-      await writeMany(collection, "r", 1200, 6000);
+      await writeMany(collection, "r", 800, 6000);
       await owner.server.client.post(`/v1/spaces/${space.id}/sync`, {}, 204);
       await untilSynced(owner, space.id);
       await owner.server.stop();
 
       await using proxy = await startTcpProxy(nats.port);
-      proxy.delay(500);
+      proxy.delay(400);
       let processes: JsonObject[] = [];
       const starting = { mnemonic: owner.mnemonic, network: `nats://127.0.0.1:${proxy.port}` };
       const seen: JsonObject[] = [];
@@ -145,7 +145,7 @@ describeWithNats("a long absence, over a network", () => {
           seen.push(...processes.filter(({ kind }) => kind === "sync.restore"));
         },
       });
-      expect(await countOn(device, collection)).toBe(1200);
+      expect(await countOn(device, collection)).toBe(800);
       expect(seen.length).toBeGreaterThan(0);
       expect(seen[0]).toMatchObject({ scope: "device", state: "running", self: true, target: device.accountId });
       const ended = async () => {
@@ -154,7 +154,7 @@ describeWithNats("a long absence, over a network", () => {
       };
       await until(ended, "the end of the process", WAIT_MS);
       const row = processes.find(({ kind }) => kind === "sync.restore")!;
-      expect(row["done"]).toBeGreaterThanOrEqual(1200);
+      expect(row["done"]).toBeGreaterThanOrEqual(800);
       expect(row["total"]).toBe(row["done"]);
     },
     LONG_MS,

@@ -9,7 +9,7 @@ import { scratchDir } from "../../support/scratch.ts";
 
 const LONG_MS = 240_000;
 const WAIT_MS = 30_000;
-const FORKS = 4;
+const FORKS = 2;
 
 const named = (name: string): JsonObject => ({ initialProperties: { svc: { name } } });
 
