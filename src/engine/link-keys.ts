@@ -27,9 +27,9 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
   const keysBySpace = new Map<SpaceId, Uint8Array[]>();
   /** Shown while a space is looked for that is not held here. */
   const shown = new Set<LinkKey>();
-  const listeners = new Set<() => void>();
-  const tell = (): void => {
-    for (const listener of listeners) listener();
+  const listeners = new Set<(atOnce: boolean) => void>();
+  const tell = (atOnce = false): void => {
+    for (const listener of listeners) listener(atOnce);
   };
 
   return {
@@ -40,7 +40,8 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
       ),
       ...shown,
     ],
-    onChange: (listener: () => void): void => void listeners.add(listener),
+    /** `atOnce`: somebody waits for who is recognised by it. */
+    onChange: (listener: (atOnce: boolean) => void): void => void listeners.add(listener),
     /** A space was opened, or its keys or members changed. */
     spaceChanged(space: Space): void {
       const keys = linkKeysOf(space, account);
@@ -56,7 +57,7 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
     show(spaceId: SpaceId, key: Uint8Array): () => void {
       const one = { spaceId, key };
       shown.add(one);
-      tell();
+      tell(true);
       return () => {
         shown.delete(one);
         tell();

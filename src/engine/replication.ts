@@ -171,7 +171,7 @@ async function startLan(deps: ReplicationDeps): Promise<Lan> {
       links.spacesChanged();
     }, COMPARE_AGAIN_MS);
   };
-  linkKeys.onChange(compareSoon);
+  linkKeys.onChange((atOnce) => (atOnce ? links.spacesChanged() : compareSoon()));
   deps.tech.engine.onCommit((batch) => {
     if (batch.touched.some(({ dataset }) => dataset === ACL_SECRETS_DATASET)) compareSoon();
   });
