@@ -83,10 +83,10 @@ export function createAccountHost(deps: AccountHostDeps): ServerAccountHost {
   }
 
   /** Boots the engine of a locked account; on failure the lock is given back. */
-  async function boot(accountDir: string, wallet: Wallet, lock: AccountLock): Promise<void> {
+  async function boot(accountDir: string, wallet: Wallet, lock: AccountLock, brandNew = false): Promise<void> {
     const accountLog = log.child({ account: wallet.accountId });
     try {
-      const engine = await bootEngine({ accountDir, wallet, config, log: accountLog, clock });
+      const engine = await bootEngine({ accountDir, wallet, config, log: accountLog, clock, brandNew });
       running = { engine, lock };
     } catch (error) {
       lock.release();
@@ -105,11 +105,12 @@ export function createAccountHost(deps: AccountHostDeps): ServerAccountHost {
     return wallet.accountId;
   }
 
-  async function createAndBoot(wallet: Wallet, passkey: string | undefined): Promise<void> {
+  async function createAndBoot(wallet: Wallet, passkey: string | undefined, brandNew: boolean): Promise<void> {
     const account = await createAccount(dataDir, wallet, passkey);
     if (!account) throw fail("auth.account_in_use", { accountId: wallet.accountId });
     try {
-      await boot(account.place.accountDir, wallet, lockAccount(account.place.accountDir, wallet.accountId));
+      const { accountDir } = account.place;
+      await boot(accountDir, wallet, lockAccount(accountDir, wallet.accountId), brandNew);
     } catch (error) {
       account.remove();
       throw error;
@@ -145,13 +146,13 @@ export function createAccountHost(deps: AccountHostDeps): ServerAccountHost {
     const { accountId } = wallet;
     const place = await findLocalWallet(dataDir, accountId);
     if (place) return { accountId: await openAndBoot(place, accountId, passkey), created: false };
-    await createAndBoot(wallet, passkey);
+    await createAndBoot(wallet, passkey, false);
     return { accountId, created: true };
   }
 
   async function generate(passkey: string | undefined): Promise<AuthResult> {
     const wallet = await createWallet({ machineId: await machineId() });
-    await createAndBoot(wallet, passkey);
+    await createAndBoot(wallet, passkey, true);
     return { accountId: wallet.accountId, created: true, mnemonic: await mnemonicOf(wallet) };
   }
 

@@ -11,6 +11,8 @@ interface BootOptions {
   readonly config: Config;
   readonly log: Log;
   readonly clock: Clock;
+  /** The account was made out of nothing a moment ago: nobody else can have anything of it. */
+  readonly brandNew?: boolean;
 }
 
 /** Opens an account's engine. What it throws fails the boot; it must then have closed what it opened. */

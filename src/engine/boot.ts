@@ -38,6 +38,7 @@ import { spaceDatasets, techDatasets } from "./built-in-datasets.ts";
 import { crashPoint } from "./crash-point.ts";
 import type { Engine } from "./engine.ts";
 import { createInvitations } from "./invitations.ts";
+import { createLinkKeys } from "./link-keys.ts";
 import { type Replication, startReplication } from "./replication.ts";
 import { createRightsFollower } from "./rights-follower.ts";
 import { createSpaceServices, type SpaceServices } from "./space-services.ts";
@@ -51,7 +52,8 @@ const REACH_MS = 3_000;
 const REACH_STEP_MS = 20;
 
 /** Opens an account: its store, its tech space, then everything else on the boot pass behind the listener. */
-export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, clock }): Promise<Engine> => {
+export const bootEngine: BootEngine = async (options): Promise<Engine> => {
+  const { accountDir, wallet, config, log, clock, brandNew = false } = options;
   const account: Account = {
     id: wallet.accountId,
     peerId: wallet.peerId,
@@ -102,6 +104,7 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
     const accountValues = createAccountValues(tech);
     const builtIns = spaceDatasets();
     const secrets = createAclSecrets(tech, account);
+    const linkKeys = createLinkKeys(account, (spaceId) => secrets.placeOf(spaceId));
     const changeAcl = (space: Space, build: AclBuild, options?: ComposeOptions) =>
       sync.changeAcl(space, build, options);
     /** Spaces with members besides this account. */
@@ -125,10 +128,10 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
         const opened = openWith(spaceId, builtIns, { as: secrets.accountIn(spaceId) });
         sync.attach(opened.space);
         noteMembers(opened.space);
-        replication?.spaceChanged(opened.space);
+        linkKeys.spaceChanged(opened.space);
         opened.space.aclService.onMoved(() => {
           noteMembers(opened.space);
-          replication?.spaceChanged(opened.space);
+          linkKeys.spaceChanged(opened.space);
         });
         const services = createSpaceServices({
           ...opened,
@@ -162,6 +165,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       clock,
       log,
       intervalMs: config["sync.interval"],
+      showCatchUp: () =>
+        startLongWork({ kind: "sync.restore", title: "Getting what other devices have", target: account.id }),
       spaces: {
         tech: techOpened,
         active: () => spaces.activeIds(),
@@ -174,7 +179,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
     sync.attach(techOpened);
     spaces.onKnown((spaceId) => sync.roundSoon(spaceId));
     spaces.onEnding((spaceId) => {
-      replication?.spaceEnded(spaceId);
+      relay.forget(spaceId);
+      linkKeys.spaceEnded(spaceId);
       sync.forget(spaceId).catch((error: unknown) => log.error("forgetting a space failed", { err: error, spaceId }));
     });
     const joins = createJoinService({
@@ -252,6 +258,10 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
       announce: (other) => invitations.oneToOne(other),
     });
     const invitations = createInvitations({ letters, directAdds, oneToOne, profile: () => tech.profile() });
+    /** Other devices or members; an account without a space may be one that is being restored. */
+    const mayHaveOthers = (): boolean =>
+      !brandNew &&
+      (devices.list().devices.length > 1 || identities.list().length > 0 || spaces.list("all").length === 0);
     let replication: Replication | undefined;
     let bootstrapping = true;
     let closing = false;
@@ -269,6 +279,8 @@ export const bootEngine: BootEngine = async ({ accountDir, wallet, config, log, 
           tech: techOpened,
           relay,
           letters,
+          linkKeys,
+          mayHaveOthers,
           placeOf: (spaceId) => secrets.placeOf(spaceId),
           inviteSeedOf: (spaceId) => secrets.tokenOf(spaceId)?.seed,
           open: openHeld,

@@ -1,5 +1,4 @@
 import { readFile } from "node:fs/promises";
-import { equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
@@ -7,18 +6,19 @@ import { deriveAccountSecret } from "../crypto/account-keys.ts";
 import type { Account } from "../space/account.ts";
 import { ACL_SECRETS_DATASET } from "../space/private-datasets.ts";
 import type { Space } from "../space/space.ts";
-import { inviteLinkKeyOf, lettersLinkKeyOf, linkKeyOf, pairLinkKeyOf } from "../space/space-keys.ts";
+import { lettersLinkKeyOf } from "../space/space-keys.ts";
 import { transportSecretOf } from "../space/space-roots.ts";
 import type { SpacePlace } from "../sync/carrier.ts";
 import { createLanEvents, createNetworkEvents } from "../sync/event-carriers.ts";
 import type { EventRelay } from "../sync/event-relay.ts";
 import { createLanSync } from "../sync/lan-sync.ts";
 import type { Letters } from "../sync/letters.ts";
-import { type LinkManager, startLinkManager } from "../sync/link/link-manager.ts";
+import { startLinkManager } from "../sync/link/link-manager.ts";
 import type { PeerLink } from "../sync/link/peer-link.ts";
 import type { NetworkServers } from "../sync/network/network-url.ts";
 import type { SyncService } from "../sync/sync-service.ts";
 import type { Config } from "./config.ts";
+import type { LinkKeys } from "./link-keys.ts";
 
 export interface ReplicationDeps {
   readonly config: Config;
@@ -30,6 +30,9 @@ export interface ReplicationDeps {
   readonly tech: Space;
   readonly relay: EventRelay;
   readonly letters: Letters;
+  readonly linkKeys: LinkKeys;
+  /** Whether others may have what is to come here: then they are waited for a moment. */
+  mayHaveOthers(): boolean;
   /** What the token says by which a space is joined, or was. */
   placeOf(spaceId: SpaceId): SpacePlace | undefined;
   /** Secret of the token by which a space is joined, or was. */
@@ -39,136 +42,33 @@ export interface ReplicationDeps {
 }
 
 export interface Replication {
-  /** A space was opened, or its keys or members changed: peers recognise it by them. */
-  spaceChanged(space: Space): void;
-  spaceEnded(spaceId: SpaceId): void;
   close(): Promise<void>;
 }
 
 /** A peer hands over a letter for this account. */
 const LETTER = "letter";
-/**
- * How long who lost membership, or the guest key, may still recognise the space: it is served the chain of rights, which
- * says so, and no content.
- */
-const FADE_MS = 20_000;
 const COMPARE_AGAIN_MS = 150;
-/** How long the boot pass waits for the network before it goes on without. */
+/** How long the boot pass waits for the network, or for another device on the LAN, before it goes on without. */
 const CONNECT_WAIT_MS = 3_000;
 
 /** Connects sync with what there is of LAN and network, as configured. Neither is needed by anything else. */
 export async function startReplication(deps: ReplicationDeps): Promise<Replication> {
-  const keysBySpace = new Map<SpaceId, Uint8Array[]>();
-  /** Shown while a space is looked for that is not held here. */
-  const shownKeys = new Set<{ spaceId: SpaceId; key: Uint8Array }>();
-  let links: LinkManager | undefined;
-  let comparing: ReturnType<typeof setTimeout> | undefined;
-  const compareSoon = (): void => {
-    comparing ??= setTimeout(() => {
-      comparing = undefined;
-      links?.spacesChanged();
-    }, COMPARE_AGAIN_MS);
-  };
-
-  /** Keys that are no longer a space's: whoever was known by them alone is told why before the link ends. */
-  const fading = new Map<SpaceId, Uint8Array[]>();
-  const timers = new Set<ReturnType<typeof setTimeout>>();
-  const fade = (spaceId: SpaceId, keys: readonly Uint8Array[]): void => {
-    if (keys.length === 0) return;
-    fading.set(spaceId, [...(fading.get(spaceId) ?? []), ...keys]);
-    const timer = setTimeout(() => {
-      timers.delete(timer);
-      fading.set(
-        spaceId,
-        (fading.get(spaceId) ?? []).filter((key) => !keys.includes(key)),
-      );
-      compareSoon();
-    }, FADE_MS);
-    timers.add(timer);
-  };
-
   const { config } = deps;
-  if (config["network.url"]) await startNetwork(deps, config["network.url"]);
-  if (config["p2p.enabled"]) {
-    const showKey = (spaceId: SpaceId, key: Uint8Array): (() => void) => {
-      const shown = { spaceId, key };
-      shownKeys.add(shown);
-      links?.spacesChanged();
-      return () => {
-        shownKeys.delete(shown);
-        compareSoon();
-      };
-    };
-    const keys = () => [
-      ...[...keysBySpace].flatMap(([spaceId, known]) =>
-        [...known, ...tokenKeys(deps.placeOf(spaceId))].map((key) => ({ spaceId, key })),
-      ),
-      ...[...fading].flatMap(([spaceId, former]) => former.map((key) => ({ spaceId, key }))),
-      ...shownKeys,
-    ];
-    links = await startLan(deps, keys, showKey, compareSoon);
-    deps.tech.engine.onCommit((batch) => {
-      if (batch.touched.some(({ dataset }) => dataset === ACL_SECRETS_DATASET)) compareSoon();
-    });
-  }
-
-  return {
-    spaceChanged(space) {
-      if (space.id === deps.tech.id) return;
-      const keys = linkKeysOf(space, deps.account);
-      const known = keysBySpace.get(space.id) ?? [];
-      if (known.length === keys.length && keys.every((key, index) => equalBytes(key, known[index]!))) return;
-      keysBySpace.set(space.id, keys);
-      fade(
-        space.id,
-        known.filter((key) => !keys.some((other) => equalBytes(key, other))),
-      );
-      compareSoon();
-    },
-    spaceEnded(spaceId) {
-      deps.relay.forget(spaceId);
-      fading.delete(spaceId);
-      if (keysBySpace.delete(spaceId)) compareSoon();
-    },
-    async close() {
-      clearTimeout(comparing);
-      for (const timer of timers) clearTimeout(timer);
-      await links?.[Symbol.asyncDispose]();
-    },
-  };
+  const network = config["network.url"] ? await startNetwork(deps, config["network.url"]) : undefined;
+  const lan = config["p2p.enabled"] ? await startLan(deps) : undefined;
+  const ways = [network?.reached, lan && deps.mayHaveOthers() ? lan.met : undefined];
+  await Promise.race([anyOf(ways.filter((way) => way !== undefined)), Bun.sleep(CONNECT_WAIT_MS)]);
+  return { close: async () => lan?.close() };
 }
 
-/** How many members are recognised one by one; beyond, the present read key has to do. */
-const PAIRS = 64;
-
-/**
- * The keys by which devices recognise a space they share: whoever holds the present read key has the first; the secret
- * of two members lets one that missed a change of keys back in, and nobody that lost membership; who holds an invite or
- * the guest key finds the space by it.
- */
-function linkKeysOf(space: Space, account: Account): Uint8Array[] {
-  const { state } = space.acl;
-  const current = space.keys.current();
-  const keys = current ? [linkKeyOf(space.id, current.key)] : [];
-  const others = [...state.members.values()].filter(
-    (member) => member.status === "active" && !equalBytes(member.account, account.signer.publicKey),
-  );
-  for (const { account: other } of others.slice(0, PAIRS)) keys.push(pairLinkKeyOf(space.id, account, other));
-  const secret = transportSecretOf(space);
-  if (secret) {
-    for (const { key } of state.invites.values()) keys.push(inviteLinkKeyOf(space.id, secret, key));
-    if (state.guest) keys.push(inviteLinkKeyOf(space.id, secret, state.guest.key));
-  }
-  return keys;
+/** Resolves when one is true, or all are false. */
+async function anyOf(ways: readonly Promise<boolean>[]): Promise<void> {
+  const reached = ways.map(async (way) => (await way) || Promise.reject(new Error("not reached")));
+  await Promise.any(reached).catch(() => undefined); // nobody is reached: that is an answer, too
 }
 
-/** While one is let in nowhere yet, the token alone makes one known to the space's members. Tokens come and go. */
-function tokenKeys(place: SpacePlace | undefined): Uint8Array[] {
-  return place ? [place.linkKey] : [];
-}
-
-/** Joins the network, and waits a moment for it, so that what was missed comes with the boot pass. */
-async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Promise<void> {
+/** Joins the network. `reached` settles when it is known whether it serves. */
+async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Promise<{ reached: Promise<boolean> }> {
   const { sync, account, log, config } = deps;
   const [{ createNetworkStore }, { createNetworkSync }, { createNetworkKey }] = await Promise.all([
     import("../sync/network/network-store.ts"),
@@ -198,32 +98,34 @@ async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Pro
       secretOf: (space) => transportSecretOf(space) ?? deps.placeOf(space.id)?.transportSecret,
       touch: sync.touch,
       stateChanged: sync.stateChanged,
+      moved: sync.moved,
       holding: sync.holding,
     }),
   );
   await deps.relay.addCarrier(createNetworkEvents(store, log));
   deps.letters.connect(store);
   sync.setNetwork({ init: (replicas) => store.init(replicas) });
-  const settled = Promise.withResolvers<void>();
+  const settled = Promise.withResolvers<boolean>();
   let known = store.state().phase;
   store.onState(({ phase }) => {
-    if (phase !== "connecting") settled.resolve();
+    if (phase !== "connecting") settled.resolve(phase === "online");
     sync.reachChanged();
     if (phase === "online" && known !== "online") sync.allSoon();
     known = phase;
   });
-  await Promise.race([settled.promise, Bun.sleep(CONNECT_WAIT_MS)]);
+  return { reached: settled.promise };
 }
 
-async function startLan(
-  deps: ReplicationDeps,
-  spaceKeys: () => { spaceId: SpaceId; key: Uint8Array }[],
-  showKey: (spaceId: SpaceId, key: Uint8Array) => () => void,
-  lettersChanged: () => void,
-): Promise<LinkManager> {
-  const { sync, account, log, config } = deps;
+interface Lan {
+  /** Settles with the first device that is met. */
+  readonly met: Promise<boolean>;
+  close(): Promise<void>;
+}
+
+async function startLan(deps: ReplicationDeps): Promise<Lan> {
+  const { sync, account, log, config, linkKeys, letters } = deps;
+  const met = Promise.withResolvers<boolean>();
   const own = deriveAccountSecret(account.seed, "p2p");
-  const { letters } = deps;
   const letterBoxes = () => [account.signer.publicKey, ...letters.receivers()].map(lettersLinkKeyOf);
   const handing = new WeakMap<PeerLink, Promise<void>>();
   const handLetters = (link: PeerLink): void => {
@@ -239,8 +141,9 @@ async function startLan(
     log,
     listenPort: config["p2p.port"],
     port: {
-      keys: () => ({ own, spaces: spaceKeys(), letters: letterBoxes() }),
+      keys: () => ({ own, spaces: linkKeys.all(), letters: letterBoxes() }),
       connected: (link) => {
+        met.resolve(true);
         handLetters(link);
         sync.reachChanged();
         if (link.own) sync.allSoon();
@@ -257,10 +160,6 @@ async function startLan(
     await letters.receive(link.accountId, body);
     return new Uint8Array(0);
   });
-  letters.onOutbox(() => {
-    for (const link of links.links()) handLetters(link);
-    lettersChanged();
-  });
   sync.setLan({
     state: () => links.state(),
     debug: () => {
@@ -276,9 +175,10 @@ async function startLan(
       log,
       techId: deps.tech.id,
       open: deps.open,
-      showKey,
+      showKey: linkKeys.show,
       roundSoon: (spaceId) => sync.roundSoon(spaceId),
       touch: sync.touch,
+      moved: sync.moved,
       markOf: sync.markOf,
       holding: sync.holding,
     }),
@@ -286,5 +186,28 @@ async function startLan(
   await deps.relay.addCarrier(
     createLanEvents({ links, techId: deps.tech.id, log, open: deps.open, take: deps.relay.take }),
   );
-  return links;
+
+  let comparing: ReturnType<typeof setTimeout> | undefined;
+  const compareSoon = (): void => {
+    comparing ??= setTimeout(() => {
+      comparing = undefined;
+      links.spacesChanged();
+    }, COMPARE_AGAIN_MS);
+  };
+  letters.onOutbox(() => {
+    for (const link of links.links()) handLetters(link);
+    compareSoon();
+  });
+  linkKeys.onChange((atOnce) => (atOnce ? links.spacesChanged() : compareSoon()));
+  deps.tech.engine.onCommit((batch) => {
+    if (batch.touched.some(({ dataset }) => dataset === ACL_SECRETS_DATASET)) compareSoon();
+  });
+  return {
+    met: met.promise,
+    close: async () => {
+      clearTimeout(comparing);
+      linkKeys.close();
+      await links[Symbol.asyncDispose]();
+    },
+  };
 }

@@ -65,6 +65,9 @@ export const SpaceDebug = strict({
     description: "What does not count: written by somebody who, unknown to it, had lost the right to write",
   }),
   proposals: Type.Integer({ description: "What waits for a device of the space's owner" }),
+  networkResets: Type.Integer({
+    description: "How often, since the start, the network's store turned out to lack what had been read from it",
+  }),
   writersReplaced: Type.Integer({ description: "How often this device's own writer was met elsewhere" }),
 });
 export type SpaceDebug = Static<typeof SpaceDebug>;

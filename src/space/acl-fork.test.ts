@@ -120,6 +120,60 @@ describe("forks between an owner's devices", () => {
       for (const device of [one, two, member]) expect(await device.values()).toEqual({ m: "under two's record" });
     }));
 
+  test("[acl] a record that was forgotten gets its place when changes that name it come after all", () =>
+    withDevices(async (devices) => {
+      const [m, x, y] = [createAccount(), createAccount(), createAccount()];
+      const one = devices.open("one", devices.owner);
+      for (const account of [m, y]) await add(one, account);
+      const two = devices.open("two", devices.owner);
+      const member = devices.open("m", m);
+      await exchange([one, two, member]);
+      await add(one, x); // loses, and is nothing new when two has added x as well
+      await fetchFrom(member, one);
+      await member.write("m", "on the branch");
+      await remove(two, y);
+      await add(two, x);
+      await exchange([one, two]);
+      expect(one.space.aclService.units()).toEqual([]);
+      // The changes alone come, as a network brings them.
+      for (const device of [one, two]) for (const change of member.changes()) await device.ingest(change.bytes);
+      expect(await one.values()).toEqual({});
+      await exchange([one, two]);
+      expect(await one.values()).toEqual({ m: "on the branch" });
+      await exchange([one, two, member]);
+      statesAgree([one, two, member]);
+      for (const device of [two, member]) expect(await device.rows()).toEqual(await one.rows());
+    }));
+
+  test("[acl] a record that gave a lost one its place, and lost itself, hands on the keys when it is proposed again", () =>
+    withDevices(async (devices) => {
+      const [m, n, y, z] = [createAccount(), createAccount(), createAccount(), createAccount()];
+      const one = devices.open("one", devices.owner);
+      for (const account of [m, n, y, z]) await add(one, account);
+      const two = devices.open("two", devices.owner);
+      const three = devices.open("three", devices.owner);
+      const [ofOne, ofTwo] = [devices.open("m", m), devices.open("n", n)];
+      await exchange([one, two, three, ofOne, ofTwo]);
+      // Both do the same, with keys of their own, and members write under either. One of the two can only be given a place.
+      await remove(one, y);
+      await fetchFrom(ofOne, one);
+      await ofOne.write("m", "under one's key");
+      await remove(two, y);
+      await fetchFrom(ofTwo, two);
+      await ofTwo.write("n", "under two's key");
+      await fetchFrom(one, two);
+      await fetchFrom(two, one);
+      await fetchFrom(three, one);
+      await exchange([one, two, ofOne, ofTwo]);
+      await remove(three, z); // beats what gave it its place
+      await exchange([one, two, three, ofOne, ofTwo]);
+      statesAgree([one, two, three, ofOne, ofTwo]);
+      const late = devices.open("late", devices.owner);
+      await fetchFrom(late, three);
+      for (const device of [one, three, late])
+        expect(await device.values()).toEqual({ m: "under one's key", n: "under two's key" });
+    }));
+
   test("[acl] what either side cut off counts nowhere, whichever side wins", () =>
     withDevices(async (devices) => {
       for (let i = 0; i < 4; i++) {

@@ -64,14 +64,15 @@ function planParts(port: SequencePort, record: AclRecord, place: AclOp[]): Seque
   });
   const own = port.isNamed(record.id) ? place : [];
   const again: AclOp[] = parts.map(({ bytes }) => ({ op: "sequenced", unit: bytes }));
-  const placed = own.length > 0 ? [record] : [];
   for (const [ops, left] of [
     [[...aliases, ...again, ...own], []],
     [[...aliases, ...own], parts],
     [own, parts],
   ] as const) {
-    if (ops.length > 0 && !port.faultOf(ops, record.clock))
-      return { ops: [...ops], minClock: record.clock, placed, parts: [...left] };
+    if (ops.length === 0 || port.faultOf(ops, record.clock)) continue;
+    // With the place of an older record go the keys that it was given it with.
+    const placed = ops.some((op) => op.op === "alias") ? [record] : [];
+    return { ops: [...ops], minClock: record.clock, placed, parts: [...left] };
   }
   if (parts.length > 0) return { ops: [], minClock: 0, placed: [], parts };
   return isFollowed(port, record) ? { wait: "others follow it" } : { drop: "all of it took effect" };

@@ -1,4 +1,4 @@
-import { equalBytes } from "../base/bytes.ts";
+import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { ChangeEngine } from "../change/change-engine.ts";
@@ -30,6 +30,9 @@ export type AclBuild = (context: AclContext) => readonly AclOp[];
 
 /** How long a device waits for another one to propose its own record again. */
 const OTHERS_TURN_MS = 10 * 60_000;
+
+/** Records of lost branches that are looked for at once. */
+const AWAITED = 100;
 
 /** What became of a proposal that somebody handed on. */
 export type UnitVerdict = { kind: "kept" | "known" } | { kind: "refused"; reason: string };
@@ -152,6 +155,24 @@ export function createAclService(deps: AclServiceDeps) {
     return full.filter((unit) => !acl.units.put(unit, nowMs));
   };
 
+  /**
+   * Records of lost branches that were forgotten, but that changes which came since name, with those they follow: they
+   * wait again. Answers them.
+   */
+  const namedAgain = (): AclUnit[] => {
+    const again = new Map<string, AclUnit>();
+    for (const id of store.parked.awaitedRecords(AWAITED)) {
+      let record = isNamed(id) ? acl.units.lostRecord(id) : undefined;
+      for (
+        ;
+        record && !unitKnown(acl.state, record.id);
+        record = record.prev ? acl.units.lostRecord(record.prev) : undefined
+      )
+        if (!acl.units.has(record.id)) again.set(bytesToHex(record.id), record);
+    }
+    return [...again.values()];
+  };
+
   /** Carries out what sequencing one unit takes. */
   const sequenceOne = (
     unit: AclUnit,
@@ -260,6 +281,9 @@ export function createAclService(deps: AclServiceDeps) {
         return { result };
       }),
 
+    /** Whether `sequence` may find something to do. */
+    hasWork: (): boolean => acl.units.list().length > 0 || namedAgain().length > 0,
+
     /** What waits for the owner's devices, to be handed on. */
     units: (): Uint8Array[] => acl.units.list().map(({ unit }) => unit.bytes),
 
@@ -286,6 +310,8 @@ export function createAclService(deps: AclServiceDeps) {
      */
     async sequence(): Promise<Uint8Array[]> {
       const made: Uint8Array[] = [];
+      if (permissionOf(acl.state, account.signer.publicKey) !== "owner") return made;
+      if (namedAgain().length > 0) await move(() => ({ result: keepUnits(namedAgain()) }));
       for (let progress = true; progress; ) {
         progress = false;
         for (const { unit, receivedMs } of acl.units.list()) {

@@ -45,7 +45,7 @@ interface JoinServiceDeps {
   >;
   secrets: AclSecrets;
   log: Log;
-  changeAcl(space: Space, build: AclBuild, options?: ComposeOptions): Promise<unknown>;
+  changeAcl(space: Space, build: AclBuild, options: ComposeOptions): Promise<unknown>;
   /** The chain of rights of a space that is not held here, if anybody who is reached has it. */
   findChain(place: {
     spaceId: SpaceId;

@@ -2,6 +2,7 @@ import { concatBytes, equalBytes, utf8ToBytes } from "../base/bytes.ts";
 import type { AccountId } from "../base/ids.ts";
 import { parseAccountId } from "../crypto/account-id.ts";
 import { sha256 } from "../crypto/hash.ts";
+import type { AclMerge } from "../space/acl-log.ts";
 import type { Space } from "../space/space.ts";
 import { SYNC_BOUNDS } from "./session/bounds.ts";
 
@@ -35,8 +36,20 @@ export const hasUnits = (digest: Uint8Array): boolean => !equalBytes(digest, NO_
  * `gap` when what they follow is not here.
  */
 export async function takeAclRecords(space: Space, chain: readonly Uint8Array[]): Promise<"gap" | string | undefined> {
-  if (chain.length === 0) return undefined;
-  const { kind, reason } = await space.aclService.take(chain);
+  return chain.length === 0 ? undefined : faultOf(await space.aclService.take(chain));
+}
+
+/**
+ * Takes in records from where anybody may have put anything, each judged by itself. Answers why some could not be taken;
+ * what follows nothing that is here is passed over.
+ */
+export async function takeAclRecordsEach(space: Space, records: readonly Uint8Array[]): Promise<string[]> {
+  if (records.length === 0) return [];
+  const faults = (await space.aclService.takeEach(records)).map(faultOf);
+  return faults.filter((fault) => fault !== undefined && fault !== "gap") as string[];
+}
+
+function faultOf({ kind, reason }: AclMerge): "gap" | string | undefined {
   if (kind === "gap") return "gap";
   return kind === "refused" || kind === "split" ? `the chain of rights: ${reason ?? kind}` : undefined;
 }
@@ -54,8 +67,9 @@ export async function takeAclUnits(space: Space, units: readonly Uint8Array[]): 
   await sequenceUnits(space);
 }
 
+/** On an owner's device: gives effect to what waits. To be called when records or changes have come. */
 export async function sequenceUnits(space: Space): Promise<void> {
-  if (space.role() === "owner" && space.acl.units.list().length > 0) await space.aclService.sequence();
+  if (space.role() === "owner" && space.aclService.hasWork()) await space.aclService.sequence();
 }
 
 function within<T>(items: readonly T[], bytesOf: (item: T) => Uint8Array): Uint8Array[] {

@@ -5,9 +5,10 @@ import type { Log } from "../base/log.ts";
 import { createSeldomLog } from "../base/seldom-log.ts";
 import { SvcError } from "../protocol/errors.ts";
 import type { Space } from "../space/space.ts";
-import { aclRecordsFrom, aclUnits, hasUnits, mayReadSpace, unitsDigest } from "./acl-exchange.ts";
+import { aclRecordsFrom, aclUnits, hasUnits, mayReadSpace, sequenceUnits, unitsDigest } from "./acl-exchange.ts";
 import type { Carrier } from "./carrier.ts";
 import { createGuestProofs } from "./guest-proofs.ts";
+import type { Taken } from "./intake.ts";
 import type { LinkManager } from "./link/link-manager.ts";
 import type { PeerLink } from "./link/peer-link.ts";
 import type { ProgressBook } from "./progress.ts";
@@ -32,7 +33,7 @@ import {
 } from "./session/messages.ts";
 import { givesBack, givesBackRights } from "./session/proof.ts";
 import { fullState, pullFrame, stateFor, wanted } from "./session/serve.ts";
-import { coverage, coversAll } from "./session/vector.ts";
+import { claimedBeyond, coverage, coversAll } from "./session/vector.ts";
 import { createSharedRuns } from "./shared-runs.ts";
 
 /** Notice to a peer: something new of a space is here. */
@@ -65,6 +66,8 @@ export interface LanSyncDeps {
   touch(spaceId: SpaceId): void;
   /** What a space is at that was found synced and not touched since. */
   markOf(spaceId: SpaceId): Uint8Array | undefined;
+  /** The progress of a space says something else now. */
+  moved(): void;
   /** Keeps a space open while `work` runs. */
   holding<T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T>;
 }
@@ -142,17 +145,24 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
 
   const fetchAlone = async (link: PeerLink, space: Space, state: SpaceState, deadlineMs?: number): Promise<boolean> => {
     const progress = book.peer(space.id, link.peerId);
-    const advanced = (): void => void advancedAtMs.set(roundKey(link, space), performance.now());
     const fault = await fetchAcl(link, space, state);
     if (fault) progress.lastError = fault;
     if (fault && fault !== "gap") refusedOnce(link, space, fault);
     if (!state.content) return false;
-    const fetched = await fetchMissing(link, space, state.vector, deadlineMs, advanced);
+    progress.behind = claimedBeyond(space.engine.store, state.vector);
+    const onTaken = (taken: Taken): void => {
+      if (taken.fresh + taken.changed + taken.parked > 0) advancedAtMs.set(roundKey(link, space), performance.now());
+      progress.fresh += taken.fresh;
+      progress.changed += taken.changed;
+      progress.behind = claimedBeyond(space.engine.store, state.vector);
+      deps.moved();
+    };
+    const fetched = await fetchMissing(link, space, state.vector, { deadlineMs, onTaken });
     if (fetched.reason) refusedOnce(link, space, fetched.reason);
-    progress.fresh += fetched.fresh;
-    progress.changed += fetched.changed;
     progress.missing = fetched.missing;
+    if (!fetched.cut) progress.behind = 0;
     if (fetched.refused > 0) progress.lastError = "changes were not kept: the quota of waiting changes is used up";
+    await sequenceUnits(space);
     if (fetched.foreignOwn) await replaceWriter(space, link.peerId);
     return fetched.cut;
   };

@@ -1,4 +1,4 @@
-import { bytesToUtf8, readUint64, utf8ToBytes, writeUint64 } from "../base/bytes.ts";
+import { bytesToHex, bytesToUtf8, readUint64, utf8ToBytes, writeUint64 } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
@@ -50,6 +50,8 @@ export interface NetworkSyncDeps {
   /** Secret of the invite by which this account joins the space, if it does. */
   inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
   touch(spaceId: SpaceId): void;
+  /** The progress of a space says something else now. */
+  moved(): void;
   holding<T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T>;
 }
 
@@ -64,6 +66,8 @@ interface Room {
   /** Changes of others up to this number were here at `sinceMs`. */
   othersUpto: number;
   othersSinceMs: number;
+  /** Changes a message had lately, to tell how many are missing by the number of messages. */
+  perMessage: number;
   timer: ReturnType<typeof setTimeout> | undefined;
 }
 
@@ -144,7 +148,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
 
   const portOf = (spaceId: SpaceId): ChannelPort => ({
     outgoing: (limits) => withSpace(spaceId, (space) => outgoing(space, rooms.get(spaceId), limits)),
-    deliverItems: async (items, cursor) => {
+    deliverItems: async (items, cursor, messages) => {
       await untilAdmitted(spaceId);
       await withSpace(spaceId, async (space) => {
         const { engine } = space;
@@ -156,6 +160,9 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         progress.fresh += taken.fresh;
         progress.changed += taken.changed;
         if (taken.reason) refusedOnce(spaceId, taken.reason);
+        const room = rooms.get(spaceId);
+        if (room && messages > 0) room.perMessage = items.length / messages;
+        deps.moved();
         await engine.write(() => {
           noteLeftOut(space, taken);
           const { sync } = engine.store;
@@ -175,6 +182,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
           );
           await engine.mintWriter();
         }
+        if (taken.parked > 0) await sequenceUnits(space);
         deps.touch(spaceId);
       });
     },
@@ -189,6 +197,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
           engine.store.putMeta(REFILLING, Uint8Array.of(1));
           putCursor(space, ITEMS_CURSOR, cursor);
         });
+        book.of(spaceId).networkResets++;
         deps.touch(spaceId);
       }),
     deliverAcl: (records, cursor) =>
@@ -209,7 +218,11 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     resetAcl: (cursor) =>
       withSpace(spaceId, async (space) => {
         await space.engine.write(() => {
-          space.engine.store.sync.forgetRecords("network");
+          const { sync } = space.engine.store;
+          // The record that was read last is not there any more: whoever comes anew is shown an older chain, or another one.
+          const lost = space.acl.records().findLast(({ id }) => sync.hasRecord("network", id));
+          if (lost) space.acl.alarms.raise({ kind: "rolled_back", record: bytesToHex(lost.id) });
+          sync.forgetRecords("network");
           putCursor(space, ACL_CURSOR, cursor);
         });
       }),
@@ -224,6 +237,8 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       // Why a round failed stands until the next: that the logs are read again says nothing of it.
       if (fault !== "" || progress.lastError === room.fault) progress.lastError = fault;
       room.fault = fault;
+      progress.behind = Math.round(state.items.pending * room.perMessage);
+      deps.moved();
       const { resolve } = room.changed;
       room.changed = Promise.withResolvers();
       resolve();
@@ -248,6 +263,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       fault: "",
       othersUpto: 0,
       othersSinceMs: 0,
+      perMessage: 1,
       timer: undefined,
     };
     rooms.set(space.id, room);
@@ -291,11 +307,15 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
   const refusedOnce = (spaceId: SpaceId, reason: string): void =>
     seldom.warn(spaceId, "sync: what the network held was refused", { spaceId, reason });
 
-  /** Puts the records of rights that the network lacks behind those it has, in the order of the chain. */
+  /**
+   * Puts the records of rights that the network lacks behind those it has, in the order of the chain. Then those of branches
+   * that lost: an owner's device that never met them gives them a place, since changes may name them.
+   */
   const publishAcl = async (space: Space, channel: Channel): Promise<void> => {
     const { sync } = space.engine.store;
     for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
-      const next = space.engine.store.aclRecords().find(({ id }) => !sync.hasRecord("network", id));
+      const lost = space.acl.units.list().flatMap(({ unit }) => (unit.kind === "acl" ? unit : []));
+      const next = [...space.engine.store.aclRecords(), ...lost].find(({ id }) => !sync.hasRecord("network", id));
       if (!next) return;
       await channel.appendAcl(next.bytes);
     }

@@ -9,6 +9,8 @@ export interface PeerProgress {
   lastError: string;
   /** It is known to have something that is not here. */
   missing: boolean;
+  /** About how many changes that are. */
+  behind: number;
 }
 
 /** What is known of a space's rounds since the start. In memory: a restart knows nothing until its first round. */
@@ -18,6 +20,7 @@ export interface SpaceProgress {
   /** When it was found synced last, since the start; what is stored with the space may be older. */
   lastSyncedMs: number | undefined;
   writersReplaced: number;
+  networkResets: number;
   readonly peers: Map<string, PeerProgress>;
 }
 
@@ -28,6 +31,8 @@ export type ProgressBook = ReturnType<typeof createProgressBook>;
 
 export function createProgressBook() {
   const spaces = new Map<SpaceId, SpaceProgress>();
+  /** What spaces that have ended since had taken in. */
+  let forgotten = 0;
   const of = (spaceId: SpaceId): SpaceProgress => {
     let known = spaces.get(spaceId);
     if (!known) {
@@ -36,6 +41,7 @@ export function createProgressBook() {
         lastRoundEndedMs: undefined,
         lastSyncedMs: undefined,
         writersReplaced: 0,
+        networkResets: 0,
         peers: new Map(),
       };
       spaces.set(spaceId, known);
@@ -48,12 +54,32 @@ export function createProgressBook() {
       const { peers } = of(spaceId);
       let known = peers.get(peerId);
       if (!known) {
-        known = { lastSyncAtMs: undefined, fresh: 0, changed: 0, lastError: "", missing: false };
+        known = { lastSyncAtMs: undefined, fresh: 0, changed: 0, lastError: "", missing: false, behind: 0 };
         peers.set(peerId, known);
       }
       return known;
     },
-    forget: (spaceId: SpaceId) => void spaces.delete(spaceId),
+    /**
+     * Changes that all spaces took in since the start, and how many are missing yet: where several have the same, what the
+     * one has that we are furthest behind of.
+     */
+    sums(): { taken: number; behind: number } {
+      let taken = forgotten;
+      let behind = 0;
+      for (const { peers } of spaces.values()) {
+        let most = 0;
+        for (const peer of peers.values()) {
+          taken += peer.fresh + peer.changed;
+          most = Math.max(most, peer.behind);
+        }
+        behind += most;
+      }
+      return { taken, behind };
+    },
+    forget(spaceId: SpaceId): void {
+      for (const peer of spaces.get(spaceId)?.peers.values() ?? []) forgotten += peer.fresh + peer.changed;
+      spaces.delete(spaceId);
+    },
   };
 }
 

@@ -185,6 +185,7 @@ export function spaceDebug(space: Space, progress: SpaceProgress): SpaceDebug {
     ],
     unconfirmed: backlog.unconfirmedCount,
     unconfirmedRights: backlog.rightsCount,
+    networkResets: progress.networkResets,
     writersReplaced: progress.writersReplaced,
     alarms: acl.alarms.list(),
     cut: cutChangesOf(space),

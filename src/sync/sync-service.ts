@@ -14,6 +14,7 @@ import type { AclMade, ComposeOptions } from "../space/acl-compose.ts";
 import type { AclBuild } from "../space/acl-service.ts";
 import type { Space } from "../space/space.ts";
 import type { Carrier, SpacePlace } from "./carrier.ts";
+import { type CatchUpView, createCatchUp } from "./catch-up.ts";
 import { createProgressBook, NETWORK_PEER, type ProgressBook } from "./progress.ts";
 import { createResting } from "./resting.ts";
 import { createSharedRuns } from "./shared-runs.ts";
@@ -51,6 +52,8 @@ export interface SyncServiceDeps {
   readonly log: Log;
   /** Between rounds without a reason. */
   readonly intervalMs: number;
+  /** Begins to show people how far it is with what was missed. */
+  showCatchUp(): CatchUpView;
 }
 
 /** Rounds with everybody who keeps the account's spaces, and the truth about them. */
@@ -66,6 +69,7 @@ const UNREACHED_MS = 3_000;
 export function createSyncService(deps: SyncServiceDeps) {
   const { spaces, clock, log } = deps;
   const book: ProgressBook = createProgressBook();
+  const catchUp = createCatchUp(book, deps.showCatchUp);
   const carriers: Carrier[] = [];
   let lan: LanView | undefined;
   let network: NetworkView | undefined;
@@ -148,6 +152,7 @@ export function createSyncService(deps: SyncServiceDeps) {
       if (!isHere(spaceId)) book.forget(spaceId);
       return;
     }
+    if (!isHere(spaceId)) return; // by what the round brought, or by somebody here
     const progress = book.of(spaceId);
     progress.roundEnded = true;
     progress.lastRoundEndedMs = clock.nowMs();
@@ -163,7 +168,7 @@ export function createSyncService(deps: SyncServiceDeps) {
 
   /** One round that begins after this call; calls during a round share the next. */
   const round = (spaceId: SpaceId): Promise<void> =>
-    rounds.run(spaceId, () => holding(spaceId, () => oneRound(spaceId)));
+    rounds.run(spaceId, () => catchUp.during(() => holding(spaceId, () => oneRound(spaceId))));
 
   /** A round nobody waits for. */
   const roundSoon = (spaceId: SpaceId): void => {
@@ -189,7 +194,8 @@ export function createSyncService(deps: SyncServiceDeps) {
   };
 
   /** The account's own space first, for it says which others there are; then those, newest first. */
-  const roundOfAll = async (): Promise<void> => {
+  const roundOfAll = (): Promise<void> => catchUp.during(everyRound);
+  const everyRound = async (): Promise<void> => {
     await round(spaces.tech.id);
     const known = spaces.held();
     const still = await resting.among(known, carriers);
@@ -225,6 +231,8 @@ export function createSyncService(deps: SyncServiceDeps) {
     touch,
     stateChanged: tell,
     markOf: resting.mark,
+    /** How far a space is, by the book, changed. */
+    moved: catchUp.moved,
     /** Who is reached has changed. */
     reachChanged: (): void => {
       for (const spaceId of spaces.active()) tell(spaceId);

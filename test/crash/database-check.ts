@@ -1,16 +1,8 @@
 /** SQLite's own opinion of every database file under `sdk/`. */
 import { Database } from "bun:sqlite";
-import { cpSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync } from "node:fs";
+import { databaseFiles } from "../support/database-files.ts";
 import { scratchDir } from "../support/scratch.ts";
-
-/** The database files below a data root that hold what cannot be rebuilt. */
-export function databaseFiles(root: string): string[] {
-  return readdirSync(root, { recursive: true })
-    .map(String)
-    .filter((name) => /(^|\/)sdk\/.*\.db$/.test(name))
-    .map((name) => join(root, name));
-}
 
 /** Opens each file read-only and checks it. Returns the faults. For a stopped server. */
 export function checkDatabases(root: string): string[] {

@@ -5,8 +5,8 @@
 import { Database } from "bun:sqlite";
 import { describe, expect } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { databaseFiles } from "../crash/database-check.ts";
 import type { JsonObject, Page, SpaceInfo } from "../support/client.ts";
+import { databaseFiles } from "../support/database-files.ts";
 import { createCollection, createSpace, openCollection, setFields } from "../support/fixtures.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";

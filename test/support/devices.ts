@@ -1,5 +1,5 @@
 /** Devices of one account, or of several: real servers that may find each other. */
-import type { SpaceInfo } from "./client.ts";
+import type { Client, SpaceInfo } from "./client.ts";
 import { until } from "./client.ts";
 import { setFields } from "./fixtures.ts";
 import { type RunningServer, type ServerOptions, startServer } from "./server.ts";
@@ -12,6 +12,8 @@ export interface DeviceOptions extends ServerOptions {
   lan?: boolean;
   /** `network.url`. */
   network?: string;
+  /** Called again and again while a new account's boot pass runs. */
+  whileBooting?: (client: Client) => Promise<void>;
 }
 
 export interface Device extends AsyncDisposable {
@@ -20,9 +22,12 @@ export interface Device extends AsyncDisposable {
   readonly accountId: string;
 }
 
+/** A boot pass that gets everything back may take its time. */
+const BOOT_MS = 60_000;
+
 /** Starts a server with an account. Its rounds run often, so that tests need not wait for the regular interval. */
 export async function startDevice(options: DeviceOptions = {}): Promise<Device> {
-  const { mnemonic, lan, network, env, ...rest } = options;
+  const { mnemonic, lan, network, env, whileBooting, ...rest } = options;
   const server = await startServer({
     ...rest,
     account: false,
@@ -35,15 +40,24 @@ export async function startDevice(options: DeviceOptions = {}): Promise<Device> 
   });
   const state = await server.client.get<{ authorized: boolean; accountId?: string }>("/v1/auth");
   if (state.authorized) {
-    await server.client.untilBootstrapped();
+    await server.client.untilBootstrapped(BOOT_MS);
     return { server, mnemonic: mnemonic ?? "", accountId: state.accountId ?? "", ...disposal(server) };
   }
   const made = await server.client.post<{ accountId: string; mnemonic?: string }>(
     "/v1/auth",
     mnemonic === undefined ? {} : { mnemonic },
   );
-  await server.client.untilBootstrapped();
+  if (whileBooting) await untilBooted(server.client, whileBooting);
+  await server.client.untilBootstrapped(BOOT_MS);
   return { server, mnemonic: made.mnemonic ?? mnemonic ?? "", accountId: made.accountId, ...disposal(server) };
+}
+
+async function untilBooted(client: Client, meanwhile: (client: Client) => Promise<void>): Promise<void> {
+  const booting = async () => {
+    await meanwhile(client);
+    return !(await client.get<{ bootstrapping: boolean }>("/v1/health")).bootstrapping;
+  };
+  await until(booting, "the boot pass to end", BOOT_MS);
 }
 
 const disposal = (server: RunningServer) => ({ [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() });

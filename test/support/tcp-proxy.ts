@@ -12,6 +12,10 @@ export interface TcpProxy extends AsyncDisposable {
   drop(direction: "up" | "down", on: boolean): void;
   /** Whether bytes of a direction are held back; they pass when it ends. */
   stall(direction: "up" | "down", on: boolean): void;
+  /** How much later the bytes of both directions pass; 0 passes them at once. */
+  delay(ms: number): void;
+  /** After so many more bytes of a direction the connection they came through is reset, in the midst of a frame. Once. */
+  cutAfter(direction: "up" | "down", bytes: number): void;
   /** Resets every connection. New ones are taken. */
   sever(): void;
   /** Refuses new connections and resets those there are, until called with false. */
@@ -29,23 +33,42 @@ export async function startTcpProxy(
   const stalled = { up: new Set<Socket>(), down: new Set<Socket>() };
   const dropping = { up: false, down: false };
   const stalling = { up: false, down: false };
+  const cutIn: { up: number | undefined; down: number | undefined } = { up: undefined, down: undefined };
+  let delayMs = 0;
   let blocked = false;
 
   const pipe = (from: Socket, to: Socket, direction: "up" | "down") => {
     const capture: Buffer[] = [];
     if (captureLeft > 0) captures.push(capture);
+    let lastDueMs = 0;
+    const pass = (data: Buffer) => {
+      if (to.destroyed || to.write(data)) return;
+      from.pause();
+      to.once("drain", () => {
+        if (!stalling[direction]) from.resume();
+      });
+    };
+    /** Order is kept when the delay gets shorter. */
+    const passLater = (data: Buffer) => {
+      const now = performance.now();
+      if (delayMs === 0 && lastDueMs <= now) return pass(data);
+      lastDueMs = Math.max(lastDueMs, now + delayMs);
+      setTimeout(() => pass(data), lastDueMs - now);
+    };
     from.on("data", (data: Buffer) => {
       if (captureLeft > 0) {
         capture.push(Buffer.from(data.subarray(0, captureLeft)));
         captureLeft -= data.length;
       }
       if (dropping[direction]) return;
-      if (!to.write(data)) {
-        from.pause();
-        to.once("drain", () => {
-          if (!stalling[direction]) from.resume();
-        });
+      const left = cutIn[direction];
+      if (left !== undefined && left <= data.length) {
+        cutIn[direction] = undefined;
+        if (!to.destroyed) to.end(data.subarray(0, left), () => from.resetAndDestroy());
+        return;
       }
+      if (left !== undefined) cutIn[direction] = left - data.length;
+      passLater(data);
     });
     from.on("close", () => {
       sockets.delete(from);
@@ -84,6 +107,12 @@ export async function startTcpProxy(
         if (on) socket.pause();
         else socket.resume();
       }
+    },
+    delay: (ms) => {
+      delayMs = ms;
+    },
+    cutAfter: (direction, bytes) => {
+      cutIn[direction] = bytes;
     },
     sever,
     block: (on) => {

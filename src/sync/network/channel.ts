@@ -29,7 +29,8 @@ interface StoredAclRecord {
  * on. After a reset nothing is confirmed any more until it is delivered again under the cursor's new generation.
  */
 export interface ChannelPort extends PublisherSource {
-  deliverItems(items: readonly StoredItem[], cursor: LogCursor): Promise<void>;
+  /** `messages`: how many they came in. */
+  deliverItems(items: readonly StoredItem[], cursor: LogCursor, messages: number): Promise<void>;
   resetItems(cursor: LogCursor): Promise<void>;
   deliverAcl(records: readonly StoredAclRecord[], cursor: LogCursor): Promise<void>;
   resetAcl(cursor: LogCursor): Promise<void>;
@@ -124,7 +125,7 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions): Chann
     log,
     nowMs,
     sink: {
-      deliver: (messages, cursor) => port.deliverItems(openItems(messages), cursor),
+      deliver: (messages, cursor) => port.deliverItems(openItems(messages), cursor, messages.length),
       reset: async (cursor) => {
         resets++;
         await port.resetItems(cursor);

@@ -101,9 +101,9 @@ export async function fetchMissing(
   remote: RemoteReplica,
   space: Space,
   theirs: readonly WriterState[],
-  deadlineMs = Number.POSITIVE_INFINITY,
-  advanced: () => void = () => {},
+  options: { readonly deadlineMs?: number | undefined; readonly onTaken?: (taken: Taken) => void } = {},
 ): Promise<Fetched> {
+  const { deadlineMs = Number.POSITIVE_INFINITY, onTaken } = options;
   const { store } = space.engine;
   const result: Fetched = {
     fresh: 0,
@@ -123,12 +123,10 @@ export async function fetchMissing(
     result.refused += taken.refused;
     result.reason ??= taken.reason;
     junk += taken.quarantined + taken.refused + taken.strange;
-    if (taken.fresh + taken.changed + taken.parked > 0) {
-      idle = 0;
-      advanced();
-    }
+    if (taken.fresh + taken.changed + taken.parked > 0) idle = 0;
     result.foreignOwn ||= taken.foreignOwn;
     explained += taken.parked + taken.quarantined;
+    onTaken?.(taken);
   };
   const held = [...store.parked.ids(SYNC_BOUNDS.held / 2), ...store.parked.quarantinedIds(SYNC_BOUNDS.held / 2)];
   let request: PullRequest = {

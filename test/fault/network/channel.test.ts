@@ -259,10 +259,10 @@ describeWithNats("channel over a real nats-server", () => {
     const deliver = replica.port.deliverItems;
     let failures = 2;
     const seen: number[] = [];
-    replica.port.deliverItems = async (batch, cursor) => {
+    replica.port.deliverItems = async (batch, cursor, messages) => {
       seen.push(batch.length);
       if (failures-- > 0) throw new Error("disk full");
-      await deliver(batch, cursor);
+      await deliver(batch, cursor, messages);
     };
     const a = join();
     a.replica.write(...items(5));

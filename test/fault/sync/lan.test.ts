@@ -6,6 +6,7 @@ import { type JsonObject, until } from "../../support/client.ts";
 import { setName, spacesOf, startDevice, statusOf, untilSame } from "../../support/devices.ts";
 import { createObject, createSpace, createType } from "../../support/fixtures.ts";
 import { rule } from "../../support/rule.ts";
+import { scratchDir } from "../../support/scratch.ts";
 
 const LONG_MS = 90_000;
 
@@ -124,6 +125,36 @@ describe("two devices of an account on a LAN", () => {
           .split("\n")
           .filter((line) => /\b(WARN|ERROR)\b/i.test(line));
         expect(noise).toEqual([]);
+      }
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[lan] members of a space whose servers were killed find each other again, though all was open before the LAN was",
+    async () => {
+      using ownerRoot = scratchDir("svc-owner");
+      using memberRoot = scratchDir("svc-member");
+      let owner = await startDevice({ lan: true, dataDir: ownerRoot.path });
+      let member = await startDevice({ lan: true, dataDir: memberRoot.path });
+      try {
+        const space = await createSpace(owner.server.client);
+        const body = { mode: "open", permission: "writer" };
+        const path = `/v1/spaces/${space.id}/invites`;
+        const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(path, body, 201);
+        await member.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+        const object = await createObject(owner.server.client, space.id);
+        await setName(owner, space.id, object.id, "before");
+        await until(async () => (await spacesOf(member)).length === 1, "the space", 30_000);
+        await untilSame([owner, member], space.id, (rows) => rows.includes("before"), 30_000);
+        await Promise.all([owner.server.kill(), member.server.kill()]);
+        owner = await startDevice({ lan: true, dataDir: ownerRoot.path });
+        member = await startDevice({ lan: true, dataDir: memberRoot.path });
+        await setName(owner, space.id, object.id, "after");
+        await untilSame([owner, member], space.id, (rows) => rows.includes("after"), 30_000);
+      } finally {
+        await owner.server[Symbol.asyncDispose]();
+        await member.server[Symbol.asyncDispose]();
       }
     },
     LONG_MS,

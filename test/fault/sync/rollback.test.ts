@@ -117,3 +117,129 @@ describeWithNats("a device that is not what it was", () => {
     LONG_MS,
   );
 });
+
+interface Debug {
+  alarms: { kind: string; record: string }[];
+  networkResets: number;
+}
+const debugOf = (device: Device, spaceId: string): Promise<Debug> =>
+  device.server.client.get<Debug>(`/v1/spaces/${spaceId}/debug`);
+const named = (name: string) => ({ initialProperties: { svc: { name } } });
+
+describeWithNats("a network that is not what it was", () => {
+  rule(
+    "[rollback] put back to an older copy of its store it gets everything back, rights too, and debug says what happened",
+    async () => {
+      using awayRoot = scratchDir("svc-away");
+      await using nats = await startNats();
+      const network = nats.url;
+      await using first = await startDevice({ network });
+      const { mnemonic } = first;
+      const { client } = first.server;
+      await using member = await startDevice({ network });
+      const spaceId = (await createSpace(client)).id;
+      const base = `/v1/spaces/${spaceId}`;
+      await createObject(client, spaceId, named("before the copy"));
+      const away = await startDevice({ network, mnemonic, dataDir: awayRoot.path });
+      await untilSame([first, away], spaceId, (rows) => rows.includes("before the copy"));
+      await untilSynced(first, spaceId);
+      await away.server.stop();
+      await nats.stop();
+      nats.saveStore("older");
+      await nats.start();
+
+      const accounts = [{ identity: member.accountId, permission: "writer" }];
+      await until(
+        async () => (await client.request("POST", `${base}/acl/add`, { body: { accounts } })).status === 204,
+        "the network",
+        30_000,
+      );
+      const pending = () => member.server.client.get<unknown[]>("/v1/spaces?status=invite_pending");
+      await until(async () => (await pending()).length === 1, "the member to be added", 30_000);
+      await member.server.client.request("POST", `${base}/invite/accept`);
+      for (let i = 0; i < 20; i++) await createObject(client, spaceId, named(`after the copy ${i}`));
+      await untilSame([first, member], spaceId, (rows) => rows.includes("after the copy 19"), 30_000);
+      const said = await createObject(member.server.client, spaceId, named("by the member"));
+      await untilSame([first, member], spaceId, (rows) => rows.includes("by the member"), 30_000);
+      await untilSynced(first, spaceId);
+      expect(await debugOf(first, spaceId)).toMatchObject({ networkResets: 0, alarms: [] });
+
+      await nats.stop();
+      nats.restoreStore("older");
+      await nats.start();
+      // The older store grows again, beyond what was read of the other.
+      for (let i = 0; i < 30; i++) await createObject(client, spaceId, named(`on the older store ${i}`));
+      await setName(member, spaceId, said.id, "by the member, again");
+      const holds = (rows: string) =>
+        ["before the copy", "after the copy 19", "on the older store 29", "by the member, again"].every((text) =>
+          rows.includes(text),
+        );
+      await untilSame([first, member], spaceId, holds, 40_000);
+      for (const device of [first, member]) {
+        await untilSynced(device, spaceId);
+        const debug = await debugOf(device, spaceId);
+        expect(debug.networkResets).toBeGreaterThan(0);
+        expect(debug.alarms).toMatchObject([{ kind: "rolled_back" }]);
+      }
+      for (const device of [first, member]) await device.server.stop();
+
+      // From the network alone: who has read only what the copy had, and who has read nothing.
+      await using back = await startDevice({ network, dataDir: awayRoot.path });
+      await using fresh = await startDevice({ network, mnemonic });
+      await untilSame([back, fresh], spaceId, holds, 40_000);
+      for (const device of [back, fresh]) {
+        await untilSynced(device, spaceId);
+        expect((await statusOf(device, spaceId)).total).toBe(52);
+        const { members } = await device.server.client.get<{ members: { identity: string }[] }>(`${base}/members`);
+        expect(members.map(({ identity }) => identity).sort()).toEqual([first.accountId, member.accountId].sort());
+      }
+    },
+    LONG_MS,
+  );
+});
+
+describeWithNats("a data root that runs twice at once", () => {
+  rule(
+    "[fork] both write under one name at the same time, and end with the same, as writers of their own",
+    async () => {
+      using root = scratchDir("svc-original");
+      using copy = scratchDir("svc-copy");
+      await using nats = await startNats();
+      let spaceId: string;
+      let mnemonic: string;
+      {
+        await using device = await startDevice({ network: nats.url, dataDir: root.path });
+        ({ mnemonic } = device);
+        spaceId = (await createSpace(device.server.client)).id;
+        await createObject(device.server.client, spaceId, named("before"));
+        await untilSynced(device, spaceId);
+        await device.server.stop();
+      }
+      cpSync(root.path, copy.path, { recursive: true });
+      await using one = await startDevice({ network: nats.url, dataDir: root.path, lan: true });
+      await using two = await startDevice({ network: nats.url, dataDir: copy.path, lan: true });
+      await Promise.all(
+        Array.from({ length: 40 }, (_, i) => {
+          const { client } = (i % 2 ? one : two).server;
+          return createObject(client, spaceId, named(`twin ${i}`));
+        }),
+      );
+      await using other = await startDevice({ network: nats.url, mnemonic });
+      const holds = (rows: string) =>
+        Array.from({ length: 40 }, (_, i) => `"twin ${i}"`).every((text) => rows.includes(text));
+      await untilSame([one, two, other], spaceId, holds, 40_000);
+      for (const device of [one, two, other]) await untilSynced(device, spaceId);
+      expect((await replacedOf(one, spaceId)) + (await replacedOf(two, spaceId))).toBeGreaterThan(0);
+      // From now on they are told apart.
+      for (const [index, device] of [one, two].entries())
+        await createObject(device.server.client, spaceId, named(`apart ${index}`));
+      await untilSame(
+        [one, two, other],
+        spaceId,
+        (rows) => rows.includes("apart 0") && rows.includes("apart 1"),
+        40_000,
+      );
+    },
+    LONG_MS,
+  );
+});

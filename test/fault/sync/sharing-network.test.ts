@@ -108,6 +108,33 @@ describeWithNats("two accounts on a network", () => {
   );
 
   rule(
+    "[sharing] an open invite lets its holder in at once, to read and write, with nobody's help",
+    async () => {
+      await using nats = await startNats();
+      await using owner = await startDevice({ network: nats.url });
+      await using other = await startDevice({ network: nats.url });
+      const space = await createSpace(owner.server.client, "Open");
+      const base = `/v1/spaces/${space.id}`;
+      const object = await createObject(owner.server.client, space.id);
+      await setName(owner, space.id, object.id, "for whoever comes");
+      const body = { mode: "open", permission: "writer" };
+      const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(`${base}/invites`, body, 201);
+      await owner.server.client.post(`${base}/sync`, {}, 204);
+      await owner.server.stop();
+      await other.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+      await untilStatus(other, space.id, "active");
+      await until(
+        async () => (await other.server.client.request("GET", `${base}/members/me`)).status === 200,
+        "the space",
+        WAIT_MS,
+      );
+      await untilSame([other], space.id, (rows) => rows.includes("for whoever comes"), WAIT_MS);
+      await setName(other, space.id, object.id, "by who came");
+    },
+    LONG_MS,
+  );
+
+  rule(
     "[sharing] a one-to-one space reaches the other's list; guests read by the guest key until it is revoked",
     async () => {
       await using nats = await startNats();

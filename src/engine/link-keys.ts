@@ -1,0 +1,116 @@
+import { equalBytes } from "../base/bytes.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { Account } from "../space/account.ts";
+import type { Space } from "../space/space.ts";
+import { inviteLinkKeyOf, linkKeyOf, pairLinkKeyOf } from "../space/space-keys.ts";
+import { transportSecretOf } from "../space/space-roots.ts";
+import type { SpacePlace } from "../sync/carrier.ts";
+
+interface LinkKey {
+  readonly spaceId: SpaceId;
+  readonly key: Uint8Array;
+}
+
+/**
+ * The keys by which peers on the LAN recognise the spaces that they share with this account. Kept from the first space
+ * that is opened on, whether or not there is a LAN yet: a space is opened once, and says its keys only then.
+ */
+export type LinkKeys = ReturnType<typeof createLinkKeys>;
+
+/** How many members are recognised one by one; beyond, the present read key has to do. */
+const PAIRS = 64;
+/**
+ * How long who lost membership, or the guest key, may still recognise the space: it is served the chain of rights, which
+ * says so, and no content.
+ */
+const FADE_MS = 20_000;
+
+/** `placeOf`: what the token says by which a space is joined, or was. */
+export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => SpacePlace | undefined) {
+  const keysBySpace = new Map<SpaceId, Uint8Array[]>();
+  /** Shown while a space is looked for that is not held here. */
+  const shown = new Set<LinkKey>();
+  const listeners = new Set<(atOnce: boolean) => void>();
+  const tell = (atOnce = false): void => {
+    for (const listener of listeners) listener(atOnce);
+  };
+
+  /** Keys that are no longer a space's: whoever was known by them alone is told why before the link ends. */
+  const fading = new Set<LinkKey>();
+  const timers = new Set<ReturnType<typeof setTimeout>>();
+  const fade = (keys: readonly LinkKey[]): void => {
+    if (keys.length === 0) return;
+    for (const key of keys) fading.add(key);
+    const timer = setTimeout(() => {
+      timers.delete(timer);
+      for (const key of keys) fading.delete(key);
+      tell();
+    }, FADE_MS);
+    timers.add(timer);
+  };
+
+  return {
+    /** All of them, as they are now: tokens come and go. */
+    all: (): LinkKey[] => [
+      ...[...keysBySpace].flatMap(([spaceId, keys]) =>
+        [...keys, ...tokenKeys(placeOf(spaceId))].map((key) => ({ spaceId, key })),
+      ),
+      ...fading,
+      ...shown,
+    ],
+    /** `atOnce`: somebody waits for who is recognised by it. */
+    onChange: (listener: (atOnce: boolean) => void): void => void listeners.add(listener),
+    /** A space was opened, or its keys or members changed. */
+    spaceChanged(space: Space): void {
+      const keys = linkKeysOf(space, account);
+      const known = keysBySpace.get(space.id) ?? [];
+      if (known.length === keys.length && keys.every((key, index) => equalBytes(key, known[index]!))) return;
+      keysBySpace.set(space.id, keys);
+      const former = known.filter((key) => !keys.some((other) => equalBytes(key, other)));
+      fade(former.map((key) => ({ spaceId: space.id, key })));
+      tell();
+    },
+    spaceEnded(spaceId: SpaceId): void {
+      for (const one of fading) if (one.spaceId === spaceId) fading.delete(one);
+      if (keysBySpace.delete(spaceId)) tell();
+    },
+    /** Peers may recognise us by this key, too, until the result is called. */
+    show(spaceId: SpaceId, key: Uint8Array): () => void {
+      const one = { spaceId, key };
+      shown.add(one);
+      tell(true);
+      return () => {
+        shown.delete(one);
+        tell();
+      };
+    },
+    close(): void {
+      for (const timer of timers) clearTimeout(timer);
+    },
+  };
+}
+
+/**
+ * Whoever holds the present read key has the first; the secret of two members lets one that missed a change of keys back
+ * in, and nobody that lost membership; who holds an invite or the guest key finds the space by it.
+ */
+function linkKeysOf(space: Space, account: Account): Uint8Array[] {
+  const { state } = space.acl;
+  const current = space.keys.current();
+  const keys = current ? [linkKeyOf(space.id, current.key)] : [];
+  const others = [...state.members.values()].filter(
+    (member) => member.status === "active" && !equalBytes(member.account, account.signer.publicKey),
+  );
+  for (const { account: other } of others.slice(0, PAIRS)) keys.push(pairLinkKeyOf(space.id, account, other));
+  const secret = transportSecretOf(space);
+  if (secret) {
+    for (const { key } of state.invites.values()) keys.push(inviteLinkKeyOf(space.id, secret, key));
+    if (state.guest) keys.push(inviteLinkKeyOf(space.id, secret, state.guest.key));
+  }
+  return keys;
+}
+
+/** While one is let in nowhere yet, the token alone makes one known to the space's members. Tokens come and go. */
+function tokenKeys(place: SpacePlace | undefined): Uint8Array[] {
+  return place ? [place.linkKey] : [];
+}

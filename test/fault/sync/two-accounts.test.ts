@@ -1,0 +1,202 @@
+/**
+ * Devices of two accounts that share a space write to it at random, each behind a proxy that delays, resets, truncates
+ * and stalls what passes to the network, while the LAN comes and goes and devices and nats-server are killed. Afterwards
+ * all have the same rows, byte by byte, and nothing that was acknowledged is missing. SVC_SYNC_SEED repeats a run.
+ */
+import { expect } from "bun:test";
+import { type JsonObject, type SpaceInfo, until } from "../../support/client.ts";
+import { type Device, spacesOf, startDevice, statusOf } from "../../support/devices.ts";
+import { createSpace } from "../../support/fixtures.ts";
+import { describeWithNats, startNats } from "../../support/nats.ts";
+import { createRng } from "../../support/rng.ts";
+import { rowBytesOf } from "../../support/row-bytes.ts";
+import { rule } from "../../support/rule.ts";
+import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
+import { createSpaceWorkload } from "../../support/space-workload.ts";
+import { startTcpProxy, type TcpProxy } from "../../support/tcp-proxy.ts";
+
+const SEED = Number(process.env["SVC_SYNC_SEED"] ?? 20_261_121);
+const STEPS = Number(process.env["SVC_SYNC_STEPS"] ?? 70);
+const WAIT_MS = 60_000;
+
+interface Seat {
+  readonly name: string;
+  readonly root: ScratchDir;
+  readonly proxy: TcpProxy;
+  device: Device | undefined;
+  mnemonic: string | undefined;
+  lan: boolean;
+}
+
+describeWithNats("convergence of two accounts that share a space", () => {
+  rule(
+    `[convergence] random writes over links that delay, reset, truncate and stall, kill -9 of all kinds; seed ${SEED}`,
+    async () => {
+      const rng = createRng(SEED);
+      await using stack = new AsyncDisposableStack();
+      const nats = stack.use(await startNats());
+      const seat = async (name: string): Promise<Seat> => ({
+        name,
+        root: stack.use(scratchDir(`svc-${name}`)),
+        proxy: stack.use(await startTcpProxy(nats.port)),
+        device: undefined,
+        mnemonic: undefined,
+        lan: false,
+      });
+      const owner = await seat("owner");
+      const writer = await seat("writer");
+      const seats = [owner, writer];
+      stack.defer(async () => {
+        for (const { device } of seats) await device?.server[Symbol.asyncDispose]();
+      });
+      const start = async (at: Seat): Promise<Device> => {
+        at.device = await startDevice({
+          dataDir: at.root.path,
+          lan: at.lan,
+          network: `nats://127.0.0.1:${at.proxy.port}`,
+          ...(at.mnemonic === undefined ? {} : { mnemonic: at.mnemonic }),
+        });
+        at.mnemonic ??= at.device.mnemonic;
+        return at.device;
+      };
+
+      const first = await start(owner);
+      const space = await createSpace(first.server.client);
+      const base = `/v1/spaces/${space.id}`;
+      const workload = await createSpaceWorkload(first.server.client, space.id, rng);
+      const other = await start(writer);
+      const accounts = [{ identity: other.accountId, permission: "writer" }];
+      await first.server.client.post(`${base}/acl/add`, { accounts }, 204);
+      const pending = async () =>
+        (await other.server.client.get<SpaceInfo[]>("/v1/spaces?status=invite_pending")).length;
+      await until(async () => (await pending()) === 1, "the writer to be added", WAIT_MS);
+      await other.server.client.request("POST", `${base}/invite/accept`);
+      for (const account of rng.shuffle([owner, writer]).slice(0, rng.int(0, 2))) {
+        const second = await seat(`${account.name}-2`);
+        second.mnemonic = account.mnemonic;
+        seats.push(second);
+        await start(second);
+      }
+      for (const { name, device } of seats)
+        await until(() => workload.isReady(device!.server.client), `the space at ${name}`, WAIT_MS);
+
+      let natsRuns = true;
+      let natsHangs = false;
+      const burst = async ({ device }: Seat): Promise<void> => {
+        const writes = device ? Array.from({ length: rng.int(1, 6) }, () => workload.write(device.server.client)) : [];
+        await Promise.all(writes);
+      };
+      /** Also in the midst of writes, of which some are then acknowledged and some are not. */
+      const end = async (at: Seat): Promise<void> => {
+        const { device } = at;
+        if (!device) return;
+        const writes = burst(at);
+        if (rng.chance(0.7)) await device.server.kill();
+        else await device.server.stop();
+        await writes;
+        at.device = undefined;
+      };
+      const breakLink = ({ proxy }: Seat): void => {
+        const direction = rng.pick(["up", "down"] as const);
+        rng.pick([
+          () => proxy.delay(rng.int(5, 300)),
+          () => proxy.cutAfter(direction, rng.int(1, 6000)),
+          () => proxy.stall(direction, true),
+          () => proxy.drop(direction, true),
+          () => proxy.sever(),
+          () => proxy.block(true),
+        ])();
+      };
+      const mendLink = ({ proxy }: Seat): void => {
+        proxy.delay(0);
+        for (const direction of ["up", "down"] as const) {
+          proxy.stall(direction, false);
+          proxy.drop(direction, false);
+        }
+        proxy.block(false);
+        proxy.sever(); // a stream from which bytes were taken is none any more
+      };
+      const disturbNats = async (): Promise<void> => {
+        if (!natsRuns) {
+          await nats.start();
+          natsRuns = true;
+        } else if (natsHangs) {
+          nats.resume();
+          natsHangs = false;
+        } else if (rng.chance(0.5)) {
+          await nats.kill();
+          natsRuns = false;
+        } else {
+          nats.pause();
+          natsHangs = true;
+        }
+      };
+      /** A new epoch of keys, which what is written then is sealed with. */
+      const rotate = async (): Promise<void> => {
+        const device = rng.pick(seats.filter(({ name }) => name.startsWith("owner"))).device;
+        await device?.server.client.request("POST", `${base}/invites`, {
+          body: { mode: "open", permission: "reader" },
+        });
+      };
+
+      for (let step = 0; step < STEPS; step++) {
+        const at = rng.pick(seats);
+        const roll = rng.next();
+        if (roll < 0.6) await burst(at);
+        else if (roll < 0.74) breakLink(at);
+        else if (roll < 0.82) mendLink(at);
+        else if (roll < 0.92) {
+          await end(at);
+          at.lan = rng.chance(0.5);
+          if (rng.chance(0.8)) await start(at);
+        } else if (roll < 0.96) await disturbNats();
+        else await rotate();
+      }
+
+      if (natsHangs) nats.resume();
+      if (!natsRuns) await nats.start();
+      for (const at of seats) {
+        mendLink(at);
+        if (at.device && rng.chance(0.5)) continue; // healed links alone have to do
+        await at.device?.server.stop();
+        at.lan = true;
+        await start(at);
+      }
+      const devices = seats.map(({ device }) => device!);
+      let views: string[] = [];
+      let states: string[] = [];
+      const converged = async (): Promise<boolean> => {
+        states = await Promise.all(devices.map(async (device) => (await statusOf(device, space.id)).state));
+        if (states.some((state) => state !== "synced")) return false;
+        views = await Promise.all(devices.map((device) => workload.view(device.server.client)));
+        return views.every((view) => view === views[0]);
+      };
+      await until(converged, "convergence", WAIT_MS).catch(async (error: unknown) => {
+        const debugs = await Promise.all(devices.map(({ server }) => server.client.get<JsonObject>(`${base}/debug`)));
+        const seen = seats.map(({ name }, index) => `${name}: ${states[index]} ${JSON.stringify(debugs[index])}`);
+        throw new Error(`${error} (seed ${SEED})\n${seen.join("\n")}\n${firstDifference(views)}`);
+      });
+      expect(workload.acknowledged()).toBeGreaterThan(STEPS / 2);
+      for (const device of devices) {
+        expect(await workload.faults(device.server.client)).toEqual([]);
+        const debug = await device.server.client.get<JsonObject>(`${base}/debug`);
+        expect(debug).toMatchObject({ parked: 0, quarantined: [], unconfirmed: 0 });
+        expect((await spacesOf(device)).map(({ id }) => id)).toEqual([space.id]);
+      }
+      for (const device of devices) await device.server.stop();
+      const bytes = seats.map(({ root }) => rowBytesOf(root.path, space.id));
+      expect(bytes[0]!.length).toBeGreaterThan(20);
+      for (const rows of bytes) expect(rows).toEqual(bytes[0]!);
+    },
+    280_000,
+  );
+});
+
+/** The lines in which two views part first. */
+function firstDifference(views: readonly string[]): string {
+  const [mine, ...others] = views.map((view) => view.split("\n"));
+  const other = others.find((lines) => lines.join() !== mine?.join());
+  if (!mine || !other) return "the views are the same";
+  const at = mine.findIndex((line, index) => line !== other[index]);
+  return `line ${at}: ${mine.slice(at, at + 5).join("")} ≠ ${other.slice(at, at + 5).join("")}`;
+}
