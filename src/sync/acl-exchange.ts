@@ -39,26 +39,18 @@ export async function takeAclRecords(space: Space, chain: readonly Uint8Array[])
   return chain.length === 0 ? undefined : faultOf(await space.aclService.take(chain));
 }
 
-/**
- * Takes in records from where anybody may have put anything, each judged by itself. Answers why some could not be taken;
- * what follows nothing that is here is passed over.
- */
-export async function takeAclRecordsEach(space: Space, records: readonly Uint8Array[]): Promise<string[]> {
-  if (records.length === 0) return [];
-  const faults = (await space.aclService.takeEach(records)).map(faultOf);
-  return faults.filter((fault) => fault !== undefined && fault !== "gap") as string[];
-}
-
 function faultOf({ kind, reason }: AclMerge): "gap" | string | undefined {
   if (kind === "gap") return "gap";
   return kind === "refused" || kind === "split" ? `the chain of rights: ${reason ?? kind}` : undefined;
 }
 
-/** Takes in records of a log that anybody may write to. Answers why the first of those could not be that were refused. */
+/**
+ * Takes in records of a log that anybody may write to, each judged by itself. Answers why the first of those could not be
+ * that were refused; what follows nothing that is here is passed over.
+ */
 export async function takeEachRecord(space: Space, records: readonly Uint8Array[]): Promise<string | undefined> {
-  const merges = await space.aclService.takeEach(records);
-  const refused = merges.find(({ kind }) => kind === "refused" || kind === "split");
-  return refused && `the chain of rights: ${refused.reason ?? refused.kind}`;
+  const faults = (await space.aclService.takeEach(records)).map(faultOf);
+  return faults.find((fault) => fault !== undefined && fault !== "gap");
 }
 
 /** Keeps what others propose; an owner's device then gives effect to what waits. */
