@@ -28,7 +28,7 @@ export interface ChangeHeader {
   time: number;
   /** The ACL record that was the head when this was written. */
   acl: Uint8Array;
-  /** Names the read key that seals the body; empty in a root, which has no body. */
+  /** Names the read key that seals the body; in a root, which has no body, random, so that no two are the same. */
   keyId: Uint8Array;
 }
 
@@ -183,7 +183,7 @@ function decodeHeader(map: Map): ChangeHeader {
     author: bytesOf(map["author"], "author", [32]),
     time: count(map["time"], "time", 0),
     acl: digest(map["acl"], "acl"),
-    keyId: bytesOf(map["keyId"], "keyId", kind === "root" ? [0] : [16]),
+    keyId: bytesOf(map["keyId"], "keyId", kind === "root" ? [0, 16] : [16]),
   };
 }
 

@@ -18,6 +18,7 @@ import type { FoldOutcome, Projection } from "./projection.ts";
 
 const ROOT_DATASET = 0;
 const EMPTY = new Uint8Array(0);
+const ROOT_NONCE_BYTES = 16;
 
 interface WriterStore {
   /** This device's writer id for the space, if one was minted. */
@@ -97,7 +98,9 @@ export function createLocalWriter(deps: LocalWriterDeps) {
     createObject(scope: WriteScope): ObjectEntry {
       const writer = ownWriter(scope);
       const { aclPos, ...fields } = nextHeader(writer, []);
-      const header: ChangeHeader = { kind: "root", object: null, keyId: EMPTY, ...fields };
+      // Without it two copies of one device make the same object when they write in the same millisecond.
+      const keyId = randomBytes(ROOT_NONCE_BYTES);
+      const header: ChangeHeader = { kind: "root", object: null, keyId, ...fields };
       const { bytes, id } = encodeChange(header, encodeHeader(header), EMPTY, signer);
       const object = objects.insert(id, bytes, signer.publicKey, header.time);
       scope.onRollback(() => objects.forget(object));

@@ -1,0 +1,29 @@
+import { expect, test } from "bun:test";
+import { cpSync } from "node:fs";
+import { join } from "node:path";
+import { createOpenSeed, createTestAccount, openEngine } from "../../test/support/open-engine.ts";
+import { scratchDir } from "../../test/support/scratch.ts";
+
+const NOTES = { name: "notes", idRule: "user" as const };
+
+test("two copies of a device that write in the same millisecond make two objects", async () => {
+  using dir = scratchDir("svc-copies");
+  const seed = createOpenSeed();
+  const account = createTestAccount();
+  const open = (name: string) => openEngine(dir.path, name, seed, account, [NOTES], () => 1_000);
+  const create = (engine: ReturnType<typeof open>, text: string) =>
+    engine.write((tx) => {
+      const object = tx.createObject();
+      const ops = [{ type: "$set" as const, path: "text", value: text }];
+      tx.append(object, { dataset: NOTES.name, records: [{ id: "a", upsert: true, ops }] }, NOTES);
+      return object.idText;
+    });
+  const device = open("device");
+  await create(device, "before");
+  await device.close();
+  cpSync(join(dir.path, "device.db"), join(dir.path, "copy.db"));
+  const copies = [open("device"), open("copy")];
+  const ids = await Promise.all(copies.map((engine, index) => create(engine, `by copy ${index}`)));
+  expect(new Set(ids).size).toBe(2);
+  for (const engine of copies) await engine.close();
+});
