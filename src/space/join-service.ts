@@ -16,7 +16,6 @@ import type { Space } from "./space.ts";
 import type { SpaceHandle } from "./space-handles.ts";
 import { SPACE_TYPE } from "./space-header.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
-import { ownMember } from "./space-row.ts";
 import type { SpaceService } from "./space-service.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { SpaceStatus, TechSpace } from "./tech-space.ts";
@@ -140,8 +139,8 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (state.deletedAt !== undefined) return refuse(spaceId);
     if (!token || pendingRequestOf(state, space.accountKey)) return;
     const asked = space.engine.store.meta(ASKED);
-    if (asked && state.sequenced.has(bytesToHex(asked))) return end(spaceId);
-    if (asked && isOver(space)) return end(spaceId);
+    // What was asked has its place in the chain and waits no more: it was declined, or taken back.
+    if (asked && (state.sequenced.has(bytesToHex(asked)) || space.acl.at(asked))) return end(spaceId);
     if (!isLive(space, token)) return recheck(space, token);
     if (space.acl.units.list().some(({ unit: { author } }) => equalBytes(author, space.accountKey))) return;
     await ask(space, token);
@@ -181,11 +180,6 @@ export function createJoinService(deps: JoinServiceDeps) {
     // A peer's chain may be older than the token, too: only one that knew the token can say that it is over.
     if (space.acl.state.usedKeys.has(bytesToHex(publicKeyOfSeed(token.seed)))) return refuse(space.id);
     resumeLater(space.id);
-  };
-
-  const isOver = (space: Space): boolean => {
-    const status = ownMember(space)?.status;
-    return status === "declined" || status === "canceled";
   };
 
   const ask = async (space: Space, token: InviteToken): Promise<void> => {
