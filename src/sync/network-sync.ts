@@ -225,6 +225,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
           sync.forgetRecords("network");
           putCursor(space, ACL_CURSOR, cursor);
         });
+        deps.touch(spaceId);
       }),
     changed: () => {
       const room = rooms.get(spaceId);

@@ -1,4 +1,5 @@
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
+import type { SpaceId } from "../base/ids.ts";
 import { decodeChange, isDerivedRoot } from "../change/change-codec.ts";
 import type { ChangeEngine } from "../change/change-engine.ts";
 import type { ObjectEntry } from "../change/object-cache.ts";
@@ -107,11 +108,21 @@ function stateOf(progress: SpaceProgress, reach: Reach, complete: boolean): Sync
   return rounds.some((peer) => peer.lastSyncAtMs !== undefined) ? "synced" : "syncing";
 }
 
-export function spaceStatus(space: Space, progress: SpaceProgress, reach: Reach): SpaceSyncStatus {
+/** What a space's database says for its status. It stands until something happens to the space, open or not. */
+export interface SpaceFacts {
+  readonly complete: boolean;
+  /** Objects, and those of them with something unconfirmed or unjudged. */
+  readonly total: number;
+  readonly waiting: number;
+  /** When the space was found synced last, over restarts. Unix milliseconds. */
+  readonly lastSyncedMs: number | undefined;
+  /** Objects wait to be folded anew, which is not told of. */
+  readonly stale: boolean;
+}
+
+export function factsOf(space: Space): SpaceFacts {
   const { engine } = space;
   const backlog = backlogOf(space);
-  const total = engine.store.sync.regularObjects();
-  let waiting = 0;
   const counted = new Set<number>();
   for (const no of backlog.unconfirmed.keys()) {
     const object = engine.objects.byNo(no);
@@ -121,20 +132,33 @@ export function spaceStatus(space: Space, progress: SpaceProgress, reach: Reach)
     const object = engine.objects.byId(Buffer.from(hex, "hex"));
     if (object && !object.derived && !object.deleted) counted.add(object.no);
   }
-  waiting = counted.size;
   return {
-    spaceId: engine.spaceId,
-    state: stateOf(progress, reach, isComplete(backlog)),
-    synced: Math.max(0, total - waiting),
-    total,
-    networkPeers: reach.networkPeers,
-    localPeers: reach.localPeers,
-    p2p: reach.p2p,
-    lastSyncedAt: timeText(progress.lastSyncedMs ?? lastSyncedAt(engine)),
+    complete: isComplete(backlog),
+    total: engine.store.sync.regularObjects(),
+    waiting: counted.size,
+    lastSyncedMs: lastSyncedAt(engine),
+    stale: backlog.stale,
   };
 }
 
-/** When the space was found synced last, over restarts. Unix milliseconds. */
+export function spaceStatus(
+  spaceId: SpaceId,
+  facts: SpaceFacts,
+  progress: SpaceProgress,
+  reach: Reach,
+): SpaceSyncStatus {
+  return {
+    spaceId,
+    state: stateOf(progress, reach, facts.complete),
+    synced: Math.max(0, facts.total - facts.waiting),
+    total: facts.total,
+    networkPeers: reach.networkPeers,
+    localPeers: reach.localPeers,
+    p2p: reach.p2p,
+    lastSyncedAt: timeText(progress.lastSyncedMs ?? facts.lastSyncedMs),
+  };
+}
+
 function lastSyncedAt(engine: ChangeEngine): number | undefined {
   const stored = engine.store.meta(LAST_SYNCED_KEY);
   return stored?.length === 8 ? Number(Buffer.from(stored).readBigUInt64BE()) : undefined;

@@ -18,7 +18,16 @@ import { type CatchUpView, createCatchUp } from "./catch-up.ts";
 import { createProgressBook, NETWORK_PEER, type ProgressBook } from "./progress.ts";
 import { createResting } from "./resting.ts";
 import { createSharedRuns } from "./shared-runs.ts";
-import { markSynced, objectDebug, objectStatus, type Reach, spaceDebug, spaceStatus } from "./status.ts";
+import {
+  factsOf,
+  markSynced,
+  objectDebug,
+  objectStatus,
+  type Reach,
+  type SpaceFacts,
+  spaceDebug,
+  spaceStatus,
+} from "./status.ts";
 
 /** What the account's spaces lend to sync. */
 interface SyncSpaces {
@@ -106,7 +115,22 @@ export function createSyncService(deps: SyncServiceDeps) {
   const openSpace = (spaceId: SpaceId): Promise<Space> =>
     spaceId === spaces.tech.id ? Promise.resolve(spaces.tech) : spaces.openHeld(spaceId);
 
-  const statusOf = (space: Space): SpaceSyncStatus => spaceStatus(space, book.of(space.id), reachOf(space.id));
+  /** Of spaces to which nothing happened since: they need not be opened to tell their status. */
+  const factsBySpace = new Map<SpaceId, SpaceFacts>();
+
+  const statusFrom = (spaceId: SpaceId, facts: SpaceFacts): SpaceSyncStatus =>
+    spaceStatus(spaceId, facts, book.of(spaceId), reachOf(spaceId));
+
+  const statusOf = (space: Space): SpaceSyncStatus => {
+    const facts = factsOf(space);
+    if (!facts.stale) factsBySpace.set(space.id, facts);
+    return statusFrom(space.id, facts);
+  };
+
+  const activeStatus = async (spaceId: SpaceId): Promise<SpaceSyncStatus> => {
+    const facts = factsBySpace.get(spaceId);
+    return facts ? statusFrom(spaceId, facts) : statusOf(await spaces.open(spaceId));
+  };
 
   /** The states of spaces may have changed: whoever watches is told soon, once for all that happened meanwhile. */
   const tell = (spaceId: SpaceId): void => {
@@ -122,6 +146,7 @@ export function createSyncService(deps: SyncServiceDeps) {
   /** Something happened to a space. */
   const touch = (spaceId: SpaceId): void => {
     resting.end(spaceId);
+    factsBySpace.delete(spaceId);
     tell(spaceId);
   };
 
@@ -352,10 +377,8 @@ export function createSyncService(deps: SyncServiceDeps) {
       const last = new Map<SpaceId, string>();
       const listener = (spaceId: SpaceId): void => {
         if (spaceId === spaces.tech.id || !spaces.active().includes(spaceId)) return;
-        spaces
-          .open(spaceId)
-          .then((space) => {
-            const status = statusOf(space);
+        activeStatus(spaceId)
+          .then((status) => {
             const text = JSON.stringify(status);
             if (last.get(spaceId) === text || !listeners.has(listener)) return;
             last.set(spaceId, text);
@@ -366,7 +389,7 @@ export function createSyncService(deps: SyncServiceDeps) {
       listeners.add(listener);
       const current: SpaceSyncStatus[] = [];
       for (const spaceId of spaces.active()) {
-        const status = statusOf(await spaces.open(spaceId));
+        const status = await activeStatus(spaceId);
         last.set(spaceId, JSON.stringify(status));
         current.push(status);
       }
@@ -431,6 +454,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     async forget(spaceId: SpaceId): Promise<void> {
       book.forget(spaceId);
       resting.end(spaceId);
+      factsBySpace.delete(spaceId);
       await Promise.all(carriers.map((carrier) => carrier.forget(spaceId)));
     },
 
