@@ -177,7 +177,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       },
     });
     sync.attach(techOpened);
-    spaces.onKnown((spaceId) => sync.roundSoon(spaceId));
+    spaces.onKnown((spaceId) => sync.firstRoundSoon(spaceId));
     spaces.onEnding((spaceId) => {
       relay.forget(spaceId);
       linkKeys.spaceEnded(spaceId);

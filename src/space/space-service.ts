@@ -287,11 +287,6 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     }
   });
 
-  const activeRow = (spaceId: SpaceId): boolean => {
-    const row = tech.spaceRow(spaceId);
-    return row !== undefined && spaceStatusOf(row) === "active";
-  };
-
   const requireActive = (spaceId: string): SpaceId => {
     if (active.has(spaceId)) return spaceId as SpaceId;
     const status = spaceStatusOf(rowOf(spaceId));
@@ -314,15 +309,15 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
         (status === "active" && knownSeed(spaceId as SpaceId) !== undefined)
       );
     },
-    /** Called when another device's space has come, and can be opened here for the first time. */
-    onKnown: (listener: (spaceId: SpaceId) => void): void =>
-      void tech.space.engine.onCommit((batch) => {
+    /** Called with a space that is held when its row or its root was written, here or elsewhere. */
+    onKnown(listener: (spaceId: SpaceId) => void): void {
+      tech.space.engine.onCommit((batch) => {
         for (const { dataset, recordId } of batch.touched) {
-          const spaceId = recordId as SpaceId;
           if (dataset !== SPACES_RULES.name && dataset !== SPACE_ROOTS_DATASET) continue;
-          if (!paths.hasSpace(spaceId) && activeRow(spaceId) && knownSeed(spaceId)) listener(spaceId);
+          if (this.isHeld(recordId)) listener(recordId as SpaceId);
         }
-      }),
+      });
+    },
     /** Called with every space that is opened, and whenever its chain of rights, or what a pair say of themselves, has moved. */
     onRights: (follower: (space: Space) => void): void => void followers.add(follower),
     /** Such a space, opened, whatever its status: for sync. */

@@ -83,8 +83,6 @@ export function createSyncService(deps: SyncServiceDeps) {
   let lan: LanView | undefined;
   let network: NetworkView | undefined;
   let closed = false;
-  /** The round of the boot pass has ended. */
-  let started = false;
   const listeners = new Set<(spaceId: SpaceId) => void>();
   const rounds = createSharedRuns();
   const soon = new Map<SpaceId, ReturnType<typeof setTimeout>>();
@@ -212,12 +210,6 @@ export function createSyncService(deps: SyncServiceDeps) {
     );
   };
 
-  /** Spaces that came since the last regular round do not wait for the next. */
-  const newSpacesSoon = (): void => {
-    if (!started) return;
-    for (const spaceId of spaces.held()) if (!book.of(spaceId).roundEnded) roundSoon(spaceId);
-  };
-
   /** The account's own space first, for it says which others there are; then those, newest first. */
   const roundOfAll = (): Promise<void> => catchUp.during(everyRound);
   const everyRound = async (): Promise<void> => {
@@ -263,6 +255,10 @@ export function createSyncService(deps: SyncServiceDeps) {
       for (const spaceId of spaces.active()) tell(spaceId);
     },
     roundSoon,
+    /** A space that came since the last regular round does not wait for the next. */
+    firstRoundSoon(spaceId: SpaceId): void {
+      if (!book.of(spaceId).roundEnded) roundSoon(spaceId);
+    },
     holding,
     /** Whether work is being done with a space, which must then stay open. */
     isBusy: (spaceId: SpaceId): boolean => held.has(spaceId),
@@ -286,7 +282,6 @@ export function createSyncService(deps: SyncServiceDeps) {
       const changed = () => {
         for (const carrier of carriers) carrier.changed(space);
         touch(space.id);
-        if (space === spaces.tech) newSpacesSoon();
       };
       space.engine.onCommit(changed);
       space.aclService.onMoved(() => {
@@ -326,8 +321,6 @@ export function createSyncService(deps: SyncServiceDeps) {
     /** The round of the boot pass; the regular ones follow. */
     async start(): Promise<void> {
       await roundOfAll();
-      started = true;
-      newSpacesSoon();
       schedule();
     },
 
