@@ -1,6 +1,4 @@
-import type { JsonObject } from "../protocol/json.ts";
 import type { StoredChange } from "../store/change-table.ts";
-import { ROW_LIVE, type RowHead, type RowState } from "../store/row-table.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import type { RecordChange } from "./change-body.ts";
 import type { ChangeEngine } from "./change-engine.ts";
@@ -9,6 +7,7 @@ import type { ChangeEnvelope } from "./dataset-rules.ts";
 import type { Past, Reading } from "./history-past.ts";
 import type { FoldedStates } from "./history-states.ts";
 import { ABSENT, foldRecord, type RecordState } from "./record-fold.ts";
+import { foldedState, toRecordState } from "./row-state.ts";
 
 /** Sealed bytes of the changes that one read keeps open. */
 const OPEN_BYTES = 4 << 20;
@@ -95,7 +94,7 @@ export async function recordAt(
 
   const chain = states.chain(row.no, checkpoint?.doc ?? "", folded);
   const known = chain.longestKnown();
-  let state = known ? known.state : checkpoint ? toState(checkpoint.state, checkpoint.doc) : ABSENT;
+  let state = known ? known.state : checkpoint ? toRecordState(checkpoint.state, checkpoint.doc) : ABSENT;
   for (let count = known?.count ?? 0; count < folded.length; ) {
     state = applyChange(state, row.id, openers(store.changes.byNo(folded[count]!)!, reading));
     count++;
@@ -142,15 +141,7 @@ function firstOutside(store: SpaceStore, past: Past, row: number): { lamport: nu
   }
 }
 
-/** The folded row as it stands, without what only this device has. */
 function currentState(store: SpaceStore, no: number): RecordState {
-  const head: RowHead | undefined = store.rows.byNo(no);
-  if (!head) return ABSENT;
-  return toState(head.state, head.hasLocal ? (store.rows.local(no)?.base ?? head.doc) : head.doc);
-}
-
-function toState(state: RowState, text: string | null): RecordState {
-  if (state === 0 || text === null) return ABSENT;
-  const doc = JSON.parse(text) as JsonObject;
-  return state === ROW_LIVE ? { kind: "live", doc } : { kind: "tombstone", doc };
+  const head = store.rows.byNo(no);
+  return head ? foldedState(store.rows, head) : ABSENT;
 }

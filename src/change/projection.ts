@@ -23,6 +23,7 @@ import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
 import { compareOrder, type OrderKey } from "./order.ts";
 import type { RulesRegistry } from "./ports.ts";
 import { ABSENT, type Effect, foldRecord, type RecordState } from "./record-fold.ts";
+import { foldedState, toRecordState } from "./row-state.ts";
 import { versionOf } from "./version.ts";
 
 /** A record's part that did not take effect; indexes are into the change's body. */
@@ -132,12 +133,7 @@ export function createProjection(deps: ProjectionDeps) {
     });
   };
 
-  const stateOf = (head: RowHead): RecordState => {
-    if (head.state === ROW_ABSENT || head.doc === null) return ABSENT;
-    const text = head.hasLocal ? (rows.local(head.no)?.base ?? head.doc) : head.doc;
-    const doc = JSON.parse(text) as JsonObject;
-    return head.state === ROW_LIVE ? { kind: "live", doc } : { kind: "tombstone", doc };
-  };
+  const stateOf = (head: RowHead): RecordState => foldedState(rows, head);
 
   /** Stores a folded state; answers the text that readers see, or null when the record is not live. */
   const store = (no: number, state: RecordState, at: OrderKey, ops: number, hasLocal: boolean): string | null => {
@@ -281,11 +277,7 @@ export function createProjection(deps: ProjectionDeps) {
     if (!row) return; // its insert was rolled back after it was marked
     const outdated = rows.placesOfCheckpoints(no, from.lamport, from.change);
     const checkpoint = rows.checkpointBefore(no, from.lamport, from.change);
-    let state: RecordState = ABSENT;
-    if (checkpoint?.doc) {
-      const doc = JSON.parse(checkpoint.doc) as JsonObject;
-      state = checkpoint.state === ROW_LIVE ? { kind: "live", doc } : { kind: "tombstone", doc };
-    }
+    let state = checkpoint ? toRecordState(checkpoint.state, checkpoint.doc) : ABSENT;
     let ops = checkpoint?.ops ?? 0;
     let last: OrderKey = checkpoint ?? { lamport: 0, change: new Uint8Array(0) };
     for (const stored of countedChanges(no, last)) {
@@ -365,7 +357,7 @@ export function createProjection(deps: ProjectionDeps) {
     /** Folds everything of an object from its changes. Device-local fields stay. Nothing is told. */
     rebuildObject(object: ObjectEntry): void {
       for (const key of rows.rowsOfObject(object.no, object.idText)) {
-        rows.dropCheckpointsFrom(key.no, 0, new Uint8Array(0));
+        rows.dropCheckpoints(key.no);
         rows.reset(key.no);
         if (key.state === ROW_LIVE) rows.addLive(key.coll, -1);
       }
@@ -386,7 +378,7 @@ export function createProjection(deps: ProjectionDeps) {
         _ver: { id: created, "*": envelope.version },
       });
       if (head.hasLocal) rows.dropLocal(head.no);
-      rows.dropCheckpointsFrom(head.no, 0, new Uint8Array(0));
+      rows.dropCheckpoints(head.no);
       rows.update(head.no, doc, ROW_TOMBSTONE, head.lamport, head.change, head.ops);
       tell(
         object,

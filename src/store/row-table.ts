@@ -118,16 +118,13 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
   const dropCheckpoint = db.query<null, [number, number, Uint8Array]>(
     "DELETE FROM checkpoints WHERE row = ? AND lamport = ? AND change = ?",
   );
-  const dropCheckpoints = db.query<null, [number, number, number, Uint8Array]>(
-    "DELETE FROM checkpoints WHERE row = ? AND (lamport > ? OR (lamport = ? AND change >= ?))",
-  );
   const collsOfDeleted = db.query<{ no: number }, []>(
     `SELECT c.no FROM objects o JOIN colls c ON c.obj = o.no WHERE o.deleted = 1 AND c.no <> ${OBJECTS_COLL}`,
   );
   const someRows = db.query<{ no: number }, [number, number]>("SELECT no FROM rows WHERE coll = ? LIMIT ?");
   const dropRow = db.query<null, [number]>("DELETE FROM rows WHERE no = ?");
   const dropTouches = db.query<null, [number]>("DELETE FROM touches WHERE row = ?");
-  const dropAllCheckpoints = db.query<null, [number]>("DELETE FROM checkpoints WHERE row = ?");
+  const dropCheckpoints = db.query<null, [number]>("DELETE FROM checkpoints WHERE row = ?");
   const dropColl = db.query<null, [number]>("DELETE FROM colls WHERE no = ?");
   const getLocal = db.query<{ base: string; fields: string }, [number]>(
     "SELECT base, fields FROM locals WHERE row = ?",
@@ -230,9 +227,8 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
       checkpointAt.get(row, at.lamport, at.change) ?? undefined,
     dropCheckpoint: (row: number, at: { lamport: number; change: Uint8Array }) =>
       void dropCheckpoint.run(row, at.lamport, at.change),
-    /** Forgets checkpoints at or after a place in the order: something was or will be folded before them. */
-    dropCheckpointsFrom: (row: number, lamport: number, change: Uint8Array) =>
-      void dropCheckpoints.run(row, lamport, lamport, change),
+    /** Forgets all checkpoints of a row. */
+    dropCheckpoints: (row: number) => void dropCheckpoints.run(row),
 
     /** Collections of objects that the deletion log holds: to be torn down. */
     collsOfDeleted: (): number[] => collsOfDeleted.all().map((row) => row.no),
@@ -242,7 +238,7 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
       const numbers = someRows.all(coll, limit);
       for (const { no } of numbers) {
         dropTouches.run(no);
-        dropAllCheckpoints.run(no);
+        dropCheckpoints.run(no);
         dropLocal.run(no);
         dropRow.run(no);
       }

@@ -4,7 +4,7 @@
  * are byte-identical everywhere and equal to the slow reference fold, which imports nothing of the engine.
  */
 import { describe, expect } from "bun:test";
-import { batches, type HistoryPlan, heal, planHistory, randomRecords, takeStep } from "../support/history.ts";
+import { batches, heal, planHistory, randomRecords, takeStep } from "../support/history.ts";
 import {
   type DecodedChange,
   type Doc,
@@ -116,7 +116,7 @@ describe("one replica", () => {
         await using world = await open(dir.path);
         const [replica] = await createReplicas(world, 1);
         const asked: DecodedChange[] = [];
-        const plan: HistoryPlan = { replicas: 1, steps: 40, records: 4, checkpointEveryOps: 256 };
+        const plan = { steps: 40, records: 4 };
         for (let step = 0; step < plan.steps; step++) {
           const common = { id: `step-${step}`, lamport: step, author: "me", time: 0, counts: true };
           if (rng.chance(0.05)) {
@@ -384,7 +384,7 @@ describe("late verdicts", () => {
         const member = await world.createMember!("member");
         const everybody = [...owners, member];
         await heal(rng, everybody);
-        const plan = { replicas: 3, steps: 25, records: 3, checkpointEveryOps: 256 };
+        const plan = { steps: 25, records: 3 };
         const removalAt = rng.int(5, 20);
         for (let step = 0; step < plan.steps; step++) {
           if (step === removalAt) await world.removeMember!(member, owners[0]!);

@@ -59,7 +59,11 @@ export function randomRecords(rng: Rng, count: number): WriteRecord[] {
 }
 
 /** One random step: a write, a deletion, or a delivery of a part of what one replica holds to another. */
-export async function takeStep(rng: Rng, replicas: readonly Replica[], plan: HistoryPlan): Promise<string> {
+export async function takeStep(
+  rng: Rng,
+  replicas: readonly Replica[],
+  plan: Pick<HistoryPlan, "steps" | "records">,
+): Promise<string> {
   const actor = rng.pick(replicas);
   if (rng.chance(0.55)) {
     if (rng.chance(0.06 / Math.max(1, plan.steps / 40))) {
