@@ -1,7 +1,7 @@
 /** Error codes that take a second device or a second account, over HTTP. */
 import { describe, expect } from "bun:test";
 import { until } from "../../support/client.ts";
-import { spacesOf, startDevice } from "../../support/devices.ts";
+import { joinOpen, startDevice } from "../../support/devices.ts";
 import { createSpace } from "../../support/fixtures.ts";
 import { rule } from "../../support/rule.ts";
 
@@ -35,14 +35,7 @@ describe("errors that take two", () => {
       await using owner = await startDevice({ lan: true });
       await using other = await startDevice({ lan: true });
       const space = await createSpace(owner.server.client, "Shared");
-      const invite = { mode: "open", permission: "writer" };
-      const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(
-        `/v1/spaces/${space.id}/invites`,
-        invite,
-        201,
-      );
-      await other.server.client.post("/v1/spaces/join", { inviteToken }, 202);
-      await until(async () => (await spacesOf(other)).some(({ status }) => status === "active"), "the join", WAIT_MS);
+      await joinOpen(owner, other, space.id);
       const listening = `/v1/events/subscribe?scope=space&spaceId=${space.id}&type=process.*`;
       await using stream = await owner.server.client.stream("GET", listening);
       await stream.expect("ready");

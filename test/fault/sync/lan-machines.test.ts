@@ -3,8 +3,8 @@
  * network in common. Cables are pulled and put back, links get narrow, servers are killed. SVC_SYNC_SEED repeats a run.
  */
 import { expect } from "bun:test";
-import { type JsonObject, type SpaceInfo, until } from "../../support/client.ts";
-import { type Device, setName, spacesOf, statusOf, untilSame } from "../../support/devices.ts";
+import { type JsonObject, until } from "../../support/client.ts";
+import { type Device, joinOpen, setName, spacesOf, statusOf, untilSame } from "../../support/devices.ts";
 import { createObject, createSpace } from "../../support/fixtures.ts";
 import { createLan, describeWithMachines, type Machine } from "../../support/machines.ts";
 import { createRng } from "../../support/rng.ts";
@@ -132,14 +132,8 @@ describeWithMachines("servers on machines of one LAN", () => {
       const owner = await sit();
       const space = await createSpace(owner.server.client);
       const workload = await createSpaceWorkload(owner.server.client, space.id, rng);
-      const body = { mode: "open", permission: "writer" };
-      const minted = await owner.server.client.post<{ inviteToken: string }>(
-        `/v1/spaces/${space.id}/invites`,
-        body,
-        201,
-      );
       const writer = await sit();
-      await writer.server.client.post<SpaceInfo>("/v1/spaces/join", { inviteToken: minted.inviteToken }, 202);
+      await joinOpen(owner, writer, space.id);
       await sit(owner.mnemonic);
       for (const { device } of seats)
         await until(() => workload.isReady(device!.server.client), "the space to be everywhere", WAIT_MS);
