@@ -35,6 +35,8 @@ export const describeWithMachines = skipGroupUnless(allowed, "network namespaces
 interface Script extends AsyncDisposable {
   /** What it has said so far. */
   lines(): string[];
+  /** Writes a line to its standard input. */
+  say(line: string): void;
 }
 
 export interface Machine extends AsyncDisposable {
@@ -52,7 +54,8 @@ export interface Machine extends AsyncDisposable {
 }
 
 export interface Lan extends AsyncDisposable {
-  machine(): Promise<Machine>;
+  /** A machine more. Those that are `apart` neither hear nor reach each other, only those that are not. */
+  machine(options?: { apart?: boolean }): Promise<Machine>;
 }
 
 let count = 0;
@@ -66,9 +69,10 @@ export function createLan(): Lan {
   ip("-n", hub, "link", "set", "br0", "up");
   const machines: Machine[] = [];
   return {
-    async machine() {
+    async machine({ apart = false } = {}) {
       const number = machines.length + 1;
       const machine = await plug(`${prefix}-${number}`, hub, number);
+      if (apart) ip("-n", hub, "link", "set", `p${number}`, "type", "bridge_slave", "isolated", "on");
       machines.push(machine);
       return machine;
     },
@@ -148,6 +152,10 @@ async function runScript(inside: readonly string[], file: string, args: readonly
   await until(() => lines().length > 0 || child.exitCode !== null, `${file} to begin`, 20_000);
   return {
     lines,
+    say: (line) => {
+      child.stdin.write(`${line}\n`);
+      child.stdin.flush();
+    },
     [Symbol.asyncDispose]: async () => {
       child.kill("SIGKILL");
       await child.exited;

@@ -4,11 +4,11 @@
  */
 import { expect } from "bun:test";
 import { type JsonObject, until } from "../../support/client.ts";
+import { expectConverged } from "../../support/converged.ts";
 import { type Device, joinOpen, setName, spacesOf, statusOf, untilSame } from "../../support/devices.ts";
 import { createObject, createSpace } from "../../support/fixtures.ts";
 import { createLan, describeWithMachines, type Machine } from "../../support/machines.ts";
 import { createRng } from "../../support/rng.ts";
-import { rowBytesOf } from "../../support/row-bytes.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
 import { createSpaceWorkload } from "../../support/space-workload.ts";
@@ -164,19 +164,8 @@ describeWithMachines("servers on machines of one LAN", () => {
         if (!seat.device) await start(seat);
       }
       const devices = seats.map(({ device }) => device!);
-      const converged = async (): Promise<boolean> => {
-        const states = await Promise.all(devices.map(async (device) => (await statusOf(device, space.id)).state));
-        if (states.some((state) => state !== "synced")) return false;
-        const views = await Promise.all(devices.map((device) => workload.view(device.server.client)));
-        return views.every((view) => view === views[0]);
-      };
-      await until(converged, `convergence (seed ${SEED})`, 2 * WAIT_MS);
       expect(workload.acknowledged()).toBeGreaterThan(STEPS / 2);
-      for (const device of devices) expect(await workload.faults(device.server.client)).toEqual([]);
-      for (const device of devices) await device.server.stop();
-      const bytes = seats.map(({ root }) => rowBytesOf(root.path, space.id));
-      expect(bytes[0]!.length).toBeGreaterThan(10);
-      for (const rows of bytes) expect(rows).toEqual(bytes[0]!);
+      await expectConverged({ devices, spaceId: space.id, workload, seed: SEED, timeoutMs: 2 * WAIT_MS });
     },
     LONG_MS,
   );
