@@ -49,6 +49,8 @@ export interface Machine extends AsyncDisposable {
   /** Lets so much through, and drops what is beyond; undefined ends that. */
   limit(kbitPerSecond: number | undefined): void;
   addAddress(address: string): void;
+  /** From now on sockets hold as little as the system allows, so that who does not read is felt at once. */
+  smallSockets(): void;
   /** Runs a script of test/support here until it is disposed of. */
   script(name: string, ...args: string[]): Promise<Script>;
 }
@@ -131,6 +133,10 @@ async function plug(name: string, hub: string, number: number): Promise<Machine>
       const rate = ["tbf", "rate", `${kbitPerSecond}kbit`, "burst", "4kb", "limit", "8kb"];
       const { status, stderr } = spawnSync(TC, ["-n", name, "qdisc", "add", "dev", CABLE, "root", ...rate]);
       if (status !== 0) throw new Error(`tc: ${stderr}`);
+    },
+    smallSockets() {
+      const sizes = ["tcp_wmem", "tcp_rmem"].map((name) => `echo 4096 4096 4096 > /proc/sys/net/ipv4/${name}`);
+      ip("netns", "exec", name, "sh", "-c", sizes.join(" && "));
     },
     addAddress: (more) => ip("-n", name, "addr", "add", more, "dev", CABLE),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
