@@ -86,6 +86,7 @@ export const objectRoutes: Route[] = [
     example: { patch: { name: "Groceries", icon: null } },
     responses: { 200: { description: "What was written", schema: WriteReply } },
     errors: [
+      "space.not_joined",
       "object.not_found",
       "type.not_found",
       ["property.not_found", 400],
