@@ -171,8 +171,8 @@ async function runScript(inside: readonly string[], file: string, args: readonly
   return {
     lines,
     say: (line) => {
-      child.stdin.write(`${line}\n`);
-      child.stdin.flush();
+      void child.stdin.write(`${line}\n`);
+      void child.stdin.flush();
     },
     [Symbol.asyncDispose]: async () => {
       child.kill("SIGKILL");
