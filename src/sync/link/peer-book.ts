@@ -42,6 +42,7 @@ const UNREACHABLE_FIRST_MS = 1000;
 const UNREACHABLE_MAX_MS = 60_000;
 /** A link that ends sooner may end for a reason that stays, such as two that show one device key. */
 const HASTY_MS = 2000;
+const HASTY_PAUSE_MS = 300;
 const STRANGE_FIRST_MS = 30_000;
 const STRANGE_MAX_MS = 600_000;
 
@@ -127,7 +128,7 @@ export function createPeerBook(nowMs: () => number): PeerBook {
       for (const entry of entries.values()) {
         if (entry.peerId !== peerId) continue;
         const hasty = now - entry.reachedAtMs < HASTY_MS;
-        entry.dueAtMs = now + Math.max(entry.pauseMs, hasty ? UNREACHABLE_FIRST_MS : 0);
+        entry.dueAtMs = now + Math.max(entry.pauseMs, hasty ? HASTY_PAUSE_MS : 0);
         entry.failures = 0;
       }
     },
