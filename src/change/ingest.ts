@@ -5,12 +5,17 @@ import { digestOfCid } from "../crypto/cid.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { admitPublicKey } from "../crypto/public-key.ts";
 import { verify } from "../crypto/sign.ts";
-import type { ChangeTable } from "../store/change-table.ts";
+import type { ChangeTable, StoredChange } from "../store/change-table.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { ParkedTable, WaitKind } from "../store/parked-table.ts";
-import type { BodyOpener } from "./body-opener.ts";
+import type { UnopenedTable, UnopenedWait } from "../store/unopened-table.ts";
+import type { BodyOpener, OpenedBody } from "./body-opener.ts";
+import type { ChangeBody } from "./change-body.ts";
 import { type Change, ChangeFault, decodeChange, isDerivedRoot, signedBytes } from "./change-codec.ts";
 import type { ChangeLog } from "./change-log.ts";
+import type { FoldInput } from "./change-parts.ts";
+import { changeIdOf, isStub, stubOf } from "./change-stub.ts";
+import type { DatasetRules } from "./dataset-rules.ts";
 import type { LocalWriter } from "./local-writer.ts";
 import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
 import type { AclView, RulesRegistry } from "./ports.ts";
@@ -18,7 +23,8 @@ import type { Projection } from "./projection.ts";
 
 /** What became of one change that came in. Verdicts are per change: a bad one never holds up its neighbours. */
 export type IngestVerdict =
-  | { kind: "stored"; counts: boolean }
+  /** `reason`: why it does nothing although it is in the graph. */
+  | { kind: "stored"; counts: boolean; reason?: string }
   | { kind: "known" }
   | { kind: "parked"; waitKind: WaitKind; waitFor: Uint8Array }
   /** Never to be understood: kept aside, shown in debug, not asked for again. */
@@ -46,6 +52,7 @@ interface IngestDeps {
   spaceId: SpaceId;
   changes: ChangeTable;
   parked: ParkedTable;
+  unopened: UnopenedTable;
   log: ChangeLog;
   objects: ObjectCache;
   projection: Projection;
@@ -58,16 +65,27 @@ interface IngestDeps {
   datasetNo(name: string): number;
   /** A root came in: its object may be in the deletion log already. */
   onRoot(object: ObjectEntry): void;
+  /** A body came that was missing: what was listed without it is listed anew. */
+  onCompleted(object: ObjectEntry): void;
   /** A change came in that tells which of its writer's changes were accepted: they are judged anew. */
   onSettled(author: Uint8Array): void;
 }
 
+const KNOWN: IngestVerdict = { kind: "known" };
+
 /** Stands for whoever never was a member, and for the authors of formats that are not understood here. */
 const STRANGER = new Uint8Array(32);
 
+/** What a change does, as far as it can be told here. */
+type Content =
+  | { body: ChangeBody; rules: DatasetRules }
+  | { wait: UnopenedWait; what: Uint8Array }
+  /** Nothing, on any device. */
+  | { broken: string };
+
 /** Takes in the bytes of other replicas. Runs inside the commit queue, through the same log and fold as local writes. */
 export function createIngest(deps: IngestDeps) {
-  const { changes, parked, log, objects, projection, opener, acl, registry } = deps;
+  const { changes, parked, unopened, log, objects, projection, opener, acl, registry } = deps;
   const space = digestOfCid(deps.spaceId)!;
   /** Definitions that came in and that waiting changes may be released by. */
   const defined: string[] = [];
@@ -105,25 +123,22 @@ export function createIngest(deps: IngestDeps) {
 
   /** Judges one change and, if nothing is missing, puts it into the log and folds it. */
   const admit = (bytes: Uint8Array, scope: WriteScope): { verdict: IngestVerdict; id: Uint8Array } => {
-    const id = sha256(bytes);
-    if (changes.byId(id)) return { id, verdict: { kind: "known" } };
+    const id = changeIdOf(bytes);
+    const stored = changes.byId(id);
+    if (stored) return { id, verdict: isStub(stored.bytes) && !isStub(bytes) ? complete(stored, bytes) : KNOWN };
     const known = parked.quarantineReason(id);
     if (known) return { id, verdict: { kind: "quarantined", reason: known } };
     let change: ReturnType<typeof decodeChange>;
     try {
-      change = decodeChange(bytes);
+      change = decodeChange(bytes, id);
     } catch (error) {
       if (!(error instanceof ChangeFault)) throw error;
       if (error.reason === "unsupported")
         return { id, verdict: park(id, STRANGER, bytes, "version", new Uint8Array(0)) };
-      return {
-        id,
-        verdict: quarantine(
-          id,
-          `${error.reason}: ${error.message}`,
-          bytes.length > 1 << 20 ? bytes.subarray(0, 0) : bytes,
-        ),
-      };
+      // Under the hash of the bytes: what is not canonical must not give a bad name to the change that it resembles.
+      const name = sha256(bytes);
+      const kept = bytes.length > 1 << 20 ? bytes.subarray(0, 0) : bytes;
+      return { id: name, verdict: quarantine(name, `${error.reason}: ${error.message}`, kept) };
     }
     if (compareBytes(change.header.space, space) !== 0)
       return { id, verdict: quarantine(id, "it belongs to another space", bytes) };
@@ -189,32 +204,83 @@ export function createIngest(deps: IngestDeps) {
       return { kind: "stored", counts };
     }
 
-    const opened = opener.open(change, object!.idText);
-    if ("missingKey" in opened) return park(id, header.author, bytes, "key", opened.missingKey);
-    if ("broken" in opened) return quarantine(id, opened.broken, bytes);
-    const answer = registry.rulesFor(opened.body.dataset, opened.body.definition);
-    if ("missing" in answer) return park(id, header.author, bytes, "definition", utf8ToBytes(answer.missing));
-    if ("unknown" in answer) return park(id, header.author, bytes, "version", new Uint8Array(0));
+    const whole = wholeOf(change, bytes);
+    const opened = change.sealed ? opener.open(change, object!.idText) : opener.openStored(whole, object!.idText);
+    const content = contentOf(opened, id);
+    // A stub is in the graph wherever it came, so a body that cannot be read must not keep its change out for ever.
+    if ("wait" in content && content.wait !== "body" && !isStub(bytes))
+      return park(id, header.author, bytes, content.wait, content.what);
 
+    const isPurged = object!.purged && !("body" in content && registry.outlives?.(content.body.dataset));
+    const missing = isPurged ? ({ wait: "body", what: id } as const) : "wait" in content ? content : undefined;
     const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
     const no = log.append(
-      { ...placeOf(change, position.pos, counts), bytes, ds: deps.datasetNo(opened.body.dataset) },
+      {
+        ...placeOf(change, position.pos, counts),
+        bytes: isPurged ? stubOf(bytes) : whole,
+        ds: "body" in content && !missing ? deps.datasetNo(content.body.dataset) : 0,
+      },
       object!,
       writer,
       scope,
     );
-    const folded = projection.foldChange({
-      change: { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time },
-      parents,
-      author: header.author,
-      object: object!,
-      body: opened.body,
-      rules: answer.rules,
-    });
-    if (folded.defined) defined.push(...folded.defined);
+    if (missing && !(missing.wait === "body" && object!.deleted))
+      unopened.put(no, object!.no, missing.wait, missing.what);
+    const place = { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time };
+    if ("body" in content) fold({ change: place, parents, author: header.author, object: object!, ...content });
+    else projection.noteUnopened(place, parents, object!);
     parked.drop(id);
     noteSettled(change);
-    return { kind: "stored", counts };
+    return "broken" in content ? withoutEffect(id, counts, content.broken, bytes) : { kind: "stored", counts };
+  };
+
+  /** The change with its body, if that came before its stub and waits here. */
+  const wholeOf = (change: Change, bytes: Uint8Array): Uint8Array =>
+    change.sealed ? bytes : (parked.get(change.id)?.bytes ?? bytes);
+
+  const contentOf = (opened: OpenedBody, id: Uint8Array): Content => {
+    if ("stub" in opened) return { wait: "body", what: id };
+    if ("missingKey" in opened) return { wait: "key", what: opened.missingKey };
+    if ("broken" in opened) return opened;
+    const answer = registry.rulesFor(opened.body.dataset, opened.body.definition);
+    if ("missing" in answer) return { wait: "definition", what: utf8ToBytes(answer.missing) };
+    if ("unknown" in answer) return { wait: "version", what: new Uint8Array(0) };
+    return { body: opened.body, rules: answer.rules };
+  };
+
+  /** It is in the graph, since stubs are, and does nothing on any device. Debug tells of it. */
+  const withoutEffect = (id: Uint8Array, counts: boolean, reason: string, bytes: Uint8Array): IngestVerdict => {
+    quarantine(id, reason, bytes);
+    return { kind: "stored", counts, reason };
+  };
+
+  const fold = (input: FoldInput): void => {
+    const folded = projection.foldChange(input);
+    if (folded.defined) defined.push(...folded.defined);
+  };
+
+  /** The body of a change that is in the graph without it has come, or what that waited for. */
+  const complete = (stored: StoredChange, bytes: Uint8Array): IngestVerdict => {
+    const object = objects.byNo(stored.obj)!;
+    if (object.deleted) return KNOWN;
+    const change = decodeChange(bytes, stored.id) as Change;
+    const content = contentOf(opener.openStored(bytes, object.idText), stored.id);
+    if ("wait" in content) {
+      changes.setBytes(stored.no, bytes, 0);
+      unopened.put(stored.no, object.no, content.wait, content.what);
+      return { kind: "stored", counts: stored.counts };
+    }
+    unopened.drop(stored.no);
+    if ("broken" in content) {
+      changes.setBytes(stored.no, bytes, 0);
+      return withoutEffect(stored.id, stored.counts, content.broken, bytes);
+    }
+    const ds = deps.datasetNo(content.body.dataset);
+    changes.setBytes(stored.no, bytes, ds);
+    const parents = change.header.parents.flatMap((parent) => changes.noOf(parent) ?? []);
+    fold({ change: { ...stored }, parents, author: change.header.author, object, ...content });
+    deps.onCompleted(object);
+    return { kind: "stored", counts: stored.counts };
   };
 
   const noteSettled = ({ id, header }: Change): void => {
@@ -253,9 +319,18 @@ export function createIngest(deps: IngestDeps) {
           queue.push({ kind: "change", what: id });
         }
       }
+      if (next.kind !== "change" && next.kind !== "acl") openAgain(unopened.waitingFor(next.kind, next.what));
       for (const name of defined.splice(0)) queue.push({ kind: "definition", what: utf8ToBytes(name) });
     }
     return settled;
+  };
+
+  /** Tries changes of the graph again whose bodies are here and could not be read. */
+  const openAgain = (numbers: readonly number[]): void => {
+    for (const no of numbers) {
+      const stored = changes.byNo(no)!;
+      complete(stored, stored.bytes);
+    }
   };
 
   return {
@@ -273,6 +348,8 @@ export function createIngest(deps: IngestDeps) {
         const { verdict, id } = admit(waiting.bytes, scope);
         if (verdict.kind === "stored" || verdict.kind === "quarantined") release("change", id, scope);
       }
+      if (kind !== "change" && kind !== "acl") openAgain(unopened.ofKind(kind));
+      for (const name of defined.splice(0)) release("definition", utf8ToBytes(name), scope);
     },
   };
 }

@@ -8,6 +8,7 @@ import { createRowTable } from "./row-table.ts";
 import { createSchemaTable } from "./schema-table.ts";
 import { SPACE_MIGRATIONS } from "./space-schema.ts";
 import { createSyncTable } from "./sync-table.ts";
+import { createUnopenedTable } from "./unopened-table.ts";
 
 /** The database of one space. */
 export type SpaceStore = ReturnType<typeof openSpaceStore>;
@@ -61,6 +62,7 @@ export function openSpaceStore(path: string) {
       schema.forget();
     },
     parked: createParkedTable(db),
+    unopened: createUnopenedTable(db),
     schema,
     sync: createSyncTable(db),
     meta: (key: string): Uint8Array | undefined => getMeta.get(key)?.value,
