@@ -68,7 +68,9 @@ export function createDevices(dir: string): Devices {
       open.push(device);
       return device;
     },
-    wait: (ms) => void (now += ms),
+    wait(ms) {
+      now += ms;
+    },
     async [Symbol.asyncDispose]() {
       for (const device of open) await device.space.close();
     },
