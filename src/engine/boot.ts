@@ -197,12 +197,12 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       },
       profile: () => tech.profile(),
     });
-    const rights = createRightsFollower({ identities, changeAcl, log });
+    const rights = createRightsFollower({ identities, changeAcl, isOver: spaces.farewells.has, log });
     spaces.onRights((space) => {
       joins.rightsMoved(space);
       rights.moved(space);
     });
-    spaces.onEnded((spaceId) => rights.ended(spaceId));
+    spaces.onOver((spaceId) => rights.ended(spaceId));
     const tellProfile = async (): Promise<void> => {
       for (const spaceId of spaces.activeIds()) {
         if (closing) return;
