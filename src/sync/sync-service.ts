@@ -342,7 +342,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     },
     async debug(spaceId: string): Promise<SpaceDebug> {
       const space = await spaces.open(spaceId);
-      return spaceDebug(space, book.of(space.id));
+      return spaceDebug(space, book.of(space.id), reachOf(space.id));
     },
     async objectDebug(spaceId: string, objectId: string): Promise<ObjectDebug> {
       const space = await spaces.open(spaceId);
