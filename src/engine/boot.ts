@@ -179,6 +179,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     sync.attach(techOpened);
     spaces.onKnown((spaceId) => sync.firstRoundSoon(spaceId));
     spaces.onEnding((spaceId) => {
+      events.unfollow({ scope: "space", spaceId });
       relay.forget(spaceId);
       linkKeys.spaceEnded(spaceId);
       sync.forget(spaceId).catch((error: unknown) => log.error("forgetting a space failed", { err: error, spaceId }));
@@ -246,6 +247,11 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       receive: (event) => void events.receive(event),
     });
     events.connect(relay);
+    events.follow({ scope: "account" });
+    spaces.onRights((space) => {
+      // Without its first read key there is no channel to listen on yet.
+      if (space.keys.transportSecret()) events.follow({ scope: "space", spaceId: space.id });
+    });
     const letters = createLetters({ account, tech: techOpened, clock, log });
     const directAdds = createDirectAddService({ tech, spaces, secrets });
     const oneToOne = createOneToOneService({
