@@ -180,6 +180,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     sync.attach(techOpened);
     spaces.onKnown((spaceId) => sync.firstRoundSoon(spaceId));
     spaces.onEnding((spaceId) => {
+      events.unfollow({ scope: "space", spaceId });
       relay.forget(spaceId);
       linkKeys.spaceEnded(spaceId);
       sync.forget(spaceId).catch((error: unknown) => log.error("forgetting a space failed", { err: error, spaceId }));
@@ -198,12 +199,12 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       },
       profile: () => tech.profile(),
     });
-    const rights = createRightsFollower({ identities, changeAcl, log });
+    const rights = createRightsFollower({ identities, changeAcl, isOver: spaces.farewells.has, log });
     spaces.onRights((space) => {
       joins.rightsMoved(space);
       rights.moved(space);
     });
-    spaces.onEnded((spaceId) => rights.ended(spaceId));
+    spaces.onOver((spaceId) => rights.ended(spaceId));
     const tellProfile = async (): Promise<void> => {
       for (const spaceId of spaces.activeIds()) {
         if (closing) return;
@@ -247,6 +248,11 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       receive: (event) => void events.receive(event),
     });
     events.connect(relay);
+    events.follow({ scope: "account" });
+    spaces.onRights((space) => {
+      // Without its first read key there is no channel to listen on yet.
+      if (space.keys.transportSecret()) events.follow({ scope: "space", spaceId: space.id });
+    });
     const letters = createLetters({ account, tech: techOpened, clock, log });
     const directAdds = createDirectAddService({ tech, spaces, secrets });
     const oneToOne = createOneToOneService({

@@ -252,6 +252,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     changeAcl: deps.changeAcl,
   });
   const endings = new Map<SpaceId, Promise<void>>();
+  const overListeners = new Set<(spaceId: SpaceId) => void>();
   const leaveListeners = new Set<(spaceId: SpaceId) => void>();
   const endListeners = new Set<(spaceId: SpaceId) => void>();
   /** Closes a space that ended and removes its data from this device. Idempotent. */
@@ -282,7 +283,9 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       if (dataset !== SPACES_RULES.name || !doc) continue;
       const spaceId = recordId as SpaceId;
       const isOver = spaceStatusOf(JSON.parse(doc) as JsonObject) === "deleted";
-      if (!isOver) farewells.drop(spaceId); // joined again, by whichever device
+      if (!isOver)
+        farewells.drop(spaceId); // joined again, by whichever device
+      else for (const listener of [...overListeners]) listener(spaceId);
       if (!isOver || farewells.has(spaceId) || !paths.hasSpace(spaceId)) continue;
       endAsElsewhere(spaceId).catch((error: unknown) =>
         deps.log.error("ending a space failed", { err: error, spaceId }),
@@ -332,6 +335,14 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     roots,
     /** Resolves when a space's row says what its chain of rights says. */
     settle: (space: Space): Promise<void> => settleRow(space),
+    /**
+     * Called when a space is over for this account: its row says so, though the space may be kept until those concerned
+     * have heard of it. Answers how to stop.
+     */
+    onOver(listener: (spaceId: SpaceId) => void): () => void {
+      overListeners.add(listener);
+      return () => void overListeners.delete(listener);
+    },
     /** Called when a space is about to end on this device, while it is still open. */
     onEnding: (listener: (spaceId: SpaceId) => void): void => void leaveListeners.add(listener),
     /** Called when a space has ended on this device. */

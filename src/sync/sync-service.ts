@@ -342,7 +342,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     },
     async debug(spaceId: string): Promise<SpaceDebug> {
       const space = await spaces.open(spaceId);
-      return spaceDebug(space, book.of(space.id));
+      return spaceDebug(space, book.of(space.id), reachOf(space.id));
     },
     async objectDebug(spaceId: string, objectId: string): Promise<ObjectDebug> {
       const space = await spaces.open(spaceId);
@@ -421,7 +421,7 @@ export function createSyncService(deps: SyncServiceDeps) {
      * that missed nothing; false after 30 s, or 3 s without anybody to ask.
      */
     async waitConverged(spaceId: SpaceId): Promise<boolean> {
-      if (carriers.length === 0 || isAlone(spaceId)) return true;
+      if (isAlone(spaceId)) return true;
       const patienceMs = performance.now() + UNREACHED_MS;
       while (!closed && namesOf(spaceId).length === 0) {
         if (performance.now() > patienceMs) return false;
@@ -439,7 +439,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     },
     /** Whether everything of an object is kept elsewhere and nothing of it is missing; true where there is nobody else. */
     isObjectSynced(space: Space, objectId: string): boolean {
-      if (carriers.length === 0 || isAlone(space.id)) return true;
+      if (isAlone(space.id)) return true;
       return objectStatus(space, objectId, book.of(space.id), reachOf(space.id)).state === "synced";
     },
 

@@ -8,8 +8,9 @@
 import { silentLog } from "../../src/base/log.ts";
 import type { LiveBody } from "../../src/domain/live/live-request.ts";
 import { errorResponse } from "../../src/http/error-response.ts";
-import { openLiveStream } from "../../src/http/live-stream.ts";
+import { liveSource } from "../../src/http/live-stream.ts";
 import type { ServerHandle } from "../../src/http/server-handle.ts";
+import { openStream } from "../../src/http/sse.ts";
 import { createStreamRegistry } from "../../src/http/stream-registry.ts";
 import { type LiveSpace, openLiveSpace } from "../support/live-space.ts";
 import { linesOf } from "./child-lines.ts";
@@ -123,9 +124,9 @@ async function fanOut(): Promise<void> {
       const { pathname } = new URL(request.url);
       const filter = pathname === "/same" ? {} : { n: { $gte: -Number(pathname.slice(1)) } };
       try {
-        return await openLiveStream({ request, server: handle }, (sink) =>
-          space.live.subscribe(space.collection, { filter, sort: ["-n"], limit: 10 }, sink),
-        );
+        const body = { filter, sort: ["-n"], limit: 10 };
+        const source = liveSource((sink) => space.live.subscribe(space.collection, body, sink));
+        return await openStream({ request, server: handle }, source);
       } catch (error) {
         return errorResponse(error, silentLog);
       }

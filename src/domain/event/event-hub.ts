@@ -4,7 +4,7 @@ import { encodeFrame } from "../../protocol/sse-frames.ts";
 import { type EventFilter, type EventQuery, matchesFilter, readEventFilter } from "./event-filter.ts";
 import { checkEvent } from "./event-rules.ts";
 import { namesForeignTopic, parseTopic, topicOf } from "./event-topic.ts";
-import type { BusEvent, DropReason, EventBus, EventInput, IncomingEvent, NetworkEvents } from "./port.ts";
+import type { BusEvent, DropReason, EventBus, EventInput, EventRoom, IncomingEvent, NetworkEvents } from "./port.ts";
 import { createRateLimiter } from "./rate-limiter.ts";
 import { createTopicInterest } from "./topic-interest.ts";
 
@@ -32,6 +32,10 @@ export interface EventHub extends EventBus {
   subscribe(query: EventQuery, receive: EventReceiver): Promise<() => void>;
   /** Takes an event from the network, or drops it and says why. */
   receive(incoming: IncomingEvent): DropReason | undefined;
+  /** Observers hear of this room's processes also while no stream does. Idempotent. */
+  follow(room: EventRoom): void;
+  /** The room ended. */
+  unfollow(room: EventRoom): void;
   /** Connects the network; undefined disconnects it. What streams want of it is announced again. */
   connect(network: NetworkEvents | undefined): void;
   stats(): EventStats;
@@ -123,6 +127,9 @@ export function createEventHub({ accountId, clock, requireSpace }: EventHubDeps)
       if (reason) dropped[reason]++;
       return reason;
     },
+
+    follow: interest.follow,
+    unfollow: interest.unfollow,
 
     connect(next) {
       network = next;

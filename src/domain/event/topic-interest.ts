@@ -11,22 +11,43 @@ export interface TopicInterest {
    * Errors: events.too_many_patterns {spaceId, limit}.
    */
   add(filter: EventFilter): () => void;
+  /** What observers are built from is wanted from this room, streams or not, beside its budget. Idempotent. */
+  follow(room: EventRoom): void;
+  /** The room ended: should it come back, it is to be followed, and what streams want of it is told, anew. */
+  unfollow(room: EventRoom): void;
   /** Tells a network that has come up what every room wants. */
   announceAll(): void;
 }
 
+/** The registry of processes shows what other devices and members run. */
+const OBSERVED = "ev/process/>";
+
+const keyOf = (room: EventRoom): string => (room.scope === "space" ? room.spaceId : "");
+
 type PatternCounts = Map<string, number>;
 
 export function createTopicInterest(network: () => NetworkEvents | undefined): TopicInterest {
-  const roomsByKey = new Map<string, { room: EventRoom; counts: PatternCounts; announced: string }>();
+  interface Entry {
+    readonly room: EventRoom;
+    readonly counts: PatternCounts;
+    announced: string;
+    followed: boolean;
+  }
+  const roomsByKey = new Map<string, Entry>();
+  const entryOf = (room: EventRoom): Entry => {
+    const key = keyOf(room);
+    const known = roomsByKey.get(key) ?? { room, counts: new Map<string, number>(), announced: "", followed: false };
+    roomsByKey.set(key, known);
+    return known;
+  };
 
   const announce = (key: string): void => {
     const entry = roomsByKey.get(key)!;
-    const cover = coverOf(entry.counts).sort();
+    const cover = coverOf(new Set([...entry.counts.keys(), ...(entry.followed ? [OBSERVED] : [])])).sort();
     const text = cover.join("\n");
     if (text !== entry.announced) network()?.watch(entry.room, cover);
     entry.announced = text;
-    if (entry.counts.size === 0) roomsByKey.delete(key);
+    if (entry.counts.size === 0 && !entry.followed) roomsByKey.delete(key);
   };
 
   const change = (key: string, patterns: readonly string[], by: 1 | -1): void => {
@@ -39,6 +60,20 @@ export function createTopicInterest(network: () => NetworkEvents | undefined): T
   };
 
   return {
+    follow(room) {
+      const entry = entryOf(room);
+      if (entry.followed) return;
+      entry.followed = true;
+      announce(keyOf(room));
+    },
+
+    unfollow(room) {
+      const entry = entryOf(room);
+      entry.followed = false;
+      entry.announced = "";
+      if (entry.counts.size === 0) roomsByKey.delete(keyOf(room));
+    },
+
     announceAll() {
       for (const [key, entry] of roomsByKey) {
         entry.announced = "";
@@ -48,12 +83,12 @@ export function createTopicInterest(network: () => NetworkEvents | undefined): T
 
     add(filter) {
       const wanted = roomsOf(filter).map((room) => {
-        const key = room.scope === "space" ? room.spaceId : "";
+        const key = keyOf(room);
         const counts = roomsByKey.get(key)?.counts ?? new Map<string, number>();
         return { key, room, patterns: withinBudget(room, counts, filter) };
       });
       for (const { key, room, patterns } of wanted) {
-        if (!roomsByKey.has(key)) roomsByKey.set(key, { room, counts: new Map(), announced: "" });
+        entryOf(room);
         change(key, patterns, 1);
         announce(key);
       }

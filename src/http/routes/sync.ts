@@ -1,8 +1,9 @@
 import { fail } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { encodeFrame } from "../../protocol/sse-frames.ts";
+import { encodeFrame, LaggedFrame } from "../../protocol/sse-frames.ts";
 import { ObjectSyncStatus, SpaceSyncStatus } from "../../protocol/sync.ts";
 import { type Route, route } from "../route.ts";
+import { ofSpace } from "../space-stream.ts";
 import { openStream } from "../sse.ts";
 
 const EXAMPLE_STATUS: SpaceSyncStatus = {
@@ -60,20 +61,28 @@ export const syncRoutes: Route[] = [
     path: "/v1/spaces/:spaceId/sync-status/objects/:objectId/subscribe",
     tag: "Sync",
     summary: "Watch the sync status of an object",
-    responses: { 200: { description: "The status now and whenever it changes", frames: { status: ObjectSyncStatus } } },
+    responses: {
+      200: {
+        description: "The status now and whenever it changes",
+        frames: { status: ObjectSyncStatus, lagged: LaggedFrame },
+      },
+    },
     handler: async (ctx) =>
-      openStream(ctx, {
-        capacity: LIMITS.forwarderCapacity,
-        overflow: "lag",
-        async start(sink) {
-          const { spaceId, objectId } = ctx.params;
-          const { current, stop } = await ctx.engine.sync.watchObject(spaceId, objectId, (status) =>
-            sink.send(encodeFrame("status", status)),
-          );
-          sink.send(encodeFrame("status", current));
-          return { stop };
-        },
-      }),
+      openStream(
+        ctx,
+        ofSpace(ctx, {
+          capacity: LIMITS.forwarderCapacity,
+          overflow: "lag",
+          async start(sink) {
+            const { spaceId, objectId } = ctx.params;
+            const { current, stop } = await ctx.engine.sync.watchObject(spaceId, objectId, (status) =>
+              sink.send(encodeFrame("status", status)),
+            );
+            sink.send(encodeFrame("status", current));
+            return { stop };
+          },
+        }),
+      ),
   }),
   route({
     method: "GET",
