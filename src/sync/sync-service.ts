@@ -83,7 +83,7 @@ export function createSyncService(deps: SyncServiceDeps) {
   let lan: LanView | undefined;
   let network: NetworkView | undefined;
   let closed = false;
-  const listeners = new Set<(spaceId: SpaceId) => void>();
+  const listeners = new Set<(spaceId: SpaceId) => void | Promise<void>>();
   const rounds = createSharedRuns();
   const soon = new Map<SpaceId, ReturnType<typeof setTimeout>>();
   const stale = new Set<SpaceId>();
@@ -136,7 +136,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     if (listeners.size === 0 || closed) return;
     statusTimer ??= setTimeout(() => {
       statusTimer = undefined;
-      for (const each of stale) for (const listener of [...listeners]) listener(each);
+      for (const each of stale) for (const listener of [...listeners]) void listener(each);
       stale.clear();
     }, STATUS_MS);
   };
@@ -365,55 +365,53 @@ export function createSyncService(deps: SyncServiceDeps) {
       return network.init(replicas);
     },
 
-    /** The statuses of all active spaces now, and each again when it changed. */
-    async watch(told: (status: SpaceSyncStatus) => void): Promise<{ current: SpaceSyncStatus[]; stop(): void }> {
+    /** Tells the statuses of all active spaces, and each again when it changed. */
+    async watch(told: (status: SpaceSyncStatus) => void): Promise<() => void> {
       const last = new Map<SpaceId, string>();
-      const listener = (spaceId: SpaceId): void => {
+      const tellIfNew = async (spaceId: SpaceId): Promise<void> => {
+        const status = await activeStatus(spaceId);
+        const text = JSON.stringify(status);
+        if (last.get(spaceId) === text || !listeners.has(listener)) return;
+        last.set(spaceId, text);
+        told(status);
+      };
+      /** A space may end before its status is read. */
+      const listener = async (spaceId: SpaceId): Promise<void> => {
         if (spaceId === spaces.tech.id || !spaces.active().includes(spaceId)) return;
-        activeStatus(spaceId)
-          .then((status) => {
-            const text = JSON.stringify(status);
-            if (last.get(spaceId) === text || !listeners.has(listener)) return;
-            last.set(spaceId, text);
-            told(status);
-          })
-          .catch((error: unknown) => log.debug("sync: no status", { err: error, spaceId }));
+        await tellIfNew(spaceId).catch((error: unknown) => log.debug("sync: no status", { err: error, spaceId }));
       };
       listeners.add(listener);
-      const current: SpaceSyncStatus[] = [];
-      for (const spaceId of spaces.active()) {
-        const status = await activeStatus(spaceId);
-        last.set(spaceId, JSON.stringify(status));
-        current.push(status);
-      }
-      return { current, stop: () => void listeners.delete(listener) };
+      for (const spaceId of spaces.active()) await listener(spaceId);
+      return () => void listeners.delete(listener);
     },
 
+    /** Tells an object's status, and again when it changed. */
     async watchObject(
       spaceId: string,
       objectId: string,
       told: (status: ObjectSyncStatus) => void,
-    ): Promise<{ current: ObjectSyncStatus; stop(): void }> {
+    ): Promise<() => void> {
       const { id } = await spaces.open(spaceId);
-      const read = async () => {
-        return objectStatus(await spaces.open(id), objectId, book.of(id), reachOf(id));
-      };
       let last = "";
+      const tellIfNew = async (): Promise<void> => {
+        const status = objectStatus(await spaces.open(id), objectId, book.of(id), reachOf(id));
+        const text = JSON.stringify(status);
+        if (text === last || !listeners.has(listener)) return;
+        last = text;
+        told(status);
+      };
       const listener = (changed: SpaceId): void => {
         if (changed !== id) return;
-        read()
-          .then((status) => {
-            const text = JSON.stringify(status);
-            if (text === last || !listeners.has(listener)) return;
-            last = text;
-            told(status);
-          })
-          .catch((error: unknown) => log.debug("sync: no status", { err: error, spaceId }));
+        tellIfNew().catch((error: unknown) => log.debug("sync: no status", { err: error, spaceId }));
       };
       listeners.add(listener);
-      const current = await read();
-      last = JSON.stringify(current);
-      return { current, stop: () => void listeners.delete(listener) };
+      try {
+        await tellIfNew();
+      } catch (error) {
+        listeners.delete(listener);
+        throw error;
+      }
+      return () => void listeners.delete(listener);
     },
 
     /**

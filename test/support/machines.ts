@@ -35,6 +35,8 @@ export const describeWithMachines = skipGroupUnless(allowed, "network namespaces
 interface Script extends AsyncDisposable {
   /** What it has said so far. */
   lines(): string[];
+  /** Writes a line to its standard input. */
+  say(line: string): void;
 }
 
 export interface Machine extends AsyncDisposable {
@@ -47,12 +49,15 @@ export interface Machine extends AsyncDisposable {
   /** Lets so much through, and drops what is beyond; undefined ends that. */
   limit(kbitPerSecond: number | undefined): void;
   addAddress(address: string): void;
+  /** From now on sockets hold as little as the system allows, so that who does not read is felt at once. */
+  smallSockets(): void;
   /** Runs a script of test/support here until it is disposed of. */
   script(name: string, ...args: string[]): Promise<Script>;
 }
 
 export interface Lan extends AsyncDisposable {
-  machine(): Promise<Machine>;
+  /** A machine more. Those that are `apart` neither hear nor reach each other, only those that are not. */
+  machine(options?: { apart?: boolean }): Promise<Machine>;
 }
 
 let count = 0;
@@ -66,9 +71,10 @@ export function createLan(): Lan {
   ip("-n", hub, "link", "set", "br0", "up");
   const machines: Machine[] = [];
   return {
-    async machine() {
+    async machine({ apart = false } = {}) {
       const number = machines.length + 1;
       const machine = await plug(`${prefix}-${number}`, hub, number);
+      if (apart) ip("-n", hub, "link", "set", `p${number}`, "type", "bridge_slave", "isolated", "on");
       machines.push(machine);
       return machine;
     },
@@ -128,6 +134,10 @@ async function plug(name: string, hub: string, number: number): Promise<Machine>
       const { status, stderr } = spawnSync(TC, ["-n", name, "qdisc", "add", "dev", CABLE, "root", ...rate]);
       if (status !== 0) throw new Error(`tc: ${stderr}`);
     },
+    smallSockets() {
+      const sizes = ["tcp_wmem", "tcp_rmem"].map((name) => `echo 4096 4096 4096 > /proc/sys/net/ipv4/${name}`);
+      ip("netns", "exec", name, "sh", "-c", sizes.join(" && "));
+    },
     addAddress: (more) => ip("-n", name, "addr", "add", more, "dev", CABLE),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
@@ -148,6 +158,10 @@ async function runScript(inside: readonly string[], file: string, args: readonly
   await until(() => lines().length > 0 || child.exitCode !== null, `${file} to begin`, 20_000);
   return {
     lines,
+    say: (line) => {
+      child.stdin.write(`${line}\n`);
+      child.stdin.flush();
+    },
     [Symbol.asyncDispose]: async () => {
       child.kill("SIGKILL");
       await child.exited;
