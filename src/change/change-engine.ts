@@ -83,8 +83,8 @@ export interface WriteTx {
   recordState(object: ObjectEntry, dataset: string, id: string): "absent" | "live" | "tombstone";
   /** The same of many, as the store has them: those that never were are left out. */
   recordStates(object: ObjectEntry, dataset: string, ids: readonly string[]): Map<string, RowState>;
-  /** Enters an object into the deletion log. Its row disappears with this commit. */
-  deleteObject(object: ObjectEntry): void;
+  /** Enters an object into the deletion log; false when it is there. Its row disappears with this commit. */
+  deleteObject(object: ObjectEntry): boolean;
   /** What this batch has done so far, earlier writes included: for caches that follow records. */
   touched(): readonly TouchedRecord[];
   /** A version text for what no change carries (device-local writes). */
@@ -313,13 +313,14 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       return coll === undefined ? new Map() : rows.statesOf(coll, ids);
     },
     deleteObject(object) {
-      writer.append(
+      const { effective } = writer.append(
         writer.ensureDerived(DELETIONS_TYPE, "", scope),
         { dataset: DELETIONS_DATASET, records: [{ id: object.idText, upsert: true, ops: [] }] },
         DELETION_RULES,
         scope,
       );
       batch.localChanges++;
+      return effective;
     },
     touched: () => batch.touched,
     localVersion,

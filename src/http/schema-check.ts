@@ -41,7 +41,7 @@ function bodyFault(schema: TSchema, compiled: TypeCheck<TSchema>, body: unknown)
       if (!top) return shapeFault(error, body, segments);
       missing ??= segments[0] as string;
     } else if (error.type === Kind.ObjectAdditionalProperties) {
-      if (!top) return unknownBelow(renderPath(body, segments));
+      if (!top) return strangeKey(renderPath(body, segments));
       if (fields.length < MAX_LISTED_KEYS) fields.push(segments[0] as string);
     } else if (error.value === undefined) {
       // The absent value of a required property, reported a second time by its type.
@@ -63,8 +63,8 @@ function bodyFault(schema: TSchema, compiled: TypeCheck<TSchema>, body: unknown)
   return fail("request.schema", { path: "", expected: describeSchema(schema) });
 }
 
-function unknownBelow(path: string): SvcError {
-  return fail("request.schema", { path, expected: "no such key" }, `${path} is no key that is known here`);
+function strangeKey(path: string): SvcError {
+  return fail("request.schema", { path, expected: "no such key" }, `${path} is no key that this endpoint takes`);
 }
 
 function shapeFault(error: ValueError, body: unknown, segments: string[]): SvcError {

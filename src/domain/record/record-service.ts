@@ -202,7 +202,7 @@ function invalid(
   return fail(
     "dataset.validation",
     { dataset, reason, ...where },
-    `The dataset ${dataset} refuses the change: ${reason}`,
+    `The dataset ${dataset} refuses the change${where.path === undefined ? "" : ` at ${where.path}`}: ${reason}`,
   );
 }
 
