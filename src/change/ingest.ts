@@ -1,15 +1,23 @@
-import { compareBytes, utf8ToBytes } from "../base/bytes.ts";
+import { compareBytes, equalBytes, utf8ToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { admitPublicKey } from "../crypto/public-key.ts";
-import { verify } from "../crypto/sign.ts";
+import type { ArrivalTable } from "../store/arrival-table.ts";
 import type { ChangeTable } from "../store/change-table.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { ParkedTable, WaitKind } from "../store/parked-table.ts";
+import { createArrivals } from "./arrivals.ts";
 import type { BodyOpener } from "./body-opener.ts";
-import { type Change, ChangeFault, decodeChange, isDerivedRoot, signedBytes } from "./change-codec.ts";
+import {
+  type Change,
+  ChangeFault,
+  decodeChange,
+  decodeCheckedChange,
+  isDerivedRoot,
+  isSignedByAuthor,
+} from "./change-codec.ts";
 import type { ChangeLog } from "./change-log.ts";
 import type { LocalWriter } from "./local-writer.ts";
 import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
@@ -46,6 +54,7 @@ interface IngestDeps {
   spaceId: SpaceId;
   changes: ChangeTable;
   parked: ParkedTable;
+  arrivals: ArrivalTable;
   log: ChangeLog;
   objects: ObjectCache;
   projection: Projection;
@@ -60,6 +69,8 @@ interface IngestDeps {
   onRoot(object: ObjectEntry): void;
   /** A change came in that tells which of its writer's changes were accepted: they are judged anew. */
   onSettled(author: Uint8Array): void;
+  /** A parked change could not be tried again; it stays where it is. */
+  onFailure?: ((error: unknown) => void) | undefined;
 }
 
 /** Stands for whoever never was a member, and for the authors of formats that are not understood here. */
@@ -103,15 +114,23 @@ export function createIngest(deps: IngestDeps) {
     return { kind: "parked", waitKind, waitFor };
   };
 
-  /** Judges one change and, if nothing is missing, puts it into the log and folds it. */
-  const admit = (bytes: Uint8Array, scope: WriteScope): { verdict: IngestVerdict; id: Uint8Array } => {
+  /**
+   * Judges one change and, if nothing is missing, puts it into the log and folds it. `checked` is the SHA-256 of bytes
+   * whose canonical form and signature were found good: if it is that of these, neither is looked at again.
+   */
+  const admit = (
+    bytes: Uint8Array,
+    scope: WriteScope,
+    checked?: Uint8Array,
+  ): { verdict: IngestVerdict; id: Uint8Array } => {
     const id = sha256(bytes);
+    const isChecked = checked !== undefined && equalBytes(checked, id);
     if (changes.byId(id)) return { id, verdict: { kind: "known" } };
     const known = parked.quarantineReason(id);
     if (known) return { id, verdict: { kind: "quarantined", reason: known } };
     let change: ReturnType<typeof decodeChange>;
     try {
-      change = decodeChange(bytes);
+      change = isChecked ? decodeCheckedChange(bytes) : decodeChange(bytes);
     } catch (error) {
       if (!(error instanceof ChangeFault)) throw error;
       if (error.reason === "unsupported")
@@ -131,14 +150,16 @@ export function createIngest(deps: IngestDeps) {
       deps.writer.insertDerivedRoot(id, bytes, scope);
       return { id, verdict: { kind: "stored", counts: true } };
     }
+    if (!isChecked && !admitPublicKey(change.header.author))
+      return { id, verdict: quarantine(id, "the author's key is not admissible", bytes) };
+    if (!isChecked && !isSignedByAuthor(change))
+      return { id, verdict: quarantine(id, "the signature is not the author's", bytes) };
     return { id, verdict: admitSigned(change, bytes, scope) };
   };
 
+  /** The rest, for a change that its author signed. */
   const admitSigned = (change: Change, bytes: Uint8Array, scope: WriteScope): IngestVerdict => {
     const { header, id } = change;
-    if (!admitPublicKey(header.author)) return quarantine(id, "the author's key is not admissible", bytes);
-    if (!verify(header.author, "change", signedBytes(change), change.signature))
-      return quarantine(id, "the signature is not the author's", bytes);
 
     const position = acl.at(header.acl);
     if (!position) return park(id, header.author, bytes, "acl", header.acl);
@@ -240,39 +261,31 @@ export function createIngest(deps: IngestDeps) {
       : park(id, author, bytes, "change", parentId);
   };
 
-  /** Retries what waited for a change that has just been settled, and so on. Answers how many were settled. */
-  const release = (waitKind: WaitKind, what: Uint8Array, scope: WriteScope): number => {
-    const queue: { kind: WaitKind; what: Uint8Array }[] = [{ kind: waitKind, what }];
-    let settled = 0;
-    while (queue.length > 0) {
-      const next = queue.pop()!;
-      for (const waiting of parked.waitingFor(next.kind, next.what)) {
-        const { verdict, id } = admit(waiting.bytes, scope);
-        if (verdict.kind === "stored" || verdict.kind === "quarantined") {
-          settled++;
-          queue.push({ kind: "change", what: id });
-        }
-      }
-      for (const name of defined.splice(0)) queue.push({ kind: "definition", what: utf8ToBytes(name) });
-    }
-    return settled;
+  /** Tells those that waited for a change what became of it. */
+  const settle = ({ verdict, id }: { verdict: IngestVerdict; id: Uint8Array }, scope: WriteScope): void => {
+    if (verdict.kind === "stored" || verdict.kind === "quarantined") arrivals.note("change", id, scope);
+    for (const name of defined.splice(0)) arrivals.note("definition", utf8ToBytes(name), scope);
   };
 
+  const arrivals = createArrivals({
+    arrivals: deps.arrivals,
+    parked,
+    onFailure: deps.onFailure,
+    retry(waiting, scope) {
+      const admitted = admit(waiting.bytes, scope);
+      settle(admitted, scope);
+      return admitted.verdict;
+    },
+  });
+
   return {
-    /** One change, and everything that waited for it. */
-    take(bytes: Uint8Array, scope: WriteScope): IngestVerdict {
-      const { verdict, id } = admit(bytes, scope);
-      if (verdict.kind === "stored" || verdict.kind === "quarantined") release("change", id, scope);
-      return verdict;
+    /** One change; `checked` as the answer of a `ChangeChecker`. What waited for it is an arrival. */
+    take(bytes: Uint8Array, scope: WriteScope, checked?: Uint8Array): IngestVerdict {
+      const admitted = admit(bytes, scope, checked);
+      settle(admitted, scope);
+      return admitted.verdict;
     },
-    /** Something that changes wait for has come: an ACL record, a key or a definition. */
-    release,
-    /** After new ACL records: every waiting key and ACL position is tried again. */
-    retry(kind: WaitKind, scope: WriteScope): void {
-      for (const waiting of parked.ofKind(kind)) {
-        const { verdict, id } = admit(waiting.bytes, scope);
-        if (verdict.kind === "stored" || verdict.kind === "quarantined") release("change", id, scope);
-      }
-    },
+    /** What changes waited for has come; they are to be tried again. */
+    arrivals,
   };
 }

@@ -126,4 +126,12 @@ export const SPACE_MIGRATIONS: readonly Migration[] = [
   (db) => {
     db.exec(QUERY_KEY_SCHEMA);
   },
+  (db) => {
+    db.exec(`
+      -- What has come that parked changes wait for, until all of them were tried; see arrival-table.ts.
+      CREATE TABLE arrivals(
+        kind TEXT NOT NULL, what BLOB NOT NULL, after_for BLOB NOT NULL, after_id BLOB NOT NULL,
+        PRIMARY KEY(kind, what)) WITHOUT ROWID;
+    `);
+  },
 ];

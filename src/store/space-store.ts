@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import { createArrivalTable } from "./arrival-table.ts";
 import { createChangeTable } from "./change-table.ts";
 import { openDatabase } from "./database.ts";
 import { createHistoryTable } from "./history-table.ts";
@@ -61,6 +62,7 @@ export function openSpaceStore(path: string) {
       schema.forget();
     },
     parked: createParkedTable(db),
+    arrivals: createArrivalTable(db),
     schema,
     sync: createSyncTable(db),
     meta: (key: string): Uint8Array | undefined => getMeta.get(key)?.value,
