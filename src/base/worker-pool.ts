@@ -83,15 +83,19 @@ export function createWorkerPool<Request, Reply>(options: WorkerPoolOptions): Wo
     one.worker.postMessage(pending.request, pending.transfer);
   };
 
+  const rest = (one: PoolWorker<Request, Reply>): void => {
+    clearTimeout(one.timer);
+    one.timer = setTimeout(() => retire(one), idleMs);
+    one.timer.unref();
+  };
+
   const settle = (one: PoolWorker<Request, Reply>, reply: Reply): void => {
     const pending = one.current;
     one.current = undefined;
     pending?.resolve(reply);
     const next = nextWanted();
-    if (next) return begin(one, next);
-    clearTimeout(one.timer);
-    one.timer = setTimeout(() => retire(one), idleMs);
-    one.timer.unref();
+    if (next) begin(one, next);
+    else rest(one);
   };
 
   const start = (): PoolWorker<Request, Reply> => {

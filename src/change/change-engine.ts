@@ -16,6 +16,7 @@ import { decodeChange, encodeDerivedRoot, isDerivedRoot } from "./change-codec.t
 import { createChangeIntake } from "./change-intake.ts";
 import { createChangeLog } from "./change-log.ts";
 import type { ReplayInput } from "./change-parts.ts";
+import { stubOf } from "./change-stub.ts";
 import { type CommitBatch, createBatch, type TouchedRecord } from "./commit-batch.ts";
 import type { ChangeEnvelope, DatasetRules } from "./dataset-rules.ts";
 import { DELETION_RULES, DELETIONS_DATASET, DELETIONS_TYPE, deletedAtMs } from "./deletion-log.ts";
@@ -30,6 +31,14 @@ import { parseVersion, versionOf, writerName } from "./version.ts";
 export const PROJECTION_VERSION = 3;
 const WRITER_KEY = "writer";
 const TEAR_DOWN_ROWS = 500;
+/**
+ * How long the content of a deleted object is kept: until then a record of rights that somebody made before it had heard
+ * of the deletion may take its author's right away, and the object is back.
+ */
+export const DELETED_GRACE_MS = 30 * 24 * 60 * 60 * 1000;
+/** What is purged in one write. */
+const PURGE_CHANGES = 100;
+const PURGE_BYTES = 1 << 20;
 /** Whoever watches the rows of a deleted object is told of them first. */
 const TEAR_DOWN_DELAY_MS = 500;
 const PAGE = 500;
@@ -140,6 +149,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     changes,
     parked,
     arrivals: store.arrivals,
+    unopened: store.unopened,
     log,
     objects,
     projection,
@@ -152,6 +162,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     quota: deps.quota ?? DEFAULT_PARK_QUOTA,
     datasetNo: store.datasetNo,
     onRoot: (object) => settleDeletion(object),
+    onCompleted: (object) => store.history.amended(object.no),
     onSettled: (author) => unsettled.add(bytesToHex(author)),
   });
 
@@ -167,14 +178,18 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   const settleDeletion = (object: ObjectEntry): void => {
     const entry = deletionOf(object);
     if (object.deleted === (entry !== undefined)) return;
-    objects.setDeleted(object, entry !== undefined);
-    if (entry) tearDownDue = true;
-    if (entry)
+    objects.setDeleted(object, entry !== undefined, clock.nowMs());
+    if (entry) {
+      tearDownDue = true;
+      store.unopened.settle(object.no);
       projection.hideObjectRow(object, {
         version: (entry["_ver"] as JsonObject)["id"] as string,
         timeMs: deletedAtMs(entry),
       });
-    else projection.rebuildObject(object);
+    } else {
+      store.unopened.missStubs(object.no);
+      projection.rebuildObject(object);
+    }
   };
 
   const settleTouchedDeletions = (): void => {
@@ -356,7 +371,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       const page = changes.fromAclPos(from, after, PAGE);
       for (const stored of page) {
         const known = writers.get(stored.writer);
-        const change = decodeChange(stored.bytes);
+        const change = decodeChange(stored.bytes, stored.id);
         if (!known || isDerivedRoot(change)) continue;
         const pos = acl.at(change.header.acl)?.pos;
         const aclPos = pos ?? from;
@@ -444,6 +459,15 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     },
 
     tearDownDeleted,
+    /**
+     * Of what was deleted at least DELETED_GRACE_MS ago, as this device knows, stubs are kept: the bodies are overwritten
+     * in the file. Answers how many.
+     */
+    async purgeDeleted(): Promise<number> {
+      let purged = 0;
+      for (const no of objects.purgeable(clock.nowMs() - DELETED_GRACE_MS)) purged += await purgeObject(no);
+      return purged;
+    },
 
     object: objectById,
     /** The id that the derived object of (type, derivation) has here, whether it is made yet or not. */
@@ -489,6 +513,35 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     },
   };
 
+  /** Drops the bodies of an object that is deleted, a slice a write. Answers how many. */
+  async function purgeObject(no: number): Promise<number> {
+    const keeps = (ds: number) => ds !== 0 && registry.outlives?.(store.datasetName(ds)) === true;
+    let after = { lamport: -1, no: 0 };
+    let purged = 0;
+    while (!queue.closing()) {
+      const isDone = await queue.enqueue(() => {
+        const object = objects.byNo(no);
+        if (!object?.deleted) return true;
+        const page = changes.wholeOf(no, after, PURGE_CHANGES);
+        let bytes = 0;
+        for (const stored of page) {
+          after = stored;
+          if (keeps(stored.ds)) continue;
+          changes.setBytes(stored.no, stubOf(stored.bytes), 0);
+          purged++;
+          bytes += stored.bytes.length;
+          if (bytes >= PURGE_BYTES) return false;
+        }
+        if (page.length === PURGE_CHANGES) return false;
+        store.history.hideObject(no);
+        objects.setPurged(object);
+        return true;
+      }, "background");
+      if (isDone) break;
+    }
+    return purged;
+  }
+
   /** Removes the rows of deleted objects, a slice a write, so that other work goes on between. Their changes stay. */
   async function tearDownDeleted(): Promise<void> {
     if (queue.closing()) return;
@@ -508,7 +561,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
 
   /** Whether a change names an ACL position before that of a parent or of its writer's previous change. */
   function ranBackwards(stored: StoredChange): boolean {
-    const change = decodeChange(stored.bytes);
+    const change = decodeChange(stored.bytes, stored.id);
     if (isDerivedRoot(change)) return false;
     const before = change.header.prev ? [...change.header.parents, change.header.prev] : change.header.parents;
     return before.some((id) => (changes.byId(id)?.aclPos ?? 0) > stored.aclPos);

@@ -88,7 +88,10 @@ export function createChangeIntake({ queue, ingest, checker, guarded }: IntakeDe
   /** Queues a slice when there is something to do. */
   const start = (): void => {
     if (isQueued || !isDue()) return;
-    if (queue.closing()) return stop();
+    if (queue.closing()) {
+      stop();
+      return;
+    }
     isQueued = true;
     const taken: Incoming[] = [];
     const run = (scope: WriteScope): IngestVerdict[] => {
@@ -102,7 +105,7 @@ export function createChangeIntake({ queue, ingest, checker, guarded }: IntakeDe
     queue.enqueue(run, "background").then(
       (verdicts) => {
         failed = false;
-        taken.forEach((one, index) => one.resolve(verdicts[index]!));
+        for (const [index, one] of taken.entries()) one.resolve(verdicts[index]!);
         if (!arrivals.due()) for (const waiter of waiters.splice(0)) waiter.resolve();
         start();
       },

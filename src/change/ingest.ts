@@ -5,11 +5,13 @@ import { digestOfCid } from "../crypto/cid.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { admitPublicKey } from "../crypto/public-key.ts";
 import type { ArrivalTable } from "../store/arrival-table.ts";
-import type { ChangeTable } from "../store/change-table.ts";
+import type { ChangeTable, StoredChange } from "../store/change-table.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { ParkedTable, WaitKind } from "../store/parked-table.ts";
+import type { UnopenedTable, UnopenedWait } from "../store/unopened-table.ts";
 import { createArrivals } from "./arrivals.ts";
-import type { BodyOpener } from "./body-opener.ts";
+import type { BodyOpener, OpenedBody } from "./body-opener.ts";
+import type { ChangeBody } from "./change-body.ts";
 import {
   type Change,
   ChangeFault,
@@ -19,6 +21,9 @@ import {
   isSignedByAuthor,
 } from "./change-codec.ts";
 import type { ChangeLog } from "./change-log.ts";
+import type { FoldInput } from "./change-parts.ts";
+import { changeIdOf, isStub, stubOf } from "./change-stub.ts";
+import type { DatasetRules } from "./dataset-rules.ts";
 import type { LocalWriter } from "./local-writer.ts";
 import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
 import type { AclView, RulesRegistry } from "./ports.ts";
@@ -26,7 +31,8 @@ import type { Projection } from "./projection.ts";
 
 /** What became of one change that came in. Verdicts are per change: a bad one never holds up its neighbours. */
 export type IngestVerdict =
-  | { kind: "stored"; counts: boolean }
+  /** `reason`: why it does nothing although it is in the graph. */
+  | { kind: "stored"; counts: boolean; reason?: string }
   | { kind: "known" }
   | { kind: "parked"; waitKind: WaitKind; waitFor: Uint8Array }
   /** Never to be understood: kept aside, shown in debug, not asked for again. */
@@ -55,6 +61,7 @@ interface IngestDeps {
   changes: ChangeTable;
   parked: ParkedTable;
   arrivals: ArrivalTable;
+  unopened: UnopenedTable;
   log: ChangeLog;
   objects: ObjectCache;
   projection: Projection;
@@ -67,18 +74,29 @@ interface IngestDeps {
   datasetNo(name: string): number;
   /** A root came in: its object may be in the deletion log already. */
   onRoot(object: ObjectEntry): void;
+  /** A body came that was missing: what was listed without it is listed anew. */
+  onCompleted(object: ObjectEntry): void;
   /** A change came in that tells which of its writer's changes were accepted: they are judged anew. */
   onSettled(author: Uint8Array): void;
   /** A parked change could not be tried again; it stays where it is. */
   onFailure?: ((error: unknown) => void) | undefined;
 }
 
+const KNOWN: IngestVerdict = { kind: "known" };
+
 /** Stands for whoever never was a member, and for the authors of formats that are not understood here. */
 const STRANGER = new Uint8Array(32);
 
+/** What a change does, as far as it can be told here. */
+type Content =
+  | { body: ChangeBody; rules: DatasetRules }
+  | { wait: UnopenedWait; what: Uint8Array }
+  /** Nothing, on any device. */
+  | { broken: string };
+
 /** Takes in the bytes of other replicas. Runs inside the commit queue, through the same log and fold as local writes. */
 export function createIngest(deps: IngestDeps) {
-  const { changes, parked, log, objects, projection, opener, acl, registry } = deps;
+  const { changes, parked, unopened, log, objects, projection, opener, acl, registry } = deps;
   const space = digestOfCid(deps.spaceId)!;
   /** Definitions that came in and that waiting changes may be released by. */
   const defined: string[] = [];
@@ -123,27 +141,25 @@ export function createIngest(deps: IngestDeps) {
     scope: WriteScope,
     checked?: Uint8Array,
   ): { verdict: IngestVerdict; id: Uint8Array } => {
-    const id = sha256(bytes);
-    const isChecked = checked !== undefined && equalBytes(checked, id);
-    if (changes.byId(id)) return { id, verdict: { kind: "known" } };
-    const known = parked.quarantineReason(id);
+    const id = changeIdOf(bytes);
+    const stored = changes.byId(id);
+    if (stored && (isStub(bytes) || !isStub(stored.bytes))) return { id, verdict: KNOWN };
+    const isChecked = checked !== undefined && equalBytes(checked, sha256(bytes));
+    const known = stored ? undefined : parked.quarantineReason(id);
     if (known) return { id, verdict: { kind: "quarantined", reason: known } };
     let change: ReturnType<typeof decodeChange>;
     try {
-      change = isChecked ? decodeCheckedChange(bytes) : decodeChange(bytes);
+      change = isChecked ? decodeCheckedChange(bytes, id) : decodeChange(bytes, id);
     } catch (error) {
       if (!(error instanceof ChangeFault)) throw error;
       if (error.reason === "unsupported")
         return { id, verdict: park(id, STRANGER, bytes, "version", new Uint8Array(0)) };
-      return {
-        id,
-        verdict: quarantine(
-          id,
-          `${error.reason}: ${error.message}`,
-          bytes.length > 1 << 20 ? bytes.subarray(0, 0) : bytes,
-        ),
-      };
+      // Under the hash of the bytes: what is not canonical must not give a bad name to the change that it resembles.
+      const name = sha256(bytes);
+      const kept = bytes.length > 1 << 20 ? bytes.subarray(0, 0) : bytes;
+      return { id: name, verdict: quarantine(name, `${error.reason}: ${error.message}`, kept) };
     }
+    if (stored) return { id, verdict: complete(stored, bytes, change as Change) };
     if (compareBytes(change.header.space, space) !== 0)
       return { id, verdict: quarantine(id, "it belongs to another space", bytes) };
     if (isDerivedRoot(change)) {
@@ -160,7 +176,6 @@ export function createIngest(deps: IngestDeps) {
   /** The rest, for a change that its author signed. */
   const admitSigned = (change: Change, bytes: Uint8Array, scope: WriteScope): IngestVerdict => {
     const { header, id } = change;
-
     const position = acl.at(header.acl);
     if (!position) return park(id, header.author, bytes, "acl", header.acl);
     let clock = position.clock;
@@ -210,32 +225,82 @@ export function createIngest(deps: IngestDeps) {
       return { kind: "stored", counts };
     }
 
-    const opened = opener.open(change, object!.idText);
-    if ("missingKey" in opened) return park(id, header.author, bytes, "key", opened.missingKey);
-    if ("broken" in opened) return quarantine(id, opened.broken, bytes);
-    const answer = registry.rulesFor(opened.body.dataset, opened.body.definition);
-    if ("missing" in answer) return park(id, header.author, bytes, "definition", utf8ToBytes(answer.missing));
-    if ("unknown" in answer) return park(id, header.author, bytes, "version", new Uint8Array(0));
+    const whole = wholeOf(change, bytes);
+    const opened = change.sealed ? opener.open(change, object!.idText) : opener.openStored(whole, object!.idText);
+    const content = contentOf(opened, id);
+    // A stub is in the graph wherever it came, so a body that cannot be read must not keep its change out for ever.
+    if ("wait" in content && content.wait !== "body" && !isStub(bytes))
+      return park(id, header.author, bytes, content.wait, content.what);
 
+    const isPurged = object!.purged && !("body" in content && registry.outlives?.(content.body.dataset));
+    const missing = isPurged ? ({ wait: "body", what: id } as const) : "wait" in content ? content : undefined;
     const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
     const no = log.append(
-      { ...placeOf(change, position.pos, counts), bytes, ds: deps.datasetNo(opened.body.dataset) },
+      {
+        ...placeOf(change, position.pos, counts),
+        bytes: isPurged ? stubOf(bytes) : whole,
+        ds: "body" in content && !missing ? deps.datasetNo(content.body.dataset) : 0,
+      },
       object!,
       writer,
       scope,
     );
-    const folded = projection.foldChange({
-      change: { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time },
-      parents,
-      author: header.author,
-      object: object!,
-      body: opened.body,
-      rules: answer.rules,
-    });
-    if (folded.defined) defined.push(...folded.defined);
+    if (missing && !(missing.wait === "body" && object!.deleted))
+      unopened.put(no, object!.no, missing.wait, missing.what);
+    const place = { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time };
+    if ("body" in content) fold({ change: place, parents, author: header.author, object: object!, ...content });
+    else projection.noteUnopened(place, parents, object!);
     parked.drop(id);
     noteSettled(change);
-    return { kind: "stored", counts };
+    return "broken" in content ? withoutEffect(id, counts, content.broken, bytes) : { kind: "stored", counts };
+  };
+
+  /** The change with its body, if that came before its stub and waits here. */
+  const wholeOf = (change: Change, bytes: Uint8Array): Uint8Array =>
+    change.sealed ? bytes : (parked.get(change.id)?.bytes ?? bytes);
+
+  const contentOf = (opened: OpenedBody, id: Uint8Array): Content => {
+    if ("stub" in opened) return { wait: "body", what: id };
+    if ("missingKey" in opened) return { wait: "key", what: opened.missingKey };
+    if ("broken" in opened) return opened;
+    const answer = registry.rulesFor(opened.body.dataset, opened.body.definition);
+    if ("missing" in answer) return { wait: "definition", what: utf8ToBytes(answer.missing) };
+    if ("unknown" in answer) return { wait: "version", what: new Uint8Array(0) };
+    return { body: opened.body, rules: answer.rules };
+  };
+
+  /** It is in the graph, since stubs are, and does nothing on any device. Debug tells of it. */
+  const withoutEffect = (id: Uint8Array, counts: boolean, reason: string, bytes: Uint8Array): IngestVerdict => {
+    quarantine(id, reason, bytes);
+    return { kind: "stored", counts, reason };
+  };
+
+  const fold = (input: FoldInput): void => {
+    const folded = projection.foldChange(input);
+    if (folded.defined) defined.push(...folded.defined);
+  };
+
+  /** The body of a change that is in the graph without it has come, or what that waited for. */
+  const complete = (stored: StoredChange, bytes: Uint8Array, change: Change): IngestVerdict => {
+    const object = objects.byNo(stored.obj)!;
+    if (object.deleted) return KNOWN;
+    const content = contentOf(opener.openStored(bytes, object.idText), stored.id);
+    if ("wait" in content) {
+      changes.setBytes(stored.no, bytes, 0);
+      unopened.put(stored.no, object.no, content.wait, content.what);
+      return { kind: "stored", counts: stored.counts };
+    }
+    unopened.drop(stored.no);
+    if ("broken" in content) {
+      changes.setBytes(stored.no, bytes, 0);
+      return withoutEffect(stored.id, stored.counts, content.broken, bytes);
+    }
+    const ds = deps.datasetNo(content.body.dataset);
+    changes.setBytes(stored.no, bytes, ds);
+    const parents = change.header.parents.flatMap((parent) => changes.noOf(parent) ?? []);
+    fold({ change: { ...stored }, parents, author: change.header.author, object, ...content });
+    deps.onCompleted(object);
+    return { kind: "stored", counts: stored.counts };
   };
 
   const noteSettled = ({ id, header }: Change): void => {
@@ -264,17 +329,26 @@ export function createIngest(deps: IngestDeps) {
   /** Tells those that waited for a change what became of it. */
   const settle = ({ verdict, id }: { verdict: IngestVerdict; id: Uint8Array }, scope: WriteScope): void => {
     if (verdict.kind === "stored" || verdict.kind === "quarantined") arrivals.note("change", id, scope);
+    settleDefinitions(scope);
+  };
+  const settleDefinitions = (scope: WriteScope): void => {
     for (const name of defined.splice(0)) arrivals.note("definition", utf8ToBytes(name), scope);
   };
 
   const arrivals = createArrivals({
     arrivals: deps.arrivals,
     parked,
+    unopened,
     onFailure: deps.onFailure,
     retry(waiting, scope) {
       const admitted = admit(waiting.bytes, scope);
       settle(admitted, scope);
       return admitted.verdict;
+    },
+    openAgain(no, scope) {
+      const stored = changes.byNo(no)!;
+      complete(stored, stored.bytes, decodeCheckedChange(stored.bytes, stored.id) as Change);
+      settleDefinitions(scope);
     },
   });
 

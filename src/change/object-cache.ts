@@ -21,6 +21,8 @@ export interface ObjectEntry {
   readonly author: Uint8Array | undefined;
   readonly createdMs: number;
   deleted: boolean;
+  /** Deleted long ago: of its changes only stubs are kept. */
+  purged: boolean;
   heads: readonly HeadRef[];
   /** The newest change that counts: what `modifiedAt` of the object's row shows. */
   modified: { lamport: number; change: Uint8Array; ms: number };
@@ -48,6 +50,7 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
       author: row.author ?? undefined,
       createdMs: row.createdMs,
       deleted: row.deleted,
+      purged: row.purged,
       heads: changes.heads(row.no),
       modified: { lamport: row.modLamport, change: row.modChange ?? new Uint8Array(0), ms: row.modMs },
       headsDirty: false,
@@ -80,6 +83,7 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
         author: author ?? null,
         createdMs,
         deleted: false,
+        purged: false,
         projection: projectionVersion,
         modLamport: 0,
         modChange: null,
@@ -101,9 +105,16 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
       entry.modifiedDirty = true;
       dirty.add(entry);
     },
-    setDeleted(entry: ObjectEntry, deleted: boolean): void {
+    setDeleted(entry: ObjectEntry, deleted: boolean, nowMs: number): void {
       entry.deleted = deleted;
-      table.setDeleted(entry.no, deleted);
+      entry.purged = false;
+      table.setDeleted(entry.no, deleted, nowMs);
+    },
+    /** Numbers of objects deleted until then that are not purged. */
+    purgeable: (untilMs: number) => table.purgeable(untilMs),
+    setPurged(entry: ObjectEntry): void {
+      entry.purged = true;
+      table.setPurged(entry.no);
     },
     setProjection: (no: number, version: number) => table.setProjection(no, version),
     /** Objects whose rows were folded by another version of the program. */

@@ -13,7 +13,7 @@ import {
   type RowTable,
 } from "../store/row-table.ts";
 import type { BodyOpener } from "./body-opener.ts";
-import { createEnvelopes, type FoldInput, finalRecordId, recordIdFault } from "./change-parts.ts";
+import { createEnvelopes, type FoldInput, finalRecordId, type ReplayInput, recordIdFault } from "./change-parts.ts";
 import { createChangeReader } from "./change-reader.ts";
 import type { CommitBatch } from "./commit-batch.ts";
 import { diffDocs } from "./doc-diff.ts";
@@ -333,6 +333,18 @@ export function createProjection(deps: ProjectionDeps) {
 
   return {
     foldChange,
+    /** A change that is in the graph, but cannot be read yet: its place in the history is kept. */
+    noteUnopened(change: ReplayInput["change"], parents: readonly number[], object: ObjectEntry): void {
+      history?.add(object.no, {
+        change: change.no,
+        lamport: change.lamport,
+        writer: change.writer,
+        ds: 0,
+        hidden: true,
+        timeMs: change.timeMs,
+        parents,
+      });
+    },
     replayOf: reader.replayOf,
     envelopeOf,
 

@@ -47,6 +47,7 @@ import { createSpacesListing } from "./spaces-listing.ts";
 import { probeVectorSupport } from "./vector-support.ts";
 
 /** How often processes that nobody reports on any more are forgotten. */
+const PURGE_EVERY_MS = 24 * 60 * 60 * 1000;
 const PROCESS_SWEEP_MS = 5_000;
 /** How long a first round of a space that was just found is waited for. */
 const REACH_MS = 3_000;
@@ -270,6 +271,8 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     let replication: Replication | undefined;
     let bootstrapping = true;
     let closing = false;
+    // Spaces are seen to when they are opened, too: this is for those that stay open, or closed, for long.
+    const purge = setInterval(() => void spaces.purgePass(() => closing), PURGE_EVERY_MS);
     const pass = spaces
       .bootPass(() => closing)
       .then(async () => {
@@ -323,6 +326,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       async close() {
         closing = true;
         clearInterval(processSweep);
+        clearInterval(purge);
         processes.close();
         rights.close();
         await joins.close();

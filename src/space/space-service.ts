@@ -87,9 +87,12 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
         if (!batch.touched.some(({ dataset }) => dataset === PAIR_PROFILES_DATASET)) return;
         for (const follower of followers) follower(space);
       });
+      space.engine.purgeDeleted().catch((error: unknown) => purgeFailed(spaceId, error));
       return opened;
     },
   });
+  const purgeFailed = (spaceId: SpaceId, err: unknown) =>
+    deps.log.error("the content of deleted objects could not be dropped", { err, spaceId });
 
   const rowOf = (spaceId: string): JsonObject => {
     const row = knownRow(spaceId);
@@ -492,6 +495,18 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
           await space.engine.rebuildProjection("stale");
           await space.engine.tearDownDeleted();
         }
+      }
+    },
+
+    /** Drops the content of objects that were deleted long ago, a space after the other. */
+    async purgePass(stopped: () => boolean): Promise<void> {
+      for (const { id, status } of this.list("all")) {
+        if (stopped()) return;
+        const spaceId = id as SpaceId;
+        if (status !== "active" || !this.isHeld(id)) continue;
+        await handles
+          .use(spaceId, ({ space }) => space.engine.purgeDeleted())
+          .catch((error: unknown) => purgeFailed(spaceId, error));
       }
     },
 

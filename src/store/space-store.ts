@@ -9,6 +9,7 @@ import { createRowTable } from "./row-table.ts";
 import { createSchemaTable } from "./schema-table.ts";
 import { SPACE_MIGRATIONS } from "./space-schema.ts";
 import { createSyncTable } from "./sync-table.ts";
+import { createUnopenedTable } from "./unopened-table.ts";
 
 /** The database of one space. */
 export type SpaceStore = ReturnType<typeof openSpaceStore>;
@@ -63,6 +64,7 @@ export function openSpaceStore(path: string) {
     },
     parked: createParkedTable(db),
     arrivals: createArrivalTable(db),
+    unopened: createUnopenedTable(db),
     schema,
     sync: createSyncTable(db),
     meta: (key: string): Uint8Array | undefined => getMeta.get(key)?.value,

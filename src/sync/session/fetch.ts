@@ -161,14 +161,15 @@ export async function fetchMissing(
   return result;
 }
 
-/** Asks by name for the parents that parked changes wait for. */
+/** Asks by name for the parents that parked changes wait for, and for missing bodies. */
 async function fetchWanted(remote: RemoteReplica, space: Space, enter: (taken: Taken) => void): Promise<void> {
   const asked = new Set<string>();
   for (;;) {
-    const wants = space.engine.store.parked
-      .wanted(SYNC_BOUNDS.wants)
-      .filter(({ kind, what }) => kind === "change" && !asked.has(bytesToHex(what)))
-      .map(({ what }) => what);
+    const { parked, unopened } = space.engine.store;
+    const parents = parked.wanted(SYNC_BOUNDS.wants).flatMap(({ kind, what }) => (kind === "change" ? [what] : []));
+    const wants = [...parents, ...unopened.missingBodies(SYNC_BOUNDS.wants)]
+      .filter((id) => !asked.has(bytesToHex(id)))
+      .slice(0, SYNC_BOUNDS.wants);
     if (wants.length === 0) return;
     for (const id of wants) asked.add(bytesToHex(id));
     const changes = decodeItems(await remote.request(SYNC_KINDS.wants, encodeWants(space.id, wants)));
