@@ -1,8 +1,17 @@
 import { sha256 } from "../crypto/hash.ts";
-import type { Signer } from "../crypto/sign.ts";
+import { type Signer, verify } from "../crypto/sign.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { changeIdOf } from "./change-stub.ts";
-import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope, encodeOrderedMap, Link } from "./dag-cbor.ts";
+import {
+  type CborValue,
+  decodeCanonicalCbor,
+  decodeCbor,
+  encodeCbor,
+  encodeEnvelope,
+  encodeOrderedMap,
+  Link,
+} from "./dag-cbor.ts";
+import { sealedPartsOf } from "./stored-change.ts";
 
 /** The formats this program writes and understands. A later one is parked, never guessed at. */
 const CHANGE_FORMAT = 1;
@@ -194,11 +203,24 @@ function decodeHeader(map: Map): ChangeHeader {
  * by the caller. `id` is theirs, where it is known already. Throws ChangeFault.
  */
 export function decodeChange(bytes: Uint8Array, id = changeIdOf(bytes)): Change | DerivedRoot {
+  return decode(bytes, id, decodeCbor);
+}
+
+/** The same for bytes that `decodeChange` took before: their canonical form is not checked again. */
+export function decodeCheckedChange(bytes: Uint8Array, id: Uint8Array): Change | DerivedRoot {
+  return decode(bytes, id, decodeCanonicalCbor);
+}
+
+function decode(
+  bytes: Uint8Array,
+  id: Uint8Array,
+  decodeValue: (bytes: Uint8Array) => CborValue,
+): Change | DerivedRoot {
   if (bytes.length > LIMITS.sealedChangeBytes + ENVELOPE_OVERHEAD_BYTES)
     throw new ChangeFault("too_large", "the change is too large");
   let envelope: CborValue;
   try {
-    envelope = decodeCbor(bytes);
+    envelope = decodeValue(bytes);
   } catch (error) {
     throw new ChangeFault("malformed", error instanceof Error ? error.message : "not dag-cbor");
   }
@@ -236,7 +258,7 @@ export function decodeChange(bytes: Uint8Array, id = changeIdOf(bytes)): Change 
   return {
     id,
     header: decoded,
-    headerBytes: encodeCbor(header),
+    headerBytes: (sealed && sealedPartsOf(bytes)?.headerBytes) ?? encodeCbor(header),
     sealed,
     bodyHash: isRoot ? undefined : sealed ? sha256(sealed) : bytesOf(bodyHash, "hash of the body", [32]),
     signature: bytesOf(envelope["s"], "signature", [64]),
@@ -246,6 +268,11 @@ export function decodeChange(bytes: Uint8Array, id = changeIdOf(bytes)): Change 
 /** What the signature of a change covers. */
 export function signedBytes(change: Change): Uint8Array {
   return encodeEnvelope({ bodyHash: change.bodyHash, header: change.headerBytes });
+}
+
+/** Whether the author's key is admissible and the signature is made with it. */
+export function isSignedByAuthor(change: Change): boolean {
+  return verify(change.header.author, "change", signedBytes(change), change.signature);
 }
 
 export function isDerivedRoot(change: Change | DerivedRoot): change is DerivedRoot {

@@ -11,7 +11,9 @@ import { OBJECTS_COLL, ROW_LIVE, type RowState } from "../store/row-table.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import { createBodyOpener } from "./body-opener.ts";
 import type { ChangeBody } from "./change-body.ts";
+import type { ChangeChecker } from "./change-checker.ts";
 import { decodeChange, encodeDerivedRoot, isDerivedRoot } from "./change-codec.ts";
+import { createChangeIntake } from "./change-intake.ts";
 import { createChangeLog } from "./change-log.ts";
 import type { ReplayInput } from "./change-parts.ts";
 import { stubOf } from "./change-stub.ts";
@@ -40,8 +42,6 @@ const PURGE_BYTES = 1 << 20;
 /** Whoever watches the rows of a deleted object is told of them first. */
 const TEAR_DOWN_DELAY_MS = 500;
 const PAGE = 500;
-/** Changes of others that are queued at once. */
-const INGEST_AT_ONCE = 2000;
 
 export interface ChangeEngineDeps {
   spaceId: SpaceId;
@@ -56,6 +56,8 @@ export interface ChangeEngineDeps {
   keepsHistory?: boolean;
   /** How many ops of a record lie between two checkpoints of it. */
   checkpointEveryOps?: number;
+  /** Verifies large batches of changes on another thread; without it all are verified where they are written. */
+  checker?: ChangeChecker | undefined;
   /** Told of a failure to commit, which also reached every waiter. */
   onFailure?(error: unknown): void;
 }
@@ -146,6 +148,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     spaceId: deps.spaceId,
     changes,
     parked,
+    arrivals: store.arrivals,
     unopened: store.unopened,
     log,
     objects,
@@ -155,6 +158,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     registry,
     writer,
     clock,
+    onFailure: deps.onFailure,
     quota: deps.quota ?? DEFAULT_PARK_QUOTA,
     datasetNo: store.datasetNo,
     onRoot: (object) => settleDeletion(object),
@@ -243,6 +247,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       projection.forgetBatch();
       unsettled.clear();
       log.clear();
+      ingest.arrivals.forgetBatch();
       objects.clear();
       writer.forgetBatch();
       deps.onFailure?.(error);
@@ -264,6 +269,14 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       followRollback(scope);
       return run(scope);
     };
+  const intake = createChangeIntake({ queue, ingest, checker: deps.checker, guarded });
+  intake.start();
+
+  /** Changes may have waited for it. */
+  const arrived = (kind: WaitKind, what: Uint8Array, scope: WriteScope): void => {
+    ingest.arrivals.note(kind, what, scope);
+    intake.start();
+  };
 
   const collOf = (object: ObjectEntry, dataset: string): number | undefined => {
     if (dataset === OBJECTS_DATASET) return OBJECTS_COLL;
@@ -289,7 +302,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       const appended = writer.append(object, body, rules, scope);
       batch.objects.add(object.idText);
       batch.localChanges++;
-      for (const name of appended.defined ?? []) ingest.release("definition", utf8ToBytes(name), scope);
+      for (const name of appended.defined ?? []) arrived("definition", utf8ToBytes(name), scope);
       return appended;
     },
     attempt: (part) =>
@@ -385,39 +398,18 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     opener,
     write: <T>(run: (tx: WriteTx) => T): Promise<T> => queue.enqueue(guarded((scope) => run(txOf(scope)))),
 
-    /** Takes in changes of other replicas, in any order; one verdict each. All are durable when it resolves. */
-    async ingest(many: readonly Uint8Array[]): Promise<IngestVerdict[]> {
-      const verdicts: IngestVerdict[] = [];
-      for (let at = 0; at < many.length; at += INGEST_AT_ONCE) {
-        const slice = many.slice(at, at + INGEST_AT_ONCE).map((bytes) =>
-          queue.enqueue(
-            guarded((scope) => ingest.take(bytes, scope)),
-            "background",
-          ),
-        );
-        verdicts.push(...(await Promise.all(slice)));
-      }
-      return verdicts;
-    },
+    /**
+     * Takes in changes of other replicas, in any order; one verdict each. All are durable when it resolves, and what waited
+     * for them was tried again.
+     */
+    ingest: (many: readonly Uint8Array[]): Promise<IngestVerdict[]> => intake.take(many),
 
     /** Work of the store's own that can wait until writers had their turn; a slice of a few milliseconds at most. */
     background: <T>(run: () => T): Promise<T> => queue.enqueue(() => run(), "background"),
 
-    /** Something that parked changes wait for has come. */
-    release: (kind: WaitKind, what: Uint8Array) =>
-      queue.enqueue(
-        guarded((scope) => void ingest.release(kind, what, scope)),
-        "background",
-      ),
-    retryParked: (kind: WaitKind) =>
-      queue.enqueue(
-        guarded((scope) => ingest.retry(kind, scope)),
-        "background",
-      ),
-
     /**
      * A write that moves the ACL: `run` takes records in and answers, beside its result, what follows from them, which
-     * is carried out in the same transaction.
+     * is carried out in the same transaction; changes that waited for it are tried behind it.
      */
     moveAcl: <T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T> =>
       queue.enqueue(
@@ -426,8 +418,11 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
           if (consequences) {
             if (consequences.repositionFrom !== undefined) repositionFrom(consequences.repositionFrom);
             recheckAuthors(new Set(consequences.cut.map(bytesToHex)));
-            for (const id of consequences.named) ingest.release("acl", id, scope);
-            if (consequences.keys) ingest.retry("key", scope);
+            for (const id of consequences.named) arrived("acl", id, scope);
+            if (consequences.keys) {
+              ingest.arrivals.noteAll("key");
+              intake.start();
+            }
           }
           return result;
         }),

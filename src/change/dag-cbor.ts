@@ -274,9 +274,15 @@ function utf8(bytes: Uint8Array): string {
 
 /** Decodes exactly one canonical value; anything else (bad UTF-8, trailing bytes, other encodings of it) is a RangeError. */
 export function decodeCbor(bytes: Uint8Array): CborValue {
+  const value = decodeCanonicalCbor(bytes);
+  if (Buffer.compare(encodeCbor(value), bytes) !== 0) throw new RangeError("dag-cbor: not canonical");
+  return value;
+}
+
+/** The same for bytes that are known to be canonical. */
+export function decodeCanonicalCbor(bytes: Uint8Array): CborValue {
   const reader = new Reader(bytes);
   const value = reader.value(0);
   if (reader.at !== bytes.length) throw new RangeError("dag-cbor: trailing bytes");
-  if (Buffer.compare(encodeCbor(value), bytes) !== 0) throw new RangeError("dag-cbor: not canonical");
   return value;
 }

@@ -1,17 +1,25 @@
-import { compareBytes, utf8ToBytes } from "../base/bytes.ts";
+import { compareBytes, equalBytes, utf8ToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { admitPublicKey } from "../crypto/public-key.ts";
-import { verify } from "../crypto/sign.ts";
+import type { ArrivalTable } from "../store/arrival-table.ts";
 import type { ChangeTable, StoredChange } from "../store/change-table.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { ParkedTable, WaitKind } from "../store/parked-table.ts";
 import type { UnopenedTable, UnopenedWait } from "../store/unopened-table.ts";
+import { createArrivals } from "./arrivals.ts";
 import type { BodyOpener, OpenedBody } from "./body-opener.ts";
 import type { ChangeBody } from "./change-body.ts";
-import { type Change, ChangeFault, decodeChange, isDerivedRoot, signedBytes } from "./change-codec.ts";
+import {
+  type Change,
+  ChangeFault,
+  decodeChange,
+  decodeCheckedChange,
+  isDerivedRoot,
+  isSignedByAuthor,
+} from "./change-codec.ts";
 import type { ChangeLog } from "./change-log.ts";
 import type { FoldInput } from "./change-parts.ts";
 import { changeIdOf, isStub, stubOf } from "./change-stub.ts";
@@ -52,6 +60,7 @@ interface IngestDeps {
   spaceId: SpaceId;
   changes: ChangeTable;
   parked: ParkedTable;
+  arrivals: ArrivalTable;
   unopened: UnopenedTable;
   log: ChangeLog;
   objects: ObjectCache;
@@ -69,6 +78,8 @@ interface IngestDeps {
   onCompleted(object: ObjectEntry): void;
   /** A change came in that tells which of its writer's changes were accepted: they are judged anew. */
   onSettled(author: Uint8Array): void;
+  /** A parked change could not be tried again; it stays where it is. */
+  onFailure?: ((error: unknown) => void) | undefined;
 }
 
 const KNOWN: IngestVerdict = { kind: "known" };
@@ -122,16 +133,24 @@ export function createIngest(deps: IngestDeps) {
     return { kind: "parked", waitKind, waitFor };
   };
 
-  /** Judges one change and, if nothing is missing, puts it into the log and folds it. */
-  const admit = (bytes: Uint8Array, scope: WriteScope): { verdict: IngestVerdict; id: Uint8Array } => {
+  /**
+   * Judges one change and, if nothing is missing, puts it into the log and folds it. `checked` is the SHA-256 of bytes
+   * whose canonical form and signature were found good: if it is that of these, neither is looked at again.
+   */
+  const admit = (
+    bytes: Uint8Array,
+    scope: WriteScope,
+    checked?: Uint8Array,
+  ): { verdict: IngestVerdict; id: Uint8Array } => {
     const id = changeIdOf(bytes);
     const stored = changes.byId(id);
-    if (stored) return { id, verdict: isStub(stored.bytes) && !isStub(bytes) ? complete(stored, bytes) : KNOWN };
-    const known = parked.quarantineReason(id);
+    if (stored && (isStub(bytes) || !isStub(stored.bytes))) return { id, verdict: KNOWN };
+    const isChecked = checked !== undefined && equalBytes(checked, sha256(bytes));
+    const known = stored ? undefined : parked.quarantineReason(id);
     if (known) return { id, verdict: { kind: "quarantined", reason: known } };
     let change: ReturnType<typeof decodeChange>;
     try {
-      change = decodeChange(bytes, id);
+      change = isChecked ? decodeCheckedChange(bytes, id) : decodeChange(bytes, id);
     } catch (error) {
       if (!(error instanceof ChangeFault)) throw error;
       if (error.reason === "unsupported")
@@ -141,21 +160,23 @@ export function createIngest(deps: IngestDeps) {
       const kept = bytes.length > 1 << 20 ? bytes.subarray(0, 0) : bytes;
       return { id: name, verdict: quarantine(name, `${error.reason}: ${error.message}`, kept) };
     }
+    if (stored) return { id, verdict: complete(stored, bytes, change as Change) };
     if (compareBytes(change.header.space, space) !== 0)
       return { id, verdict: quarantine(id, "it belongs to another space", bytes) };
     if (isDerivedRoot(change)) {
       deps.writer.insertDerivedRoot(id, bytes, scope);
       return { id, verdict: { kind: "stored", counts: true } };
     }
+    if (!isChecked && !admitPublicKey(change.header.author))
+      return { id, verdict: quarantine(id, "the author's key is not admissible", bytes) };
+    if (!isChecked && !isSignedByAuthor(change))
+      return { id, verdict: quarantine(id, "the signature is not the author's", bytes) };
     return { id, verdict: admitSigned(change, bytes, scope) };
   };
 
+  /** The rest, for a change that its author signed. */
   const admitSigned = (change: Change, bytes: Uint8Array, scope: WriteScope): IngestVerdict => {
     const { header, id } = change;
-    if (!admitPublicKey(header.author)) return quarantine(id, "the author's key is not admissible", bytes);
-    if (!verify(header.author, "change", signedBytes(change), change.signature))
-      return quarantine(id, "the signature is not the author's", bytes);
-
     const position = acl.at(header.acl);
     if (!position) return park(id, header.author, bytes, "acl", header.acl);
     let clock = position.clock;
@@ -261,10 +282,9 @@ export function createIngest(deps: IngestDeps) {
   };
 
   /** The body of a change that is in the graph without it has come, or what that waited for. */
-  const complete = (stored: StoredChange, bytes: Uint8Array): IngestVerdict => {
+  const complete = (stored: StoredChange, bytes: Uint8Array, change: Change): IngestVerdict => {
     const object = objects.byNo(stored.obj)!;
     if (object.deleted) return KNOWN;
-    const change = decodeChange(bytes, stored.id) as Change;
     const content = contentOf(opener.openStored(bytes, object.idText), stored.id);
     if ("wait" in content) {
       changes.setBytes(stored.no, bytes, 0);
@@ -307,50 +327,40 @@ export function createIngest(deps: IngestDeps) {
       : park(id, author, bytes, "change", parentId);
   };
 
-  /** Retries what waited for a change that has just been settled, and so on. Answers how many were settled. */
-  const release = (waitKind: WaitKind, what: Uint8Array, scope: WriteScope): number => {
-    const queue: { kind: WaitKind; what: Uint8Array }[] = [{ kind: waitKind, what }];
-    let settled = 0;
-    while (queue.length > 0) {
-      const next = queue.pop()!;
-      for (const waiting of parked.waitingFor(next.kind, next.what)) {
-        const { verdict, id } = admit(waiting.bytes, scope);
-        if (verdict.kind === "stored" || verdict.kind === "quarantined") {
-          settled++;
-          queue.push({ kind: "change", what: id });
-        }
-      }
-      if (next.kind !== "change" && next.kind !== "acl") openAgain(unopened.waitingFor(next.kind, next.what));
-      for (const name of defined.splice(0)) queue.push({ kind: "definition", what: utf8ToBytes(name) });
-    }
-    return settled;
+  /** Tells those that waited for a change what became of it. */
+  const settle = ({ verdict, id }: { verdict: IngestVerdict; id: Uint8Array }, scope: WriteScope): void => {
+    if (verdict.kind === "stored" || verdict.kind === "quarantined") arrivals.note("change", id, scope);
+    settleDefinitions(scope);
+  };
+  const settleDefinitions = (scope: WriteScope): void => {
+    for (const name of defined.splice(0)) arrivals.note("definition", utf8ToBytes(name), scope);
   };
 
-  /** Tries changes of the graph again whose bodies are here and could not be read. */
-  const openAgain = (numbers: readonly number[]): void => {
-    for (const no of numbers) {
+  const arrivals = createArrivals({
+    arrivals: deps.arrivals,
+    parked,
+    unopened,
+    onFailure: deps.onFailure,
+    retry(waiting, scope) {
+      const admitted = admit(waiting.bytes, scope);
+      settle(admitted, scope);
+      return admitted.verdict;
+    },
+    openAgain(no, scope) {
       const stored = changes.byNo(no)!;
-      complete(stored, stored.bytes);
-    }
-  };
+      complete(stored, stored.bytes, decodeCheckedChange(stored.bytes, stored.id) as Change);
+      settleDefinitions(scope);
+    },
+  });
 
   return {
-    /** One change, and everything that waited for it. */
-    take(bytes: Uint8Array, scope: WriteScope): IngestVerdict {
-      const { verdict, id } = admit(bytes, scope);
-      if (verdict.kind === "stored" || verdict.kind === "quarantined") release("change", id, scope);
-      return verdict;
+    /** One change; `checked` as the answer of a `ChangeChecker`. What waited for it is an arrival. */
+    take(bytes: Uint8Array, scope: WriteScope, checked?: Uint8Array): IngestVerdict {
+      const admitted = admit(bytes, scope, checked);
+      settle(admitted, scope);
+      return admitted.verdict;
     },
-    /** Something that changes wait for has come: an ACL record, a key or a definition. */
-    release,
-    /** After new ACL records: every waiting key and ACL position is tried again. */
-    retry(kind: WaitKind, scope: WriteScope): void {
-      for (const waiting of parked.ofKind(kind)) {
-        const { verdict, id } = admit(waiting.bytes, scope);
-        if (verdict.kind === "stored" || verdict.kind === "quarantined") release("change", id, scope);
-      }
-      if (kind !== "change" && kind !== "acl") openAgain(unopened.ofKind(kind));
-      for (const name of defined.splice(0)) release("definition", utf8ToBytes(name), scope);
-    },
+    /** What changes waited for has come; they are to be tried again. */
+    arrivals,
   };
 }

@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import type { SpaceId } from "../base/ids.ts";
 import { PRODUCT_VERSION } from "../base/version.ts";
+import { createChangeChecker } from "../change/change-checker.ts";
 import { createHistoryMemory } from "../change/history-memory.ts";
 import type { RulesRegistry } from "../change/ports.ts";
 import { createSigner } from "../crypto/sign.ts";
@@ -64,6 +65,9 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
   const paths = spacePaths(accountDir);
   const store = openAccountStore(paths.account);
   const readers = createReaderPool();
+  const checker = createChangeChecker((error) =>
+    log.warn("a thread that verifies changes was lost; they are verified without it for a while", { err: error }),
+  );
   const historyMemory = createHistoryMemory();
   const onFailure = (error: unknown) => log.error("a commit failed", { err: error });
 
@@ -77,6 +81,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       account: as,
       clock,
       keepsHistory,
+      checker,
       onFailure,
       registry: (engine): RulesRegistry => {
         schema = createSchema({ engine, builtIns });
@@ -336,6 +341,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
         await pass;
         await replication?.close();
         readers.close();
+        checker.close();
         techLive.close();
         spacesLive.close();
         listing.close();

@@ -3,6 +3,7 @@ import { equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
+import type { ChangeChecker } from "../change/change-checker.ts";
 import { type ChangeEngine, createChangeEngine } from "../change/change-engine.ts";
 import type { RulesRegistry } from "../change/ports.ts";
 import type { Signer } from "../crypto/sign.ts";
@@ -91,6 +92,8 @@ export interface OpenSpaceDeps {
   /** Rules of the datasets; may read the space's own definitions. */
   registry(engine: () => ChangeEngine): RulesRegistry;
   checkpointEveryOps?: number;
+  /** Verifies large batches of changes of others on another thread. */
+  checker?: ChangeChecker | undefined;
   onFailure?(error: unknown): void;
 }
 
@@ -125,6 +128,7 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     signer: account.signer,
     clock,
     keepsHistory: deps.keepsHistory ?? true,
+    checker: deps.checker,
     ...(deps.checkpointEveryOps ? { checkpointEveryOps: deps.checkpointEveryOps } : {}),
     onFailure(error) {
       acl.reload();

@@ -143,4 +143,12 @@ export const SPACE_MIGRATIONS: readonly Migration[] = [
       CREATE INDEX objects_to_purge ON objects(deleted_ms) WHERE deleted = 1 AND purged = 0;
     `);
   },
+  (db) => {
+    db.exec(`
+      -- What has come that changes wait for, parked or unopened, until all of them were tried; see arrival-table.ts.
+      CREATE TABLE arrivals(
+        kind TEXT NOT NULL, what BLOB NOT NULL, after_for BLOB NOT NULL, after_id BLOB NOT NULL, after_no INTEGER,
+        PRIMARY KEY(kind, what)) WITHOUT ROWID;
+    `);
+  },
 ];

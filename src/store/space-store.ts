@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import { createArrivalTable } from "./arrival-table.ts";
 import { createChangeTable } from "./change-table.ts";
 import { openDatabase } from "./database.ts";
 import { createHistoryTable } from "./history-table.ts";
@@ -62,6 +63,7 @@ export function openSpaceStore(path: string) {
       schema.forget();
     },
     parked: createParkedTable(db),
+    arrivals: createArrivalTable(db),
     unopened: createUnopenedTable(db),
     schema,
     sync: createSyncTable(db),
