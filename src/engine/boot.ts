@@ -30,6 +30,7 @@ import { createSpaceService } from "../space/space-service.ts";
 import { TECH_SPACE_NAME } from "../space/tech-datasets.ts";
 import { createTechSpace, techIndex } from "../space/tech-space.ts";
 import { openAccountStore } from "../store/account-store.ts";
+import { createWalCheckpointer } from "../store/wal-checkpointer.ts";
 import { createEventRelay } from "../sync/event-relay.ts";
 import { createLetters } from "../sync/letters.ts";
 import { createSyncService } from "../sync/sync-service.ts";
@@ -63,6 +64,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
   const paths = spacePaths(accountDir);
   const store = openAccountStore(paths.account);
   const readers = createReaderPool();
+  const checkpointer = createWalCheckpointer();
   const historyMemory = createHistoryMemory();
   const onFailure = (error: unknown) => log.error("a commit failed", { err: error });
 
@@ -76,7 +78,9 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       account: as,
       clock,
       keepsHistory,
+      checkpointer,
       onFailure,
+      onCheckpointFault: (error) => log.warn("a checkpoint failed, it is tried again", { err: error }),
       registry: (engine): RulesRegistry => {
         schema = createSchema({ engine, builtIns });
         return schema.registry;
@@ -331,10 +335,12 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
         listing.close();
         await spaces.close();
         await techOpened.close();
+        checkpointer.close();
         store.close();
       },
     };
   } catch (error) {
+    checkpointer.close();
     store.close();
     throw error;
   }
