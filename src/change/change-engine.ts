@@ -229,6 +229,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     },
     owedMs: projection.owedMs,
     told() {
+      store.committed();
       const done = batch;
       batch = createBatch();
       objects.trim();
@@ -510,6 +511,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     closing: () => queue.closing(),
     async close(): Promise<void> {
       await queue.close();
+      await store.settled();
       store.close();
     },
   };

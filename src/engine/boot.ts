@@ -31,6 +31,7 @@ import { createSpaceService } from "../space/space-service.ts";
 import { TECH_SPACE_NAME } from "../space/tech-datasets.ts";
 import { createTechSpace, techIndex } from "../space/tech-space.ts";
 import { openAccountStore } from "../store/account-store.ts";
+import { createWalCheckpointer } from "../store/wal-checkpointer.ts";
 import { createEventRelay } from "../sync/event-relay.ts";
 import { createLetters } from "../sync/letters.ts";
 import { createSyncService } from "../sync/sync-service.ts";
@@ -68,6 +69,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
   const checker = createChangeChecker((error) =>
     log.warn("a thread that verifies changes was lost; they are verified without it for a while", { err: error }),
   );
+  const checkpointer = createWalCheckpointer();
   const historyMemory = createHistoryMemory();
   const onFailure = (error: unknown) => log.error("a commit failed", { err: error });
 
@@ -82,7 +84,9 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       clock,
       keepsHistory,
       checker,
+      checkpointer,
       onFailure,
+      onCheckpointFault: (error) => log.warn("a checkpoint failed, it is tried again", { err: error }),
       registry: (engine): RulesRegistry => {
         schema = createSchema({ engine, builtIns });
         return schema.registry;
@@ -347,10 +351,12 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
         listing.close();
         await spaces.close();
         await techOpened.close();
+        checkpointer.close();
         store.close();
       },
     };
   } catch (error) {
+    checkpointer.close();
     store.close();
     throw error;
   }

@@ -10,12 +10,19 @@ import { createSchemaTable } from "./schema-table.ts";
 import { SPACE_MIGRATIONS } from "./space-schema.ts";
 import { createSyncTable } from "./sync-table.ts";
 import { createUnopenedTable } from "./unopened-table.ts";
+import type { WalCheckpointer } from "./wal-checkpointer.ts";
+import { createWalKeeper } from "./wal-keeper.ts";
 
 /** The database of one space. */
 export type SpaceStore = ReturnType<typeof openSpaceStore>;
 
-export function openSpaceStore(path: string) {
+/** Without a checkpointer its log is copied into the database within COMMIT. */
+export function openSpaceStore(
+  path: string,
+  keeping: { checkpointer?: WalCheckpointer; onFault?(error: unknown): void } = {},
+) {
   const db = openDatabase(path, { migrations: SPACE_MIGRATIONS, durability: "full" });
+  const wal = createWalKeeper(db, path, keeping.checkpointer, keeping.onFault ?? (() => {}));
   const getMeta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, Uint8Array]>(
     "INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value",
@@ -80,6 +87,9 @@ export function openSpaceStore(path: string) {
     addAclRecord: (pos: number, id: Uint8Array, bytes: Uint8Array) => void aclAdd.run(pos, id, bytes),
     /** A fork was resolved: records from a position on are replaced. */
     cutAclRecords: (pos: number) => void aclCut.run(pos),
+    committed: wal.committed,
+    /** Resolves when it may be closed: nobody else has its file open. */
+    settled: wal.settled,
     close(): void {
       db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
       db.close();
