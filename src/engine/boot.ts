@@ -181,6 +181,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
         tech: techOpened,
         active: () => spaces.activeIds(),
         held: () => spaces.heldIds(),
+        isHeld: (spaceId) => spaces.isHeld(spaceId),
         isOnlyHere: (spaceId) => devices.list().devices.length <= 1 && !sharedSpaces.has(spaceId),
         openHeld: async (spaceId) => (await spaces.openHeld(spaceId)).space,
         open: async (spaceId) => (await spaces.open(spaceId)).space,

@@ -118,8 +118,13 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
 
   /** What a space can be made from here, whether it is or not. */
   function knownSeed(spaceId: SpaceId): SpaceSeed | undefined {
-    const derived = DERIVED_SPACES.map((name) => seedDerivedSpace(account, name));
-    return derived.find((seed) => seed.spaceId === spaceId) ?? pairSeed(spaceId) ?? roots.of(spaceId)?.seed;
+    return derivedSeed(spaceId) ?? pairSeed(spaceId) ?? roots.of(spaceId)?.seed;
+  }
+
+  let derivedSeeds: SpaceSeed[] | undefined;
+  function derivedSeed(spaceId: string): SpaceSeed | undefined {
+    derivedSeeds ??= DERIVED_SPACES.map((name) => seedDerivedSpace(account, name));
+    return derivedSeeds.find((seed) => seed.spaceId === spaceId);
   }
 
   function pairSeed(spaceId: SpaceId): SpaceSeed | undefined {
@@ -405,8 +410,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
 
     /** Ends a space: for everybody if it is one's own, else for this account. Durable before anything is dropped. */
     async delete(spaceId: string): Promise<void> {
-      if (DERIVED_SPACES.some((name) => seedDerivedSpace(account, name).spaceId === spaceId))
-        throw fail("space.derived_undeletable", { spaceId });
+      if (derivedSeed(spaceId)) throw fail("space.derived_undeletable", { spaceId });
       const row = rowOf(spaceId);
       const id = spaceId as SpaceId;
       if (!tech.spaceRow(id)) return store.dropPendingSpace(spaceId);
