@@ -80,15 +80,15 @@ describe("[build] workers", () => {
       entry,
       `import { workerEntry } from ${JSON.stringify(join(ROOT, "src/base/worker-entry.ts"))};
        const worker = new Worker(workerEntry("src/query/reader-worker.ts"));
-       worker.onmessage = (event) => { console.log("answered", event.data.id); process.exit(0); };
+       worker.onmessage = (event) => { console.log("answered", event.data.code); process.exit(0); };
        worker.onerror = (event) => { console.log("failed", event.message); process.exit(1); };
-       worker.postMessage({ id: 7, path: "/absent.db", job: {}, stop: new SharedArrayBuffer(4) });`,
+       worker.postMessage({ path: "/absent.db", job: {}, stop: new SharedArrayBuffer(4) });`,
     );
     const outfile = join(scratch, "worker-probe");
     const options = { target: hostTarget(), outfile, nativeModules: join(ROOT, "node_modules"), native: true, entry };
     await buildExecutable(options);
     const child = Bun.spawn([outfile], { cwd: scratch, env: { HOME: scratch }, stdout: "pipe" });
-    expect(await new Response(child.stdout).text()).toBe("answered 7\n");
+    expect(await new Response(child.stdout).text()).toBe("answered internal\n");
     expect(await child.exited).toBe(0);
   });
 });
