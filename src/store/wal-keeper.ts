@@ -11,8 +11,12 @@ const RETRY_FRAMES = 500;
 const BACKSTOP_FRAMES = 4 * CHECKPOINT_FRAMES;
 /** Each pass leaves what was written meanwhile; they get shorter. */
 const MAX_PASSES = 4;
-/** The first SQLite that tells how long the log is without copying anything. An older one copies within COMMIT. */
-const KNOWS_NOOP = [3, 51] as const;
+/**
+ * The first SQLite that may be used so; an older one (the system's, on macOS) copies within COMMIT. It tells how long the log
+ * is without copying anything, and a checkpoint beside a writer cannot damage the database (sqlite.org/wal.html, "The
+ * WAL-Reset Bug").
+ */
+const LEAST_SQLITE = "3.51.3";
 
 /** Keeps the write-ahead log of a database short without its writer having to stop for it. */
 export interface WalKeeper {
@@ -35,7 +39,7 @@ export function createWalKeeper(
   checkpointer: WalCheckpointer | undefined,
   onFault: (error: unknown) => void,
 ): WalKeeper {
-  if (!checkpointer || !knowsNoop(db)) return UNKEPT;
+  if (!checkpointer || !isSafeBeside(db)) return UNKEPT;
   db.exec(`PRAGMA wal_autocheckpoint = ${BACKSTOP_FRAMES}`);
   const look = db.query<LogPosition, []>("PRAGMA wal_checkpoint(NOOP)");
   const finish = db.query<LogPosition, []>("PRAGMA wal_checkpoint(PASSIVE)");
@@ -74,8 +78,7 @@ export function createWalKeeper(
   };
 }
 
-function knowsNoop(db: Database): boolean {
+function isSafeBeside(db: Database): boolean {
   const { version } = db.query("SELECT sqlite_version() AS version").get() as { version: string };
-  const [major = 0, minor = 0] = version.split(".").map(Number);
-  return major > KNOWS_NOOP[0] || (major === KNOWS_NOOP[0] && minor >= KNOWS_NOOP[1]);
+  return Bun.semver.order(version, LEAST_SQLITE) >= 0;
 }
