@@ -70,7 +70,7 @@ export function plantSpace(path: string, seed: SpaceSeed): void {
   const isNew = !existsSync(path);
   const place = isNew ? `${path}.planting` : path;
   if (isNew) for (const suffix of ["", "-wal", "-shm"]) rmSync(place + suffix, { force: true });
-  const store = openSpaceStore(place);
+  const store = openSpaceStore(place, isNew ? "at-close" : "full");
   try {
     store.db.transaction(() => {
       if (store.meta(HEADER_KEY)) return;

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { createChangeTable } from "./change-table.ts";
-import { openDatabase } from "./database.ts";
+import { type OpenOptions, openDatabase } from "./database.ts";
 import { createHistoryTable } from "./history-table.ts";
 import { createParkedTable } from "./parked-table.ts";
 import { createQueryIndexTable } from "./query-index-table.ts";
@@ -12,8 +12,8 @@ import { createSyncTable } from "./sync-table.ts";
 /** The database of one space. */
 export type SpaceStore = ReturnType<typeof openSpaceStore>;
 
-export function openSpaceStore(path: string) {
-  const db = openDatabase(path, { migrations: SPACE_MIGRATIONS, durability: "full" });
+export function openSpaceStore(path: string, durability: OpenOptions["durability"] = "full") {
+  const db = openDatabase(path, { migrations: SPACE_MIGRATIONS, durability });
   const getMeta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, Uint8Array]>(
     "INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value",
@@ -77,7 +77,7 @@ export function openSpaceStore(path: string) {
     /** A fork was resolved: records from a position on are replaced. */
     cutAclRecords: (pos: number) => void aclCut.run(pos),
     close(): void {
-      db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+      db.exec("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)");
       db.close();
     },
   };
