@@ -124,6 +124,12 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       if (active.length > 1 || space.header.kind === "onetoone") sharedSpaces.add(space.id);
       else sharedSpaces.delete(space.id);
     };
+    /** What is said in a space's room can be read once there is a read key: asked again whenever rights move. */
+    const listenIn = (space: Space): void => {
+      if (!space.keys.current()) return;
+      processes.hear(space.id);
+      relay.attach(space); // one that is being made is not held yet, so the relay could not open it
+    };
     const spaces = createSpaceService<SpaceServices>({
       account,
       clock,
@@ -139,9 +145,11 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
         sync.attach(opened.space);
         noteMembers(opened.space);
         linkKeys.spaceChanged(opened.space);
+        listenIn(opened.space);
         opened.space.aclService.onMoved(() => {
           noteMembers(opened.space);
           linkKeys.spaceChanged(opened.space);
+          listenIn(opened.space);
         });
         const services = createSpaceServices({
           ...opened,
@@ -190,7 +198,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     sync.attach(techOpened);
     spaces.onKnown((spaceId) => sync.firstRoundSoon(spaceId));
     spaces.onEnding((spaceId) => {
-      events.unfollow({ scope: "space", spaceId });
+      processes.unhear(spaceId);
       relay.forget(spaceId);
       linkKeys.spaceEnded(spaceId);
       sync.forget(spaceId).catch((error: unknown) => log.error("forgetting a space failed", { err: error, spaceId }));
@@ -258,11 +266,6 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       receive: (event) => void events.receive(event),
     });
     events.connect(relay);
-    events.follow({ scope: "account" });
-    spaces.onRights((space) => {
-      // Without its first read key there is no channel to listen on yet.
-      if (space.keys.transportSecret()) events.follow({ scope: "space", spaceId: space.id });
-    });
     const letters = createLetters({ account, tech: techOpened, clock, log });
     const directAdds = createDirectAddService({ tech, spaces, secrets });
     const oneToOne = createOneToOneService({

@@ -72,7 +72,7 @@ export function plantSpace(path: string, seed: SpaceSeed): void {
   const isNew = !existsSync(path);
   const place = isNew ? `${path}.planting` : path;
   if (isNew) for (const suffix of ["", "-wal", "-shm"]) rmSync(place + suffix, { force: true });
-  const store = openSpaceStore(place);
+  const store = openSpaceStore(place, { durability: isNew ? "at-close" : "full" });
   try {
     store.db.transaction(() => {
       if (store.meta(HEADER_KEY)) return;
@@ -104,8 +104,10 @@ export interface OpenSpaceDeps {
 
 /** Opens a planted space. Throws when the file is damaged or not a space of ours. */
 export function openSpace(path: string, spaceId: SpaceId, deps: OpenSpaceDeps): Space {
-  const { checkpointer, onCheckpointFault: onFault } = deps;
-  const store = openSpaceStore(path, { ...(checkpointer ? { checkpointer } : {}), ...(onFault ? { onFault } : {}) });
+  const store = openSpaceStore(path, {
+    checkpointer: deps.checkpointer,
+    onCheckpointFault: (error) => deps.onCheckpointFault?.(error),
+  });
   try {
     return assemble(store, spaceId, deps);
   } catch (error) {

@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { createArrivalTable } from "./arrival-table.ts";
 import { createChangeTable } from "./change-table.ts";
-import { openDatabase } from "./database.ts";
+import { type OpenOptions, openDatabase } from "./database.ts";
 import { createHistoryTable } from "./history-table.ts";
 import { createParkedTable } from "./parked-table.ts";
 import { createQueryIndexTable } from "./query-index-table.ts";
@@ -16,13 +16,18 @@ import { createWalKeeper } from "./wal-keeper.ts";
 /** The database of one space. */
 export type SpaceStore = ReturnType<typeof openSpaceStore>;
 
-/** Without a checkpointer its log is copied into the database within COMMIT. */
-export function openSpaceStore(
-  path: string,
-  keeping: { checkpointer?: WalCheckpointer; onFault?(error: unknown): void } = {},
-) {
-  const db = openDatabase(path, { migrations: SPACE_MIGRATIONS, durability: "full" });
-  const wal = createWalKeeper(db, path, keeping.checkpointer, keeping.onFault ?? (() => {}));
+interface SpaceStoreOptions {
+  /** Full unless what is written is made durable in another way. */
+  durability?: OpenOptions["durability"];
+  /** Without one the database's log is copied into it within COMMIT. */
+  checkpointer?: WalCheckpointer | undefined;
+  onCheckpointFault?(error: unknown): void;
+}
+
+export function openSpaceStore(path: string, options: SpaceStoreOptions = {}) {
+  const { durability = "full", checkpointer, onCheckpointFault = () => {} } = options;
+  const db = openDatabase(path, { migrations: SPACE_MIGRATIONS, durability });
+  const wal = createWalKeeper(db, path, checkpointer, onCheckpointFault);
   const getMeta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, Uint8Array]>(
     "INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value",
@@ -91,7 +96,7 @@ export function openSpaceStore(
     /** Resolves when it may be closed: nobody else has its file open. */
     settled: wal.settled,
     close(): void {
-      db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+      db.exec("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)");
       db.close();
     },
   };

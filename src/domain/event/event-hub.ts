@@ -3,8 +3,8 @@ import { fail, SvcError } from "../../protocol/errors.ts";
 import { encodeFrame } from "../../protocol/sse-frames.ts";
 import { type EventFilter, type EventQuery, matchesFilter, readEventFilter } from "./event-filter.ts";
 import { checkEvent } from "./event-rules.ts";
-import { namesForeignTopic, parseTopic, topicOf } from "./event-topic.ts";
-import type { BusEvent, DropReason, EventBus, EventInput, EventRoom, IncomingEvent, NetworkEvents } from "./port.ts";
+import { belowPattern, namesForeignTopic, parseTopic, topicOf } from "./event-topic.ts";
+import type { BusEvent, DropReason, EventBus, EventInput, IncomingEvent, NetworkEvents } from "./port.ts";
 import { createRateLimiter } from "./rate-limiter.ts";
 import { createTopicInterest } from "./topic-interest.ts";
 
@@ -32,10 +32,6 @@ export interface EventHub extends EventBus {
   subscribe(query: EventQuery, receive: EventReceiver): Promise<() => void>;
   /** Takes an event from the network, or drops it and says why. */
   receive(incoming: IncomingEvent): DropReason | undefined;
-  /** Observers hear of this room's processes also while no stream does. Idempotent. */
-  follow(room: EventRoom): void;
-  /** The room ended. */
-  unfollow(room: EventRoom): void;
   /** Connects the network; undefined disconnects it. What streams want of it is announced again. */
   connect(network: NetworkEvents | undefined): void;
   stats(): EventStats;
@@ -110,6 +106,8 @@ export function createEventHub({ accountId, clock, requireSpace }: EventHubDeps)
       return () => void observers.delete(observer);
     },
 
+    follow: (room, prefix) => interest.follow(room, belowPattern(prefix)),
+
     async subscribe(query, receive) {
       const filter = readEventFilter(query);
       for (const spaceId of filter.spaceIds) await requireSpace(spaceId);
@@ -127,9 +125,6 @@ export function createEventHub({ accountId, clock, requireSpace }: EventHubDeps)
       if (reason) dropped[reason]++;
       return reason;
     },
-
-    follow: interest.follow,
-    unfollow: interest.unfollow,
 
     connect(next) {
       network = next;
