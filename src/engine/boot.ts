@@ -199,7 +199,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     spaces.onKnown((spaceId) => sync.firstRoundSoon(spaceId));
     spaces.onEnding((spaceId) => {
       processes.unhear(spaceId);
-      relay.forget(spaceId);
+      relay.detach(spaceId);
       linkKeys.spaceEnded(spaceId);
       sync.forget(spaceId).catch((error: unknown) => log.error("forgetting a space failed", { err: error, spaceId }));
     });
