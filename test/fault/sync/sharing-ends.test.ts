@@ -96,7 +96,8 @@ describe("a space that is over for an account", () => {
       expect(await news.expect("identities")).toEqual({ removed: [member.accountId] });
       for (const stream of streams) expect((await stream.untilClosed(WAIT_MS)).reason).toBe("sdk_closed");
       expect(await contacts(owner)).toEqual([]);
-      for (const { id } of spaces) expect(await infoOf(owner, id)).toMatchObject({ status: "deleted", ownRole: "none" });
+      for (const { id } of spaces)
+        expect(await infoOf(owner, id)).toMatchObject({ status: "deleted", ownRole: "none" });
     },
     LONG_MS,
   );
