@@ -311,6 +311,44 @@ describeWithNats("people on a network", () => {
 
 describe("people on a LAN alone", () => {
   rule(
+    "[guest-key] of two that were made apart, the one that lost does not come back once the other was revoked",
+    async () => {
+      using firstRoot = scratchDir("svc-first");
+      using secondRoot = scratchDir("svc-second");
+      const roots = [firstRoot.path, secondRoot.path];
+      let id = "";
+      {
+        await using first = await startDevice({ lan: true, dataDir: firstRoot.path });
+        await using second = await startDevice({ lan: true, dataDir: secondRoot.path, mnemonic: first.mnemonic });
+        ({ id } = await createSpace(first.server.client, "Public"));
+        await until(async () => (await spacesOf(second)).some((row) => row.id === id), "the space", WAIT_MS);
+        await untilSame([first, second], id, () => true, WAIT_MS);
+      }
+      const base = `/v1/spaces/${id}`;
+      const keyAt = async (device: Device) =>
+        (await device.server.client.post<{ inviteToken: string }>(`${base}/guest-key`, {}, 201)).inviteToken;
+      const tokens = [];
+      for (const dataDir of roots) {
+        await using apart = await startDevice({ dataDir });
+        tokens.push(await keyAt(apart));
+      }
+      expect(tokens[0]).not.toBe(tokens[1]);
+      await using first = await startDevice({ lan: true, dataDir: firstRoot.path });
+      await using second = await startDevice({ lan: true, dataDir: secondRoot.path });
+      const both = [first, second];
+      await untilOneRoster(both, id, (roster) => roster.split('"guest"').length === 2);
+      await second.server.client.del(`${base}/guest-key`);
+      await untilOneRoster(both, id, (roster) => !roster.includes('"guest"'));
+      for (let round = 0; round < 4; round++) {
+        for (const device of both) await device.server.client.post(`${base}/sync`, {}, 204);
+        for (const device of both) expect(await rosterOf(device, id)).not.toContain('"guest"');
+      }
+      expect(tokens).not.toContain(await keyAt(first));
+    },
+    LONG_MS,
+  );
+
+  rule(
     "[acl] what admins do without a network waits for the owner's device, which puts it in order: one roster",
     async () => {
       using dir = scratchDir("svc-data");
