@@ -2,6 +2,7 @@ import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import type { AclContext } from "./acl-compose.ts";
 import { openEpochKey, openPreviousKey } from "./acl-epoch.ts";
 import type { AclOp } from "./acl-op.ts";
+import { overruled } from "./acl-overruled.ts";
 import { type AclRecord, type AclUnit, decodeAclUnit } from "./acl-record.ts";
 import { unitKnown } from "./acl-reducer.ts";
 import type { AclState } from "./acl-state.ts";
@@ -36,7 +37,7 @@ export function sequenceProposal(port: SequencePort, unit: AclUnit): SequencePla
   if (unit.kind === "acl") return planRecord(port, unit);
   if (!port.state.positions.has(bytesToHex(unit.basis))) return { wait: "its author knew another chain" };
   const ops: AclOp[] = [{ op: "sequenced", unit: unit.bytes }];
-  const fault = port.faultOf(ops, 0);
+  const fault = overruled(port.state, unit, unit.basis) ?? port.faultOf(ops, 0);
   return fault ? { drop: fault } : { ops, minClock: 0, placed: [], parts: [] };
 }
 
@@ -48,23 +49,10 @@ function planRecord(port: SequencePort, record: AclRecord): SequencePlan {
   const place = [...bridge, aliasOf(record)];
   if (record.ops.some((op) => op.op === "sequenced" || op.op === "alias")) return planParts(port, record, place);
   const again: AclOp[] = [...bridge, { op: "sequenced", unit: record.bytes }];
-  const fault = revokedSince(port.state, [...ancestors, record]) ?? port.faultOf(again, record.clock);
+  const fault = overruled(port.state, record, (ancestors[0] ?? record).prev!) ?? port.faultOf(again, record.clock);
   if (!fault) return { ...plan, ops: again };
   if (port.isNamed(record.id) && !port.faultOf(place, record.clock)) return { ...plan, ops: place };
   return isFollowed(port, record) ? { wait: "others follow it" } : { drop: fault };
-}
-
-/**
- * Why a guest key of a branch that lost must not come back: since the branch left the chain a guest key has ended, and
- * whoever ended it was told that guests read no more.
- */
-function revokedSince(state: AclState, branch: readonly AclRecord[]): string | undefined {
-  if (!branch.at(-1)!.ops.some(({ op }) => op === "guestKey")) return undefined;
-  const left = state.positions.get(bytesToHex(branch[0]!.prev!))!.pos;
-  const ended = [...state.members.values()].some(({ history }) =>
-    history.some(({ pos }, index) => pos > left && history[index - 1]?.permission === "guest"),
-  );
-  return ended ? "the guest key was revoked meanwhile" : undefined;
 }
 
 /** A record that itself gave effect to others: what it sequenced is sequenced again, the record only if it is named. */

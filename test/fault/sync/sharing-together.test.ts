@@ -311,6 +311,47 @@ describeWithNats("people on a network", () => {
 
 describe("people on a LAN alone", () => {
   rule(
+    "[acl] who was removed or given less stays so, whatever the owner's devices had done apart and both had to do again",
+    async () => {
+      using firstRoot = scratchDir("svc-first");
+      using secondRoot = scratchDir("svc-second");
+      const [added, promoted] = strangers(2) as [string, string];
+      let id = "";
+      {
+        await using first = await startDevice({ lan: true, dataDir: firstRoot.path });
+        await using second = await startDevice({ lan: true, dataDir: secondRoot.path, mnemonic: first.mnemonic });
+        ({ id } = await createSpace(first.server.client, "Board"));
+        await add(first, id, [promoted]);
+        await until(async () => (await spacesOf(second)).some((row) => row.id === id), "the space", WAIT_MS);
+        await untilOneRoster([first, second], id, rosterHas(promoted));
+      }
+      const permissions = (device: Device, identity: string, permission: string) =>
+        device.server.client.post(`/v1/spaces/${id}/acl/permissions`, { changes: [{ identity, permission }] }, 204);
+      for (const dataDir of [firstRoot.path, secondRoot.path]) {
+        await using apart = await startDevice({ dataDir });
+        await add(apart, id, [added], "writer");
+        await permissions(apart, promoted, "admin");
+      }
+      await using first = await startDevice({ lan: true, dataDir: firstRoot.path });
+      await using second = await startDevice({ lan: true, dataDir: secondRoot.path });
+      const both = [first, second];
+      await untilOneRoster(both, id, rosterHas(`"${added}","writer"`, `"${promoted}","admin"`));
+      // By the device whose branch won and by the other: one of them holds what has to be done no more.
+      await remove(second, id, [added]);
+      await permissions(first, promoted, "reader");
+      const holds = rosterHas(`"${added}","none","removed"`, `"${promoted}","reader"`);
+      await untilOneRoster(both, id, holds);
+      for (let round = 0; round < 4; round++) {
+        for (const { server } of both) await server.client.post(`/v1/spaces/${id}/sync`, {}, 204);
+        for (const device of both) expect(holds(await rosterOf(device, id))).toBe(true);
+      }
+      await add(first, id, [added], "reader");
+      await untilOneRoster(both, id, rosterHas(`"${added}","reader","active"`));
+    },
+    LONG_MS,
+  );
+
+  rule(
     "[guest-key] of two that were made apart, the one that lost does not come back once the other was revoked",
     async () => {
       using firstRoot = scratchDir("svc-first");
