@@ -41,6 +41,7 @@ import { crashPoint } from "./crash-point.ts";
 import type { Engine } from "./engine.ts";
 import { createInvitations } from "./invitations.ts";
 import { createLinkKeys } from "./link-keys.ts";
+import { createProfileNews } from "./profile-news.ts";
 import { type Replication, startReplication } from "./replication.ts";
 import { createRightsFollower } from "./rights-follower.ts";
 import { createSpaceServices, type SpaceServices } from "./space-services.ts";
@@ -223,16 +224,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       rights.moved(space);
     });
     spaces.onOver((spaceId) => rights.ended(spaceId));
-    const tellProfile = async (): Promise<void> => {
-      for (const spaceId of spaces.activeIds()) {
-        if (closing) return;
-        try {
-          await (await spaces.open(spaceId)).members.profileChanged();
-        } catch (error) {
-          log.warn("the members of a space were not told of the profile", { err: error, spaceId });
-        }
-      }
-    };
+    const profileNews = createProfileNews({ tech, spaces, log });
     const events = createEventHub({
       accountId: account.id,
       clock,
@@ -309,6 +301,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
         });
         joins.start();
         await sync.start();
+        profileNews.start();
       })
       .then(() => void (config["index.enabled"] && probeVectorSupport(accountDir, log)))
       .catch((error: unknown) => log.error("the boot pass failed", { err: error }))
@@ -335,7 +328,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       spacesQueries: createRecordQueries({ ...listing, schema: techSchema, log }),
       techQueries: createRecordQueries({ engine: techOpened.engine, schema: techSchema, readers, log }),
       space: (spaceId) => spaces.open(spaceId),
-      tellProfile: () => void tellProfile(),
+      changeProfile: profileNews.change,
       bootstrapping: () => bootstrapping,
       async close() {
         closing = true;
@@ -343,6 +336,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
         clearInterval(purge);
         processes.close();
         rights.close();
+        await profileNews.close();
         await joins.close();
         await letters.close();
         await sync.close();

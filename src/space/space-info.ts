@@ -6,12 +6,14 @@ import type { SpaceStatus } from "./tech-space.ts";
 
 /** What the row of a space says about it, as callers see it. Empty fields are omitted (gaps § 2). */
 export function spaceInfoOf(row: JsonObject): SpaceInfo {
+  const status = spaceStatusOf(row);
   const info: SpaceInfo = {
     id: row["id"] as string,
     createdAt: row["createdAt"] as SpaceInfo["createdAt"],
     spaceType: (row["spaceType"] as string | undefined) ?? SPACE_TYPE,
-    ownRole: (row["ownRole"] as SpaceInfo["ownRole"] | undefined) ?? "none",
-    status: spaceStatusOf(row),
+    // Whoever left without having been heard of yet is nobody in it any more.
+    ownRole: status === "deleted" ? "none" : ((row["ownRole"] as SpaceInfo["ownRole"] | undefined) ?? "none"),
+    status,
   };
   for (const field of ["name", "description", "iconCid", "author"] as const) {
     const value = row[field];

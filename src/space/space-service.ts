@@ -457,7 +457,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     async activate(spaceId: SpaceId): Promise<void> {
       farewells.drop(spaceId);
       const { space } = await handles.get(spaceId);
-      const author = space.header.kind === "created" ? { author: accountIdOf(space.header.author) } : {};
+      const author = space.header.kind === "onetoone" ? {} : { author: accountIdOf(space.header.author) };
       await tech.set(SPACES_RULES, spaceId, { status: "active", ...author });
       await settleRow(space);
     },

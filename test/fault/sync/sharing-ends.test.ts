@@ -60,7 +60,12 @@ describe("a space that is over for an account", () => {
       await using own = await owner.server.client.stream("GET", `/v1/spaces/${id}/members/subscribe`);
       await own.expect("ready");
       await joinOpenly(owner, member, id);
-      expect(await own.expect("member")).toMatchObject({ member: { identity: member.accountId, status: "active" } });
+      // Who comes back is added, as who comes for the first time.
+      expect(await own.expect("member")).toMatchObject({
+        kind: "added",
+        member: { identity: member.accountId, status: "active" },
+        previous: null,
+      });
     },
     LONG_MS,
   );
@@ -96,6 +101,8 @@ describe("a space that is over for an account", () => {
       expect(await news.expect("identities")).toEqual({ removed: [member.accountId] });
       for (const stream of streams) expect((await stream.untilClosed(WAIT_MS)).reason).toBe("sdk_closed");
       expect(await contacts(owner)).toEqual([]);
+      for (const { id } of spaces)
+        expect(await infoOf(owner, id)).toMatchObject({ status: "deleted", ownRole: "none" });
     },
     LONG_MS,
   );
