@@ -1,5 +1,10 @@
-/** Machines on one LAN: network namespaces, each with a cable to a switch. They share nothing but that. */
+/**
+ * Machines on one LAN: network namespaces, each with a cable to a switch and an identity of its own. They share nothing
+ * but that.
+ */
 import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { until } from "./client.ts";
@@ -8,6 +13,7 @@ import { type ScratchDir, scratchDir } from "./scratch.ts";
 import { skipGroupUnless } from "./skip.ts";
 
 const CABLE = "svc0";
+const MACHINE_ID = "/etc/machine-id";
 const IP = "ip";
 const TC = "tc";
 
@@ -122,10 +128,16 @@ async function plug(name: string, hub: string, number: number): Promise<Machine>
   if (bound === null || typeof bound === "string") throw new Error("no port");
   await script("machine-relay.ts", socketPath, String(bound.port));
 
+  // What an operating system says of itself (machine-id(5)); `ip netns exec` gives it mounts of its own.
+  const identity = join(place.path, "machine-id");
+  writeFileSync(identity, `${randomBytes(16).toString("hex")}\n`);
+  const asItself = `test ! -e ${MACHINE_ID} || mount --bind ${identity} ${MACHINE_ID}; exec "$0" "$@"`;
+
   return {
     address,
     script,
-    start: (options = {}) => startDevice({ ...options, addr: `127.0.0.1:${bound.port}`, wrapper: inside }),
+    start: (options = {}) =>
+      startDevice({ ...options, addr: `127.0.0.1:${bound.port}`, wrapper: [...inside, "sh", "-c", asItself] }),
     cable: (on) => ip("-n", name, "link", "set", CABLE, on ? "up" : "down"),
     limit(kbitPerSecond) {
       spawnSync(TC, ["-n", name, "qdisc", "del", "dev", CABLE, "root"]);
@@ -159,8 +171,8 @@ async function runScript(inside: readonly string[], file: string, args: readonly
   return {
     lines,
     say: (line) => {
-      child.stdin.write(`${line}\n`);
-      child.stdin.flush();
+      void child.stdin.write(`${line}\n`);
+      void child.stdin.flush();
     },
     [Symbol.asyncDispose]: async () => {
       child.kill("SIGKILL");

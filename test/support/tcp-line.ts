@@ -1,10 +1,7 @@
 import type { Socket } from "node:net";
 
-/**
- * A way for bytes between two sockets that can misbehave on demand, and remembers what passed through it. Directions are
- * seen from the client: `up` to the target, `down` back.
- */
-export type Direction = "up" | "down";
+/** Seen from the client: `up` to the target, `down` back. */
+type Direction = "up" | "down";
 
 /** What a line can be made to do. */
 export interface LineFaults {
@@ -30,6 +27,7 @@ export interface LineFaults {
   broken(): number;
 }
 
+/** A way for bytes between sockets that can misbehave on demand, and remembers what passed through it. */
 export interface TcpLine extends LineFaults {
   /** Carries what passes between a client that came and the target that `dial` opens for it. */
   carry(client: Socket, dial: () => Socket): void;
