@@ -37,7 +37,7 @@ export const ERROR_RULES = {
   "auth.bad_mnemonic": rule(400, "The mnemonic is not a valid 12-word BIP-39 phrase"),
   "auth.mnemonic_mismatch": rule(409, "The wallet on disk belongs to another phrase or index"),
   "auth.account_not_found": rule(404, "No local wallet has this account id", ["accountId"]),
-  "auth.account_in_use": rule(409, "Another process serves this account", ["pid", "accountId"]),
+  "auth.account_in_use": rule(409, "Another process serves this account", ["accountId"]),
   "auth.passkey_required": rule(400, "The wallet is encrypted; give its passkey"),
   "auth.passkey_wrong": rule(400, "The passkey does not open the wallet"),
   "acl.forbidden": rule(403, "Your role in this space does not allow this", ["spaceId", "role"]),
