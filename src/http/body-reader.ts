@@ -52,7 +52,10 @@ function parseJson(bytes: Uint8Array): unknown {
   } catch (cause) {
     throw fail("request.bad_json", undefined, `The request body is not valid JSON: ${(cause as Error).message}`);
   }
-  if (tooDeep) throw fail("request.schema", { path: "", expected: `at most ${LIMITS.bodyDepth} levels of nesting` });
+  if (tooDeep) {
+    const expected = `at most ${LIMITS.bodyDepth} levels of nesting`;
+    throw fail("request.schema", { path: "", expected }, `The body takes ${expected}`);
+  }
   if (mayHoldProto(text)) refuseNestedProto(value, "", true);
   if (ODD_NUMBER.test(text)) settleNumbers(value, "");
   return value;
