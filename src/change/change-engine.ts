@@ -177,16 +177,16 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   /** Brings an object in step with its entry in the deletion log, present or not. */
   const settleDeletion = (object: ObjectEntry): void => {
     const entry = deletionOf(object);
-    if (object.deleted === (entry !== undefined)) return;
-    objects.setDeleted(object, entry !== undefined, clock.nowMs());
     if (entry) {
-      tearDownDue = true;
-      store.unopened.settle(object.no);
-      projection.hideObjectRow(object, {
-        version: (entry["_ver"] as JsonObject)["id"] as string,
-        timeMs: deletedAtMs(entry),
-      });
-    } else {
+      if (!object.deleted) {
+        objects.setDeleted(object, true, clock.nowMs());
+        store.unopened.settle(object.no);
+        tearDownDue = true;
+      }
+      const version = (entry["_ver"] as JsonObject)["id"] as string;
+      projection.hideObjectRow(object, { version, timeMs: deletedAtMs(entry) });
+    } else if (object.deleted) {
+      objects.setDeleted(object, false, 0);
       store.unopened.missStubs(object.no);
       projection.rebuildObject(object);
     }

@@ -118,8 +118,9 @@ export function createIngest(deps: IngestDeps) {
     waitFor: Uint8Array,
   ): IngestVerdict => {
     const by = isStranger(author) ? STRANGER : author;
-    const held = parked.get(id);
-    if (held && compareBytes(held.author, by) !== 0) parked.drop(id);
+    const known = parked.get(id);
+    const held = known && (isStub(bytes) || !isStub(known.bytes)) ? known : undefined;
+    if (known && (!held || compareBytes(known.author, by) !== 0)) parked.drop(id);
     if (!held) {
       const { bytesPerAuthor, bytesOfStrangers, bytesPerSpace } = deps.quota;
       const ofStranger = by === STRANGER;
@@ -128,7 +129,7 @@ export function createIngest(deps: IngestDeps) {
       if (parked.usageOf(by).bytes + bytes.length > (ofStranger ? bytesOfStrangers : bytesPerAuthor))
         return { kind: "refused", reason: "the author's quota of waiting changes is used up", ofStranger };
     }
-    parked.put({ id, bytes, waitKind, waitFor, author: by, receivedMs: deps.clock.nowMs() });
+    parked.put({ id, bytes: held?.bytes ?? bytes, waitKind, waitFor, author: by, receivedMs: deps.clock.nowMs() });
     return { kind: "parked", waitKind, waitFor };
   };
 

@@ -379,30 +379,29 @@ export function createProjection(deps: ProjectionDeps) {
       }
     },
 
-    /** Hides or shows the row of an object in the collection of all objects, as the deletion log says. */
-    hideObjectRow(object: ObjectEntry, envelope: { version: string; timeMs: number }): void {
+    /**
+     * Puts a tombstone in the place of an object's row in the collection of all objects. It follows from the root and the
+     * entry in the deletion log alone, so that whoever never had the row shows the same.
+     */
+    hideObjectRow(object: ObjectEntry, deletion: { version: string; timeMs: number }): void {
       const head = rows.get(OBJECTS_COLL, object.idText);
-      if (!head || head.state !== ROW_LIVE) return;
-      const created = ((JSON.parse(head.doc!) as JsonObject)["_ver"] as JsonObject)["id"]!;
+      const root = changes.byId(object.id)!;
       const doc = JSON.stringify({
         id: object.idText,
-        _deletedAt: { $date: new Date(envelope.timeMs).toISOString() },
-        _ver: { id: created, "*": envelope.version },
+        _deletedAt: { $date: new Date(deletion.timeMs).toISOString() },
+        _ver: { id: versionOf(root.lamport, root.id), "*": deletion.version },
       });
+      if (!head) {
+        rows.insert(OBJECTS_COLL, object.idText, doc, ROW_TOMBSTONE, root.lamport, root.id, 0);
+        return;
+      }
+      if (head.doc === doc) return;
       if (head.hasLocal) rows.dropLocal(head.no);
       rows.dropCheckpoints(head.no);
       rows.update(head.no, doc, ROW_TOMBSTONE, head.lamport, head.change, head.ops);
-      tell(
-        object,
-        OBJECTS_DATASET,
-        OBJECTS_COLL,
-        object.idText,
-        "",
-        head.doc,
-        null,
-        [{ type: "$unset", path: [] }],
-        true,
-      );
+      if (head.state !== ROW_LIVE) return;
+      const effects: Effect[] = [{ type: "$unset", path: [] }];
+      tell(object, OBJECTS_DATASET, OBJECTS_COLL, object.idText, "", head.doc, null, effects, true);
     },
 
     /** Sets device-local fields of a live record; a null removes one. Answers false when there is no such record. */

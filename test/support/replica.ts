@@ -220,7 +220,9 @@ function createReplica(name: string, opened: Open, reopenSpace: () => Space): Re
     },
     parked: async () =>
       engine()
-        .store.db.query<{ id: Uint8Array }, []>("SELECT id FROM parked")
+        .store.db.query<{ id: Uint8Array }, []>(
+          "SELECT id FROM parked UNION SELECT c.id FROM unopened u JOIN changes c ON c.no = u.change",
+        )
         .all()
         .map((row) => bytesToHex(row.id)),
     forks: async () =>

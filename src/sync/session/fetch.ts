@@ -84,7 +84,7 @@ export interface Fetched {
   fresh: number;
   changed: number;
   foreignOwn: boolean;
-  /** The remote claims changes that it neither gave nor that are held back here. */
+  /** The remote claims changes that it neither gave nor that are held back here, or bodies are missing. */
   missing: boolean;
   refused: number;
   /** Why the first of those was refused that will never count, or have no room. */
@@ -157,7 +157,8 @@ export async function fetchMissing(
     }
   }
   if (!result.cut) await fetchWanted(remote, space, enter);
-  result.missing = result.cut || result.refused > 0 || claimedBeyond(store, theirs) > explained;
+  const isLacking = store.unopened.count() > 0;
+  result.missing = result.cut || result.refused > 0 || isLacking || claimedBeyond(store, theirs) > explained;
   return result;
 }
 
