@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { createWorkerPool, type WorkerPool, WorkerLost, WorkerRefused } from "./worker-pool.ts";
+import { createWorkerPool, WorkerLost, type WorkerPool, WorkerRefused } from "./worker-pool.ts";
 
 type Pool = WorkerPool<string, string>;
 let pool: Pool | undefined;

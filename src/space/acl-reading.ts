@@ -1,9 +1,7 @@
 import { equalBytes } from "../base/bytes.ts";
+import { inSlices } from "../base/slices.ts";
 import { sha256 } from "../crypto/hash.ts";
-import { type AclRecord, decodeAclRecord } from "./acl-record.ts";
-
-/** A slice of reading ends after this long, so that everything else gets its turn. */
-const SLICE_MS = 4;
+import { type AclRecord, type AclUnit, decodeAclRecord, decodeAclUnit } from "./acl-record.ts";
 
 /** Records that somebody offers, as far as they can be judged by themselves: signed, and each behind the one before. */
 export interface AclOffer {
@@ -41,23 +39,29 @@ export function readAclChain(chain: readonly Uint8Array[], isKnown: IsKnownRecor
 }
 
 /** The same of several, in slices of a few milliseconds: whoever shares a space can offer as long chains as they like. */
-export async function readAclChains(
-  chains: readonly (readonly Uint8Array[])[],
-  isKnown: IsKnownRecord,
-): Promise<AclOffer[]> {
-  const offers: AclOffer[] = [];
-  let until = performance.now() + SLICE_MS;
+export function readAclChains(chains: readonly (readonly Uint8Array[])[], isKnown: IsKnownRecord): Promise<AclOffer[]> {
   // Frames are reused, and the rest is read in a later turn.
   const kept = chains.map((chain) => chain.map((bytes) => new Uint8Array(bytes)));
-  for (const chain of kept) {
-    const steps = reading(chain, isKnown);
-    let step = steps.next();
-    for (; !step.done; step = steps.next()) {
-      if (performance.now() < until) continue;
-      await new Promise((turn) => setImmediate(turn));
-      until = performance.now() + SLICE_MS;
-    }
-    offers.push(step.value);
-  }
-  return offers;
+  return inSlices(
+    (function* () {
+      const offers: AclOffer[] = [];
+      for (const chain of kept) offers.push(yield* reading(chain, isKnown));
+      return offers;
+    })(),
+  );
+}
+
+/** Units that somebody hands on, read and verified in slices; undefined for what is none. */
+export function readAclUnits(many: readonly Uint8Array[]): Promise<(AclUnit | undefined)[]> {
+  const kept = many.map((bytes) => new Uint8Array(bytes));
+  return inSlices(
+    (function* () {
+      const units: (AclUnit | undefined)[] = [];
+      for (const bytes of kept) {
+        yield;
+        units.push(decodeAclUnit(bytes));
+      }
+      return units;
+    })(),
+  );
 }

@@ -18,7 +18,7 @@ import {
 import { createPins } from "./acl-cuts.ts";
 import type { AclLog, AclMerge } from "./acl-log.ts";
 import type { AclOp } from "./acl-op.ts";
-import { type AclOffer, readAclChain, readAclChains } from "./acl-reading.ts";
+import { type AclOffer, readAclChain, readAclChains, readAclUnits } from "./acl-reading.ts";
 import { type AclUnit, decodeAclUnit } from "./acl-record.ts";
 import { tryAclOps, unitKnown } from "./acl-reducer.ts";
 import { isFollowed, keysOfBranch, type SequencePort, sequenceProposal } from "./acl-sequence.ts";
@@ -270,9 +270,9 @@ export function createAclService(deps: AclServiceDeps) {
      * Keeps what others hand on for the owner's devices: proposals that could take effect now, and records of lost
      * branches that could, or that members' changes name, with those before them. Answers one verdict each.
      */
-    takeUnits: (many: readonly Uint8Array[]): Promise<UnitVerdict[]> =>
-      engine.moveAcl(() => {
-        const units = many.map(decodeAclUnit);
+    async takeUnits(many: readonly Uint8Array[]): Promise<UnitVerdict[]> {
+      const units = await readAclUnits(many);
+      return engine.moveAcl(() => {
         const fresh = units.filter((unit) => unit && !unitKnown(acl.state, unit.id) && !acl.units.has(unit.id));
         const port = sequencePort(fresh as AclUnit[]);
         const plans = new Map((fresh as AclUnit[]).map((unit) => [unit, sequenceProposal(port, unit)]));
@@ -288,7 +288,8 @@ export function createAclService(deps: AclServiceDeps) {
           return { kind: "refused", reason: "drop" in plan ? plan.drop : "wait" in plan ? plan.wait : FULL };
         });
         return { result };
-      }),
+      });
+    },
 
     /** Whether `sequence` may find something to do. */
     hasWork: (): boolean => acl.units.list().length > 0 || namedAgain().length > 0,
