@@ -389,4 +389,20 @@ describe("what waited", () => {
       },
     );
   }
+
+  rule("[intake] a derived root that is made here lets in what waited for it from elsewhere", async () => {
+    using world = createWorld();
+    const [, ...withoutRoot] = await chain(world, 5);
+    const engine = world.open("own", {}, createTestAccount());
+    expect((await engine.ingest(withoutRoot)).every(({ kind }) => kind === "parked")).toBe(true);
+    await write(engine, "mine", { type: "$set", path: "n", value: 1 });
+    await engine.idle();
+    expect(stateOf(engine)).toMatchObject({ parked: [], quarantined: [], arrivals: [] });
+    const all = changesOf(engine);
+    expect(all).toHaveLength(7);
+    const other = world.open("other");
+    await other.ingest(all.toReversed());
+    expect(stateOf(other)).toEqual(stateOf(engine));
+    for (const one of [engine, other]) await one.close();
+  });
 });
