@@ -1,5 +1,3 @@
-import { workerEntry } from "./worker-entry.ts";
-
 /** A worker died, failed or gave no answer in time. What it was to do may be done again. */
 export class WorkerLost extends Error {}
 
@@ -7,7 +5,7 @@ export class WorkerLost extends Error {}
 export class WorkerRefused extends Error {}
 
 export interface WorkerPoolOptions {
-  readonly entry: Parameters<typeof workerEntry>[0];
+  readonly spawn: () => Worker;
   /** Workers at most; each is a thread of its own. */
   readonly size: number;
   /** An unused worker is given up after this long. */
@@ -42,7 +40,7 @@ interface PoolWorker<Request, Reply> {
 }
 
 export function createWorkerPool<Request, Reply>(options: WorkerPoolOptions): WorkerPool<Request, Reply> {
-  const { entry, size, idleMs, deadlineMs } = options;
+  const { spawn, size, idleMs, deadlineMs } = options;
   const workers: PoolWorker<Request, Reply>[] = [];
   const waiting: Pending<Request, Reply>[] = [];
   let closed = false;
@@ -60,8 +58,11 @@ export function createWorkerPool<Request, Reply>(options: WorkerPoolOptions): Wo
     const pending = one.current;
     retire(one);
     pending?.reject(new WorkerLost(why));
-    const next = nextWanted();
-    if (next) begin(start(), next);
+    // Whoever lost it hears of it first, and may no longer want the next.
+    setImmediate(() => {
+      const next = closed || workers.length >= size ? undefined : nextWanted();
+      if (next) begin(start(), next);
+    });
   };
 
   /** The next request that somebody still waits for. */
@@ -99,7 +100,7 @@ export function createWorkerPool<Request, Reply>(options: WorkerPoolOptions): Wo
   };
 
   const start = (): PoolWorker<Request, Reply> => {
-    const worker = new Worker(workerEntry(entry));
+    const worker = spawn();
     const one: PoolWorker<Request, Reply> = { worker, current: undefined, timer: undefined };
     worker.onmessage = (event: MessageEvent<Reply>) => settle(one, event.data);
     worker.onerror = (event) => lose(one, `a worker failed: ${event.message}`);

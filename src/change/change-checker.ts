@@ -1,3 +1,4 @@
+import { workerEntry } from "../base/worker-entry.ts";
 import { createWorkerPool, type WorkerPoolOptions, WorkerRefused } from "../base/worker-pool.ts";
 import { type CheckReply, type CheckRequest, DIGEST_BYTES } from "./check-job.ts";
 
@@ -11,19 +12,18 @@ export interface ChangeChecker {
   close(): void;
 }
 
-interface ChangeCheckerOptions extends Pick<WorkerPoolOptions, "idleMs"> {
+interface ChangeCheckerOptions extends Pick<WorkerPoolOptions, "idleMs" | "spawn"> {
   /** A worker that takes longer is given up on. */
   readonly deadlineMs: number;
   /** How long nothing is sent to workers after one was lost. */
   readonly restMs: number;
-  readonly entry: WorkerPoolOptions["entry"];
 }
 
 const DEFAULTS: ChangeCheckerOptions = {
   idleMs: 30_000,
   deadlineMs: 10_000,
   restMs: 60_000,
-  entry: "src/change/check-worker.ts",
+  spawn: () => new Worker(workerEntry("src/change/check-worker.ts")),
 };
 /** One thread verifies faster than the loop can write. */
 const THREADS = 1;

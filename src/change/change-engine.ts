@@ -143,6 +143,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     clock,
     datasetNo: store.datasetNo,
     writerStore: { load: () => store.meta(WRITER_KEY), save: (id) => store.putMeta(WRITER_KEY, id) },
+    onDerivedRoot: (id, scope) => arrived("change", id, scope),
   });
   const ingest = createIngest({
     spaceId: deps.spaceId,

@@ -134,18 +134,17 @@ export function createIngest(deps: IngestDeps) {
   };
 
   /**
-   * Judges one change and, if nothing is missing, puts it into the log and folds it. `checked` is the SHA-256 of bytes
-   * whose canonical form and signature were found good: if it is that of these, neither is looked at again.
+   * Judges one change and, if nothing is missing, puts it into the log and folds it. `isChecked`: canonical form and
+   * signature of exactly these bytes were found good before.
    */
   const admit = (
     bytes: Uint8Array,
     scope: WriteScope,
-    checked?: Uint8Array,
+    isChecked: boolean,
   ): { verdict: IngestVerdict; id: Uint8Array } => {
     const id = changeIdOf(bytes);
     const stored = changes.byId(id);
     if (stored && (isStub(bytes) || !isStub(stored.bytes))) return { id, verdict: KNOWN };
-    const isChecked = checked !== undefined && equalBytes(checked, sha256(bytes));
     const known = stored ? undefined : parked.quarantineReason(id);
     if (known) return { id, verdict: { kind: "quarantined", reason: known } };
     let change: ReturnType<typeof decodeChange>;
@@ -342,7 +341,8 @@ export function createIngest(deps: IngestDeps) {
     unopened,
     onFailure: deps.onFailure,
     retry(waiting, scope) {
-      const admitted = admit(waiting.bytes, scope);
+      // It was found good before it was parked, but for what this program, or an earlier one, could not read.
+      const admitted = admit(waiting.bytes, scope, waiting.waitKind !== "version");
       settle(admitted, scope);
       return admitted.verdict;
     },
@@ -354,9 +354,12 @@ export function createIngest(deps: IngestDeps) {
   });
 
   return {
-    /** One change; `checked` as the answer of a `ChangeChecker`. What waited for it is an arrival. */
+    /**
+     * One change; what waited for it is an arrival. `checked` is the SHA-256 of bytes that were found good: an answer for
+     * other bytes than these is worth nothing.
+     */
     take(bytes: Uint8Array, scope: WriteScope, checked?: Uint8Array): IngestVerdict {
-      const admitted = admit(bytes, scope, checked);
+      const admitted = admit(bytes, scope, checked !== undefined && equalBytes(checked, sha256(bytes)));
       settle(admitted, scope);
       return admitted.verdict;
     },

@@ -38,6 +38,8 @@ interface LocalWriterDeps {
   clock: Clock;
   writerStore: WriterStore;
   datasetNo(name: string): number;
+  /** A derived root was made here: changes from elsewhere may wait for it. */
+  onDerivedRoot(id: Uint8Array, scope: WriteScope): void;
 }
 
 export interface Appended extends FoldOutcome {
@@ -128,7 +130,9 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       const { bytes, id } = encodeDerivedRoot({ space, type, derivation });
       const known = objects.byId(id);
       if (known) return known;
-      return insertDerivedRoot(id, bytes, scope);
+      const made = insertDerivedRoot(id, bytes, scope);
+      deps.onDerivedRoot(id, scope);
+      return made;
     },
 
     insertDerivedRoot,

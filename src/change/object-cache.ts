@@ -3,13 +3,7 @@ import type { ObjectId } from "../base/ids.ts";
 import { cidFromDigest } from "../crypto/cid.ts";
 import type { ChangeTable } from "../store/change-table.ts";
 import { createObjectTable } from "../store/object-table.ts";
-
-export interface HeadRef {
-  no: number;
-  id: Uint8Array;
-  lamport: number;
-  aclPos: number;
-}
+import { type HeadRef, headsMoved } from "./heads.ts";
 
 /** An object as the engine holds it. Fields are replaced, never mutated, so that a rollback can restore them. */
 export interface ObjectEntry {
@@ -23,7 +17,10 @@ export interface ObjectEntry {
   deleted: boolean;
   /** Deleted long ago: of its changes only stubs are kept. */
   purged: boolean;
+  /** Sorted by id. */
   heads: readonly HeadRef[];
+  /** As they are in the database. */
+  storedHeads: readonly HeadRef[];
   /** The newest change that counts: what `modifiedAt` of the object's row shows. */
   modified: { lamport: number; change: Uint8Array; ms: number };
   headsDirty: boolean;
@@ -42,6 +39,7 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
   const dirty = new Set<ObjectEntry>();
 
   const remember = (row: NonNullable<ReturnType<typeof table.byNo>>): ObjectEntry => {
+    const heads = changes.heads(row.no);
     const entry: ObjectEntry = {
       no: row.no,
       id: row.id,
@@ -51,7 +49,8 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
       createdMs: row.createdMs,
       deleted: row.deleted,
       purged: row.purged,
-      heads: changes.heads(row.no),
+      heads,
+      storedHeads: heads,
       modified: { lamport: row.modLamport, change: row.modChange ?? new Uint8Array(0), ms: row.modMs },
       headsDirty: false,
       modifiedDirty: false,
@@ -125,11 +124,12 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
     flush(): ObjectEntry[] {
       const stamped: ObjectEntry[] = [];
       for (const entry of dirty) {
-        if (entry.headsDirty)
-          table.saveHeads(
-            entry.no,
-            entry.heads.map((head) => head.no),
-          );
+        if (entry.headsDirty) {
+          const { added, dropped } = headsMoved(entry.storedHeads, entry.heads);
+          for (const change of dropped) changes.dropHead(entry.no, change);
+          for (const change of added) changes.addHead(entry.no, change);
+          entry.storedHeads = entry.heads;
+        }
         if (entry.modifiedDirty) {
           table.saveModified(entry.no, entry.modified.lamport, entry.modified.change, entry.modified.ms);
           stamped.push(entry);

@@ -1,3 +1,4 @@
+import { workerEntry } from "../base/worker-entry.ts";
 import { createWorkerPool, WorkerRefused } from "../base/worker-pool.ts";
 import { type ErrorCode, type ErrorDetails, fail, SvcError } from "../protocol/errors.ts";
 import type { ReaderJob, ReaderReply, ReaderRequest, ReaderResult } from "./reader-job.ts";
@@ -22,7 +23,11 @@ export interface ReaderPool {
 
 export function createReaderPool(options: Partial<ReaderPoolOptions> = {}): ReaderPool {
   const { size, deadlineMs, idleMs } = { ...DEFAULTS, ...options };
-  const workers = createWorkerPool<ReaderRequest, ReaderReply>({ entry: "src/query/reader-worker.ts", size, idleMs });
+  const workers = createWorkerPool<ReaderRequest, ReaderReply>({
+    spawn: () => new Worker(workerEntry("src/query/reader-worker.ts")),
+    size,
+    idleMs,
+  });
 
   return {
     async run<J extends ReaderJob>(path: string, job: J, signal?: AbortSignal): Promise<ReaderResult<J>> {

@@ -65,8 +65,6 @@ export function createObjectTable(db: Database) {
   );
   const setPurged = db.query<null, [number]>("UPDATE objects SET purged = 1 WHERE no = ?");
   const setProjection = db.query<null, [number, number]>("UPDATE objects SET projection = ? WHERE no = ?");
-  const clearHeads = db.query<null, [number]>("DELETE FROM heads WHERE obj = ?");
-  const addHead = db.query<null, [number, number]>("INSERT INTO heads(obj, change) VALUES(?, ?)");
 
   return {
     byId(id: Uint8Array): ObjectRow | undefined {
@@ -96,9 +94,5 @@ export function createObjectTable(db: Database) {
     purgeable: (untilMs: number): number[] => purgeable.all(untilMs).map((row) => row.no),
     setPurged: (no: number) => void setPurged.run(no),
     setProjection: (no: number, version: number) => void setProjection.run(version, no),
-    saveHeads(no: number, changes: readonly number[]): void {
-      clearHeads.run(no);
-      for (const change of changes) addHead.run(no, change);
-    },
   };
 }

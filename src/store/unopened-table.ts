@@ -38,6 +38,7 @@ export function createUnopenedTable(db: Database) {
     `SELECT change, wait_kind, wait_for FROM unopened WHERE wait_kind = ? AND (wait_for, change) > (?, ?)
      ORDER BY wait_for, change LIMIT 1`,
   );
+  const ofKind = db.query<{ change: number }, [string]>("SELECT change FROM unopened WHERE wait_kind = ?");
   const get = db.query<RawUnopened, [number]>("SELECT change, wait_kind, wait_for FROM unopened WHERE change = ?");
   const count = db.query<{ count: number }, []>("SELECT count(*) AS count FROM unopened");
   const countOf = db.query<{ count: number }, [number]>("SELECT count(*) AS count FROM unopened WHERE obj = ?");
@@ -65,6 +66,7 @@ export function createUnopenedTable(db: Database) {
     /** By what they wait for and their numbers, the first one after such a place. */
     nextOfKind: (kind: UnopenedWait, afterFor: Uint8Array, after: number) =>
       toUnopened(nextOfKind.get(kind, afterFor, after)),
+    ofKind: (kind: UnopenedWait): number[] => ofKind.all(kind).map(({ change }) => change),
     count: (): number => count.get()!.count,
     countOf: (obj: number): number => countOf.get(obj)!.count,
     /** Numbers of the objects that they are in. */

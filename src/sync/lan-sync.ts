@@ -166,7 +166,7 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
       if (taken.fresh + taken.changed + taken.parked > 0) advancedAtMs.set(roundKey(link, space), performance.now());
       progress.fresh += taken.fresh;
       progress.changed += taken.changed;
-      progress.behind = claimedBeyond(space.engine.store, state.vector);
+      progress.behind = Math.max(0, progress.behind - taken.fresh - taken.changed);
       deps.moved();
     };
     const fetched = await fetchMissing(link, space, state.vector, { deadlineMs, onTaken });

@@ -50,7 +50,7 @@ interface Backlog {
 function backlogOf(space: Space): Backlog {
   const { engine } = space;
   const { sync, parked, unopened } = engine.store;
-  const unconfirmed = new Map(sync.keptNowhereElse().map(({ obj, count }) => [obj, count]));
+  const unconfirmed = sync.keptNowhereElse();
   const parkedObjects = new Set<string>();
   const waiting = parked.waitingCount(PATIENCE_ROUNDS);
   const unread = unopened.count();
