@@ -67,6 +67,10 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
   const checkpointer = createWalCheckpointer();
   const historyMemory = createHistoryMemory();
   const onFailure = (error: unknown) => log.error("a commit failed", { err: error });
+  const walCopying = {
+    checkpointer,
+    onFault: (error: unknown) => log.warn("a checkpoint failed, it is tried again", { err: error }),
+  };
 
   const openWith = (
     spaceId: SpaceId,
@@ -78,9 +82,8 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       account: as,
       clock,
       keepsHistory,
-      checkpointer,
+      walCopying,
       onFailure,
-      onCheckpointFault: (error) => log.warn("a checkpoint failed, it is tried again", { err: error }),
       registry: (engine): RulesRegistry => {
         schema = createSchema({ engine, builtIns });
         return schema.registry;

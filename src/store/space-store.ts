@@ -8,19 +8,15 @@ import { createRowTable } from "./row-table.ts";
 import { createSchemaTable } from "./schema-table.ts";
 import { SPACE_MIGRATIONS } from "./space-schema.ts";
 import { createSyncTable } from "./sync-table.ts";
-import type { WalCheckpointer } from "./wal-checkpointer.ts";
-import { createWalKeeper } from "./wal-keeper.ts";
+import { createWalKeeper, type WalCopying } from "./wal-keeper.ts";
 
 /** The database of one space. */
 export type SpaceStore = ReturnType<typeof openSpaceStore>;
 
-/** Without a checkpointer its log is copied into the database within COMMIT. */
-export function openSpaceStore(
-  path: string,
-  keeping: { checkpointer?: WalCheckpointer; onFault?(error: unknown): void } = {},
-) {
+/** Without `copying` its log is copied into the database within COMMIT. */
+export function openSpaceStore(path: string, copying?: WalCopying) {
   const db = openDatabase(path, { migrations: SPACE_MIGRATIONS, durability: "full" });
-  const wal = createWalKeeper(db, path, keeping.checkpointer, keeping.onFault ?? (() => {}));
+  const wal = createWalKeeper(db, path, copying);
   const getMeta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, Uint8Array]>(
     "INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value",
