@@ -73,6 +73,10 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
   const checkpointer = createWalCheckpointer();
   const historyMemory = createHistoryMemory();
   const onFailure = (error: unknown) => log.error("a commit failed", { err: error });
+  const walCopying = {
+    checkpointer,
+    onFault: (error: unknown) => log.warn("a checkpoint failed, it is tried again", { err: error }),
+  };
 
   const openWith = (
     spaceId: SpaceId,
@@ -85,9 +89,8 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       clock,
       keepsHistory,
       checker,
-      checkpointer,
+      walCopying,
       onFailure,
-      onCheckpointFault: (error) => log.warn("a checkpoint failed, it is tried again", { err: error }),
       registry: (engine): RulesRegistry => {
         schema = createSchema({ engine, builtIns });
         return schema.registry;

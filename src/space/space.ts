@@ -8,7 +8,7 @@ import { type ChangeEngine, createChangeEngine } from "../change/change-engine.t
 import type { RulesRegistry } from "../change/ports.ts";
 import type { Signer } from "../crypto/sign.ts";
 import { openSpaceStore, type SpaceStore } from "../store/space-store.ts";
-import type { WalCheckpointer } from "../store/wal-checkpointer.ts";
+import type { WalCopying } from "../store/wal-keeper.ts";
 import type { Account } from "./account.ts";
 import { makeEpoch, READ_KEY_BYTES } from "./acl-epoch.ts";
 import { type AclLog, openAclLog } from "./acl-log.ts";
@@ -96,18 +96,13 @@ export interface OpenSpaceDeps {
   /** Verifies large batches of changes of others on another thread. */
   checker?: ChangeChecker | undefined;
   /** Copies the database's log beside the writer; absent: the writer does. */
-  checkpointer?: WalCheckpointer;
+  walCopying?: WalCopying;
   onFailure?(error: unknown): void;
-  /** A checkpoint failed. Nothing is lost; it is tried again. */
-  onCheckpointFault?(error: unknown): void;
 }
 
 /** Opens a planted space. Throws when the file is damaged or not a space of ours. */
 export function openSpace(path: string, spaceId: SpaceId, deps: OpenSpaceDeps): Space {
-  const store = openSpaceStore(path, {
-    checkpointer: deps.checkpointer,
-    onCheckpointFault: (error) => deps.onCheckpointFault?.(error),
-  });
+  const store = openSpaceStore(path, { copying: deps.walCopying });
   try {
     return assemble(store, spaceId, deps);
   } catch (error) {

@@ -10,8 +10,7 @@ import { createSchemaTable } from "./schema-table.ts";
 import { SPACE_MIGRATIONS } from "./space-schema.ts";
 import { createSyncTable } from "./sync-table.ts";
 import { createUnopenedTable } from "./unopened-table.ts";
-import type { WalCheckpointer } from "./wal-checkpointer.ts";
-import { createWalKeeper } from "./wal-keeper.ts";
+import { createWalKeeper, type WalCopying } from "./wal-keeper.ts";
 
 /** The database of one space. */
 export type SpaceStore = ReturnType<typeof openSpaceStore>;
@@ -19,15 +18,13 @@ export type SpaceStore = ReturnType<typeof openSpaceStore>;
 interface SpaceStoreOptions {
   /** Full unless what is written is made durable in another way. */
   durability?: OpenOptions["durability"];
-  /** Without one the database's log is copied into it within COMMIT. */
-  checkpointer?: WalCheckpointer | undefined;
-  onCheckpointFault?(error: unknown): void;
+  /** Without it the database's log is copied into it within COMMIT. */
+  copying?: WalCopying | undefined;
 }
 
-export function openSpaceStore(path: string, options: SpaceStoreOptions = {}) {
-  const { durability = "full", checkpointer, onCheckpointFault = () => {} } = options;
+export function openSpaceStore(path: string, { durability = "full", copying }: SpaceStoreOptions = {}) {
   const db = openDatabase(path, { migrations: SPACE_MIGRATIONS, durability });
-  const wal = createWalKeeper(db, path, checkpointer, onCheckpointFault);
+  const wal = createWalKeeper(db, path, copying);
   const getMeta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, Uint8Array]>(
     "INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value",
