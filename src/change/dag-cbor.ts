@@ -144,13 +144,22 @@ export function encodeOrderedMap(keys: readonly string[], values: readonly CborV
   return writer.take();
 }
 
-/** `{b, h, s}` assembled around an already encoded header, whose bytes were sealed and signed as they are. */
-export function encodeEnvelope(parts: { body?: Uint8Array; header: Uint8Array; signature?: Uint8Array }): Uint8Array {
+/**
+ * `{b, h, s}`, or `{c, h, s}` with the body's hash in its place, assembled around an already encoded header, whose bytes
+ * were sealed and signed as they are.
+ */
+export function encodeEnvelope(parts: {
+  body?: Uint8Array | undefined;
+  bodyHash?: Uint8Array | undefined;
+  header: Uint8Array;
+  signature?: Uint8Array;
+}): Uint8Array {
+  const content = parts.body ?? parts.bodyHash;
   const writer = new Writer();
-  writer.head(5, 1 + (parts.body ? 1 : 0) + (parts.signature ? 1 : 0));
-  if (parts.body) {
-    writer.value("b");
-    writer.value(parts.body);
+  writer.head(5, 1 + (content ? 1 : 0) + (parts.signature ? 1 : 0));
+  if (content) {
+    writer.value(parts.body ? "b" : "c");
+    writer.value(content);
   }
   writer.value("h");
   writer.raw(parts.header);
@@ -265,9 +274,15 @@ function utf8(bytes: Uint8Array): string {
 
 /** Decodes exactly one canonical value; anything else (bad UTF-8, trailing bytes, other encodings of it) is a RangeError. */
 export function decodeCbor(bytes: Uint8Array): CborValue {
+  const value = decodeCanonicalCbor(bytes);
+  if (Buffer.compare(encodeCbor(value), bytes) !== 0) throw new RangeError("dag-cbor: not canonical");
+  return value;
+}
+
+/** The same for bytes that are known to be canonical. */
+export function decodeCanonicalCbor(bytes: Uint8Array): CborValue {
   const reader = new Reader(bytes);
   const value = reader.value(0);
   if (reader.at !== bytes.length) throw new RangeError("dag-cbor: trailing bytes");
-  if (Buffer.compare(encodeCbor(value), bytes) !== 0) throw new RangeError("dag-cbor: not canonical");
   return value;
 }

@@ -13,7 +13,7 @@ import {
   type RowTable,
 } from "../store/row-table.ts";
 import type { BodyOpener } from "./body-opener.ts";
-import { createEnvelopes, type FoldInput, finalRecordId, recordIdFault } from "./change-parts.ts";
+import { createEnvelopes, type FoldInput, finalRecordId, type ReplayInput, recordIdFault } from "./change-parts.ts";
 import { createChangeReader } from "./change-reader.ts";
 import type { CommitBatch } from "./commit-batch.ts";
 import { diffDocs } from "./doc-diff.ts";
@@ -333,6 +333,18 @@ export function createProjection(deps: ProjectionDeps) {
 
   return {
     foldChange,
+    /** A change that is in the graph, but cannot be read yet: its place in the history is kept. */
+    noteUnopened(change: ReplayInput["change"], parents: readonly number[], object: ObjectEntry): void {
+      history?.add(object.no, {
+        change: change.no,
+        lamport: change.lamport,
+        writer: change.writer,
+        ds: 0,
+        hidden: true,
+        timeMs: change.timeMs,
+        parents,
+      });
+    },
     replayOf: reader.replayOf,
     envelopeOf,
 
@@ -367,30 +379,29 @@ export function createProjection(deps: ProjectionDeps) {
       }
     },
 
-    /** Hides or shows the row of an object in the collection of all objects, as the deletion log says. */
-    hideObjectRow(object: ObjectEntry, envelope: { version: string; timeMs: number }): void {
+    /**
+     * Puts a tombstone in the place of an object's row in the collection of all objects. It follows from the root and the
+     * entry in the deletion log alone, so that whoever never had the row shows the same.
+     */
+    hideObjectRow(object: ObjectEntry, deletion: { version: string; timeMs: number }): void {
       const head = rows.get(OBJECTS_COLL, object.idText);
-      if (!head || head.state !== ROW_LIVE) return;
-      const created = ((JSON.parse(head.doc!) as JsonObject)["_ver"] as JsonObject)["id"]!;
+      const root = changes.byId(object.id)!;
       const doc = JSON.stringify({
         id: object.idText,
-        _deletedAt: { $date: new Date(envelope.timeMs).toISOString() },
-        _ver: { id: created, "*": envelope.version },
+        _deletedAt: { $date: new Date(deletion.timeMs).toISOString() },
+        _ver: { id: versionOf(root.lamport, root.id), "*": deletion.version },
       });
+      if (!head) {
+        rows.insert(OBJECTS_COLL, object.idText, doc, ROW_TOMBSTONE, root.lamport, root.id, 0);
+        return;
+      }
+      if (head.doc === doc) return;
       if (head.hasLocal) rows.dropLocal(head.no);
       rows.dropCheckpoints(head.no);
       rows.update(head.no, doc, ROW_TOMBSTONE, head.lamport, head.change, head.ops);
-      tell(
-        object,
-        OBJECTS_DATASET,
-        OBJECTS_COLL,
-        object.idText,
-        "",
-        head.doc,
-        null,
-        [{ type: "$unset", path: [] }],
-        true,
-      );
+      if (head.state !== ROW_LIVE) return;
+      const effects: Effect[] = [{ type: "$unset", path: [] }];
+      tell(object, OBJECTS_DATASET, OBJECTS_COLL, object.idText, "", head.doc, null, effects, true);
     },
 
     /** Sets device-local fields of a live record; a null removes one. Answers false when there is no such record. */

@@ -88,6 +88,7 @@ export const objectRoutes: Route[] = [
     errors: [
       "space.not_joined",
       "object.not_found",
+      "space.not_joined",
       "type.not_found",
       ["property.not_found", 400],
       "property.format_violation",

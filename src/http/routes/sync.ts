@@ -1,10 +1,10 @@
-import { Type } from "@sinclair/typebox";
 import { fail } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { strict } from "../../protocol/schema.ts";
+import { LaggedFrame } from "../../protocol/sse-frames.ts";
 import { ObjectSyncStatus, SpaceSyncStatus } from "../../protocol/sync.ts";
 import { createNewestFrames } from "../newest-frames.ts";
 import { type Route, route } from "../route.ts";
+import { ofSpace } from "../space-stream.ts";
 import { openStream } from "../sse.ts";
 
 const EXAMPLE_STATUS: SpaceSyncStatus = {
@@ -68,20 +68,23 @@ export const syncRoutes: Route[] = [
     responses: {
       200: {
         description: `The status now and whenever it changes. ${LAGGED}`,
-        frames: { status: ObjectSyncStatus, lagged: strict({ total: Type.Integer() }) },
+        frames: { status: ObjectSyncStatus, lagged: LaggedFrame },
       },
     },
     handler: async (ctx) =>
-      openStream(ctx, {
-        capacity: LIMITS.forwarderCapacity,
-        overflow: "lag",
-        async start(sink) {
-          const { spaceId, objectId } = ctx.params;
-          const news = createNewestFrames<ObjectSyncStatus>("status", sink);
-          const stop = await ctx.engine.sync.watchObject(spaceId, objectId, (status) => news.put(objectId, status));
-          return { stop, pull: news.pull };
-        },
-      }),
+      openStream(
+        ctx,
+        ofSpace(ctx, {
+          capacity: LIMITS.forwarderCapacity,
+          overflow: "lag",
+          async start(sink) {
+            const { spaceId, objectId } = ctx.params;
+            const news = createNewestFrames<ObjectSyncStatus>("status", sink);
+            const stop = await ctx.engine.sync.watchObject(spaceId, objectId, (status) => news.put(objectId, status));
+            return { stop, pull: news.pull };
+          },
+        }),
+      ),
   }),
   route({
     method: "GET",
@@ -91,7 +94,7 @@ export const syncRoutes: Route[] = [
     responses: {
       200: {
         description: `The statuses now, and each whenever it changes. ${LAGGED}`,
-        frames: { status: SpaceSyncStatus, lagged: strict({ total: Type.Integer() }) },
+        frames: { status: SpaceSyncStatus, lagged: LaggedFrame },
       },
     },
     handler: async (ctx) =>

@@ -84,7 +84,7 @@ export interface Fetched {
   fresh: number;
   changed: number;
   foreignOwn: boolean;
-  /** The remote claims changes that it neither gave nor that are held back here. */
+  /** The remote claims changes that it neither gave nor that are held back here, or bodies are missing. */
   missing: boolean;
   refused: number;
   /** Why the first of those was refused that will never count, or have no room. */
@@ -94,8 +94,8 @@ export interface Fetched {
 }
 
 /**
- * Gets all that the remote has and we lack, frame by frame, each durable before the next is asked for. `advanced` is told
- * whenever something came.
+ * Gets all that the remote has and we lack, frame by frame, each durable before the one after the next is asked for.
+ * `onTaken` is told whenever something came.
  */
 export async function fetchMissing(
   remote: RemoteReplica,
@@ -136,39 +136,49 @@ export async function fetchMissing(
     chains: suspects(store, theirs).map((state) => chainOf(space, state)),
     held,
   };
-  for (;;) {
-    const reply = decodePullReply(await remote.request(SYNC_KINDS.pull, encodePullRequest(request)));
+  const ask = (): Promise<Uint8Array> => remote.request(SYNC_KINDS.pull, encodePullRequest(request));
+  for (let asked = ask(); ; ) {
+    const reply = decodePullReply(await asked);
     if (reply.needIds.length > 0) {
       if (request.chains.length > 0 && reply.needIds.every((key) => hasChain(request, key)))
         throw new SessionFault("the peer asks for ids that it was given");
       request = { ...request, chains: [...request.chains, ...chainsAsked(space, request, reply.needIds)] };
+      asked = ask();
       continue;
     }
     explained += reply.withheld;
     idle++;
+    const isLast = reply.next === 0;
+    if (!isLast && reply.next <= request.cursor) throw new SessionFault("the peer's frames do not go forward");
+    if (!isLast) {
+      request = { ...request, cursor: reply.next };
+      // The next frame is on its way while this one is taken in.
+      asked = ask();
+      asked.catch(() => {}); // told when it is waited for
+    }
     if (reply.changes.length > 0) enter(await takeIn(space, reply.changes));
     if (junk > SYNC_BOUNDS.junk) throw new SessionFault(`the peer sends changes that cannot be kept: ${result.reason}`);
-    if (reply.next === 0) break;
-    if (reply.next <= request.cursor) throw new SessionFault("the peer's frames do not go forward");
-    request = { ...request, cursor: reply.next };
+    if (isLast) break;
     if (performance.now() > deadlineMs || idle >= SYNC_BOUNDS.idleFrames) {
       result.cut = true;
       break;
     }
   }
   if (!result.cut) await fetchWanted(remote, space, enter);
-  result.missing = result.cut || result.refused > 0 || claimedBeyond(store, theirs) > explained;
+  const isLacking = store.unopened.count() > 0;
+  result.missing = result.cut || result.refused > 0 || isLacking || claimedBeyond(store, theirs) > explained;
   return result;
 }
 
-/** Asks by name for the parents that parked changes wait for. */
+/** Asks by name for the parents that parked changes wait for, and for missing bodies. */
 async function fetchWanted(remote: RemoteReplica, space: Space, enter: (taken: Taken) => void): Promise<void> {
   const asked = new Set<string>();
   for (;;) {
-    const wants = space.engine.store.parked
-      .wanted(SYNC_BOUNDS.wants)
-      .filter(({ kind, what }) => kind === "change" && !asked.has(bytesToHex(what)))
-      .map(({ what }) => what);
+    const { parked, unopened } = space.engine.store;
+    const parents = parked.wanted(SYNC_BOUNDS.wants).flatMap(({ kind, what }) => (kind === "change" ? [what] : []));
+    const wants = [...parents, ...unopened.missingBodies(SYNC_BOUNDS.wants)]
+      .filter((id) => !asked.has(bytesToHex(id)))
+      .slice(0, SYNC_BOUNDS.wants);
     if (wants.length === 0) return;
     for (const id of wants) asked.add(bytesToHex(id));
     const changes = decodeItems(await remote.request(SYNC_KINDS.wants, encodeWants(space.id, wants)));

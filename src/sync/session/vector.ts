@@ -19,13 +19,20 @@ export interface WriterState {
 }
 
 const NOTHING = new Uint8Array(0);
-const cached = new WeakMap<SpaceStore, { newestNo: number; vector: readonly WriterState[]; digest: Uint8Array }>();
+interface Vector {
+  readonly vector: readonly WriterState[];
+  /** Of the vector and of how many bodies are missing: with whoever lacks others there is something to do. */
+  readonly digest: Uint8Array;
+}
+
+const cached = new WeakMap<SpaceStore, Vector & { newestNo: number; missing: number }>();
 
 /** Everything stored, in brief: one entry a writer, ordered. Computed once for as long as nothing is added. */
-export function vectorOf(store: SpaceStore): { vector: readonly WriterState[]; digest: Uint8Array } {
+export function vectorOf(store: SpaceStore): Vector {
   const newestNo = store.sync.newestNo();
+  const missing = store.unopened.count();
   const known = cached.get(store);
-  if (known?.newestNo === newestNo) return known;
+  if (known?.newestNo === newestNo && known.missing === missing) return known;
   const vector = store.sync
     .chains()
     .map(({ writer, seq, count }): WriterState => {
@@ -41,12 +48,12 @@ export function vectorOf(store: SpaceStore): { vector: readonly WriterState[]; d
       };
     })
     .sort((a, b) => Buffer.compare(a.author, b.author) || Buffer.compare(a.writer, b.writer));
-  const fresh = { newestNo, vector, digest: digestOf(vector) };
+  const fresh = { newestNo, missing, vector, digest: digestOf(vector, missing) };
   cached.set(store, fresh);
   return fresh;
 }
 
-function digestOf(vector: readonly WriterState[]): Uint8Array {
+function digestOf(vector: readonly WriterState[], missing: number): Uint8Array {
   const entries = vector.map(({ author, writer, seq, count, last, forks }) => [
     author,
     writer,
@@ -55,7 +62,7 @@ function digestOf(vector: readonly WriterState[]): Uint8Array {
     last,
     forks,
   ]);
-  return sha256(concatBytes(utf8ToBytes("svc/vector/v1\0"), encodeCbor(entries)));
+  return sha256(concatBytes(utf8ToBytes("svc/vector/v1\0"), encodeCbor([missing, entries])));
 }
 
 export function lowestAt(store: SpaceStore, writer: number, seq: number): Uint8Array | undefined {
