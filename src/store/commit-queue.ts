@@ -48,9 +48,8 @@ const MAX_SHARED_MS = 250;
 const GATHER_TURNS = 3;
 
 /**
- * Group commit: everything enqueued in one turn of the event loop runs in ONE transaction, each write under a savepoint
- * of its own, and no promise settles before COMMIT has returned (fsync with durability `full`). A write that throws is
- * rolled back alone. Local writes go before `background` ones (changes of others).
+ * Group commit: everything enqueued in one turn of the event loop runs in ONE transaction, and no promise
+ * settles before COMMIT has returned (fsync with durability `full`). A write that throws is rolled back alone. Local writes go before `background` ones (changes of others).
  */
 export interface CommitQueue {
   enqueue<T>(run: (scope: WriteScope) => T, priority?: "local" | "background"): Promise<T>;
@@ -105,8 +104,8 @@ export function createCommitQueue(db: Database, hooks: CommitQueueHooks): Commit
 
   /**
    * A place that the transaction can come back to. Before its first change none need be kept: coming back is beginning
-   * anew. A savepoint has SQLite copy every page that is changed after it, and a page of records with an index, alone in
-   * its batch, is half as long again with one.
+   * anew. A savepoint has SQLite copy every page that is changed after it, which made a page of records with an index take
+   * half as long again (docs/performance.md).
    */
   const placeOf = (set: Statement, drop: Statement, backTo: Statement): Place => {
     if (isFirst && changesEver.get()!.n === changesAtBegin)
