@@ -3,7 +3,7 @@ import type { Arrival, ArrivalCursor, ArrivalTable } from "../store/arrival-tabl
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { ParkedChange, ParkedTable, WaitKind } from "../store/parked-table.ts";
 import type { Unopened, UnopenedTable } from "../store/unopened-table.ts";
-import type { IngestVerdict } from "./ingest.ts";
+import type { IngestVerdict } from "./ingest-verdict.ts";
 
 interface ArrivalsDeps {
   arrivals: ArrivalTable;

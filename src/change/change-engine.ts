@@ -20,7 +20,8 @@ import { stubOf } from "./change-stub.ts";
 import { type CommitBatch, createBatch, type TouchedRecord } from "./commit-batch.ts";
 import type { ChangeEnvelope, DatasetRules } from "./dataset-rules.ts";
 import { DELETION_RULES, DELETIONS_DATASET, DELETIONS_TYPE, deletedAtMs } from "./deletion-log.ts";
-import { createIngest, DEFAULT_PARK_QUOTA, type IngestVerdict, type ParkQuota } from "./ingest.ts";
+import { createIngest, DEFAULT_PARK_QUOTA, type ParkQuota } from "./ingest.ts";
+import type { IngestVerdict } from "./ingest-verdict.ts";
 import { type Appended, createLocalWriter } from "./local-writer.ts";
 import { createObjectCache, type ObjectEntry } from "./object-cache.ts";
 import type { AclConsequences, AclView, KeyRing, RulesRegistry } from "./ports.ts";
@@ -85,8 +86,8 @@ export interface WriteTx {
   recordState(object: ObjectEntry, dataset: string, id: string): "absent" | "live" | "tombstone";
   /** The same of many, as the store has them: those that never were are left out. */
   recordStates(object: ObjectEntry, dataset: string, ids: readonly string[]): Map<string, RowState>;
-  /** Enters an object into the deletion log. Its row disappears with this commit. */
-  deleteObject(object: ObjectEntry): void;
+  /** Enters an object into the deletion log; false when it is there. Its row disappears with this commit. */
+  deleteObject(object: ObjectEntry): boolean;
   /** What this batch has done so far, earlier writes included: for caches that follow records. */
   touched(): readonly TouchedRecord[];
   /** A version text for what no change carries (device-local writes). */
@@ -230,6 +231,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     },
     owedMs: projection.owedMs,
     told() {
+      store.committed();
       const done = batch;
       batch = createBatch();
       objects.trim();
@@ -327,13 +329,14 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       return coll === undefined ? new Map() : rows.statesOf(coll, ids);
     },
     deleteObject(object) {
-      writer.append(
+      const { effective } = writer.append(
         writer.ensureDerived(DELETIONS_TYPE, "", scope),
         { dataset: DELETIONS_DATASET, records: [{ id: object.idText, upsert: true, ops: [] }] },
         DELETION_RULES,
         scope,
       );
       batch.localChanges++;
+      return effective;
     },
     touched: () => batch.touched,
     localVersion,
@@ -510,6 +513,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     closing: () => queue.closing(),
     async close(): Promise<void> {
       await queue.close();
+      await store.settled();
       store.close();
     },
   };

@@ -1,7 +1,7 @@
 import { type CommitQueue, RollBackWith, type WriteScope } from "../store/commit-queue.ts";
 import type { Arrivals } from "./arrivals.ts";
 import type { ChangeChecker } from "./change-checker.ts";
-import type { IngestVerdict } from "./ingest.ts";
+import type { IngestVerdict } from "./ingest-verdict.ts";
 
 /** A slice ends after this long, but for the change it is at. */
 const SLICE_MS = 4;

@@ -24,21 +24,11 @@ import type { ChangeLog } from "./change-log.ts";
 import type { FoldInput } from "./change-parts.ts";
 import { changeIdOf, isStub, stubOf } from "./change-stub.ts";
 import type { DatasetRules } from "./dataset-rules.ts";
+import type { IngestVerdict } from "./ingest-verdict.ts";
 import type { LocalWriter } from "./local-writer.ts";
 import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
 import type { AclView, RulesRegistry } from "./ports.ts";
 import type { Projection } from "./projection.ts";
-
-/** What became of one change that came in. Verdicts are per change: a bad one never holds up its neighbours. */
-export type IngestVerdict =
-  /** `reason`: why it does nothing although it is in the graph. */
-  | { kind: "stored"; counts: boolean; reason?: string }
-  | { kind: "known" }
-  | { kind: "parked"; waitKind: WaitKind; waitFor: Uint8Array }
-  /** Never to be understood: kept aside, shown in debug, not asked for again. */
-  | { kind: "quarantined"; reason: string }
-  /** Not kept: a quota is used up. It may be offered again. Nothing of a stranger's is missed. */
-  | { kind: "refused"; reason: string; ofStranger: boolean };
 
 /** Bounds on what waits, so that nobody fills a disk with changes that will never fit. */
 export interface ParkQuota {

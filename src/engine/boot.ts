@@ -31,6 +31,7 @@ import { createSpaceService } from "../space/space-service.ts";
 import { TECH_SPACE_NAME } from "../space/tech-datasets.ts";
 import { createTechSpace, techIndex } from "../space/tech-space.ts";
 import { openAccountStore } from "../store/account-store.ts";
+import { createWalCheckpointer } from "../store/wal-checkpointer.ts";
 import { createEventRelay } from "../sync/event-relay.ts";
 import { createLetters } from "../sync/letters.ts";
 import { createSyncService } from "../sync/sync-service.ts";
@@ -40,6 +41,7 @@ import { crashPoint } from "./crash-point.ts";
 import type { Engine } from "./engine.ts";
 import { createInvitations } from "./invitations.ts";
 import { createLinkKeys } from "./link-keys.ts";
+import { createProfileNews } from "./profile-news.ts";
 import { type Replication, startReplication } from "./replication.ts";
 import { createRightsFollower } from "./rights-follower.ts";
 import { createSpaceServices, type SpaceServices } from "./space-services.ts";
@@ -68,8 +70,13 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
   const checker = createChangeChecker((error) =>
     log.warn("a thread that verifies changes was lost; they are verified without it for a while", { err: error }),
   );
+  const checkpointer = createWalCheckpointer();
   const historyMemory = createHistoryMemory();
   const onFailure = (error: unknown) => log.error("a commit failed", { err: error });
+  const walCopying = {
+    checkpointer,
+    onFault: (error: unknown) => log.warn("a checkpoint failed, it is tried again", { err: error }),
+  };
 
   const openWith = (
     spaceId: SpaceId,
@@ -82,6 +89,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       clock,
       keepsHistory,
       checker,
+      walCopying,
       onFailure,
       registry: (engine): RulesRegistry => {
         schema = createSchema({ engine, builtIns });
@@ -120,6 +128,12 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       if (active.length > 1 || space.header.kind === "onetoone") sharedSpaces.add(space.id);
       else sharedSpaces.delete(space.id);
     };
+    /** What is said in a space's room can be read once there is a read key: asked again whenever rights move. */
+    const listenIn = (space: Space): void => {
+      if (!space.keys.current()) return;
+      processes.hear(space.id);
+      relay.attach(space); // one that is being made is not held yet, so the relay could not open it
+    };
     const spaces = createSpaceService<SpaceServices>({
       account,
       clock,
@@ -135,9 +149,11 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
         sync.attach(opened.space);
         noteMembers(opened.space);
         linkKeys.spaceChanged(opened.space);
+        listenIn(opened.space);
         opened.space.aclService.onMoved(() => {
           noteMembers(opened.space);
           linkKeys.spaceChanged(opened.space);
+          listenIn(opened.space);
         });
         const services = createSpaceServices({
           ...opened,
@@ -177,6 +193,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
         tech: techOpened,
         active: () => spaces.activeIds(),
         held: () => spaces.heldIds(),
+        isHeld: (spaceId) => spaces.isHeld(spaceId),
         isOnlyHere: (spaceId) => devices.list().devices.length <= 1 && !sharedSpaces.has(spaceId),
         openHeld: async (spaceId) => (await spaces.openHeld(spaceId)).space,
         open: async (spaceId) => (await spaces.open(spaceId)).space,
@@ -185,7 +202,8 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     sync.attach(techOpened);
     spaces.onKnown((spaceId) => sync.firstRoundSoon(spaceId));
     spaces.onEnding((spaceId) => {
-      relay.forget(spaceId);
+      processes.unhear(spaceId);
+      relay.detach(spaceId);
       linkKeys.spaceEnded(spaceId);
       sync.forget(spaceId).catch((error: unknown) => log.error("forgetting a space failed", { err: error, spaceId }));
     });
@@ -203,22 +221,13 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       },
       profile: () => tech.profile(),
     });
-    const rights = createRightsFollower({ identities, changeAcl, log });
+    const rights = createRightsFollower({ identities, changeAcl, isOver: spaces.farewells.has, log });
     spaces.onRights((space) => {
       joins.rightsMoved(space);
       rights.moved(space);
     });
-    spaces.onEnded((spaceId) => rights.ended(spaceId));
-    const tellProfile = async (): Promise<void> => {
-      for (const spaceId of spaces.activeIds()) {
-        if (closing) return;
-        try {
-          await (await spaces.open(spaceId)).members.profileChanged();
-        } catch (error) {
-          log.warn("the members of a space were not told of the profile", { err: error, spaceId });
-        }
-      }
-    };
+    spaces.onOver((spaceId) => rights.ended(spaceId));
+    const profileNews = createProfileNews({ tech, spaces, log });
     const events = createEventHub({
       accountId: account.id,
       clock,
@@ -295,6 +304,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
         });
         joins.start();
         await sync.start();
+        profileNews.start();
       })
       .then(() => void (config["index.enabled"] && probeVectorSupport(accountDir, log)))
       .catch((error: unknown) => log.error("the boot pass failed", { err: error }))
@@ -321,7 +331,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       spacesQueries: createRecordQueries({ ...listing, schema: techSchema, log }),
       techQueries: createRecordQueries({ engine: techOpened.engine, schema: techSchema, readers, log }),
       space: (spaceId) => spaces.open(spaceId),
-      tellProfile: () => void tellProfile(),
+      changeProfile: profileNews.change,
       bootstrapping: () => bootstrapping,
       async close() {
         closing = true;
@@ -329,6 +339,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
         clearInterval(purge);
         processes.close();
         rights.close();
+        await profileNews.close();
         await joins.close();
         await letters.close();
         await sync.close();
@@ -341,10 +352,12 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
         listing.close();
         await spaces.close();
         await techOpened.close();
+        checkpointer.close();
         store.close();
       },
     };
   } catch (error) {
+    checkpointer.close();
     store.close();
     throw error;
   }

@@ -1,4 +1,4 @@
-import { bytesToHex, equalBytes, readUint64, writeUint64 } from "../base/bytes.ts";
+import { bytesToHex, equalBytes, hexToBytes, readUint64, writeUint64 } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { AclView } from "../change/ports.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
@@ -127,6 +127,16 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     units.settle(state);
     for (const { key } of store.metaUnder(DROPPED))
       if (state.positions.has(key.slice(DROPPED.length))) store.dropMeta(key);
+    for (const alarm of alarms.list()) if (alarm.kind === "split" && isDecided(alarm.record)) alarms.end(alarm);
+  };
+
+  /** Whether, by now, an owner's record decides between the chain and the branch that begins with this record. */
+  const isDecided = (recordId: string): boolean => {
+    if (state.positions.has(recordId)) return true;
+    const other = lostRecord(hexToBytes(recordId)!);
+    const at = other?.prev ? recordIndex(other.prev) : undefined;
+    if (!other || at === undefined) return false;
+    return chooseBranch(replay(records.slice(0, at + 1), header), records.slice(at + 1), [other]) !== "split";
   };
 
   /** A branch from where it leaves the chain: what comes may follow records that lost before. */

@@ -18,6 +18,7 @@ import {
 import { createPins } from "./acl-cuts.ts";
 import type { AclLog, AclMerge } from "./acl-log.ts";
 import type { AclOp } from "./acl-op.ts";
+import { overruled } from "./acl-overruled.ts";
 import { type AclOffer, readAclChain, readAclChains, readAclUnits } from "./acl-reading.ts";
 import { type AclUnit, decodeAclUnit } from "./acl-record.ts";
 import { tryAclOps, unitKnown } from "./acl-reducer.ts";
@@ -49,11 +50,13 @@ interface AclServiceDeps {
   clock: Clock;
 }
 
-/** Builds the record by which the author of a proposal gives effect to it. */
+/** Builds the record by which the author of a proposal gives effect to it, unless it was decided otherwise meanwhile. */
 export const ownSequence =
   (unit: AclUnit): AclBuild =>
-  ({ state }) =>
-    unitKnown(state, unit.id) ? [] : [{ op: "sequenced", unit: unit.bytes }];
+  ({ state }) => {
+    const late = unitKnown(state, unit.id) ?? (unit.kind === "acl-proposal" && overruled(state, unit, unit.basis));
+    return late ? [] : [{ op: "sequenced", unit: unit.bytes }];
+  };
 
 const FULL = "too much waits for the space's owner already; try again once an owner's device was online";
 

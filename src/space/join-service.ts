@@ -152,8 +152,12 @@ export function createJoinService(deps: JoinServiceDeps) {
     const status = statusOf(spaceId);
     if (row?.["final"] === true) throw fail("space.deleted", { spaceId });
     if (status === "active") return;
-    // What was read by a guest key is another account's copy.
-    if (status === "guest_revoked") await spaces.giveUp(spaceId, true);
+    if (status === "guest_revoked") {
+      const { space } = await spaces.openHeld(spaceId);
+      if (isSpent(space, decodeInviteToken(inviteToken))) throw spent();
+      // What was read by a guest key is another account's copy.
+      await spaces.giveUp(spaceId, true);
+    }
     await secrets.keepToken(spaceId, inviteToken, hint);
     spaces.farewells.drop(spaceId);
     await spaces.whenEnded(spaceId);
@@ -164,6 +168,13 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (status === "joining") return;
     const spaceType = row?.["spaceType"] ? {} : { spaceType: SPACE_TYPE };
     await tech.set(SPACES_RULES, spaceId, { status: "joining", ...spaceType }, { ownRole: "none" });
+  };
+
+  /** The chain knew the token, and has ended it. */
+  const isSpent = ({ acl: { state } }: Space, { seed }: InviteToken): boolean => {
+    const key = publicKeyOfSeed(seed);
+    const isGuestKey = state.guest !== undefined && equalBytes(state.guest.key, key);
+    return state.usedKeys.has(bytesToHex(key)) && !state.invites.has(bytesToHex(key)) && !isGuestKey;
   };
 
   const isLive = ({ acl: { state } }: Space, { kind, seed }: InviteToken): boolean =>
@@ -207,7 +218,7 @@ export function createJoinService(deps: JoinServiceDeps) {
 
   const refuse = async (spaceId: SpaceId): Promise<never> => {
     await end(spaceId);
-    throw fail("invite.invalid", {}, "The invite was revoked or replaced; ask for a new one");
+    throw spent();
   };
 
   /** Whatever waits, goes on: called when rows, tokens or chains have changed. */
@@ -248,8 +259,7 @@ export function createJoinService(deps: JoinServiceDeps) {
         const miss = new Promise<void>((resolve) => missed.set(spaceId, resolve));
         await Promise.race([found, miss, Bun.sleep(CHAIN_WAIT_MS)]);
         missed.delete(spaceId);
-        if (statusOf(spaceId) === "deleted")
-          throw fail("invite.invalid", {}, "The invite was revoked or replaced; ask for a new one");
+        if (statusOf(spaceId) === "deleted") throw spent();
       }
       return spaceInfoOf(spaces.rowOf(spaceId));
     },
@@ -282,3 +292,5 @@ export function createJoinService(deps: JoinServiceDeps) {
     },
   };
 }
+
+const spent = () => fail("invite.invalid", {}, "The invite was revoked or replaced; ask for a new one");

@@ -118,8 +118,13 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
 
   /** What a space can be made from here, whether it is or not. */
   function knownSeed(spaceId: SpaceId): SpaceSeed | undefined {
-    const derived = DERIVED_SPACES.map((name) => seedDerivedSpace(account, name));
-    return derived.find((seed) => seed.spaceId === spaceId) ?? pairSeed(spaceId) ?? roots.of(spaceId)?.seed;
+    return derivedSeed(spaceId) ?? pairSeed(spaceId) ?? roots.of(spaceId)?.seed;
+  }
+
+  let derivedSeeds: SpaceSeed[] | undefined;
+  function derivedSeed(spaceId: string): SpaceSeed | undefined {
+    derivedSeeds ??= DERIVED_SPACES.map((name) => seedDerivedSpace(account, name));
+    return derivedSeeds.find((seed) => seed.spaceId === spaceId);
   }
 
   function pairSeed(spaceId: SpaceId): SpaceSeed | undefined {
@@ -252,6 +257,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     changeAcl: deps.changeAcl,
   });
   const endings = new Map<SpaceId, Promise<void>>();
+  const overListeners = new Set<(spaceId: SpaceId) => void>();
   const leaveListeners = new Set<(spaceId: SpaceId) => void>();
   const endListeners = new Set<(spaceId: SpaceId) => void>();
   /** Closes a space that ended and removes its data from this device. Idempotent. */
@@ -282,7 +288,9 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       if (dataset !== SPACES_RULES.name || !doc) continue;
       const spaceId = recordId as SpaceId;
       const isOver = spaceStatusOf(JSON.parse(doc) as JsonObject) === "deleted";
-      if (!isOver) farewells.drop(spaceId); // joined again, by whichever device
+      if (!isOver)
+        farewells.drop(spaceId); // joined again, by whichever device
+      else for (const listener of [...overListeners]) listener(spaceId);
       if (!isOver || farewells.has(spaceId) || !paths.hasSpace(spaceId)) continue;
       endAsElsewhere(spaceId).catch((error: unknown) =>
         deps.log.error("ending a space failed", { err: error, spaceId }),
@@ -332,6 +340,14 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     roots,
     /** Resolves when a space's row says what its chain of rights says. */
     settle: (space: Space): Promise<void> => settleRow(space),
+    /**
+     * Called when a space is over for this account: its row says so, though the space may be kept until those concerned
+     * have heard of it. Answers how to stop.
+     */
+    onOver(listener: (spaceId: SpaceId) => void): () => void {
+      overListeners.add(listener);
+      return () => void overListeners.delete(listener);
+    },
     /** Called when a space is about to end on this device, while it is still open. */
     onEnding: (listener: (spaceId: SpaceId) => void): void => void leaveListeners.add(listener),
     /** Called when a space has ended on this device. */
@@ -394,8 +410,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
 
     /** Ends a space: for everybody if it is one's own, else for this account. Durable before anything is dropped. */
     async delete(spaceId: string): Promise<void> {
-      if (DERIVED_SPACES.some((name) => seedDerivedSpace(account, name).spaceId === spaceId))
-        throw fail("space.derived_undeletable", { spaceId });
+      if (derivedSeed(spaceId)) throw fail("space.derived_undeletable", { spaceId });
       const row = rowOf(spaceId);
       const id = spaceId as SpaceId;
       if (!tech.spaceRow(id)) return store.dropPendingSpace(spaceId);
@@ -442,7 +457,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     async activate(spaceId: SpaceId): Promise<void> {
       farewells.drop(spaceId);
       const { space } = await handles.get(spaceId);
-      const author = space.header.kind === "created" ? { author: accountIdOf(space.header.author) } : {};
+      const author = space.header.kind === "onetoone" ? {} : { author: accountIdOf(space.header.author) };
       await tech.set(SPACES_RULES, spaceId, { status: "active", ...author });
       await settleRow(space);
     },

@@ -8,6 +8,7 @@ import { type ChangeEngine, createChangeEngine } from "../change/change-engine.t
 import type { RulesRegistry } from "../change/ports.ts";
 import type { Signer } from "../crypto/sign.ts";
 import { openSpaceStore, type SpaceStore } from "../store/space-store.ts";
+import type { WalCopying } from "../store/wal-keeper.ts";
 import type { Account } from "./account.ts";
 import { makeEpoch, READ_KEY_BYTES } from "./acl-epoch.ts";
 import { type AclLog, openAclLog } from "./acl-log.ts";
@@ -71,7 +72,7 @@ export function plantSpace(path: string, seed: SpaceSeed): void {
   const isNew = !existsSync(path);
   const place = isNew ? `${path}.planting` : path;
   if (isNew) for (const suffix of ["", "-wal", "-shm"]) rmSync(place + suffix, { force: true });
-  const store = openSpaceStore(place);
+  const store = openSpaceStore(place, { durability: isNew ? "at-close" : "full" });
   try {
     store.db.transaction(() => {
       if (store.meta(HEADER_KEY)) return;
@@ -94,12 +95,14 @@ export interface OpenSpaceDeps {
   checkpointEveryOps?: number;
   /** Verifies large batches of changes of others on another thread. */
   checker?: ChangeChecker | undefined;
+  /** Copies the database's log beside the writer; absent: the writer does. */
+  walCopying?: WalCopying;
   onFailure?(error: unknown): void;
 }
 
 /** Opens a planted space. Throws when the file is damaged or not a space of ours. */
 export function openSpace(path: string, spaceId: SpaceId, deps: OpenSpaceDeps): Space {
-  const store = openSpaceStore(path);
+  const store = openSpaceStore(path, { copying: deps.walCopying });
   try {
     return assemble(store, spaceId, deps);
   } catch (error) {

@@ -7,9 +7,14 @@ export type Migration = (db: Database) => void;
 export interface OpenOptions {
   /** Applied in order; their count is the schema version kept in `user_version`. */
   migrations: readonly Migration[];
-  /** `full`: a commit is durable when it returns. `normal`: only for what can be rebuilt. */
-  durability: "full" | "normal";
+  /**
+   * `full`: a commit is durable when it returns. `normal`: only for what can be rebuilt. `at-close`: nothing is durable, and a
+   * crash may leave anything, until a checkpoint with `synchronous=FULL`.
+   */
+  durability: "full" | "normal" | "at-close";
 }
+
+const SYNCHRONOUS = { full: "FULL", normal: "NORMAL", "at-close": "OFF" } as const;
 
 /** The file was written by a newer program. Nothing was changed. */
 class NewerSchemaError extends Error {
@@ -27,10 +32,10 @@ export function openDatabase(path: string, options: OpenOptions): Database {
   try {
     db.exec(`
       PRAGMA busy_timeout = 5000;
+      PRAGMA synchronous = ${SYNCHRONOUS[options.durability]};
       PRAGMA journal_mode = WAL;
-      PRAGMA synchronous = ${options.durability === "full" ? "FULL" : "NORMAL"};
-      PRAGMA fullfsync = ${options.durability === "full" ? 1 : 0};
-      PRAGMA checkpoint_fullfsync = ${options.durability === "full" ? 1 : 0};
+      PRAGMA fullfsync = ${options.durability === "normal" ? 0 : 1};
+      PRAGMA checkpoint_fullfsync = ${options.durability === "normal" ? 0 : 1};
       PRAGMA foreign_keys = ON;
       PRAGMA cache_size = -16384;
       PRAGMA mmap_size = 0;

@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { createArrivalTable } from "./arrival-table.ts";
 import { createChangeTable } from "./change-table.ts";
-import { openDatabase } from "./database.ts";
+import { type OpenOptions, openDatabase } from "./database.ts";
 import { createHistoryTable } from "./history-table.ts";
 import { createParkedTable } from "./parked-table.ts";
 import { createQueryIndexTable } from "./query-index-table.ts";
@@ -10,12 +10,21 @@ import { createSchemaTable } from "./schema-table.ts";
 import { SPACE_MIGRATIONS } from "./space-schema.ts";
 import { createSyncTable } from "./sync-table.ts";
 import { createUnopenedTable } from "./unopened-table.ts";
+import { createWalKeeper, type WalCopying } from "./wal-keeper.ts";
 
 /** The database of one space. */
 export type SpaceStore = ReturnType<typeof openSpaceStore>;
 
-export function openSpaceStore(path: string) {
-  const db = openDatabase(path, { migrations: SPACE_MIGRATIONS, durability: "full" });
+interface SpaceStoreOptions {
+  /** Full unless what is written is made durable in another way. */
+  durability?: OpenOptions["durability"];
+  /** Without it the database's log is copied into it within COMMIT. */
+  copying?: WalCopying | undefined;
+}
+
+export function openSpaceStore(path: string, { durability = "full", copying }: SpaceStoreOptions = {}) {
+  const db = openDatabase(path, { migrations: SPACE_MIGRATIONS, durability });
+  const wal = createWalKeeper(db, path, copying);
   const getMeta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, Uint8Array]>(
     "INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value",
@@ -80,8 +89,11 @@ export function openSpaceStore(path: string) {
     addAclRecord: (pos: number, id: Uint8Array, bytes: Uint8Array) => void aclAdd.run(pos, id, bytes),
     /** A fork was resolved: records from a position on are replaced. */
     cutAclRecords: (pos: number) => void aclCut.run(pos),
+    committed: wal.committed,
+    /** Resolves when it may be closed: nobody else has its file open. */
+    settled: wal.settled,
     close(): void {
-      db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+      db.exec("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)");
       db.close();
     },
   };

@@ -91,7 +91,11 @@ export function createEventRelay(deps: EventRelayDeps) {
     return true;
   };
 
-  const unwrap = (space: Space, payload: Uint8Array): ReceivedEvent | undefined => {
+  const unwrap = (
+    space: Space,
+    payload: Uint8Array,
+    patterns: readonly string[],
+  ): ReceivedEvent | "unwanted" | undefined => {
     const outer = fields(payload);
     const keyId = outer?.["k"];
     const body = outer?.["b"];
@@ -106,6 +110,8 @@ export function createEventRelay(deps: EventRelayDeps) {
     if (!header || !(signature instanceof Uint8Array)) return undefined;
     const { v, space: spaceId, topic, data, author, peer, time } = header as { [key: string]: CborValue };
     if (v !== FORMAT || spaceId !== space.id || typeof topic !== "string" || typeof peer !== "string") return undefined;
+    // The LAN brings whatever is said in the room.
+    if (!patterns.some((pattern) => letsThrough(pattern, topic))) return "unwanted";
     if (!(author instanceof Uint8Array) || !admitPublicKey(author) || typeof time !== "number") return undefined;
     if (Math.abs(clock.nowMs() - time) > MAX_SKEW_MS) return undefined;
     if (!verify(author, "event", encodeEnvelope({ header: encodeCbor(header).slice() }).slice(), signature))
@@ -121,15 +127,16 @@ export function createEventRelay(deps: EventRelayDeps) {
 
   /** Takes in a payload that came for a space's room, from whichever carrier, once. */
   const take = (space: Space, payload: Uint8Array): void => {
-    if (!patternsBySpace.has(space.id) || !isFresh(payload)) return;
-    let event: ReceivedEvent | undefined;
+    const patterns = patternsBySpace.get(space.id);
+    if (!patterns || !isFresh(payload)) return;
+    let event: ReturnType<typeof unwrap>;
     try {
-      event = unwrap(space, payload);
+      event = unwrap(space, payload, patterns);
     } catch (error) {
       if (!(error instanceof SyntaxError || error instanceof RangeError)) throw error;
     }
-    if (event) deps.receive(event);
-    else dropped++;
+    if (event === undefined) dropped++;
+    else if (event !== "unwanted") deps.receive(event);
   };
   const watchOn = (carrier: EventCarrier, space: Space, patterns: readonly string[]): void =>
     carrier.watch(space, patterns, (payload) => take(space, payload));
@@ -159,11 +166,22 @@ export function createEventRelay(deps: EventRelayDeps) {
         .catch((error: unknown) => log.debug("events: not sent", { err: error }));
     },
 
+    /** What is wanted from a space's room can be listened for, now that the space is open and its key is here. */
+    attach(space: Space): void {
+      const patterns = patternsBySpace.get(space.id);
+      if (patterns) for (const carrier of carriers) watchOn(carrier, space, patterns);
+    },
+
     /** Replaces the patterns wanted from a room. */
     watch(room: EventPlace, patterns: readonly string[]): void {
       const spaceId = room.scope === "account" ? tech.id : (room.spaceId as SpaceId);
-      if (patterns.length > 0) patternsBySpace.set(spaceId, patterns);
-      else patternsBySpace.delete(spaceId);
+      // A space that is closed, or ends, is not opened to be left.
+      if (patterns.length === 0) {
+        patternsBySpace.delete(spaceId);
+        this.detach(spaceId);
+        return;
+      }
+      patternsBySpace.set(spaceId, patterns);
       spaceOf(room)
         .then((space) => {
           if (space) for (const carrier of carriers) watchOn(carrier, space, patternsBySpace.get(spaceId) ?? []);
@@ -171,11 +189,19 @@ export function createEventRelay(deps: EventRelayDeps) {
         .catch((error: unknown) => log.debug("events: not watched", { err: error }));
     },
 
-    forget(spaceId: SpaceId): void {
-      patternsBySpace.delete(spaceId);
+    /** The space ended. Should it come back, `attach` listens for what is still wanted from its room. */
+    detach(spaceId: SpaceId): void {
       for (const carrier of carriers) carrier.forget(spaceId);
     },
   };
+}
+
+/** Whether a pattern names a topic: `*` is one segment, `>` one or more. */
+function letsThrough(pattern: string, topic: string): boolean {
+  const wanted = pattern.split("/");
+  const given = topic.split("/");
+  if (wanted.at(-1) === ">" ? given.length < wanted.length : given.length !== wanted.length) return false;
+  return wanted.every((part, index) => part === ">" || part === "*" || part === given[index]);
 }
 
 function fields(bytes: Uint8Array): { [key: string]: CborValue } | undefined {

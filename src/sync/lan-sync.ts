@@ -35,6 +35,7 @@ import { givesBack, givesBackRights } from "./session/proof.ts";
 import { fullState, pullFrame, stateFor, wanted } from "./session/serve.ts";
 import { claimedBeyond, coverage, coversAll } from "./session/vector.ts";
 import { createSharedRuns } from "./shared-runs.ts";
+import { createTurns, type Turns } from "./turns.ts";
 
 /** Notice to a peer: something new of a space is here. */
 const CHANGED = "sync.changed";
@@ -45,6 +46,8 @@ const NOTICE_MS = 30;
 /** How long a round waits for a peer that brings nothing; what such a peer still has to say is taken beside the round. */
 const PATIENCE_MS = 15_000;
 const PATIENCE_STEP_MS = 1_000;
+/** Rounds with one peer at once: with those that it has with us they stay below what either serves at once. */
+const ROUNDS_WITH_PEER = 8;
 const ROUND_FAILED = "sync: a round with a peer failed";
 /** How long devices on the LAN are given to turn up for somebody who holds a token. */
 const FIND_MS = 5_000;
@@ -95,6 +98,9 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
   const peerRounds = createSharedRuns();
   /** When a round with a peer that is under way brought something last. */
   const advancedAtMs = new Map<string, number>();
+  const turnsByLink = new WeakMap<PeerLink, Turns>();
+  /** Peers that leave a round unanswered for which patience has run out. */
+  const silent = new Set<PeerLink>();
   /** Spaces of which a round with all is under way. */
   const joint = new Set<SpaceId>();
   const seldom = createSeldomLog(log);
@@ -125,6 +131,12 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
   const served = async (link: PeerLink, spaceId: string): Promise<Space | undefined> => {
     const space = await shared(link, spaceId);
     return space && mayHaveContent(link, space) ? space : undefined;
+  };
+
+  const turnsWith = (link: PeerLink): Turns => {
+    const turns = turnsByLink.get(link) ?? createTurns(ROUNDS_WITH_PEER);
+    turnsByLink.set(link, turns);
+    return turns;
   };
 
   const roundKey = (link: PeerLink, space: Space): string => `${link.peerId} ${space.id}`;
@@ -254,23 +266,28 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
   /** One round with a peer that begins after this call, beside those with others. Its failure is noted, not thrown. */
   const peerRound = (link: PeerLink, space: Space): Promise<void> =>
     peerRounds.run(roundKey(link, space), () =>
-      deps.holding(space.id, async () => {
-        try {
-          await roundWith(link, space);
-        } catch (error) {
-          // The peer is gone, and no longer among those that are reached; or the space is.
-          if (link.signal.aborted || closed || space.engine.closing()) return;
-          const reason = error instanceof Error ? error.message : String(error);
-          book.peer(space.id, link.peerId).lastError = reason;
-          const fields = { err: error, spaceId: space.id, peerId: link.peerId };
-          if (error instanceof SessionFault) refusedOnce(link, space, reason);
-          else if (error instanceof SvcError) log.debug(ROUND_FAILED, fields);
-          else seldom.warn(`${link.accountId} ${space.id} failed`, ROUND_FAILED, fields);
-        } finally {
-          deps.touch(space.id);
-        }
+      turnsWith(link)(async () => {
+        // Nobody held the space open for a round that only waited for its turn.
+        if (!space.engine.closing()) await deps.holding(space.id, () => notedRound(link, space));
       }),
     );
+
+  const notedRound = async (link: PeerLink, space: Space): Promise<void> => {
+    try {
+      await roundWith(link, space);
+    } catch (error) {
+      // The peer is gone, and no longer among those that are reached; or the space is.
+      if (link.signal.aborted || closed || space.engine.closing()) return;
+      const reason = error instanceof Error ? error.message : String(error);
+      book.peer(space.id, link.peerId).lastError = reason;
+      const fields = { err: error, spaceId: space.id, peerId: link.peerId };
+      if (error instanceof SessionFault) refusedOnce(link, space, reason);
+      else if (error instanceof SvcError) log.debug(ROUND_FAILED, fields);
+      else seldom.warn(`${link.accountId} ${space.id} failed`, ROUND_FAILED, fields);
+    } finally {
+      deps.touch(space.id);
+    }
+  };
 
   /** A peer's part of a round, for as long as it brings something: nobody waits for one that only keeps us busy. */
   const patientRound = async (link: PeerLink, space: Space): Promise<void> => {
@@ -282,8 +299,12 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     while (!ended && !closed) {
       await Promise.race([work, Bun.sleep(PATIENCE_STEP_MS)]);
       quietSinceMs = Math.max(quietSinceMs, advancedAtMs.get(roundKey(link, space)) ?? 0);
-      if (ended || performance.now() - quietSinceMs < PATIENCE_MS) continue;
+      // One that is silent already is not waited for in every other space as well.
+      const patienceMs = silent.has(link) ? PATIENCE_STEP_MS : PATIENCE_MS;
+      if (ended || performance.now() - quietSinceMs < patienceMs) continue;
       book.peer(space.id, link.peerId).missing = true; // until its round ends: nobody knows what it has
+      silent.add(link);
+      void work.finally(() => silent.delete(link));
       return;
     }
   };

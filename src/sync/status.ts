@@ -198,13 +198,13 @@ export function objectStatus(space: Space, objectId: string, progress: SpaceProg
   return { objectId, state: objectState(space, object, progress, reach), lastSyncAt: lastSyncOf(progress) };
 }
 
-export function spaceDebug(space: Space, progress: SpaceProgress): SpaceDebug {
+export function spaceDebug(space: Space, progress: SpaceProgress, reach: Reach): SpaceDebug {
   const { engine, acl } = space;
   const { parked } = engine.store;
   const backlog = backlogOf(space);
   return {
     spaceId: engine.spaceId,
-    peers: countersOf(progress),
+    peers: countersOf(progress, reach.fault),
     parked: backlog.parkedCount,
     quarantined: [
       ...parked.orphans(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map(({ id, waitFor }) => ({

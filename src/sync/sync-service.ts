@@ -28,6 +28,7 @@ import {
   spaceDebug,
   spaceStatus,
 } from "./status.ts";
+import { createTurns } from "./turns.ts";
 
 /** What the account's spaces lend to sync. */
 interface SyncSpaces {
@@ -37,6 +38,7 @@ interface SyncSpaces {
   active(): SpaceId[];
   /** Spaces that are kept in step: the active ones, and those of which the chain of rights alone is here so far. */
   held(): SpaceId[];
+  isHeld(spaceId: SpaceId): boolean;
   openHeld(spaceId: SpaceId): Promise<Space>;
   /** The account has no other device, and the space no other member, as far as is known here. */
   isOnlyHere(spaceId: SpaceId): boolean;
@@ -71,7 +73,11 @@ export type SyncService = ReturnType<typeof createSyncService>;
 /** Rounds for a reason follow each other no faster, so that what comes together is fetched together. */
 const ROUND_GAP_MS = 40;
 const STATUS_MS = 50;
-const SPACES_AT_ONCE = 4;
+/**
+ * Rounds that nobody asked for by name, at once. Each keeps its space open and has one request at a time with every peer, of
+ * which a peer serves a bounded number.
+ */
+const ROUNDS_AT_ONCE = 8;
 const CONVERGE_MS = 30_000;
 const UNREACHED_MS = 3_000;
 
@@ -83,8 +89,9 @@ export function createSyncService(deps: SyncServiceDeps) {
   let lan: LanView | undefined;
   let network: NetworkView | undefined;
   let closed = false;
-  const listeners = new Set<(spaceId: SpaceId) => void>();
+  const listeners = new Set<(spaceId: SpaceId) => void | Promise<void>>();
   const rounds = createSharedRuns();
+  const inTurn = createTurns(ROUNDS_AT_ONCE);
   const soon = new Map<SpaceId, ReturnType<typeof setTimeout>>();
   const stale = new Set<SpaceId>();
   let statusTimer: ReturnType<typeof setTimeout> | undefined;
@@ -136,7 +143,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     if (listeners.size === 0 || closed) return;
     statusTimer ??= setTimeout(() => {
       statusTimer = undefined;
-      for (const each of stale) for (const listener of [...listeners]) listener(each);
+      for (const each of stale) for (const listener of [...listeners]) void listener(each);
       stale.clear();
     }, STATUS_MS);
   };
@@ -160,7 +167,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     }
   };
 
-  const isHere = (spaceId: SpaceId): boolean => spaceId === spaces.tech.id || spaces.held().includes(spaceId);
+  const isHere = (spaceId: SpaceId): boolean => spaceId === spaces.tech.id || spaces.isHeld(spaceId);
 
   const oneRound = async (spaceId: SpaceId): Promise<void> => {
     if (!isHere(spaceId)) return; // ended meanwhile, or a peer shares what is only being looked for
@@ -193,6 +200,17 @@ export function createSyncService(deps: SyncServiceDeps) {
   const round = (spaceId: SpaceId): Promise<void> =>
     rounds.run(spaceId, () => catchUp.during(() => holding(spaceId, () => oneRound(spaceId))));
 
+  /** A round that nobody asked for by name: it waits its turn, and its failure is told to the log. */
+  const quietRound = async (spaceId: SpaceId): Promise<void> => {
+    try {
+      await inTurn(async () => {
+        if (!closed) await round(spaceId);
+      });
+    } catch (error) {
+      if (!closed && isHere(spaceId)) log.warn("sync: a round failed", { err: error, spaceId });
+    }
+  };
+
   /** A round nobody waits for. */
   const roundSoon = (spaceId: SpaceId): void => {
     if (closed || carriers.length === 0 || soon.has(spaceId)) return;
@@ -202,10 +220,7 @@ export function createSyncService(deps: SyncServiceDeps) {
       spaceId,
       setTimeout(() => {
         soon.delete(spaceId);
-        if (closed) return;
-        round(spaceId).catch((error: unknown) => {
-          if (!closed && isHere(spaceId)) log.warn("sync: a round failed", { err: error, spaceId });
-        });
+        void quietRound(spaceId);
       }, delayMs),
     );
   };
@@ -217,17 +232,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     const known = spaces.held();
     const still = await resting.among(known, carriers);
     for (const spaceId of still) tell(spaceId);
-    const waiting = known.filter((spaceId) => !still.has(spaceId));
-    const worker = async (): Promise<void> => {
-      for (let spaceId = waiting.shift(); spaceId !== undefined && !closed; spaceId = waiting.shift()) {
-        try {
-          await round(spaceId);
-        } catch (error) {
-          if (!closed && isHere(spaceId)) log.warn("sync: a round failed", { err: error, spaceId });
-        }
-      }
-    };
-    await Promise.all(Array.from({ length: SPACES_AT_ONCE }, worker));
+    await Promise.all(known.filter((spaceId) => !still.has(spaceId)).map(quietRound));
   };
 
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -342,7 +347,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     },
     async debug(spaceId: string): Promise<SpaceDebug> {
       const space = await spaces.open(spaceId);
-      return spaceDebug(space, book.of(space.id));
+      return spaceDebug(space, book.of(space.id), reachOf(space.id));
     },
     async objectDebug(spaceId: string, objectId: string): Promise<ObjectDebug> {
       const space = await spaces.open(spaceId);
@@ -365,55 +370,53 @@ export function createSyncService(deps: SyncServiceDeps) {
       return network.init(replicas);
     },
 
-    /** The statuses of all active spaces now, and each again when it changed. */
-    async watch(told: (status: SpaceSyncStatus) => void): Promise<{ current: SpaceSyncStatus[]; stop(): void }> {
+    /** Tells the statuses of all active spaces, and each again when it changed. */
+    async watch(told: (status: SpaceSyncStatus) => void): Promise<() => void> {
       const last = new Map<SpaceId, string>();
-      const listener = (spaceId: SpaceId): void => {
+      const tellIfNew = async (spaceId: SpaceId): Promise<void> => {
+        const status = await activeStatus(spaceId);
+        const text = JSON.stringify(status);
+        if (last.get(spaceId) === text || !listeners.has(listener)) return;
+        last.set(spaceId, text);
+        told(status);
+      };
+      /** A space may end before its status is read. */
+      const listener = async (spaceId: SpaceId): Promise<void> => {
         if (spaceId === spaces.tech.id || !spaces.active().includes(spaceId)) return;
-        activeStatus(spaceId)
-          .then((status) => {
-            const text = JSON.stringify(status);
-            if (last.get(spaceId) === text || !listeners.has(listener)) return;
-            last.set(spaceId, text);
-            told(status);
-          })
-          .catch((error: unknown) => log.debug("sync: no status", { err: error, spaceId }));
+        await tellIfNew(spaceId).catch((error: unknown) => log.debug("sync: no status", { err: error, spaceId }));
       };
       listeners.add(listener);
-      const current: SpaceSyncStatus[] = [];
-      for (const spaceId of spaces.active()) {
-        const status = await activeStatus(spaceId);
-        last.set(spaceId, JSON.stringify(status));
-        current.push(status);
-      }
-      return { current, stop: () => void listeners.delete(listener) };
+      for (const spaceId of spaces.active()) await listener(spaceId);
+      return () => void listeners.delete(listener);
     },
 
+    /** Tells an object's status, and again when it changed. */
     async watchObject(
       spaceId: string,
       objectId: string,
       told: (status: ObjectSyncStatus) => void,
-    ): Promise<{ current: ObjectSyncStatus; stop(): void }> {
+    ): Promise<() => void> {
       const { id } = await spaces.open(spaceId);
-      const read = async () => {
-        return objectStatus(await spaces.open(id), objectId, book.of(id), reachOf(id));
-      };
       let last = "";
+      const tellIfNew = async (): Promise<void> => {
+        const status = objectStatus(await spaces.open(id), objectId, book.of(id), reachOf(id));
+        const text = JSON.stringify(status);
+        if (text === last || !listeners.has(listener)) return;
+        last = text;
+        told(status);
+      };
       const listener = (changed: SpaceId): void => {
         if (changed !== id) return;
-        read()
-          .then((status) => {
-            const text = JSON.stringify(status);
-            if (text === last || !listeners.has(listener)) return;
-            last = text;
-            told(status);
-          })
-          .catch((error: unknown) => log.debug("sync: no status", { err: error, spaceId }));
+        tellIfNew().catch((error: unknown) => log.debug("sync: no status", { err: error, spaceId }));
       };
       listeners.add(listener);
-      const current = await read();
-      last = JSON.stringify(current);
-      return { current, stop: () => void listeners.delete(listener) };
+      try {
+        await tellIfNew();
+      } catch (error) {
+        listeners.delete(listener);
+        throw error;
+      }
+      return () => void listeners.delete(listener);
     },
 
     /**
@@ -421,7 +424,7 @@ export function createSyncService(deps: SyncServiceDeps) {
      * that missed nothing; false after 30 s, or 3 s without anybody to ask.
      */
     async waitConverged(spaceId: SpaceId): Promise<boolean> {
-      if (carriers.length === 0 || isAlone(spaceId)) return true;
+      if (isAlone(spaceId)) return true;
       const patienceMs = performance.now() + UNREACHED_MS;
       while (!closed && namesOf(spaceId).length === 0) {
         if (performance.now() > patienceMs) return false;
@@ -439,7 +442,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     },
     /** Whether everything of an object is kept elsewhere and nothing of it is missing; true where there is nobody else. */
     isObjectSynced(space: Space, objectId: string): boolean {
-      if (carriers.length === 0 || isAlone(space.id)) return true;
+      if (isAlone(space.id)) return true;
       return objectStatus(space, objectId, book.of(space.id), reachOf(space.id)).state === "synced";
     },
 

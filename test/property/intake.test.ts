@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { type ChangeChecker, createChangeChecker } from "../../src/change/change-checker.ts";
 import type { ChangeEngine, ChangeEngineDeps } from "../../src/change/change-engine.ts";
 import type { DatasetRules } from "../../src/change/dataset-rules.ts";
-import type { IngestVerdict } from "../../src/change/ingest.ts";
+import type { IngestVerdict } from "../../src/change/ingest-verdict.ts";
 import type { KeyRing } from "../../src/change/ports.ts";
 import { sha256 } from "../../src/crypto/hash.ts";
 import { keyIdOf } from "../../src/crypto/seal.ts";

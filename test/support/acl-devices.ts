@@ -4,7 +4,7 @@ import { bytesToHex, equalBytes } from "../../src/base/bytes.ts";
 import type { ChangeBody } from "../../src/change/change-body.ts";
 import type { DatasetRules } from "../../src/change/dataset-rules.ts";
 import { DELETION_RULES } from "../../src/change/deletion-log.ts";
-import type { IngestVerdict } from "../../src/change/ingest.ts";
+import type { IngestVerdict } from "../../src/change/ingest-verdict.ts";
 import type { Account } from "../../src/space/account.ts";
 import { addAccounts, removeAccounts } from "../../src/space/acl-actions.ts";
 import type { GrantablePermission } from "../../src/space/acl-rights.ts";

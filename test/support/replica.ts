@@ -19,7 +19,7 @@ import {
 } from "../../src/change/change-codec.ts";
 import { changeIdOf } from "../../src/change/change-stub.ts";
 import type { DatasetRules } from "../../src/change/dataset-rules.ts";
-import type { IngestVerdict } from "../../src/change/ingest.ts";
+import type { IngestVerdict } from "../../src/change/ingest-verdict.ts";
 import { autoRecordId } from "../../src/change/version.ts";
 import { accountIdOf } from "../../src/crypto/account-id.ts";
 

@@ -3,7 +3,7 @@ import { fail, SvcError } from "../../protocol/errors.ts";
 import { encodeFrame } from "../../protocol/sse-frames.ts";
 import { type EventFilter, type EventQuery, matchesFilter, readEventFilter } from "./event-filter.ts";
 import { checkEvent } from "./event-rules.ts";
-import { namesForeignTopic, parseTopic, topicOf } from "./event-topic.ts";
+import { belowPattern, namesForeignTopic, parseTopic, topicOf } from "./event-topic.ts";
 import type { BusEvent, DropReason, EventBus, EventInput, IncomingEvent, NetworkEvents } from "./port.ts";
 import { createRateLimiter } from "./rate-limiter.ts";
 import { createTopicInterest } from "./topic-interest.ts";
@@ -105,6 +105,8 @@ export function createEventHub({ accountId, clock, requireSpace }: EventHubDeps)
       observers.add(observer);
       return () => void observers.delete(observer);
     },
+
+    follow: (room, prefix) => interest.follow(room, belowPattern(prefix)),
 
     async subscribe(query, receive) {
       const filter = readEventFilter(query);

@@ -55,6 +55,9 @@ export function namesForeignTopic(type: string, target: string | undefined, acco
   return target.split(".").some((part) => part !== account && ACCOUNT_LIKE.test(part));
 }
 
+/** The pattern of every event whose type lies below a prefix. */
+export const belowPattern = (prefix: string): string => `ev/${prefix.replaceAll(".", "/")}/>`;
+
 /**
  * The patterns a stream needs from a room: all that its filter can match, and with `byTarget` no more than the targets
  * it names. What the patterns let through beside that is filtered here.
@@ -70,7 +73,7 @@ export function patternsOf(filter: EventFilter, byTarget: boolean): string[] {
       patterns.add(SELF_OWNED_TYPES.has(type) ? `acc/${path}/${target}/*` : `${path}/${target}`);
   }
   for (const prefix of prefixes) {
-    patterns.add(`ev/${prefix.replaceAll(".", "/")}/>`);
+    patterns.add(belowPattern(prefix));
     for (const type of SELF_OWNED_TYPES) {
       if (type === prefix || type.startsWith(`${prefix}.`)) patterns.add(`acc/ev/${type.replaceAll(".", "/")}/>`);
     }

@@ -25,6 +25,8 @@ export interface EventBus {
   publish(input: EventInput): Promise<{ subscribers: number }>;
   /** Calls back for every event of the bus, from here or from the network. Not a subscriber: it is not counted. */
   observe(observer: (event: BusEvent) => void): () => void;
+  /** Has events of a room of the network come here whose types lie below a prefix, stream or no stream. The result ends it. */
+  follow(room: EventRoom, prefix: string): () => void;
 }
 
 /** Where an event travels on the network: among the account's devices, or among a space's members. */

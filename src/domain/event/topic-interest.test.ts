@@ -153,6 +153,22 @@ describe("a space's budget of patterns", () => {
     expect(watched.get("account")).toEqual([]);
   });
 
+  test("is not spent on what the service follows itself, which streams that want as much do not take back", () => {
+    const { add, watched, interest } = world();
+    const unfollow = interest.follow({ scope: "space", spaceId: "s" }, "ev/process/>");
+    expect(watched.get("s")).toEqual(["ev/process/>"]);
+    const close = add({ spaceId: ["s"], type: types(100) });
+    expect(watched.get("s")!.length).toBe(101);
+    close();
+    const closeSame = add({ spaceId: ["s"], type: ["process.*", "process.done"] });
+    expect(watched.get("s")).toEqual(["ev/process/>"]);
+    closeSame();
+    expect(watched.get("s")).toEqual(["ev/process/>"]);
+    unfollow();
+    unfollow();
+    expect(watched.get("s")).toEqual([]);
+  });
+
   test("a network that comes up is told once what every room wants", () => {
     let calls: [string, number][] = [];
     let connected = false;

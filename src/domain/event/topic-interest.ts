@@ -4,71 +4,91 @@ import type { EventFilter } from "./event-filter.ts";
 import { coverOf, patternsOf } from "./event-topic.ts";
 import type { EventRoom, NetworkEvents } from "./port.ts";
 
-/** The topic patterns that streams want from the rooms of the network, each room's within its budget. */
+/** The topic patterns that are wanted from the rooms of the network: by streams, within each room's budget, and by the service. */
 export interface TopicInterest {
   /**
    * Adds what a stream wants; the result takes it back. All rooms or none.
    * Errors: events.too_many_patterns {spaceId, limit}.
    */
   add(filter: EventFilter): () => void;
+  /** Adds what the service itself wants of a room, beside the budget; the result takes it back. */
+  follow(room: EventRoom, pattern: string): () => void;
   /** Tells a network that has come up what every room wants. */
   announceAll(): void;
 }
 
 type PatternCounts = Map<string, number>;
 
-export function createTopicInterest(network: () => NetworkEvents | undefined): TopicInterest {
-  const roomsByKey = new Map<string, { room: EventRoom; counts: PatternCounts; announced: string }>();
+interface Entry {
+  readonly room: EventRoom;
+  /** What streams want. */
+  readonly counts: PatternCounts;
+  /** What the service wants. */
+  readonly followed: PatternCounts;
+  announced: string;
+}
 
-  const announce = (key: string): void => {
-    const entry = roomsByKey.get(key)!;
-    const cover = coverOf(entry.counts).sort();
+export function createTopicInterest(network: () => NetworkEvents | undefined): TopicInterest {
+  const roomsByKey = new Map<string, Entry>();
+
+  const entryOf = (room: EventRoom): Entry => {
+    const key = keyOf(room);
+    const entry = roomsByKey.get(key) ?? { room, counts: new Map(), followed: new Map(), announced: "" };
+    roomsByKey.set(key, entry);
+    return entry;
+  };
+
+  const announce = (entry: Entry): void => {
+    const cover = coverOf(new Set([...entry.counts.keys(), ...entry.followed.keys()])).sort();
     const text = cover.join("\n");
     if (text !== entry.announced) network()?.watch(entry.room, cover);
     entry.announced = text;
-    if (entry.counts.size === 0) roomsByKey.delete(key);
+    if (cover.length === 0) roomsByKey.delete(keyOf(entry.room));
   };
 
-  const change = (key: string, patterns: readonly string[], by: 1 | -1): void => {
-    const { counts } = roomsByKey.get(key)!;
-    for (const pattern of patterns) {
-      const count = (counts.get(pattern) ?? 0) + by;
-      if (count > 0) counts.set(pattern, count);
-      else counts.delete(pattern);
-    }
+  /** Adds patterns to what a room's streams, or the service, want; the result takes them back, once. */
+  const want = (room: EventRoom, by: "counts" | "followed", patterns: readonly string[]): (() => void) => {
+    const change = (step: 1 | -1): void => {
+      const entry = entryOf(room);
+      for (const pattern of patterns) {
+        const count = (entry[by].get(pattern) ?? 0) + step;
+        if (count > 0) entry[by].set(pattern, count);
+        else entry[by].delete(pattern);
+      }
+      announce(entry);
+    };
+    change(1);
+    let wanted = true;
+    return () => {
+      if (wanted) change(-1);
+      wanted = false;
+    };
   };
 
   return {
     announceAll() {
-      for (const [key, entry] of roomsByKey) {
+      for (const entry of roomsByKey.values()) {
         entry.announced = "";
-        announce(key);
+        announce(entry);
       }
     },
 
     add(filter) {
       const wanted = roomsOf(filter).map((room) => {
-        const key = room.scope === "space" ? room.spaceId : "";
-        const counts = roomsByKey.get(key)?.counts ?? new Map<string, number>();
-        return { key, room, patterns: withinBudget(room, counts, filter) };
+        const counts = roomsByKey.get(keyOf(room))?.counts ?? new Map<string, number>();
+        return { room, patterns: withinBudget(room, counts, filter) };
       });
-      for (const { key, room, patterns } of wanted) {
-        if (!roomsByKey.has(key)) roomsByKey.set(key, { room, counts: new Map(), announced: "" });
-        change(key, patterns, 1);
-        announce(key);
-      }
-      let open = true;
+      const ends = wanted.map(({ room, patterns }) => want(room, "counts", patterns));
       return () => {
-        if (!open) return;
-        open = false;
-        for (const { key, patterns } of wanted) {
-          change(key, patterns, -1);
-          announce(key);
-        }
+        for (const end of ends) end();
       };
     },
+
+    follow: (room, pattern) => want(room, "followed", [pattern]),
   };
 }
+
+const keyOf = (room: EventRoom): string => (room.scope === "space" ? room.spaceId : "");
 
 function roomsOf({ scopes, spaceIds }: EventFilter): EventRoom[] {
   const rooms: EventRoom[] = [...spaceIds].map((spaceId) => ({ scope: "space", spaceId }));

@@ -13,6 +13,7 @@ function createWorld() {
   const clock = { ms: 1_700_000_000_500, nowMs: () => clock.ms };
   const observers = new Set<(event: BusEvent) => void>();
   const published: EventInput[] = [];
+  const followed: string[] = [];
   const from = (identity: string, event: EventInput) => {
     for (const observe of observers) observe({ ...event, sender: { identity, self: identity === ME } });
   };
@@ -29,11 +30,16 @@ function createWorld() {
       observers.add(observer);
       return () => void observers.delete(observer);
     },
+    follow(room, prefix) {
+      const name = `${prefix} ${room.scope === "space" ? room.spaceId : room.scope}`;
+      followed.push(name);
+      return () => void followed.splice(followed.indexOf(name), 1);
+    },
   };
   const registry = createProcessRegistry({ accountId: ME, bus, clock });
   const start = (fields: Partial<ProcessStartBody> = {}) =>
     registry.start({ id: "p1", kind: "export", title: "Exporting", scope: "device", ...fields });
-  return { registry, clock, published, from, start, gates, observers };
+  return { registry, clock, published, from, start, gates, observers, followed };
 }
 
 async function refusal(work: Promise<unknown>): Promise<{ code: string; status: number; details: unknown }> {
@@ -199,10 +205,16 @@ describe("expiry", () => {
   });
 
   test("the registry stops listening when it is closed", () => {
-    const { registry, observers } = createWorld();
+    const { registry, observers, followed } = createWorld();
+    expect(followed).toEqual(["process account"]);
+    for (const spaceId of ["s", "s", "t"]) registry.hear(spaceId);
+    expect(followed).toEqual(["process account", "process s", "process t"]);
+    registry.unhear("s");
+    expect(followed).toEqual(["process account", "process t"]);
     expect(observers.size).toBe(1);
     registry.close();
     expect(observers.size).toBe(0);
+    expect(followed).toEqual([]);
   });
 });
 

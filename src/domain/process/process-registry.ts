@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { fail, type SvcError } from "../../protocol/errors.ts";
 import type { ProcessFinishBody, ProcessProgressBody, ProcessRow, ProcessStartBody } from "../../protocol/event.ts";
-import type { BusEvent, EventBus } from "../event/port.ts";
+import type { BusEvent, EventBus, EventRoom } from "../event/port.ts";
 import { frameOf, readFrame } from "./process-frame.ts";
 import { checkFinish, checkProgress, checkStart } from "./process-rules.ts";
 
@@ -24,6 +24,10 @@ export interface ProcessRegistry {
    * process.ambiguous {identities}.
    */
   cancel(id: string, identity: string | undefined): Promise<Reached>;
+  /** From now on hears what members and devices run in a space, whether a stream listens here or not. Idempotent. */
+  hear(spaceId: string): void;
+  /** A space ended. */
+  unhear(spaceId: string): void;
   /** Live processes of this account and of those it shares spaces with, in the order they were first heard of. */
   list(): ProcessRow[];
   /** Forgets what has expired; to be called every few seconds. */
@@ -64,6 +68,9 @@ export function createProcessRegistry(deps: { accountId: string; bus: EventBus; 
     entries.set(key, { row: { ...frame.row, startedAt, updatedAt }, heardMs });
   };
   const stop = bus.observe(take);
+  const follow = (room: EventRoom): (() => void) => bus.follow(room, "process");
+  const stopAccount = follow({ scope: "account" });
+  const stopBySpace = new Map<string, () => void>();
 
   /** One operation after the other: each builds upon the row the last one left. */
   const inOrder = createSerial();
@@ -125,7 +132,21 @@ export function createProcessRegistry(deps: { accountId: string; bus: EventBus; 
       for (const [key, entry] of entries) if (isExpired(entry, nowMs)) entries.delete(key);
     },
 
-    close: stop,
+    hear(spaceId) {
+      if (!stopBySpace.has(spaceId)) stopBySpace.set(spaceId, follow({ scope: "space", spaceId }));
+    },
+
+    unhear(spaceId) {
+      stopBySpace.get(spaceId)?.();
+      stopBySpace.delete(spaceId);
+    },
+
+    close() {
+      stop();
+      stopAccount();
+      for (const stopSpace of stopBySpace.values()) stopSpace();
+      stopBySpace.clear();
+    },
   };
 }
 
