@@ -9,8 +9,8 @@ const SLICE_MS = 4;
 const ARRIVALS_MS = 2;
 /** A slice ends after so many changes, however quick they were. */
 const SLICE_CHANGES = 128;
-/** Fewer are verified where they are written: a single live change is not worth the way to another thread. */
-const CHECK_FROM = 16;
+/** Fewer are verified where they are written: they are not worth the way to another thread, which may have to start. */
+const CHECK_FROM = 100;
 /** What is verified at once: the first of a batch are written while the next are verified. */
 const CHECK_CHANGES = 48;
 const CHECK_BYTES = 256 << 10;

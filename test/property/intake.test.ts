@@ -163,7 +163,7 @@ describe("verified on another thread", () => {
 
   rule("[intake] an answer for other bytes is worth nothing", async () => {
     using world = createWorld();
-    const all = await chain(world, 40);
+    const all = await chain(world, 120);
     const forged = withBadSignature(all[20]!);
     const batch = [...all.slice(0, 20), forged, ...all.slice(20)];
     const answers: ((many: readonly Uint8Array[]) => (Uint8Array | undefined)[])[] = [
@@ -184,7 +184,7 @@ describe("verified on another thread", () => {
 
   rule("[intake] few changes are verified where they are written", async () => {
     using world = createWorld();
-    const all = await chain(world, 60);
+    const all = await chain(world, 250);
     const asked: number[] = [];
     const counting: ChangeChecker = {
       check(many) {
@@ -195,10 +195,10 @@ describe("verified on another thread", () => {
     };
     const engine = world.open("counting", { checker: counting });
     for (const bytes of all.slice(0, 10)) await engine.ingest([bytes]);
-    await engine.ingest(all.slice(10, 20));
+    await engine.ingest(all.slice(10, 60));
     expect(asked).toEqual([]);
-    await engine.ingest(all.slice(20));
-    expect(asked.reduce((sum, count) => sum + count, 0)).toBe(all.length - 20);
+    await engine.ingest(all.slice(60));
+    expect(asked.reduce((sum, count) => sum + count, 0)).toBe(all.length - 60);
     await engine.close();
   });
 
@@ -223,7 +223,7 @@ describe("verified on another thread", () => {
 
   rule("[intake] a change that cannot be taken fails alone", async () => {
     using world = createWorld();
-    const all = await chain(world, 40);
+    const all = await chain(world, 120);
     const writer = world.open("trapper", {}, createTestAccount());
     await writer.write((tx) =>
       tx.append(tx.ensureDerived("trap", ""), { dataset: "trap", records: [{ id: "t", upsert: true, ops: [] }] }, TRAP),
@@ -282,7 +282,7 @@ async function setScene(world: World, kind: Waiting, name: string, history: read
   };
 }
 
-/** Many writers who all know the same one change. */
+/** Changes that all follow the same one: branches that one writer made, each as if it had made no other. */
 async function fan(world: World, width: number): Promise<Uint8Array[]> {
   const base = world.open("base");
   await write(base, "r", { type: "$set", path: "n", value: 0 });
@@ -292,26 +292,17 @@ async function fan(world: World, width: number): Promise<Uint8Array[]> {
   const other = world.open("fan", {}, createTestAccount());
   await other.ingest(trunk);
   await other.mintWriter();
-  // A writer for each, all at the same heads: each write is undone once its bytes are known.
-  for (let n = 0; n < width; n++) {
-    await other
-      .write((tx) => {
-        tx.append(
-          tx.ensureDerived("intake", ""),
-          {
-            dataset: "items",
-            records: [{ id: `r${n % RECORDS}`, upsert: true, ops: [{ type: "$inc", path: "n", value: n }] }],
-          },
-          ITEMS,
-        );
-        const newest = other.store.db.query<{ bytes: Uint8Array }, []>(
-          "SELECT bytes FROM changes ORDER BY no DESC LIMIT 1",
-        );
-        all.push(new Uint8Array(newest.get()!.bytes));
-        throw new Error("undone");
-      })
-      .catch(() => {});
-  }
+  const newest = other.store.db.query<{ bytes: Uint8Array }, []>("SELECT bytes FROM changes ORDER BY no DESC LIMIT 1");
+  // All at the same heads: each write is undone once its bytes are known.
+  const branch = (n: number) =>
+    other.write((tx) => {
+      const ops = [{ type: "$inc" as const, path: "n", value: n }];
+      const records = [{ id: `r${n % RECORDS}`, upsert: true, ops }];
+      tx.append(tx.ensureDerived("intake", ""), { dataset: "items", records }, ITEMS);
+      all.push(new Uint8Array(newest.get()!.bytes));
+      return tx.rollBackWith(undefined);
+    });
+  await Promise.all(Array.from({ length: width }, (_, n) => branch(n)));
   await other.close();
   return all;
 }
