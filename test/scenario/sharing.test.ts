@@ -156,9 +156,9 @@ describe("two accounts on a LAN", () => {
       await using owner = await startDevice({ lan: true });
       await using other = await startDevice({ lan: true });
       const space = await createSpace(owner.server.client, "Opened");
-      await other.server.client.post("/v1/spaces/join", { inviteToken: await mint(owner, space.id) }, 202);
+      await other.server.client.post("/v1/spaces/join", { inviteToken: await mintInvite(owner, space.id) }, 202);
       await untilRequest(owner, space.id);
-      const inviteToken = await mint(owner, space.id, { mode: "open", permission: "reader" });
+      const inviteToken = await mintInvite(owner, space.id, { mode: "open", permission: "reader" });
       await other.server.client.post("/v1/spaces/join", { inviteToken }, 202);
       await untilStatus(other, space.id, "active");
       const base = `/v1/spaces/${space.id}`;
