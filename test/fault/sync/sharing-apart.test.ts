@@ -3,10 +3,16 @@
  * once they have met: that holds, though parts of what was done apart may still wait on some device.
  */
 import { describe, expect } from "bun:test";
+import { join } from "node:path";
+import { systemClock } from "../../../src/base/clock.ts";
+import type { SpaceId } from "../../../src/base/ids.ts";
+import type { Account } from "../../../src/space/account.ts";
+import { openSpace, type Space } from "../../../src/space/space.ts";
 import { createAccount } from "../../support/acl-world.ts";
 import { type SpaceInfo, until } from "../../support/client.ts";
 import { type Device, spacesOf, startDevice, statusOf, untilSame } from "../../support/devices.ts";
 import { createSpace } from "../../support/fixtures.ts";
+import { knownAccount } from "../../support/known-account.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 
@@ -39,6 +45,13 @@ const untilOneRoster = (devices: readonly Device[], spaceId: string, holds: (ros
     WAIT_MS,
   );
 
+const untilHere = (device: Device, spaceId: string): Promise<void> =>
+  until(
+    async () => (await device.server.client.request("GET", `/v1/spaces/${spaceId}/members`)).status === 200,
+    "the space",
+    WAIT_MS,
+  );
+
 const add = (device: Device, spaceId: string, identities: readonly string[], permission = "reader") =>
   device.server.client.post(
     `/v1/spaces/${spaceId}/acl/add`,
@@ -49,7 +62,60 @@ const remove = (device: Device, spaceId: string, identities: readonly string[]) 
   device.server.client.post(`/v1/spaces/${spaceId}/acl/remove`, { identities }, 204);
 const strangers = (count: number): string[] => Array.from({ length: count }, () => createAccount().id);
 
+/** Accepts having been added as an admin. */
+async function untilAdmin(device: Device, spaceId: string): Promise<void> {
+  const invited = async () => {
+    const reply = await device.server.client.request("GET", `/v1/spaces/${spaceId}`);
+    return (reply.json as SpaceInfo | undefined)?.status === "invite_pending";
+  };
+  await until(invited, "the admin's invitation", WAIT_MS);
+  await device.server.client.request("POST", `/v1/spaces/${spaceId}/invite/accept`);
+  await until(async () => (await spacesOf(device)).some(({ ownRole }) => ownRole === "admin"), "its role", WAIT_MS);
+}
+
+/** A space in the data root of a server that is stopped. */
+const openIn = (dataDir: string, account: Account, spaceId: string): Space =>
+  openSpace(join(dataDir, account.id, "sdk", `${spaceId}.db`), spaceId as SpaceId, {
+    account,
+    clock: systemClock,
+    registry: () => ({ rulesFor: () => ({ unknown: true }) }),
+  });
+
 describe("what was done apart", () => {
+  rule(
+    "[acl] what an owner's device had been asked for when it was killed takes effect when it runs again, with nobody there",
+    async () => {
+      using ownerRoot = scratchDir("svc-owner");
+      using adminRoot = scratchDir("svc-admin");
+      const accounts = [await knownAccount(), await knownAccount()] as const;
+      const [{ mnemonic }, { mnemonic: theirs }] = accounts;
+      const [added] = strangers(1) as [string];
+      let id = "";
+      {
+        await using owner = await startDevice({ lan: true, dataDir: ownerRoot.path, mnemonic });
+        await using admin = await startDevice({ lan: true, dataDir: adminRoot.path, mnemonic: theirs });
+        ({ id } = await createSpace(owner.server.client, "Board"));
+        await add(owner, id, [admin.accountId], "admin");
+        await untilAdmin(admin, id);
+      }
+      {
+        await using admin = await startDevice({ dataDir: adminRoot.path });
+        await add(admin, id, [added]);
+      }
+      // As far as it comes before a crash: kept, and not looked at.
+      const asking = openIn(adminRoot.path, accounts[1], id);
+      const asked = asking.aclService.units();
+      await asking.close();
+      const holding = openIn(ownerRoot.path, accounts[0], id);
+      expect(await holding.aclService.takeUnits(asked)).toEqual([{ kind: "kept" }]);
+      await holding.close();
+
+      await using owner = await startDevice({ lan: true, dataDir: ownerRoot.path });
+      await untilOneRoster([owner], id, rosterHas(`"${added}","reader","active"`));
+    },
+    LONG_MS,
+  );
+
   rule(
     "[acl] what an admin asked for in vain waits no more: it undoes nothing, and the space is in step again",
     async () => {
@@ -62,17 +128,7 @@ describe("what was done apart", () => {
         await using admin = await startDevice({ lan: true, dataDir: adminRoot.path });
         ({ id } = await createSpace(owner.server.client, "Board"));
         await add(owner, id, [admin.accountId], "admin");
-        const invited = async () => {
-          const reply = await admin.server.client.request("GET", `/v1/spaces/${id}`);
-          return (reply.json as SpaceInfo | undefined)?.status === "invite_pending";
-        };
-        await until(invited, "the admin's invitation", WAIT_MS);
-        await admin.server.client.request("POST", `/v1/spaces/${id}/invite/accept`);
-        await until(
-          async () => (await spacesOf(admin)).some(({ ownRole }) => ownRole === "admin"),
-          "its role",
-          WAIT_MS,
-        );
+        await untilAdmin(admin, id);
         await add(owner, id, [promoted]);
         await untilOneRoster([owner, admin], id, rosterHas(promoted));
       }
@@ -121,7 +177,7 @@ describe("what was done apart", () => {
         await using second = await startDevice({ lan: true, dataDir: secondRoot.path, mnemonic: first.mnemonic });
         ({ id } = await createSpace(first.server.client, "Board"));
         await add(first, id, [promoted]);
-        await until(async () => (await spacesOf(second)).some((row) => row.id === id), "the space", WAIT_MS);
+        await untilHere(second, id);
         await untilOneRoster([first, second], id, rosterHas(promoted));
       }
       const permissions = (device: Device, identity: string, permission: string) =>
@@ -161,7 +217,7 @@ describe("what was done apart", () => {
         await using first = await startDevice({ lan: true, dataDir: firstRoot.path });
         await using second = await startDevice({ lan: true, dataDir: secondRoot.path, mnemonic: first.mnemonic });
         ({ id } = await createSpace(first.server.client, "Public"));
-        await until(async () => (await spacesOf(second)).some((row) => row.id === id), "the space", WAIT_MS);
+        await untilHere(second, id);
         await untilSame([first, second], id, () => true, WAIT_MS);
       }
       const base = `/v1/spaces/${id}`;
