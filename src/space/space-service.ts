@@ -173,15 +173,15 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     farewells.begin(spaceId);
     follow(known);
   };
+  const isOverIn = (row: string): boolean => spaceStatusOf(JSON.parse(row) as JsonObject) === "deleted";
   // A space that another device ended ends here too.
   tech.space.engine.onCommit((batch) => {
-    for (const { dataset, recordId, doc } of batch.touched) {
+    for (const { dataset, recordId, before, doc } of batch.touched) {
       if (dataset !== SPACES_RULES.name || !doc) continue;
       const spaceId = recordId as SpaceId;
-      const isOver = spaceStatusOf(JSON.parse(doc) as JsonObject) === "deleted";
-      if (!isOver)
-        farewells.drop(spaceId); // joined again, by whichever device
-      else for (const listener of [...overListeners]) listener(spaceId);
+      const isOver = isOverIn(doc);
+      if (!isOver && before && isOverIn(before)) farewells.drop(spaceId); // joined again, by whichever device
+      if (isOver) for (const listener of [...overListeners]) listener(spaceId);
       if (!isOver || farewells.has(spaceId) || !paths.hasSpace(spaceId)) continue;
       endAsElsewhere(spaceId).catch((error: unknown) =>
         deps.log.error("ending a space failed", { err: error, spaceId }),
@@ -357,6 +357,8 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       for (const info of rows.list("all")) {
         if (stopped()) return;
         const spaceId = info.id as SpaceId;
+        // A crash came between the farewell and the row: nobody was told that the space is over.
+        if (info.status !== "deleted") farewells.drop(spaceId);
         if (farewells.has(spaceId)) await handles.get(spaceId);
         else if (info.status === "deleted") await endHere(spaceId);
         else if (info.status === "active" && !store.isClean(spaceId, PROJECTION_VERSION)) {

@@ -172,6 +172,33 @@ describe("a space that is over for an account", () => {
   );
 
   rule(
+    "[sharing] whoever leaves is heard of, also when the row of the space is written to at that very moment",
+    async () => {
+      await using owner = await startDevice({ lan: true });
+      await using member = await startDevice({ lan: true });
+      const ids: string[] = [];
+      for (let n = 0; n < 4; n++) {
+        const { id } = await createSpace(owner.server.client);
+        await joinOpenly(owner, member, id);
+        ids.push(id);
+        const settings = (key: number) =>
+          member.server.client.request("PATCH", `/v1/spaces/${id}/settings`, { body: { set: { [`k${key}`]: key } } });
+        const before = Array.from({ length: 25 }, (_, key) => settings(key));
+        const left = member.server.client.post(`/v1/spaces/${id}/acl/self-remove`, {}, 204);
+        const after = Array.from({ length: 25 }, (_, key) => settings(25 + key));
+        await Promise.all([...before, left, ...after]);
+        expect(await infoOf(member, id)).toMatchObject({ status: "deleted" });
+      }
+      for (const id of ids) {
+        const path = `/v1/spaces/${id}/members/${member.accountId}`;
+        const gone = async () => (await owner.server.client.get<{ status: string }>(path)).status === "removed";
+        await until(gone, "the owner to hear of it", WAIT_MS);
+      }
+    },
+    LONG_MS,
+  );
+
+  rule(
     "[spaces] an active row names its index object from the first: also while the content is still to come",
     async () => {
       await using owner = await startDevice({ lan: true });
