@@ -87,6 +87,7 @@ export function createAclService(deps: AclServiceDeps) {
   const settle = (merge: AclMerge): AclConsequences | undefined => {
     if (merge.dropped) keys.keep(merge.dropped);
     if (!merge.move) return undefined;
+    forgetDeadProposals();
     const fresh = keys.refresh();
     for (const record of keys.broken()) acl.alarms.raise({ kind: "key", record });
     return { ...merge.move, keys: fresh };
@@ -175,6 +176,14 @@ export function createAclService(deps: AclServiceDeps) {
         if (!acl.units.has(record.id)) again.set(bytesToHex(record.id), record);
     }
     return [...again.values()];
+  };
+
+  /** What the chain has made impossible waits for nobody, and nothing waits for it. */
+  const forgetDeadProposals = (): void => {
+    const waiting = acl.units.list().filter(({ unit }) => unit.kind === "acl-proposal");
+    if (waiting.length === 0) return;
+    const port = sequencePort();
+    for (const { unit } of waiting) if ("drop" in sequenceProposal(port, unit)) acl.units.drop(unit.id);
   };
 
   /** Carries out what sequencing one unit takes. */

@@ -137,7 +137,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     const token = secrets.tokenOf(spaceId);
     const { state } = space.acl;
     if (state.deletedAt !== undefined) return refuse(spaceId);
-    if (!token || pendingRequestOf(state, space.accountKey)) return;
+    if (!token || (pendingRequestOf(state, space.accountKey) && !letsIn(space, token))) return;
     const asked = space.engine.store.meta(ASKED);
     // What was asked has its place in the chain and waits no more: it was declined, or taken back.
     if (asked && (state.sequenced.has(bytesToHex(asked)) || space.acl.at(asked))) return end(spaceId);
@@ -176,6 +176,10 @@ export function createJoinService(deps: JoinServiceDeps) {
     const isGuestKey = state.guest !== undefined && equalBytes(state.guest.key, key);
     return state.usedKeys.has(bytesToHex(key)) && !state.invites.has(bytesToHex(key)) && !isGuestKey;
   };
+
+  /** A live open invite, which is worth more than the request that waits. */
+  const letsIn = ({ acl: { state } }: Space, { seed }: InviteToken): boolean =>
+    (state.invites.get(bytesToHex(publicKeyOfSeed(seed)))?.permission ?? "none") !== "none";
 
   const isLive = ({ acl: { state } }: Space, { kind, seed }: InviteToken): boolean =>
     kind === "member" && state.invites.has(bytesToHex(publicKeyOfSeed(seed)));

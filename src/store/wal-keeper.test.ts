@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { afterAll, expect, test } from "bun:test";
-import { statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { scratchDir } from "../../test/support/scratch.ts";
 import { openDatabase, openReader } from "./database.ts";
@@ -40,6 +40,19 @@ function openKept(path: string, by = checkpointer) {
   };
 }
 
+/** The checkpointer, and how often it was asked. */
+function countedPasses() {
+  const counted = {
+    passes: 0,
+    run(path: string) {
+      counted.passes++;
+      return checkpointer.run(path);
+    },
+    close: () => {},
+  };
+  return counted;
+}
+
 const position = (db: Database) => db.query("PRAGMA wal_checkpoint(NOOP)").get() as LogPosition;
 const logBytes = (path: string): number => statSync(`${path}-wal`).size;
 const countIn = (db: Database): number => (db.query("SELECT count(*) AS n FROM t").get() as { n: number }).n;
@@ -47,14 +60,7 @@ const countIn = (db: Database): number => (db.query("SELECT count(*) AS n FROM t
 test("[store] under constant writes the log is copied beside the writer and begins anew", async () => {
   using dir = scratchDir("svc-wal");
   const path = join(dir.path, "kept.db");
-  let passes = 0;
-  const counted = {
-    run(of: string) {
-      passes++;
-      return checkpointer.run(of);
-    },
-    close: () => {},
-  };
+  const counted = countedPasses();
   const kept = openKept(path, counted);
   let last = 0;
   let restarts = 0;
@@ -68,7 +74,7 @@ test("[store] under constant writes the log is copied beside the writer and begi
     if (log > BACKSTOP_FRAMES - 1_000) await kept.keeper.settled();
   }
   expect(restarts).toBe(3);
-  expect(passes).toBeGreaterThanOrEqual(restarts);
+  expect(counted.passes).toBeGreaterThanOrEqual(restarts);
   expect(logBytes(path)).toBeLessThan(BACKSTOP_FRAMES * (PAGE + 24));
   await kept.keeper.settled();
   kept.db.close();
@@ -99,6 +105,22 @@ test("[store] a reader's older state stays whole, and the log begins anew once i
   await kept.keeper.settled();
   expect(kept.faults).toEqual([]);
   kept.db.close();
+});
+
+test("[store] a database that is closed while its log is copied is let go of by all", async () => {
+  using dir = scratchDir("svc-wal");
+  const path = join(dir.path, "closed.db");
+  const counted = countedPasses();
+  const kept = openKept(path, counted);
+  while (counted.passes === 0) await kept.write(100);
+  await kept.keeper.settled();
+  kept.db.close();
+  // The last connection takes the log away with it.
+  expect(existsSync(`${path}-wal`)).toBe(false);
+  const again = openReader(path);
+  expect(countIn(again)).toBe(kept.rows());
+  again.close();
+  expect(kept.faults).toEqual([]);
 });
 
 test("[store] a read of the writer's own connection puts a checkpoint off, and fails nothing", async () => {

@@ -13,6 +13,7 @@ import type {
 import type { AclMade, ComposeOptions } from "../space/acl-compose.ts";
 import type { AclBuild } from "../space/acl-service.ts";
 import type { Space } from "../space/space.ts";
+import { sequenceUnits } from "./acl-exchange.ts";
 import type { Carrier, SpacePlace } from "./carrier.ts";
 import { type CatchUpView, createCatchUp } from "./catch-up.ts";
 import { createProgressBook, NETWORK_PEER, type ProgressBook } from "./progress.ts";
@@ -183,6 +184,7 @@ export function createSyncService(deps: SyncServiceDeps) {
       return;
     }
     if (!isHere(spaceId)) return; // by what the round brought, or by somebody here
+    await sequenceUnits(space); // what came before a crash has come to nobody's notice since
     const progress = book.of(spaceId);
     progress.roundEnded = true;
     progress.lastRoundEndedMs = clock.nowMs();

@@ -30,7 +30,7 @@ rule(
     const acknowledged: string[] = [];
     let restarts = 0;
     for (let round = 0; round < ROUNDS; round++) {
-      const server = await startServer({ dataDir: root.path });
+      await using server = await startServer({ dataDir: root.path });
       items = items
         ? openCollection(server.client, items)
         : await createCollection(server.client, (await createSpace(server.client)).id);
@@ -65,7 +65,7 @@ rule(
     }
     // The log did begin anew, so it was copied to its end meanwhile.
     expect(restarts).toBeGreaterThan(0);
-    const last = await startServer({ dataDir: root.path });
+    await using last = await startServer({ dataDir: root.path });
     expect(await lost(last.client, items!, acknowledged)).toEqual([]);
     expect(await last.stop()).toBe(0);
     expect(checkDatabases(root.path)).toEqual([]);

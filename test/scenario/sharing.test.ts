@@ -151,6 +151,27 @@ describe("two accounts on a LAN", () => {
   );
 
   rule(
+    "[sharing] who asked to join and then comes by an open invite is in at once, and its request is gone",
+    async () => {
+      await using owner = await startDevice({ lan: true });
+      await using other = await startDevice({ lan: true });
+      const space = await createSpace(owner.server.client, "Opened");
+      await other.server.client.post("/v1/spaces/join", { inviteToken: await mintInvite(owner, space.id) }, 202);
+      await untilRequest(owner, space.id);
+      const inviteToken = await mintInvite(owner, space.id, { mode: "open", permission: "reader" });
+      await other.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+      await untilStatus(other, space.id, "active");
+      const base = `/v1/spaces/${space.id}`;
+      expect(await owner.server.client.get<unknown>(`${base}/members/requests`)).toEqual({ requests: [] });
+      expect(await owner.server.client.get<unknown>(`${base}/members/${other.accountId}`)).toMatchObject({
+        permission: "reader",
+        status: "active",
+      });
+    },
+    LONG_MS,
+  );
+
+  rule(
     "[sharing] a declined request ends; a cancelled one leaves the roster; a new invite lets one ask again",
     async () => {
       await using owner = await startDevice({ lan: true });

@@ -196,7 +196,7 @@ export function createUpsertService(deps: UpsertDeps) {
         continue;
       }
       const change: RecordChange = { id, upsert: true, ops: [] };
-      const changed = { ...stored };
+      const changed = known ?? { ...stored };
       for (const [key, value] of differing) {
         const op = { type: "$set" as const, path: key, value };
         const refusal = dataset.rules.refuseOp?.(stored, [key], op, false, envelope);

@@ -4,6 +4,7 @@ import { type SpaceInfo, until } from "../../support/client.ts";
 import { type Device, startDevice, untilSame } from "../../support/devices.ts";
 import { createObject, createSpace } from "../../support/fixtures.ts";
 import { rule } from "../../support/rule.ts";
+import { scratchDir } from "../../support/scratch.ts";
 
 const LONG_MS = 120_000;
 const WAIT_MS = 40_000;
@@ -103,6 +104,69 @@ describe("a space that is over for an account", () => {
       expect(await contacts(owner)).toEqual([]);
       for (const { id } of spaces)
         expect(await infoOf(owner, id)).toMatchObject({ status: "deleted", ownRole: "none" });
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[sharing] who was away when it was removed or declined, or a guest key revoked, is told whenever it meets a member",
+    async () => {
+      using ownerRoot = scratchDir("svc-owner");
+      using memberRoot = scratchDir("svc-member");
+      await using witness = await startDevice({ lan: true });
+      const ids: Record<string, string> = {};
+      {
+        await using owner = await startDevice({ lan: true, dataDir: ownerRoot.path });
+        {
+          await using member = await startDevice({ lan: true, dataDir: memberRoot.path });
+          for (const name of ["removed", "stopped", "by a witness"]) {
+            const { id } = await createSpace(owner.server.client, name);
+            for (const device of [witness, member]) await joinOpenly(owner, device, id);
+            ids[name] = id;
+          }
+          const { client } = owner.server;
+          const made = await createSpace(client, "declined");
+          ids["declined"] = made.id;
+          const asking = await client.post<{ inviteToken: string }>(`/v1/spaces/${made.id}/invites`, {}, 201);
+          await member.server.client.post("/v1/spaces/join", { inviteToken: asking.inviteToken }, 202);
+          const asked = async () =>
+            (await client.get<{ requests: unknown[] }>(`/v1/spaces/${made.id}/members/requests`)).requests.length === 1;
+          await until(asked, "the request", WAIT_MS);
+          ids["for guests"] = (await createSpace(client, "for guests")).id;
+          const guestKey = `/v1/spaces/${ids["for guests"]}/guest-key`;
+          const guest = await client.post<{ inviteToken: string }>(guestKey, {}, 201);
+          await member.server.client.post("/v1/spaces/join", { inviteToken: guest.inviteToken }, 202);
+          await untilStatus(member, ids["for guests"], "active");
+          const remove = { identities: [member.accountId] };
+          await member.server.stop();
+          await owner.server.client.post(`/v1/spaces/${ids["removed"]}/acl/remove`, remove, 204);
+          await client.post(`/v1/spaces/${ids["stopped"]}/acl/stop-sharing`, {}, 204);
+          await client.post(`/v1/spaces/${made.id}/acl/decline`, { identity: member.accountId }, 204);
+          await client.del(`/v1/spaces/${made.id}/invites`);
+          await client.del(guestKey);
+          await owner.server.client.post(`/v1/spaces/${ids["by a witness"]}/acl/remove`, remove, 204);
+          const seen = async () => {
+            const path = `/v1/spaces/${ids["by a witness"]}/members/${member.accountId}`;
+            return (await witness.server.client.get<{ status: string }>(path)).status === "removed";
+          };
+          await until(seen, "the witness to know", WAIT_MS);
+        }
+      }
+      // The owner starts anew, so nothing is left of what it showed for a moment.
+      await using member = await startDevice({ lan: true, dataDir: memberRoot.path });
+      await untilStatus(member, ids["by a witness"]!, "deleted");
+      expect(await infoOf(member, ids["stopped"]!)).toMatchObject({ status: "active" });
+      await using owner = await startDevice({ lan: true, dataDir: ownerRoot.path });
+      for (const name of ["removed", "stopped", "declined"]) await untilStatus(member, ids[name]!, "deleted");
+      await untilStatus(member, ids["for guests"]!, "guest_revoked");
+      for (const name of ["removed", "stopped"]) {
+        const status = `/v1/spaces/${ids[name]}/sync-status`;
+        const left = async () => {
+          const { localPeers } = await owner.server.client.get<{ localPeers: number }>(status);
+          return localPeers === (name === "removed" ? 1 : 0);
+        };
+        await until(left, "the owner to count its members alone", WAIT_MS);
+      }
     },
     LONG_MS,
   );
