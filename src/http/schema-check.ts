@@ -122,6 +122,8 @@ export function refusalReason(error: ValueError): string {
       return schema["minLength"] === 1 ? "must not be empty" : `must have at least ${schema["minLength"]} characters`;
     case Kind.StringMaxLength:
       return `must have at most ${schema["maxLength"]} characters`;
+    case Kind.ArrayMaxItems:
+      return `must have at most ${schema["maxItems"]} elements`;
     case Kind.IntegerMinimum:
     case Kind.NumberMinimum:
       return `must be at least ${schema["minimum"]}`;

@@ -35,6 +35,9 @@ export const LIMITS = {
   historyViewRecords: 10_000,
   historyViewBytes: 8 << 20,
   upsertPageDefault: 500,
+  /** Every record that a change writes keeps its trace ids. */
+  traceIds: 32,
+  traceIdChars: 256,
   drainMs: 10_000,
   keepaliveMs: 25_000,
   mailboxCapacityDefault: 256,

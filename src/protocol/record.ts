@@ -1,4 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
+import { LIMITS } from "./limits.ts";
 import { oneOf, strict } from "./schema.ts";
 
 /** A record as stored: open, since datasets define it. */
@@ -59,7 +60,12 @@ export const QueryReply = strict({
   hasNext: Type.Optional(Type.Boolean()),
 });
 
-const traceIds = Type.Optional(Type.Array(Type.String(), { description: "Opaque ids kept with the change" }));
+const traceIds = Type.Optional(
+  Type.Array(Type.String({ maxLength: LIMITS.traceIdChars }), {
+    maxItems: LIMITS.traceIds,
+    description: "Opaque ids kept with the change, and with each record it writes",
+  }),
+);
 
 export const ModifyBody = Type.Object({
   objectId: Type.String({ minLength: 1 }),

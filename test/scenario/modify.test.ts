@@ -422,6 +422,18 @@ describe("versions and traces", () => {
     expect((await versionAt("n")) > n2).toBe(true);
   });
 
+  rule("[_traces] so many trace ids and no more, so long and no longer", async () => {
+    const most = Array.from({ length: 32 }, (_, i) => `${i}`.padEnd(256, "x"));
+    await items.modify([setFields("most", { n: 1 })], { traceIds: most });
+    const body = { objectId: items.objectId, dataset: items.dataset, records: [setFields("more", { n: 1 })] };
+    const path = `${items.path}/modify`;
+    const refused = async (traceIds: string[]) =>
+      (await shared.client.fails("POST", path, { ...body, traceIds }, 400, "request.invalid_field")).details;
+    expect(await refused([...most, "x"])).toMatchObject({ field: "traceIds", reason: expect.stringContaining("32") });
+    expect(await refused(["x".repeat(257)])).toMatchObject({ reason: expect.stringContaining("256") });
+    expect(await items.find("more")).toBeUndefined();
+  });
+
   rule("[_traces] traceIds are kept under the version they came with", async () => {
     const result = await items.modify([setFields("traced", { n: 1 })], { traceIds: ["run-1", "step-2"] });
     const row = (await items.find("traced"))!;
