@@ -7,20 +7,32 @@ import {
   decodeItems,
   decodePullReply,
   decodeState,
+  decodeVectorPage,
   encodeAclRequest,
   encodePullRequest,
   encodeSpaceName,
   encodeStateRequest,
+  encodeVectorRequest,
   encodeWants,
   type PullRequest,
   SessionFault,
   type SpaceState,
 } from "./messages.ts";
-import { byWriter, claimedBeyond, suspects, vectorOf, type WriterState, writerKey } from "./vector.ts";
+import {
+  byWriter,
+  claimedBeyond,
+  rangesThatDiffer,
+  suspects,
+  type VectorPart,
+  vectorOf,
+  type WriterState,
+  writerKey,
+} from "./vector.ts";
 
 /** The kinds of a session's requests. */
 export const SYNC_KINDS = {
   state: "sync.state",
+  vector: "sync.vector",
   pull: "sync.pull",
   wants: "sync.wants",
   acl: "sync.acl",
@@ -44,8 +56,28 @@ export async function askState(remote: RemoteReplica, space: Space): Promise<Spa
     units: unitsDigest(space),
     digest,
   });
-  const state = decodeState(await remote.request(SYNC_KINDS.state, request));
+  const state = await wholeState(remote, space.id, await remote.request(SYNC_KINDS.state, request));
   return state.same ? { ...state, vector } : state;
+}
+
+/** A state with the whole of its vector, which may take several messages. */
+export async function wholeState(remote: RemoteReplica, spaceId: string, reply: Uint8Array): Promise<SpaceState> {
+  const { rest: goesOn = false, ...state } = decodeState(reply);
+  const vector = [...state.vector];
+  for (let rest = goesOn; rest; ) {
+    const last = vector.at(-1);
+    if (!last) throw new SessionFault("a vector that goes on begins with nothing");
+    const after = concatBytes(last.author, last.writer);
+    const page = decodeVectorPage(await remote.request(SYNC_KINDS.vector, encodeVectorRequest(spaceId, after)));
+    const next = page.vector[0];
+    if (page.rest && !next) throw new SessionFault("the peer's vector does not end");
+    if (next && Buffer.compare(concatBytes(next.author, next.writer), after) <= 0)
+      throw new SessionFault("the peer's vector does not go forward");
+    vector.push(...page.vector);
+    if (vector.length > SYNC_BOUNDS.writersInAll) throw new SessionFault("the peer's vector names too many writers");
+    rest = page.rest;
+  }
+  return { ...state, vector };
 }
 
 const ACL_PAGES = 64;
@@ -129,32 +161,39 @@ export async function fetchMissing(
     onTaken?.(taken);
   };
   const held = [...store.parked.ids(SYNC_BOUNDS.held / 2), ...store.parked.quarantinedIds(SYNC_BOUNDS.held / 2)];
-  let request: PullRequest = {
-    space: space.id,
-    vector: vectorOf(store).vector,
-    cursor: 0,
-    chains: suspects(store, theirs).map((state) => chainOf(space, state)),
-    held,
+  const doubtful = new Set<WriterState>(suspects(store, theirs));
+  /** What the remote has of a range of writers. */
+  const pullRange = async ({ range, vector }: VectorPart): Promise<void> => {
+    const chains = chainsOf(
+      space,
+      vector.filter((state) => doubtful.has(state)),
+    );
+    let request: PullRequest = { space: space.id, vector, range, cursor: 0, chains, held };
+    for (;;) {
+      const reply = decodePullReply(await remote.request(SYNC_KINDS.pull, encodePullRequest(request)));
+      if (reply.needIds.length > 0) {
+        if (request.chains.length > 0 && reply.needIds.every((key) => hasChain(request, key)))
+          throw new SessionFault("the peer asks for ids that it was given");
+        request = { ...request, chains: [...request.chains, ...chainsAsked(space, request, reply.needIds)] };
+        continue;
+      }
+      explained += reply.withheld;
+      idle++;
+      if (reply.changes.length > 0) enter(await takeIn(space, reply.changes));
+      if (junk > SYNC_BOUNDS.junk)
+        throw new SessionFault(`the peer sends changes that cannot be kept: ${result.reason}`);
+      if (reply.next === 0) return;
+      if (reply.next <= request.cursor) throw new SessionFault("the peer's frames do not go forward");
+      request = { ...request, cursor: reply.next };
+      if (performance.now() > deadlineMs || idle >= SYNC_BOUNDS.idleFrames) {
+        result.cut = true;
+        return;
+      }
+    }
   };
-  for (;;) {
-    const reply = decodePullReply(await remote.request(SYNC_KINDS.pull, encodePullRequest(request)));
-    if (reply.needIds.length > 0) {
-      if (request.chains.length > 0 && reply.needIds.every((key) => hasChain(request, key)))
-        throw new SessionFault("the peer asks for ids that it was given");
-      request = { ...request, chains: [...request.chains, ...chainsAsked(space, request, reply.needIds)] };
-      continue;
-    }
-    explained += reply.withheld;
-    idle++;
-    if (reply.changes.length > 0) enter(await takeIn(space, reply.changes));
-    if (junk > SYNC_BOUNDS.junk) throw new SessionFault(`the peer sends changes that cannot be kept: ${result.reason}`);
-    if (reply.next === 0) break;
-    if (reply.next <= request.cursor) throw new SessionFault("the peer's frames do not go forward");
-    request = { ...request, cursor: reply.next };
-    if (performance.now() > deadlineMs || idle >= SYNC_BOUNDS.idleFrames) {
-      result.cut = true;
-      break;
-    }
+  for (const part of rangesThatDiffer(vectorOf(store).vector, theirs)) {
+    idle = 0;
+    if (!result.cut) await pullRange(part);
   }
   if (!result.cut) await fetchWanted(remote, space, enter);
   result.missing = result.cut || result.refused > 0 || claimedBeyond(store, theirs) > explained;
@@ -177,10 +216,14 @@ async function fetchWanted(remote: RemoteReplica, space: Space, enter: (taken: T
   }
 }
 
-function chainOf(space: Space, { author, writer }: Pick<WriterState, "author" | "writer">) {
+/** What is here of these writers, newest first, as much of each as fits. */
+function chainsOf(space: Space, writers: readonly Pick<WriterState, "author" | "writer">[]) {
   const { changes, sync } = space.engine.store;
-  const row = changes.writer(author, writer);
-  return { author, writer, ids: row ? sync.idsOfWriter(row.no, SYNC_BOUNDS.chainIds).map(({ id }) => id) : [] };
+  const limit = Math.max(1, Math.floor(SYNC_BOUNDS.chainIds / Math.max(1, writers.length)));
+  return writers.map(({ author, writer }) => {
+    const row = changes.writer(author, writer);
+    return { author, writer, ids: row ? sync.idsOfWriter(row.no, limit).map(({ id }) => id) : [] };
+  });
 }
 
 const hasChain = (request: PullRequest, key: Uint8Array): boolean =>
@@ -188,8 +231,9 @@ const hasChain = (request: PullRequest, key: Uint8Array): boolean =>
 
 function chainsAsked(space: Space, request: PullRequest, keys: readonly Uint8Array[]) {
   const known = byWriter(request.vector);
-  return keys.flatMap((key) => {
+  const asked = keys.flatMap((key) => {
     const state = known.get(writerKey(key.subarray(0, 32), key.subarray(32)));
-    return state && !hasChain(request, key) ? [chainOf(space, state)] : [];
+    return state && !hasChain(request, key) ? [state] : [];
   });
+  return chainsOf(space, asked);
 }
