@@ -80,7 +80,8 @@ export async function wholeState(remote: RemoteReplica, spaceId: string, reply: 
   return { ...state, vector };
 }
 
-const ACL_PAGES = 64;
+/** Of a chain of rights that is taken in at once; of a longer one what comes first. */
+const ACL_BYTES_MAX = 64 << 20;
 
 /** Gets the records of rights that are not here, and what waits for the owner there. Answers what was wrong with them. */
 export async function fetchAcl(remote: RemoteReplica, space: Space, state: SpaceState): Promise<string | undefined> {
@@ -102,12 +103,13 @@ export async function fetchAcl(remote: RemoteReplica, space: Space, state: Space
 /** Records of a space's chain of rights from a position to its end, as the remote has them. */
 export async function aclFrom(remote: RemoteReplica, spaceId: string, from: number): Promise<Uint8Array[]> {
   const chain: Uint8Array[] = [];
-  for (let page = 0; page < ACL_PAGES; page++) {
+  for (let bytes = 0; bytes < ACL_BYTES_MAX; ) {
     const request = encodeAclRequest(spaceId, from + chain.length);
     const records = decodeItems(await remote.request(SYNC_KINDS.acl, request));
     if (records.length === 0) break;
     if (records.length > SYNC_BOUNDS.aclRecords) throw new SessionFault("too many records of rights in one message");
     chain.push(...records);
+    for (const record of records) bytes += record.length;
   }
   return chain;
 }
