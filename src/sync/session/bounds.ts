@@ -13,6 +13,8 @@ export const SYNC_BOUNDS = {
   /** Changes received but not stored that a peer is told of. */
   held: 4_096,
   wants: 256,
+  /** Requests for changes by name in one session that bring nothing: the next session goes on behind them. */
+  idleWants: 16,
   aclRecords: 500,
   /** Spaces that a peer is asked about at once, whether it is at the same. */
   marks: 1_024,

@@ -202,20 +202,43 @@ export async function fetchMissing(
   return result;
 }
 
-/** Asks by name for the parents that parked changes wait for. */
+const NOTHING = new Uint8Array(0);
+/** Which id a remote was asked for last, by space. */
+const lastAsked = new WeakMap<RemoteReplica, Map<string, Uint8Array>>();
+
+/** Asks by name for the parents that parked changes wait for. What does not fit into one session is begun with in the next. */
 async function fetchWanted(remote: RemoteReplica, space: Space, enter: (taken: Taken) => void): Promise<void> {
+  const last = lastAsked.get(remote) ?? new Map<string, Uint8Array>();
+  lastAsked.set(remote, last);
   const asked = new Set<string>();
-  for (;;) {
-    const wants = space.engine.store.parked
-      .wanted(SYNC_BOUNDS.wants)
-      .filter(({ kind, what }) => kind === "change" && !asked.has(bytesToHex(what)))
-      .map(({ what }) => what);
+  for (let idle = 0; idle < SYNC_BOUNDS.idleWants; ) {
+    const wants = nextWants(space, last.get(space.id) ?? NOTHING, asked);
     if (wants.length === 0) return;
     for (const id of wants) asked.add(bytesToHex(id));
+    last.set(space.id, new Uint8Array(wants.at(-1)!));
     const changes = decodeItems(await remote.request(SYNC_KINDS.wants, encodeWants(space.id, wants)));
-    if (changes.length === 0) return;
-    enter(await takeIn(space, changes));
+    const taken = changes.length > 0 ? await takeIn(space, changes) : undefined;
+    if (taken) enter(taken);
+    if (!taken || taken.fresh + taken.changed + taken.parked === 0) idle++;
   }
+}
+
+/** The next ids behind one that changes wait for, round and round, but for those asked for already. */
+function nextWants({ engine }: Space, behind: Uint8Array, asked: ReadonlySet<string>): Uint8Array[] {
+  const wants: Uint8Array[] = [];
+  let round = 0;
+  for (let at = behind; round < 2; ) {
+    const page = engine.store.parked.wantedChanges(at, SYNC_BOUNDS.wants);
+    for (const id of page) {
+      if (round === 1 && Buffer.compare(id, behind) > 0) return wants;
+      if (!asked.has(bytesToHex(id))) wants.push(id);
+      if (wants.length === SYNC_BOUNDS.wants) return wants;
+    }
+    const isEnd = page.length < SYNC_BOUNDS.wants;
+    at = isEnd ? NOTHING : page.at(-1)!;
+    if (isEnd) round++;
+  }
+  return wants;
 }
 
 /** What is here of these writers, newest first, as much of each as fits. */

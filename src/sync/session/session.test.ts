@@ -2,12 +2,14 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { equalBytes } from "../../base/bytes.ts";
 import { systemClock } from "../../base/clock.ts";
 import type { PeerId } from "../../base/ids.ts";
 import { randomBytes } from "../../base/random.ts";
 import { encodeCbor } from "../../change/dag-cbor.ts";
 import type { DatasetRules } from "../../change/dataset-rules.ts";
 import { accountIdOf } from "../../crypto/account-id.ts";
+import { sha256 } from "../../crypto/hash.ts";
 import { createSigner } from "../../crypto/sign.ts";
 import type { Account } from "../../space/account.ts";
 import { addAccounts } from "../../space/acl-actions.ts";
@@ -15,6 +17,7 @@ import { openSpace, plantSpace, type Space, seedCreatedSpace } from "../../space
 import type { SpaceSeed } from "../../space/space-seed.ts";
 import { aclRecordsFrom, aclUnits, mayReadSpace } from "../acl-exchange.ts";
 import { CHANNEL_LIMITS } from "../link/message-channel.ts";
+import { SYNC_BOUNDS } from "./bounds.ts";
 import { askState, fetchAcl, fetchMissing, type RemoteReplica, SYNC_KINDS } from "./fetch.ts";
 import {
   decodeAclRequest,
@@ -276,6 +279,37 @@ describe("sessions", () => {
     expect(b.engine.store.parked.usage().count).toBe(0);
     expect(b.engine.store.parked.quarantineUsage().count).toBe(1);
     expect(fetched.missing).toBe(false);
+  });
+
+  test("[parked] thousands that wait for what nobody has do not keep one from being asked for that a peer has", async () => {
+    const account = newAccount();
+    const seed = seedCreatedSpace(account, systemClock);
+    const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
+    for (const text of ["1", "2", "3"]) await write(a, "same", text);
+    const parent = vectorOf(a.engine.store).vector[0]!;
+    const secondId = a.engine.store.sync.idsOfWriter(parent.no, 2)[1]!.id;
+    await b.engine.write(() => {
+      for (let i = 0; i < 5_000; i++) {
+        const waitFor = randomBytes(32);
+        waitFor[0] = 0; // before the one that matters
+        const change = { id: randomBytes(32), bytes: randomBytes(8), author: account.signer.publicKey, receivedMs: 0 };
+        b.engine.store.parked.put({ ...change, waitKind: "change", waitFor });
+      }
+    });
+    let asked = 0;
+    const forgetful = remoteOf(a, account, (kind, reply) => {
+      if (kind === SYNC_KINDS.wants) asked++;
+      if (kind !== SYNC_KINDS.pull) return reply;
+      const frame = decodePullReply(reply);
+      const changes = frame.changes.filter((bytes) => !equalBytes(sha256(bytes), secondId));
+      return encodePullReply({ ...frame, changes });
+    });
+    await pullAll(forgetful, b);
+    expect(asked).toBeLessThanOrEqual(SYNC_BOUNDS.idleWants);
+    expect(rows(b)).not.toContain('"text":"3"');
+    await pullAll(forgetful, b);
+    expect(rows(b)).toContain('"text":"3"');
+    expect(rows(b)).toBe(rows(a));
   });
 
   test("[status] a peer that claims more than it gives leaves us knowing that something is missing", async () => {
