@@ -305,7 +305,8 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
       if (ended || performance.now() - quietSinceMs < patienceMs) continue;
       book.peer(space.id, link.peerId).missing = true; // until its round ends: nobody knows what it has
       silent.add(link);
-      void work.finally(() => silent.delete(link));
+      const heard = () => void silent.delete(link);
+      work.then(heard, heard);
       return;
     }
   };
