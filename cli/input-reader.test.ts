@@ -29,6 +29,7 @@ describe("JSON flags", () => {
     [`@${folder}/absent`, "absent: ENOENT"],
     [`@${folder}`, "--filter cannot read"],
     ["-", "--filter (stdin) is not valid JSON"],
+    ['{"n": [1, 1e999]}', "--filter holds a number beyond ±1.7976931348623157e+308"],
   ])("%p is refused", async (text, message) => {
     await expect(reader("nonsense").json("--filter", text)).rejects.toThrow(message);
   });

@@ -56,9 +56,20 @@ async function readFileText(label: string, path: string): Promise<string> {
 }
 
 function parseJson(label: string, text: string): Json {
+  let value: Json;
   try {
-    return JSON.parse(text) as Json;
+    value = JSON.parse(text) as Json;
   } catch (error) {
     throw new UsageError(`${label} is not valid JSON: ${(error as Error).message}`);
   }
+  if (holdsInfinity(value)) throw new UsageError(`${label} holds a number beyond ±${Number.MAX_VALUE}`);
+  return value;
+}
+
+/** A number beyond a double, which would be sent as null. */
+function holdsInfinity(value: Json): boolean {
+  if (typeof value === "number") return !Number.isFinite(value);
+  return (
+    typeof value === "object" && value !== null && Object.values(value).some((part) => holdsInfinity(part as Json))
+  );
 }

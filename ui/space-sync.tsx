@@ -60,9 +60,27 @@ export function SpaceSync({ spaceId }: { spaceId: string }) {
         {status.value && <Figures status={status.value} debug={debug.value} />}
       </section>
       <ErrorNote error={debugError.value} />
+      <Alarms alarms={debug.value?.alarms ?? []} />
       <Peers peers={debug.value?.peers ?? []} />
     </>
   );
+}
+
+const ALARMS: Readonly<Record<SpaceDebug["alarms"][number]["kind"], string>> = {
+  split:
+    "Somebody shows different people different members and rights. The first that came here stands until a device of the owner decides.",
+  rolled_back: "The members and rights of this space, here or on the network, are older than what was seen before.",
+  key: "Somebody who changed the members gave out a key that does not fit: some may not be able to read what is written.",
+};
+
+/** What is wrong with the chain of rights, whoever did it. */
+function Alarms({ alarms }: Pick<SpaceDebug, "alarms">) {
+  const kinds = [...new Set(alarms.map(({ kind }) => kind))];
+  return kinds.map((kind) => (
+    <div key={kind} class="note note-warning" role="alert">
+      <p>{ALARMS[kind]}</p>
+    </div>
+  ));
 }
 
 function Figures({ status, debug }: { status: SpaceSyncStatus; debug: SpaceDebug | undefined }) {

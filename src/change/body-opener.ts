@@ -7,8 +7,11 @@ import { type SealedParts, sealedPartsOf } from "./stored-change.ts";
 
 const MAX_CACHED_KEYS = 4096;
 
-/** Why a body cannot be read: the key may still come; bytes that do not open or are no body never will. */
-export type OpenedBody = { body: ChangeBody } | { missingKey: Uint8Array } | { broken: string };
+/**
+ * Why a body cannot be read: there is only a stub; the key may still come; bytes that do not open or are no body never
+ * will.
+ */
+export type OpenedBody = { body: ChangeBody } | { stub: true } | { missingKey: Uint8Array } | { broken: string };
 
 /** Seals and opens the bodies of a space's changes under keys derived per object and epoch. */
 export type BodyOpener = ReturnType<typeof createBodyOpener>;
@@ -26,7 +29,9 @@ export function createBodyOpener(spaceId: SpaceId, keys: KeyRing) {
     return key;
   };
 
-  const openParts = ({ keyId, headerBytes, sealed }: SealedParts, objectId: ObjectId): OpenedBody => {
+  const openParts = (parts: SealedParts | undefined, objectId: ObjectId): OpenedBody => {
+    if (!parts) return { stub: true };
+    const { keyId, headerBytes, sealed } = parts;
     const readKey = keys.byId(keyId);
     if (!readKey) return { missingKey: keyId };
     const plain = open(objectKey(keyId, readKey, objectId), sealed, headerBytes);
@@ -44,8 +49,8 @@ export function createBodyOpener(spaceId: SpaceId, keys: KeyRing) {
     ): Uint8Array {
       return seal(objectKey(epoch.id, epoch.key, objectId), encodeBody(body), headerBytes);
     },
-    open: (change: Change, objectId: ObjectId): OpenedBody =>
-      openParts({ keyId: change.header.keyId, headerBytes: change.headerBytes, sealed: change.sealed }, objectId),
+    open: ({ header, headerBytes, sealed }: Change, objectId: ObjectId): OpenedBody =>
+      openParts(sealed && { keyId: header.keyId, headerBytes, sealed }, objectId),
     /** The same for a change that is in the log, by its bytes. */
     openStored: (bytes: Uint8Array, objectId: ObjectId): OpenedBody => openParts(sealedPartsOf(bytes), objectId),
   };

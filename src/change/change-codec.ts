@@ -1,7 +1,17 @@
 import { sha256 } from "../crypto/hash.ts";
-import type { Signer } from "../crypto/sign.ts";
+import { type Signer, verify } from "../crypto/sign.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope, encodeOrderedMap, Link } from "./dag-cbor.ts";
+import { changeIdOf } from "./change-stub.ts";
+import {
+  type CborValue,
+  decodeCanonicalCbor,
+  decodeCbor,
+  encodeCbor,
+  encodeEnvelope,
+  encodeOrderedMap,
+  Link,
+} from "./dag-cbor.ts";
+import { sealedPartsOf } from "./stored-change.ts";
 
 /** The formats this program writes and understands. A later one is parked, never guessed at. */
 const CHANGE_FORMAT = 1;
@@ -44,8 +54,10 @@ export interface Change {
   header: ChangeHeader;
   /** Canonical header bytes: the additional data of the seal. */
   headerBytes: Uint8Array;
-  /** Sealed body; empty in a root. */
-  sealed: Uint8Array;
+  /** Sealed body; undefined in a root, which has none, and in a stub. */
+  sealed: Uint8Array | undefined;
+  /** sha2-256 of the sealed body, which id and signature are over; undefined in a root. */
+  bodyHash: Uint8Array | undefined;
   signature: Uint8Array;
 }
 
@@ -103,17 +115,16 @@ export function encodeHeader(header: ChangeHeader): Uint8Array {
   ]);
 }
 
-/** Signs and assembles a change. `sealed` is empty for a root. Returns its bytes and its id. */
+/** Signs and assembles a change. A root has no body. Returns its bytes and its id. */
 export function encodeChange(
-  header: ChangeHeader,
   headerBytes: Uint8Array,
-  sealed: Uint8Array,
+  sealed: Uint8Array | undefined,
   signer: Signer,
 ): { bytes: Uint8Array; id: Uint8Array } {
-  const body = header.kind === "root" ? {} : { body: sealed };
-  const signature = signer.sign("change", encodeEnvelope({ ...body, header: headerBytes }));
-  const bytes = encodeEnvelope({ ...body, header: headerBytes, signature });
-  return { bytes, id: sha256(bytes) };
+  const bodyHash = sealed && sha256(sealed);
+  const signature = signer.sign("change", encodeEnvelope({ bodyHash, header: headerBytes }));
+  const stub = encodeEnvelope({ bodyHash, header: headerBytes, signature });
+  return { bytes: sealed ? encodeEnvelope({ body: sealed, header: headerBytes, signature }) : stub, id: sha256(stub) };
 }
 
 /** The bytes, and by them the id, of a derived root: a pure function that every device computes alike. */
@@ -188,15 +199,28 @@ function decodeHeader(map: Map): ChangeHeader {
 }
 
 /**
- * Reads a change's bytes: size, canonical form and shape are checked here; signature, chain and rights by the caller.
- * Throws ChangeFault.
+ * Reads the bytes of a change or of its stub: size, canonical form and shape are checked here; signature, chain and rights
+ * by the caller. `id` is theirs, where it is known already. Throws ChangeFault.
  */
-export function decodeChange(bytes: Uint8Array): Change | DerivedRoot {
+export function decodeChange(bytes: Uint8Array, id = changeIdOf(bytes)): Change | DerivedRoot {
+  return decode(bytes, id, decodeCbor);
+}
+
+/** The same for bytes that `decodeChange` took before: their canonical form is not checked again. */
+export function decodeCheckedChange(bytes: Uint8Array, id: Uint8Array): Change | DerivedRoot {
+  return decode(bytes, id, decodeCanonicalCbor);
+}
+
+function decode(
+  bytes: Uint8Array,
+  id: Uint8Array,
+  decodeValue: (bytes: Uint8Array) => CborValue,
+): Change | DerivedRoot {
   if (bytes.length > LIMITS.sealedChangeBytes + ENVELOPE_OVERHEAD_BYTES)
     throw new ChangeFault("too_large", "the change is too large");
   let envelope: CborValue;
   try {
-    envelope = decodeCbor(bytes);
+    envelope = decodeValue(bytes);
   } catch (error) {
     throw new ChangeFault("malformed", error instanceof Error ? error.message : "not dag-cbor");
   }
@@ -208,7 +232,6 @@ export function decodeChange(bytes: Uint8Array): Change | DerivedRoot {
       "unknown format",
     );
   }
-  const id = sha256(bytes);
   if (header["kind"] === "derived") {
     const { space, type, derivation } = header;
     if (
@@ -222,11 +245,12 @@ export function decodeChange(bytes: Uint8Array): Change | DerivedRoot {
     return { id, header: { kind: "derived", space: digest(space, "space"), type, derivation } };
   }
   const decoded = decodeHeader(header);
-  const sealed = envelope["b"];
-  if ((decoded.kind === "root") !== (sealed === undefined))
-    throw new ChangeFault("malformed", "only a root has no body");
-  if (Object.keys(envelope).length !== (sealed === undefined ? 2 : 3))
+  const isRoot = decoded.kind === "root";
+  const { b: sealed, c: bodyHash } = envelope;
+  if (Object.keys(envelope).length !== (isRoot ? 2 : 3) || (sealed !== undefined && bodyHash !== undefined))
     throw new ChangeFault("malformed", "the envelope has other fields");
+  if (isRoot && (sealed !== undefined || bodyHash !== undefined))
+    throw new ChangeFault("malformed", "a root has no body");
   if (sealed !== undefined && !(sealed instanceof Uint8Array))
     throw new ChangeFault("malformed", "the body is not bytes");
   if (sealed && sealed.length > LIMITS.sealedChangeBytes)
@@ -234,18 +258,21 @@ export function decodeChange(bytes: Uint8Array): Change | DerivedRoot {
   return {
     id,
     header: decoded,
-    headerBytes: encodeCbor(header),
-    sealed: sealed ?? new Uint8Array(0),
+    headerBytes: (sealed && sealedPartsOf(bytes)?.headerBytes) ?? encodeCbor(header),
+    sealed,
+    bodyHash: isRoot ? undefined : sealed ? sha256(sealed) : bytesOf(bodyHash, "hash of the body", [32]),
     signature: bytesOf(envelope["s"], "signature", [64]),
   };
 }
 
 /** What the signature of a change covers. */
 export function signedBytes(change: Change): Uint8Array {
-  return encodeEnvelope({
-    ...(change.header.kind === "root" ? {} : { body: change.sealed }),
-    header: change.headerBytes,
-  });
+  return encodeEnvelope({ bodyHash: change.bodyHash, header: change.headerBytes });
+}
+
+/** Whether the author's key is admissible and the signature is made with it. */
+export function isSignedByAuthor(change: Change): boolean {
+  return verify(change.header.author, "change", signedBytes(change), change.signature);
 }
 
 export function isDerivedRoot(change: Change | DerivedRoot): change is DerivedRoot {

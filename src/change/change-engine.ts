@@ -11,13 +11,17 @@ import { OBJECTS_COLL, ROW_LIVE, type RowState } from "../store/row-table.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import { createBodyOpener } from "./body-opener.ts";
 import type { ChangeBody } from "./change-body.ts";
+import type { ChangeChecker } from "./change-checker.ts";
 import { decodeChange, encodeDerivedRoot, isDerivedRoot } from "./change-codec.ts";
+import { createChangeIntake } from "./change-intake.ts";
 import { createChangeLog } from "./change-log.ts";
 import type { ReplayInput } from "./change-parts.ts";
+import { stubOf } from "./change-stub.ts";
 import { type CommitBatch, createBatch, type TouchedRecord } from "./commit-batch.ts";
 import type { ChangeEnvelope, DatasetRules } from "./dataset-rules.ts";
 import { DELETION_RULES, DELETIONS_DATASET, DELETIONS_TYPE, deletedAtMs } from "./deletion-log.ts";
-import { createIngest, DEFAULT_PARK_QUOTA, type IngestVerdict, type ParkQuota } from "./ingest.ts";
+import { createIngest, DEFAULT_PARK_QUOTA, type ParkQuota } from "./ingest.ts";
+import type { IngestVerdict } from "./ingest-verdict.ts";
 import { type Appended, createLocalWriter } from "./local-writer.ts";
 import { createObjectCache, type ObjectEntry } from "./object-cache.ts";
 import type { AclConsequences, AclView, KeyRing, RulesRegistry } from "./ports.ts";
@@ -28,11 +32,17 @@ import { parseVersion, versionOf, writerName } from "./version.ts";
 export const PROJECTION_VERSION = 3;
 const WRITER_KEY = "writer";
 const TEAR_DOWN_ROWS = 500;
+/**
+ * How long the content of a deleted object is kept: until then a record of rights that somebody made before it had heard
+ * of the deletion may take its author's right away, and the object is back.
+ */
+export const DELETED_GRACE_MS = 30 * 24 * 60 * 60 * 1000;
+/** What is purged in one write. */
+const PURGE_CHANGES = 100;
+const PURGE_BYTES = 1 << 20;
 /** Whoever watches the rows of a deleted object is told of them first. */
 const TEAR_DOWN_DELAY_MS = 500;
 const PAGE = 500;
-/** Changes of others that are queued at once. */
-const INGEST_AT_ONCE = 2000;
 
 export interface ChangeEngineDeps {
   spaceId: SpaceId;
@@ -47,6 +57,8 @@ export interface ChangeEngineDeps {
   keepsHistory?: boolean;
   /** How many ops of a record lie between two checkpoints of it. */
   checkpointEveryOps?: number;
+  /** Verifies large batches of changes on another thread; without it all are verified where they are written. */
+  checker?: ChangeChecker | undefined;
   /** Told of a failure to commit, which also reached every waiter. */
   onFailure?(error: unknown): void;
 }
@@ -74,8 +86,8 @@ export interface WriteTx {
   recordState(object: ObjectEntry, dataset: string, id: string): "absent" | "live" | "tombstone";
   /** The same of many, as the store has them: those that never were are left out. */
   recordStates(object: ObjectEntry, dataset: string, ids: readonly string[]): Map<string, RowState>;
-  /** Enters an object into the deletion log. Its row disappears with this commit. */
-  deleteObject(object: ObjectEntry): void;
+  /** Enters an object into the deletion log; false when it is there. Its row disappears with this commit. */
+  deleteObject(object: ObjectEntry): boolean;
   /** What this batch has done so far, earlier writes included: for caches that follow records. */
   touched(): readonly TouchedRecord[];
   /** A version text for what no change carries (device-local writes). */
@@ -132,11 +144,14 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     clock,
     datasetNo: store.datasetNo,
     writerStore: { load: () => store.meta(WRITER_KEY), save: (id) => store.putMeta(WRITER_KEY, id) },
+    onDerivedRoot: (id, scope) => arrived("change", id, scope),
   });
   const ingest = createIngest({
     spaceId: deps.spaceId,
     changes,
     parked,
+    arrivals: store.arrivals,
+    unopened: store.unopened,
     log,
     objects,
     projection,
@@ -145,9 +160,11 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     registry,
     writer,
     clock,
+    onFailure: deps.onFailure,
     quota: deps.quota ?? DEFAULT_PARK_QUOTA,
     datasetNo: store.datasetNo,
     onRoot: (object) => settleDeletion(object),
+    onCompleted: (object) => store.history.amended(object.no),
     onSettled: (author) => unsettled.add(bytesToHex(author)),
   });
 
@@ -162,15 +179,19 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   /** Brings an object in step with its entry in the deletion log, present or not. */
   const settleDeletion = (object: ObjectEntry): void => {
     const entry = deletionOf(object);
-    if (object.deleted === (entry !== undefined)) return;
-    objects.setDeleted(object, entry !== undefined);
-    if (entry) tearDownDue = true;
-    if (entry)
-      projection.hideObjectRow(object, {
-        version: (entry["_ver"] as JsonObject)["id"] as string,
-        timeMs: deletedAtMs(entry),
-      });
-    else projection.rebuildObject(object);
+    if (entry) {
+      if (!object.deleted) {
+        objects.setDeleted(object, true, clock.nowMs());
+        store.unopened.settle(object.no);
+        tearDownDue = true;
+      }
+      const version = (entry["_ver"] as JsonObject)["id"] as string;
+      projection.hideObjectRow(object, { version, timeMs: deletedAtMs(entry) });
+    } else if (object.deleted) {
+      objects.setDeleted(object, false, 0);
+      store.unopened.missStubs(object.no);
+      projection.rebuildObject(object);
+    }
   };
 
   const settleTouchedDeletions = (): void => {
@@ -210,6 +231,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     },
     owedMs: projection.owedMs,
     told() {
+      store.committed();
       const done = batch;
       batch = createBatch();
       objects.trim();
@@ -228,6 +250,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       projection.forgetBatch();
       unsettled.clear();
       log.clear();
+      ingest.arrivals.forgetBatch();
       objects.clear();
       writer.forgetBatch();
       deps.onFailure?.(error);
@@ -249,6 +272,14 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       followRollback(scope);
       return run(scope);
     };
+  const intake = createChangeIntake({ queue, ingest, checker: deps.checker, guarded });
+  intake.start();
+
+  /** Changes may have waited for it. */
+  const arrived = (kind: WaitKind, what: Uint8Array, scope: WriteScope): void => {
+    ingest.arrivals.note(kind, what, scope);
+    intake.start();
+  };
 
   const collOf = (object: ObjectEntry, dataset: string): number | undefined => {
     if (dataset === OBJECTS_DATASET) return OBJECTS_COLL;
@@ -274,7 +305,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       const appended = writer.append(object, body, rules, scope);
       batch.objects.add(object.idText);
       batch.localChanges++;
-      for (const name of appended.defined ?? []) ingest.release("definition", utf8ToBytes(name), scope);
+      for (const name of appended.defined ?? []) arrived("definition", utf8ToBytes(name), scope);
       return appended;
     },
     attempt: (part) =>
@@ -298,13 +329,14 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       return coll === undefined ? new Map() : rows.statesOf(coll, ids);
     },
     deleteObject(object) {
-      writer.append(
+      const { effective } = writer.append(
         writer.ensureDerived(DELETIONS_TYPE, "", scope),
         { dataset: DELETIONS_DATASET, records: [{ id: object.idText, upsert: true, ops: [] }] },
         DELETION_RULES,
         scope,
       );
       batch.localChanges++;
+      return effective;
     },
     touched: () => batch.touched,
     localVersion,
@@ -343,7 +375,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       const page = changes.fromAclPos(from, after, PAGE);
       for (const stored of page) {
         const known = writers.get(stored.writer);
-        const change = decodeChange(stored.bytes);
+        const change = decodeChange(stored.bytes, stored.id);
         if (!known || isDerivedRoot(change)) continue;
         const pos = acl.at(change.header.acl)?.pos;
         const aclPos = pos ?? from;
@@ -369,39 +401,18 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     opener,
     write: <T>(run: (tx: WriteTx) => T): Promise<T> => queue.enqueue(guarded((scope) => run(txOf(scope)))),
 
-    /** Takes in changes of other replicas, in any order; one verdict each. All are durable when it resolves. */
-    async ingest(many: readonly Uint8Array[]): Promise<IngestVerdict[]> {
-      const verdicts: IngestVerdict[] = [];
-      for (let at = 0; at < many.length; at += INGEST_AT_ONCE) {
-        const slice = many.slice(at, at + INGEST_AT_ONCE).map((bytes) =>
-          queue.enqueue(
-            guarded((scope) => ingest.take(bytes, scope)),
-            "background",
-          ),
-        );
-        verdicts.push(...(await Promise.all(slice)));
-      }
-      return verdicts;
-    },
+    /**
+     * Takes in changes of other replicas, in any order; one verdict each. All are durable when it resolves, and what waited
+     * for them was tried again.
+     */
+    ingest: (many: readonly Uint8Array[]): Promise<IngestVerdict[]> => intake.take(many),
 
     /** Work of the store's own that can wait until writers had their turn; a slice of a few milliseconds at most. */
     background: <T>(run: () => T): Promise<T> => queue.enqueue(() => run(), "background"),
 
-    /** Something that parked changes wait for has come. */
-    release: (kind: WaitKind, what: Uint8Array) =>
-      queue.enqueue(
-        guarded((scope) => void ingest.release(kind, what, scope)),
-        "background",
-      ),
-    retryParked: (kind: WaitKind) =>
-      queue.enqueue(
-        guarded((scope) => ingest.retry(kind, scope)),
-        "background",
-      ),
-
     /**
      * A write that moves the ACL: `run` takes records in and answers, beside its result, what follows from them, which
-     * is carried out in the same transaction.
+     * is carried out in the same transaction; changes that waited for it are tried behind it.
      */
     moveAcl: <T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T> =>
       queue.enqueue(
@@ -410,8 +421,11 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
           if (consequences) {
             if (consequences.repositionFrom !== undefined) repositionFrom(consequences.repositionFrom);
             recheckAuthors(new Set(consequences.cut.map(bytesToHex)));
-            for (const id of consequences.named) ingest.release("acl", id, scope);
-            if (consequences.keys) ingest.retry("key", scope);
+            for (const id of consequences.named) arrived("acl", id, scope);
+            if (consequences.keys) {
+              ingest.arrivals.noteAll("key");
+              intake.start();
+            }
           }
           return result;
         }),
@@ -449,6 +463,15 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     },
 
     tearDownDeleted,
+    /**
+     * Of what was deleted at least DELETED_GRACE_MS ago, as this device knows, stubs are kept: the bodies are overwritten
+     * in the file. Answers how many.
+     */
+    async purgeDeleted(): Promise<number> {
+      let purged = 0;
+      for (const no of objects.purgeable(clock.nowMs() - DELETED_GRACE_MS)) purged += await purgeObject(no);
+      return purged;
+    },
 
     object: objectById,
     /** The id that the derived object of (type, derivation) has here, whether it is made yet or not. */
@@ -490,9 +513,39 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     closing: () => queue.closing(),
     async close(): Promise<void> {
       await queue.close();
+      await store.settled();
       store.close();
     },
   };
+
+  /** Drops the bodies of an object that is deleted, a slice a write. Answers how many. */
+  async function purgeObject(no: number): Promise<number> {
+    const keeps = (ds: number) => ds !== 0 && registry.outlives?.(store.datasetName(ds)) === true;
+    let after = { lamport: -1, no: 0 };
+    let purged = 0;
+    while (!queue.closing()) {
+      const isDone = await queue.enqueue(() => {
+        const object = objects.byNo(no);
+        if (!object?.deleted) return true;
+        const page = changes.wholeOf(no, after, PURGE_CHANGES);
+        let bytes = 0;
+        for (const stored of page) {
+          after = stored;
+          if (keeps(stored.ds)) continue;
+          changes.setBytes(stored.no, stubOf(stored.bytes), 0);
+          purged++;
+          bytes += stored.bytes.length;
+          if (bytes >= PURGE_BYTES) return false;
+        }
+        if (page.length === PURGE_CHANGES) return false;
+        store.history.hideObject(no);
+        objects.setPurged(object);
+        return true;
+      }, "background");
+      if (isDone) break;
+    }
+    return purged;
+  }
 
   /** Removes the rows of deleted objects, a slice a write, so that other work goes on between. Their changes stay. */
   async function tearDownDeleted(): Promise<void> {
@@ -513,7 +566,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
 
   /** Whether a change names an ACL position before that of a parent or of its writer's previous change. */
   function ranBackwards(stored: StoredChange): boolean {
-    const change = decodeChange(stored.bytes);
+    const change = decodeChange(stored.bytes, stored.id);
     if (isDerivedRoot(change)) return false;
     const before = change.header.prev ? [...change.header.parents, change.header.prev] : change.header.parents;
     return before.some((id) => (changes.byId(id)?.aclPos ?? 0) > stored.aclPos);

@@ -1,7 +1,7 @@
-import { compareBytes } from "../base/bytes.ts";
 import type { ChangeTable, WriterRow } from "../store/change-table.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
-import type { HeadRef, ObjectCache, ObjectEntry } from "./object-cache.ts";
+import { type HeadRef, headsAfter } from "./heads.ts";
+import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
 
 /** A change as it enters the log, bytes and all; where it stands was checked by the caller. */
 export interface NewChange {
@@ -61,8 +61,7 @@ export function createChangeLog(changes: ChangeTable, objects: ObjectCache) {
       });
       const before = object.heads;
       const head: HeadRef = { no, id: change.id, lamport: change.lamport, aclPos: change.aclPos };
-      const kept = before.filter((known) => !change.parents.some((parent) => compareBytes(parent, known.id) === 0));
-      objects.setHeads(object, kept.length === 0 ? [head] : [...kept, head].sort((a, b) => compareBytes(a.id, b.id)));
+      objects.setHeads(object, headsAfter(before, change.parents, head));
       scope.onRollback(() => objects.setHeads(object, before));
       const modified = object.modified;
       scope.onRollback(() => objects.setModified(object, modified));

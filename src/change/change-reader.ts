@@ -37,7 +37,7 @@ export function createChangeReader(deps: { changes: ChangeTable; opener: BodyOpe
     replayOf,
     /** For entering the projection anew, place in the graph and all. */
     inputOf(stored: StoredChange, object: ObjectEntry): FoldInput {
-      const change = decodeChange(stored.bytes);
+      const change = decodeChange(stored.bytes, stored.id);
       if (isDerivedRoot(change)) throw new Error("a derived root has no body");
       const parents = change.header.parents.flatMap((parent) => changes.noOf(parent) ?? []);
       return { ...replayOf(stored, object), parents };

@@ -25,6 +25,8 @@ export type CborValue =
 const MAX_DEPTH = 16;
 /** CIDv1, dag-cbor, sha2-256, 32 bytes; preceded by the 0x00 that tag 42 demands. */
 const LINK_PREFIX = Uint8Array.of(0x00, 0x01, 0x71, 0x12, 0x20);
+/** Characters of a text that is looked at one by one. */
+const SHORT_TEXT = 32;
 const text = new TextEncoder();
 const strictText = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -144,13 +146,22 @@ export function encodeOrderedMap(keys: readonly string[], values: readonly CborV
   return writer.take();
 }
 
-/** `{b, h, s}` assembled around an already encoded header, whose bytes were sealed and signed as they are. */
-export function encodeEnvelope(parts: { body?: Uint8Array; header: Uint8Array; signature?: Uint8Array }): Uint8Array {
+/**
+ * `{b, h, s}`, or `{c, h, s}` with the body's hash in its place, assembled around an already encoded header, whose bytes
+ * were sealed and signed as they are.
+ */
+export function encodeEnvelope(parts: {
+  body?: Uint8Array | undefined;
+  bodyHash?: Uint8Array | undefined;
+  header: Uint8Array;
+  signature?: Uint8Array;
+}): Uint8Array {
+  const content = parts.body ?? parts.bodyHash;
   const writer = new Writer();
-  writer.head(5, 1 + (parts.body ? 1 : 0) + (parts.signature ? 1 : 0));
-  if (parts.body) {
-    writer.value("b");
-    writer.value(parts.body);
+  writer.head(5, 1 + (content ? 1 : 0) + (parts.signature ? 1 : 0));
+  if (content) {
+    writer.value(parts.body ? "b" : "c");
+    writer.value(content);
   }
   writer.value("h");
   writer.raw(parts.header);
@@ -205,6 +216,16 @@ class Reader {
     return this.bytes.subarray(this.at - count, this.at);
   }
 
+  /** Nearly all texts are short names of fields: those of ASCII are what they are in Latin-1, which is read in place. */
+  private text(count: number): string {
+    this.need(count);
+    const start = this.at;
+    this.at += count;
+    if (count <= SHORT_TEXT && isAscii(this.bytes, start, this.at))
+      return this.bytes.toString("latin1", start, this.at);
+    return utf8(this.bytes.subarray(start, this.at));
+  }
+
   value(depth: number): CborValue {
     if (depth > MAX_DEPTH) throw new RangeError("dag-cbor: too deep");
     this.need(1);
@@ -226,7 +247,7 @@ class Reader {
       case 2:
         return this.take(argument);
       case 3:
-        return utf8(this.take(argument));
+        return this.text(argument);
       case 4: {
         this.need(argument);
         const items: CborValue[] = [];
@@ -246,13 +267,23 @@ class Reader {
       default: {
         if (argument !== 42) throw new RangeError("dag-cbor: unsupported tag");
         const link = this.value(depth + 1);
-        if (!(link instanceof Uint8Array) || link.length !== 37 || !LINK_PREFIX.every((byte, i) => link[i] === byte)) {
+        if (!(link instanceof Uint8Array) || link.length !== 37 || !isLinkPrefix(link)) {
           throw new RangeError("dag-cbor: unsupported link");
         }
         return new Link(link.subarray(5));
       }
     }
   }
+}
+
+function isAscii(bytes: Uint8Array, from: number, to: number): boolean {
+  for (let at = from; at < to; at++) if (bytes[at]! > 0x7f) return false;
+  return true;
+}
+
+function isLinkPrefix(link: Uint8Array): boolean {
+  for (let at = 0; at < LINK_PREFIX.length; at++) if (link[at] !== LINK_PREFIX[at]) return false;
+  return true;
 }
 
 function utf8(bytes: Uint8Array): string {
@@ -265,9 +296,15 @@ function utf8(bytes: Uint8Array): string {
 
 /** Decodes exactly one canonical value; anything else (bad UTF-8, trailing bytes, other encodings of it) is a RangeError. */
 export function decodeCbor(bytes: Uint8Array): CborValue {
+  const value = decodeCanonicalCbor(bytes);
+  if (Buffer.compare(encodeCbor(value), bytes) !== 0) throw new RangeError("dag-cbor: not canonical");
+  return value;
+}
+
+/** The same for bytes that are known to be canonical. */
+export function decodeCanonicalCbor(bytes: Uint8Array): CborValue {
   const reader = new Reader(bytes);
   const value = reader.value(0);
   if (reader.at !== bytes.length) throw new RangeError("dag-cbor: trailing bytes");
-  if (Buffer.compare(encodeCbor(value), bytes) !== 0) throw new RangeError("dag-cbor: not canonical");
   return value;
 }

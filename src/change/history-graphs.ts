@@ -15,8 +15,9 @@ export function createGraphs(
   memory: WeightedCache<HistoryGraph>,
   owner: string,
 ) {
-  /** Up to which change each graph was read: roots have numbers too and are in none. */
+  /** Up to which change each graph was read, roots have numbers too and are in none, and of which revision it is. */
   const readTo = new WeakMap<HistoryGraph, number>();
+  const revisionOf = new WeakMap<HistoryGraph, number>();
   const reading = new Map<number, Promise<unknown>>();
 
   /** The last change that came to an object is always one of its heads. */
@@ -59,7 +60,10 @@ export function createGraphs(
           await busy.catch(() => undefined); // told to whoever started it
           continue;
         }
-        const graph = memory.get(`${owner}${obj}`) ?? new HistoryGraph();
+        const known = memory.get(`${owner}${obj}`);
+        const revision = table.revisionOf(obj);
+        const graph = known && revisionOf.get(known) === revision ? known : new HistoryGraph();
+        revisionOf.set(graph, revision);
         if (isCurrent(graph, obj)) return graph;
         const read = extend(graph, obj, slices);
         reading.set(obj, read);

@@ -1,30 +1,34 @@
-import { compareBytes, utf8ToBytes } from "../base/bytes.ts";
+import { compareBytes, equalBytes, utf8ToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { admitPublicKey } from "../crypto/public-key.ts";
-import { verify } from "../crypto/sign.ts";
-import type { ChangeTable } from "../store/change-table.ts";
+import type { ArrivalTable } from "../store/arrival-table.ts";
+import type { ChangeTable, StoredChange } from "../store/change-table.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { ParkedTable, WaitKind } from "../store/parked-table.ts";
-import type { BodyOpener } from "./body-opener.ts";
-import { type Change, ChangeFault, decodeChange, isDerivedRoot, signedBytes } from "./change-codec.ts";
+import type { UnopenedTable, UnopenedWait } from "../store/unopened-table.ts";
+import { createArrivals } from "./arrivals.ts";
+import type { BodyOpener, OpenedBody } from "./body-opener.ts";
+import type { ChangeBody } from "./change-body.ts";
+import {
+  type Change,
+  ChangeFault,
+  decodeChange,
+  decodeCheckedChange,
+  isDerivedRoot,
+  isSignedByAuthor,
+} from "./change-codec.ts";
 import type { ChangeLog } from "./change-log.ts";
+import type { FoldInput } from "./change-parts.ts";
+import { changeIdOf, isStub, stubOf } from "./change-stub.ts";
+import type { DatasetRules } from "./dataset-rules.ts";
+import type { IngestVerdict } from "./ingest-verdict.ts";
 import type { LocalWriter } from "./local-writer.ts";
 import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
 import type { AclView, RulesRegistry } from "./ports.ts";
 import type { Projection } from "./projection.ts";
-
-/** What became of one change that came in. Verdicts are per change: a bad one never holds up its neighbours. */
-export type IngestVerdict =
-  | { kind: "stored"; counts: boolean }
-  | { kind: "known" }
-  | { kind: "parked"; waitKind: WaitKind; waitFor: Uint8Array }
-  /** Never to be understood: kept aside, shown in debug, not asked for again. */
-  | { kind: "quarantined"; reason: string }
-  /** Not kept: a quota is used up. It may be offered again. Nothing of a stranger's is missed. */
-  | { kind: "refused"; reason: string; ofStranger: boolean };
 
 /** Bounds on what waits, so that nobody fills a disk with changes that will never fit. */
 export interface ParkQuota {
@@ -46,6 +50,8 @@ interface IngestDeps {
   spaceId: SpaceId;
   changes: ChangeTable;
   parked: ParkedTable;
+  arrivals: ArrivalTable;
+  unopened: UnopenedTable;
   log: ChangeLog;
   objects: ObjectCache;
   projection: Projection;
@@ -58,16 +64,29 @@ interface IngestDeps {
   datasetNo(name: string): number;
   /** A root came in: its object may be in the deletion log already. */
   onRoot(object: ObjectEntry): void;
+  /** A body came that was missing: what was listed without it is listed anew. */
+  onCompleted(object: ObjectEntry): void;
   /** A change came in that tells which of its writer's changes were accepted: they are judged anew. */
   onSettled(author: Uint8Array): void;
+  /** A parked change could not be tried again; it stays where it is. */
+  onFailure?: ((error: unknown) => void) | undefined;
 }
+
+const KNOWN: IngestVerdict = { kind: "known" };
 
 /** Stands for whoever never was a member, and for the authors of formats that are not understood here. */
 const STRANGER = new Uint8Array(32);
 
+/** What a change does, as far as it can be told here. */
+type Content =
+  | { body: ChangeBody; rules: DatasetRules }
+  | { wait: UnopenedWait; what: Uint8Array }
+  /** Nothing, on any device. */
+  | { broken: string };
+
 /** Takes in the bytes of other replicas. Runs inside the commit queue, through the same log and fold as local writes. */
 export function createIngest(deps: IngestDeps) {
-  const { changes, parked, log, objects, projection, opener, acl, registry } = deps;
+  const { changes, parked, unopened, log, objects, projection, opener, acl, registry } = deps;
   const space = digestOfCid(deps.spaceId)!;
   /** Definitions that came in and that waiting changes may be released by. */
   const defined: string[] = [];
@@ -89,8 +108,9 @@ export function createIngest(deps: IngestDeps) {
     waitFor: Uint8Array,
   ): IngestVerdict => {
     const by = isStranger(author) ? STRANGER : author;
-    const held = parked.get(id);
-    if (held && compareBytes(held.author, by) !== 0) parked.drop(id);
+    const known = parked.get(id);
+    const held = known && (isStub(bytes) || !isStub(known.bytes)) ? known : undefined;
+    if (known && (!held || compareBytes(known.author, by) !== 0)) parked.drop(id);
     if (!held) {
       const { bytesPerAuthor, bytesOfStrangers, bytesPerSpace } = deps.quota;
       const ofStranger = by === STRANGER;
@@ -99,47 +119,53 @@ export function createIngest(deps: IngestDeps) {
       if (parked.usageOf(by).bytes + bytes.length > (ofStranger ? bytesOfStrangers : bytesPerAuthor))
         return { kind: "refused", reason: "the author's quota of waiting changes is used up", ofStranger };
     }
-    parked.put({ id, bytes, waitKind, waitFor, author: by, receivedMs: deps.clock.nowMs() });
+    parked.put({ id, bytes: held?.bytes ?? bytes, waitKind, waitFor, author: by, receivedMs: deps.clock.nowMs() });
     return { kind: "parked", waitKind, waitFor };
   };
 
-  /** Judges one change and, if nothing is missing, puts it into the log and folds it. */
-  const admit = (bytes: Uint8Array, scope: WriteScope): { verdict: IngestVerdict; id: Uint8Array } => {
-    const id = sha256(bytes);
-    if (changes.byId(id)) return { id, verdict: { kind: "known" } };
-    const known = parked.quarantineReason(id);
+  /**
+   * Judges one change and, if nothing is missing, puts it into the log and folds it. `isChecked`: canonical form and
+   * signature of exactly these bytes were found good before.
+   */
+  const admit = (
+    bytes: Uint8Array,
+    scope: WriteScope,
+    isChecked: boolean,
+  ): { verdict: IngestVerdict; id: Uint8Array } => {
+    const id = changeIdOf(bytes);
+    const stored = changes.byId(id);
+    if (stored && (isStub(bytes) || !isStub(stored.bytes))) return { id, verdict: KNOWN };
+    const known = stored ? undefined : parked.quarantineReason(id);
     if (known) return { id, verdict: { kind: "quarantined", reason: known } };
     let change: ReturnType<typeof decodeChange>;
     try {
-      change = decodeChange(bytes);
+      change = isChecked ? decodeCheckedChange(bytes, id) : decodeChange(bytes, id);
     } catch (error) {
       if (!(error instanceof ChangeFault)) throw error;
       if (error.reason === "unsupported")
         return { id, verdict: park(id, STRANGER, bytes, "version", new Uint8Array(0)) };
-      return {
-        id,
-        verdict: quarantine(
-          id,
-          `${error.reason}: ${error.message}`,
-          bytes.length > 1 << 20 ? bytes.subarray(0, 0) : bytes,
-        ),
-      };
+      // Under the hash of the bytes: what is not canonical must not give a bad name to the change that it resembles.
+      const name = sha256(bytes);
+      const kept = bytes.length > 1 << 20 ? bytes.subarray(0, 0) : bytes;
+      return { id: name, verdict: quarantine(name, `${error.reason}: ${error.message}`, kept) };
     }
+    if (stored) return { id, verdict: complete(stored, bytes, change as Change) };
     if (compareBytes(change.header.space, space) !== 0)
       return { id, verdict: quarantine(id, "it belongs to another space", bytes) };
     if (isDerivedRoot(change)) {
       deps.writer.insertDerivedRoot(id, bytes, scope);
       return { id, verdict: { kind: "stored", counts: true } };
     }
+    if (!isChecked && !admitPublicKey(change.header.author))
+      return { id, verdict: quarantine(id, "the author's key is not admissible", bytes) };
+    if (!isChecked && !isSignedByAuthor(change))
+      return { id, verdict: quarantine(id, "the signature is not the author's", bytes) };
     return { id, verdict: admitSigned(change, bytes, scope) };
   };
 
+  /** The rest, for a change that its author signed. */
   const admitSigned = (change: Change, bytes: Uint8Array, scope: WriteScope): IngestVerdict => {
     const { header, id } = change;
-    if (!admitPublicKey(header.author)) return quarantine(id, "the author's key is not admissible", bytes);
-    if (!verify(header.author, "change", signedBytes(change), change.signature))
-      return quarantine(id, "the signature is not the author's", bytes);
-
     const position = acl.at(header.acl);
     if (!position) return park(id, header.author, bytes, "acl", header.acl);
     let clock = position.clock;
@@ -189,32 +215,82 @@ export function createIngest(deps: IngestDeps) {
       return { kind: "stored", counts };
     }
 
-    const opened = opener.open(change, object!.idText);
-    if ("missingKey" in opened) return park(id, header.author, bytes, "key", opened.missingKey);
-    if ("broken" in opened) return quarantine(id, opened.broken, bytes);
-    const answer = registry.rulesFor(opened.body.dataset, opened.body.definition);
-    if ("missing" in answer) return park(id, header.author, bytes, "definition", utf8ToBytes(answer.missing));
-    if ("unknown" in answer) return park(id, header.author, bytes, "version", new Uint8Array(0));
+    const whole = wholeOf(change, bytes);
+    const opened = change.sealed ? opener.open(change, object!.idText) : opener.openStored(whole, object!.idText);
+    const content = contentOf(opened, id);
+    // A stub is in the graph wherever it came, so a body that cannot be read must not keep its change out for ever.
+    if ("wait" in content && content.wait !== "body" && !isStub(bytes))
+      return park(id, header.author, bytes, content.wait, content.what);
 
+    const isPurged = object!.purged && !("body" in content && registry.outlives?.(content.body.dataset));
+    const missing = isPurged ? ({ wait: "body", what: id } as const) : "wait" in content ? content : undefined;
     const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
     const no = log.append(
-      { ...placeOf(change, position.pos, counts), bytes, ds: deps.datasetNo(opened.body.dataset) },
+      {
+        ...placeOf(change, position.pos, counts),
+        bytes: isPurged ? stubOf(bytes) : whole,
+        ds: "body" in content && !missing ? deps.datasetNo(content.body.dataset) : 0,
+      },
       object!,
       writer,
       scope,
     );
-    const folded = projection.foldChange({
-      change: { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time },
-      parents,
-      author: header.author,
-      object: object!,
-      body: opened.body,
-      rules: answer.rules,
-    });
-    if (folded.defined) defined.push(...folded.defined);
+    if (missing && !(missing.wait === "body" && object!.deleted))
+      unopened.put(no, object!.no, missing.wait, missing.what);
+    const place = { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time };
+    if ("body" in content) fold({ change: place, parents, author: header.author, object: object!, ...content });
+    else projection.noteUnopened(place, parents, object!);
     parked.drop(id);
     noteSettled(change);
-    return { kind: "stored", counts };
+    return "broken" in content ? withoutEffect(id, counts, content.broken, bytes) : { kind: "stored", counts };
+  };
+
+  /** The change with its body, if that came before its stub and waits here. */
+  const wholeOf = (change: Change, bytes: Uint8Array): Uint8Array =>
+    change.sealed ? bytes : (parked.get(change.id)?.bytes ?? bytes);
+
+  const contentOf = (opened: OpenedBody, id: Uint8Array): Content => {
+    if ("stub" in opened) return { wait: "body", what: id };
+    if ("missingKey" in opened) return { wait: "key", what: opened.missingKey };
+    if ("broken" in opened) return opened;
+    const answer = registry.rulesFor(opened.body.dataset, opened.body.definition);
+    if ("missing" in answer) return { wait: "definition", what: utf8ToBytes(answer.missing) };
+    if ("unknown" in answer) return { wait: "version", what: new Uint8Array(0) };
+    return { body: opened.body, rules: answer.rules };
+  };
+
+  /** It is in the graph, since stubs are, and does nothing on any device. Debug tells of it. */
+  const withoutEffect = (id: Uint8Array, counts: boolean, reason: string, bytes: Uint8Array): IngestVerdict => {
+    quarantine(id, reason, bytes);
+    return { kind: "stored", counts, reason };
+  };
+
+  const fold = (input: FoldInput): void => {
+    const folded = projection.foldChange(input);
+    if (folded.defined) defined.push(...folded.defined);
+  };
+
+  /** The body of a change that is in the graph without it has come, or what that waited for. */
+  const complete = (stored: StoredChange, bytes: Uint8Array, change: Change): IngestVerdict => {
+    const object = objects.byNo(stored.obj)!;
+    if (object.deleted) return KNOWN;
+    const content = contentOf(opener.openStored(bytes, object.idText), stored.id);
+    if ("wait" in content) {
+      changes.setBytes(stored.no, bytes, 0);
+      unopened.put(stored.no, object.no, content.wait, content.what);
+      return { kind: "stored", counts: stored.counts };
+    }
+    unopened.drop(stored.no);
+    if ("broken" in content) {
+      changes.setBytes(stored.no, bytes, 0);
+      return withoutEffect(stored.id, stored.counts, content.broken, bytes);
+    }
+    const ds = deps.datasetNo(content.body.dataset);
+    changes.setBytes(stored.no, bytes, ds);
+    const parents = change.header.parents.flatMap((parent) => changes.noOf(parent) ?? []);
+    fold({ change: { ...stored }, parents, author: change.header.author, object, ...content });
+    deps.onCompleted(object);
+    return { kind: "stored", counts: stored.counts };
   };
 
   const noteSettled = ({ id, header }: Change): void => {
@@ -240,39 +316,44 @@ export function createIngest(deps: IngestDeps) {
       : park(id, author, bytes, "change", parentId);
   };
 
-  /** Retries what waited for a change that has just been settled, and so on. Answers how many were settled. */
-  const release = (waitKind: WaitKind, what: Uint8Array, scope: WriteScope): number => {
-    const queue: { kind: WaitKind; what: Uint8Array }[] = [{ kind: waitKind, what }];
-    let settled = 0;
-    while (queue.length > 0) {
-      const next = queue.pop()!;
-      for (const waiting of parked.waitingFor(next.kind, next.what)) {
-        const { verdict, id } = admit(waiting.bytes, scope);
-        if (verdict.kind === "stored" || verdict.kind === "quarantined") {
-          settled++;
-          queue.push({ kind: "change", what: id });
-        }
-      }
-      for (const name of defined.splice(0)) queue.push({ kind: "definition", what: utf8ToBytes(name) });
-    }
-    return settled;
+  /** Tells those that waited for a change what became of it. */
+  const settle = ({ verdict, id }: { verdict: IngestVerdict; id: Uint8Array }, scope: WriteScope): void => {
+    if (verdict.kind === "stored" || verdict.kind === "quarantined") arrivals.note("change", id, scope);
+    settleDefinitions(scope);
+  };
+  const settleDefinitions = (scope: WriteScope): void => {
+    for (const name of defined.splice(0)) arrivals.note("definition", utf8ToBytes(name), scope);
   };
 
+  const arrivals = createArrivals({
+    arrivals: deps.arrivals,
+    parked,
+    unopened,
+    onFailure: deps.onFailure,
+    retry(waiting, scope) {
+      // It was found good before it was parked, but for what this program, or an earlier one, could not read.
+      const admitted = admit(waiting.bytes, scope, waiting.waitKind !== "version");
+      settle(admitted, scope);
+      return admitted.verdict;
+    },
+    openAgain(no, scope) {
+      const stored = changes.byNo(no)!;
+      complete(stored, stored.bytes, decodeCheckedChange(stored.bytes, stored.id) as Change);
+      settleDefinitions(scope);
+    },
+  });
+
   return {
-    /** One change, and everything that waited for it. */
-    take(bytes: Uint8Array, scope: WriteScope): IngestVerdict {
-      const { verdict, id } = admit(bytes, scope);
-      if (verdict.kind === "stored" || verdict.kind === "quarantined") release("change", id, scope);
-      return verdict;
+    /**
+     * One change; what waited for it is an arrival. `checked` is the SHA-256 of bytes that were found good: an answer for
+     * other bytes than these is worth nothing.
+     */
+    take(bytes: Uint8Array, scope: WriteScope, checked?: Uint8Array): IngestVerdict {
+      const admitted = admit(bytes, scope, checked !== undefined && equalBytes(checked, sha256(bytes)));
+      settle(admitted, scope);
+      return admitted.verdict;
     },
-    /** Something that changes wait for has come: an ACL record, a key or a definition. */
-    release,
-    /** After new ACL records: every waiting key and ACL position is tried again. */
-    retry(kind: WaitKind, scope: WriteScope): void {
-      for (const waiting of parked.ofKind(kind)) {
-        const { verdict, id } = admit(waiting.bytes, scope);
-        if (verdict.kind === "stored" || verdict.kind === "quarantined") release("change", id, scope);
-      }
-    },
+    /** What changes waited for has come; they are to be tried again. */
+    arrivals,
   };
 }

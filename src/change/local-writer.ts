@@ -17,7 +17,7 @@ import type { AclView, KeyRing } from "./ports.ts";
 import type { FoldOutcome, Projection } from "./projection.ts";
 
 const ROOT_DATASET = 0;
-const EMPTY = new Uint8Array(0);
+const NOBODY = new Uint8Array(0);
 const ROOT_NONCE_BYTES = 16;
 
 interface WriterStore {
@@ -38,6 +38,8 @@ interface LocalWriterDeps {
   clock: Clock;
   writerStore: WriterStore;
   datasetNo(name: string): number;
+  /** A derived root was made here: changes from elsewhere may wait for it. */
+  onDerivedRoot(id: Uint8Array, scope: WriteScope): void;
 }
 
 export interface Appended extends FoldOutcome {
@@ -101,7 +103,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       // Without it two copies of one device make the same object when they write in the same millisecond.
       const keyId = randomBytes(ROOT_NONCE_BYTES);
       const header: ChangeHeader = { kind: "root", object: null, keyId, ...fields };
-      const { bytes, id } = encodeChange(header, encodeHeader(header), EMPTY, signer);
+      const { bytes, id } = encodeChange(encodeHeader(header), undefined, signer);
       const object = objects.insert(id, bytes, signer.publicKey, header.time);
       scope.onRollback(() => objects.forget(object));
       log.append(
@@ -128,7 +130,9 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       const { bytes, id } = encodeDerivedRoot({ space, type, derivation });
       const known = objects.byId(id);
       if (known) return known;
-      return insertDerivedRoot(id, bytes, scope);
+      const made = insertDerivedRoot(id, bytes, scope);
+      deps.onDerivedRoot(id, scope);
+      return made;
     },
 
     insertDerivedRoot,
@@ -156,7 +160,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
           "The write does not fit into one change, split it into smaller ones",
         );
       }
-      const { bytes, id } = encodeChange(header, headerBytes, sealed, signer);
+      const { bytes, id } = encodeChange(headerBytes, sealed, signer);
       const counts = acl.counts({ author: header.author, writer: header.writer, seq: header.seq, id, aclPos });
       const no = log.append(
         {
@@ -198,7 +202,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
     log.append(
       { id, bytes, lamport: 0, parents: [], seq: 0, aclPos: 0, timeMs: 0, ds: ROOT_DATASET, counts: true },
       object,
-      { no: 0, author: EMPTY, id: EMPTY, seq: 0, last: null, lamport: 0, aclPos: 0 },
+      { no: 0, author: NOBODY, id: NOBODY, seq: 0, last: null, lamport: 0, aclPos: 0 },
       scope,
     );
     return object;

@@ -3,13 +3,7 @@ import type { ObjectId } from "../base/ids.ts";
 import { cidFromDigest } from "../crypto/cid.ts";
 import type { ChangeTable } from "../store/change-table.ts";
 import { createObjectTable } from "../store/object-table.ts";
-
-export interface HeadRef {
-  no: number;
-  id: Uint8Array;
-  lamport: number;
-  aclPos: number;
-}
+import { type HeadRef, headsMoved } from "./heads.ts";
 
 /** An object as the engine holds it. Fields are replaced, never mutated, so that a rollback can restore them. */
 export interface ObjectEntry {
@@ -21,7 +15,12 @@ export interface ObjectEntry {
   readonly author: Uint8Array | undefined;
   readonly createdMs: number;
   deleted: boolean;
+  /** Deleted long ago: of its changes only stubs are kept. */
+  purged: boolean;
+  /** Sorted by id. */
   heads: readonly HeadRef[];
+  /** As they are in the database. */
+  storedHeads: readonly HeadRef[];
   /** The newest change that counts: what `modifiedAt` of the object's row shows. */
   modified: { lamport: number; change: Uint8Array; ms: number };
   headsDirty: boolean;
@@ -40,6 +39,7 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
   const dirty = new Set<ObjectEntry>();
 
   const remember = (row: NonNullable<ReturnType<typeof table.byNo>>): ObjectEntry => {
+    const heads = changes.heads(row.no);
     const entry: ObjectEntry = {
       no: row.no,
       id: row.id,
@@ -48,7 +48,9 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
       author: row.author ?? undefined,
       createdMs: row.createdMs,
       deleted: row.deleted,
-      heads: changes.heads(row.no),
+      purged: row.purged,
+      heads,
+      storedHeads: heads,
       modified: { lamport: row.modLamport, change: row.modChange ?? new Uint8Array(0), ms: row.modMs },
       headsDirty: false,
       modifiedDirty: false,
@@ -80,6 +82,7 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
         author: author ?? null,
         createdMs,
         deleted: false,
+        purged: false,
         projection: projectionVersion,
         modLamport: 0,
         modChange: null,
@@ -101,9 +104,16 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
       entry.modifiedDirty = true;
       dirty.add(entry);
     },
-    setDeleted(entry: ObjectEntry, deleted: boolean): void {
+    setDeleted(entry: ObjectEntry, deleted: boolean, nowMs: number): void {
       entry.deleted = deleted;
-      table.setDeleted(entry.no, deleted);
+      entry.purged = false;
+      table.setDeleted(entry.no, deleted, nowMs);
+    },
+    /** Numbers of objects deleted until then that are not purged. */
+    purgeable: (untilMs: number) => table.purgeable(untilMs),
+    setPurged(entry: ObjectEntry): void {
+      entry.purged = true;
+      table.setPurged(entry.no);
     },
     setProjection: (no: number, version: number) => table.setProjection(no, version),
     /** Objects whose rows were folded by another version of the program. */
@@ -114,11 +124,12 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
     flush(): ObjectEntry[] {
       const stamped: ObjectEntry[] = [];
       for (const entry of dirty) {
-        if (entry.headsDirty)
-          table.saveHeads(
-            entry.no,
-            entry.heads.map((head) => head.no),
-          );
+        if (entry.headsDirty) {
+          const { added, dropped } = headsMoved(entry.storedHeads, entry.heads);
+          for (const change of dropped) changes.dropHead(entry.no, change);
+          for (const change of added) changes.addHead(entry.no, change);
+          entry.storedHeads = entry.heads;
+        }
         if (entry.modifiedDirty) {
           table.saveModified(entry.no, entry.modified.lamport, entry.modified.change, entry.modified.ms);
           stamped.push(entry);

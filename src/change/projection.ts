@@ -13,7 +13,7 @@ import {
   type RowTable,
 } from "../store/row-table.ts";
 import type { BodyOpener } from "./body-opener.ts";
-import { createEnvelopes, type FoldInput, finalRecordId, recordIdFault } from "./change-parts.ts";
+import { createEnvelopes, type FoldInput, finalRecordId, type ReplayInput, recordIdFault } from "./change-parts.ts";
 import { createChangeReader } from "./change-reader.ts";
 import type { CommitBatch } from "./commit-batch.ts";
 import { diffDocs } from "./doc-diff.ts";
@@ -205,57 +205,63 @@ export function createProjection(deps: ProjectionDeps) {
     const at: OrderKey = { lamport: change.lamport, change: change.id };
     const coll = collOf(object, body.dataset);
     const empties = { count: 0 };
-    /** Rows that get a checkpoint when the whole change is folded: it may name a record more than once. */
-    const due = new Set<string>();
-    for (let index = 0; index < body.records.length; index++) {
+    const ids = body.records.map((record) => finalRecordId(record, input, empties));
+    const isLast = lastPlaces(ids);
+    /** Rows that a later part of the change names again: each is read once and stored once, however often it is named. */
+    const open = new Map<string, OpenRow>();
+
+    const foldPart = (index: number, id: string): void => {
       const record = body.records[index]!;
-      const id = finalRecordId(record, input, empties);
-      outcome.recordIds.push(id);
-      const head = rows.get(coll, id);
+      const known = open.get(id);
+      const head = known ? known.head : rows.get(coll, id);
       const fault = recordIdFault(record, input);
       if (fault) {
         outcome.rejections.push({ recordIndex: index, recordId: id, opIndex: -1, reason: fault });
-        continue;
+        return;
       }
       if (head && compareOrder(head, at) > 0) {
         rows.touch(head.no, change.lamport, change.no);
         if (change.counts) markDirty(head, at, object, body.dataset);
-        continue;
+        return;
       }
       if (!change.counts) {
         rows.touch(head?.no ?? rows.insertAbsent(coll, id), change.lamport, change.no);
-        continue;
+        return;
       }
-      const result = foldRecord(head ? stateOf(head) : ABSENT, id, record, envelope, rules, body.traceIds);
+      const row: OpenRow = known ?? { head, state: head ? stateOf(head) : ABSENT, ops: head?.ops ?? 0, effects: [] };
+      const result = foldRecord(row.state, id, record, envelope, rules, body.traceIds);
       for (const drop of result.drops) outcome.rejections.push({ recordIndex: index, recordId: id, ...drop });
-      const effective = result.effects.length > 0;
-      const ops = (head?.ops ?? 0) + (effective ? Math.max(1, record.ops.length) : 0);
+      row.state = result.state;
+      if (result.effects.length > 0) row.ops += Math.max(1, record.ops.length);
+      if (row.effects.length === 0) row.effects = result.effects;
+      else for (const effect of result.effects) row.effects.push(effect);
+      open.set(id, row);
+    };
+
+    const close = (id: string, { head, state, ops, effects }: OpenRow): void => {
+      const effective = effects.length > 0;
       let no: number;
       let shown: string | null;
       if (head) {
         no = head.no;
         if (!effective) rows.moveOrder(no, change.lamport, change.id);
-        shown = effective ? store(no, result.state, at, ops, head.hasLocal) : null;
-      } else ({ no, shown } = insert(coll, id, result.state, at, ops));
+        shown = effective ? store(no, state, at, ops, head.hasLocal) : null;
+      } else ({ no, shown } = insert(coll, id, state, at, ops));
       rows.touch(no, change.lamport, change.no);
-      if (!effective) continue;
+      if (!effective) return;
       outcome.effective = true;
-      if (isCheckpointDue(head?.ops ?? 0, ops)) due.add(id);
-      tell(
-        object,
-        body.dataset,
-        coll,
-        id,
-        envelope.version,
-        head?.state === ROW_LIVE ? head.doc : null,
-        shown,
-        result.effects,
-        true,
-      );
-    }
-    for (const id of due) {
-      const head = rows.get(coll, id);
-      if (head) addCheckpoint(head.no, stateOf(head), at, head.ops);
+      if (isCheckpointDue(head?.ops ?? 0, ops)) addCheckpoint(no, state, at, ops);
+      const before = head?.state === ROW_LIVE ? head.doc : null;
+      tell(object, body.dataset, coll, id, envelope.version, before, shown, effects, true);
+    };
+
+    for (const [index, id] of ids.entries()) {
+      outcome.recordIds.push(id);
+      foldPart(index, id);
+      const row = open.get(id);
+      if (!row || !isLast(index)) continue;
+      open.delete(id);
+      close(id, row);
     }
     if (change.counts && compareOrder({ lamport: object.modified.lamport, change: object.modified.change }, at) < 0) {
       objects.setModified(object, { lamport: change.lamport, change: change.id, ms: change.timeMs });
@@ -333,6 +339,18 @@ export function createProjection(deps: ProjectionDeps) {
 
   return {
     foldChange,
+    /** A change that is in the graph, but cannot be read yet: its place in the history is kept. */
+    noteUnopened(change: ReplayInput["change"], parents: readonly number[], object: ObjectEntry): void {
+      history?.add(object.no, {
+        change: change.no,
+        lamport: change.lamport,
+        writer: change.writer,
+        ds: 0,
+        hidden: true,
+        timeMs: change.timeMs,
+        parents,
+      });
+    },
     replayOf: reader.replayOf,
     envelopeOf,
 
@@ -367,30 +385,29 @@ export function createProjection(deps: ProjectionDeps) {
       }
     },
 
-    /** Hides or shows the row of an object in the collection of all objects, as the deletion log says. */
-    hideObjectRow(object: ObjectEntry, envelope: { version: string; timeMs: number }): void {
+    /**
+     * Puts a tombstone in the place of an object's row in the collection of all objects. It follows from the root and the
+     * entry in the deletion log alone, so that whoever never had the row shows the same.
+     */
+    hideObjectRow(object: ObjectEntry, deletion: { version: string; timeMs: number }): void {
       const head = rows.get(OBJECTS_COLL, object.idText);
-      if (!head || head.state !== ROW_LIVE) return;
-      const created = ((JSON.parse(head.doc!) as JsonObject)["_ver"] as JsonObject)["id"]!;
+      const root = changes.byId(object.id)!;
       const doc = JSON.stringify({
         id: object.idText,
-        _deletedAt: { $date: new Date(envelope.timeMs).toISOString() },
-        _ver: { id: created, "*": envelope.version },
+        _deletedAt: { $date: new Date(deletion.timeMs).toISOString() },
+        _ver: { id: versionOf(root.lamport, root.id), "*": deletion.version },
       });
+      if (!head) {
+        rows.insert(OBJECTS_COLL, object.idText, doc, ROW_TOMBSTONE, root.lamport, root.id, 0);
+        return;
+      }
+      if (head.doc === doc) return;
       if (head.hasLocal) rows.dropLocal(head.no);
       rows.dropCheckpoints(head.no);
       rows.update(head.no, doc, ROW_TOMBSTONE, head.lamport, head.change, head.ops);
-      tell(
-        object,
-        OBJECTS_DATASET,
-        OBJECTS_COLL,
-        object.idText,
-        "",
-        head.doc,
-        null,
-        [{ type: "$unset", path: [] }],
-        true,
-      );
+      if (head.state !== ROW_LIVE) return;
+      const effects: Effect[] = [{ type: "$unset", path: [] }];
+      tell(object, OBJECTS_DATASET, OBJECTS_COLL, object.idText, "", head.doc, null, effects, true);
     },
 
     /** Sets device-local fields of a live record; a null removes one. Answers false when there is no such record. */
@@ -486,4 +503,19 @@ function isSameState(
   if (!checkpoint || folded.kind === "absent") return false;
   const state = folded.kind === "live" ? ROW_LIVE : ROW_TOMBSTONE;
   return checkpoint.state === state && checkpoint.doc === JSON.stringify(folded.doc);
+}
+
+/** A record in the middle of a change: as it was, and as the parts so far leave it. */
+interface OpenRow {
+  head: RowHead | undefined;
+  state: RecordState;
+  ops: number;
+  effects: Effect[];
+}
+
+/** Whether the id at a place stands at no later one. */
+function lastPlaces(ids: readonly string[]): (index: number) => boolean {
+  const lastById = new Map<string, number>();
+  for (const [index, id] of ids.entries()) lastById.set(id, index);
+  return lastById.size === ids.length ? () => true : (index) => lastById.get(ids[index]!) === index;
 }

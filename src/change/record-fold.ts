@@ -1,6 +1,7 @@
 import { isJsonObject, type Json, type JsonObject } from "../protocol/json.ts";
 import type { RecordChange, RecordOp } from "./change-body.ts";
 import type { ChangeEnvelope, DatasetRules } from "./dataset-rules.ts";
+import { createElementKeys, type ElementKeys } from "./element-keys.ts";
 import { pathFault, segmentsOf } from "./field-path.ts";
 import { claimPath, type VersionTree, versionsIn } from "./version-tree.ts";
 
@@ -66,6 +67,7 @@ export function foldRecord(
   const doc: JsonObject = creating ? { id, _ver: { id: envelope.version, "*": envelope.version } } : state.doc;
   const effects: Effect[] = [];
   const drops: Drop[] = [];
+  const sets: GrownSets = new Map();
   for (let index = 0; index < change.ops.length; index++) {
     const op = change.ops[index]!;
     const write = (segments: string[], single: RecordOp) => {
@@ -77,6 +79,7 @@ export function foldRecord(
           segments,
           rules.rewriteOp?.(segments, single, envelope) ?? single,
           effects,
+          sets,
           rules.dropsEmptied?.(segments) === true,
         );
       if (reason) drops.push({ opIndex: index, reason });
@@ -148,12 +151,19 @@ function rootPayload(effects: readonly Effect[]): JsonObject {
   return payload;
 }
 
+/**
+ * The arrays that a change's `$addToSet` and `$pull` work on, with their elements' keys. The first of them takes a copy
+ * and is the effect; the others change that copy, so that thousands of them cost no more than one array.
+ */
+type GrownSets = Map<Json[], ElementKeys>;
+
 /** Applies one op to one field, in place; answers why it cannot be. Nothing is touched when it answers. */
 function applyOp(
   doc: JsonObject,
   path: string[],
   op: RecordOp,
   effects: Effect[],
+  sets: GrownSets,
   dropsEmptied: boolean,
 ): string | undefined {
   const { value } = op;
@@ -178,15 +188,22 @@ function applyOp(
       const sum = (current ?? 0) + (value as number);
       return Number.isFinite(sum) ? put(sum) : "the sum is not a finite number";
     }
-    case "$addToSet": {
-      if (current !== undefined && !Array.isArray(current)) return "$addToSet needs an array in the field";
-      const items = current ?? [];
-      return put(items.some((item) => Bun.deepEquals(item, value, true)) ? items : [...items, value!]);
-    }
+    case "$addToSet":
     case "$pull": {
-      if (current === undefined) return undefined;
-      if (!Array.isArray(current)) return "$pull needs an array in the field";
-      return put(current.filter((item) => !Bun.deepEquals(item, value, true)));
+      if (current === undefined && op.type === "$pull") return undefined;
+      if (current !== undefined && !Array.isArray(current)) return `${op.type} needs an array in the field`;
+      let items = current ?? [];
+      let keys = sets.get(items);
+      if (!keys) {
+        items = [...items];
+        keys = createElementKeys(items);
+        sets.set(items, keys);
+        parent![key] = items;
+        effects.push({ type: "$set", path, payload: items });
+      }
+      if (op.type === "$addToSet") keys.add(value!);
+      else keys.remove(value!);
+      return undefined;
     }
   }
 }

@@ -1,3 +1,5 @@
+import { isStub } from "./change-stub.ts";
+
 /** What opens the body of a change that is in the log. Its bytes were found canonical when it came in. */
 export interface SealedParts {
   keyId: Uint8Array;
@@ -10,9 +12,11 @@ const KEY_ID = Buffer.from("keyId");
 
 /**
  * Finds these parts in the bytes of a stored change (`{b, h, s}`, RFC 8949 in the form of `dag-cbor.ts`) without decoding
- * the rest: replaying a long history does this for every change. Throws for bytes that are no stored change.
+ * the rest: replaying a long history does this for every change. Undefined for a stub. Throws for bytes that are no stored
+ * change.
  */
-export function sealedPartsOf(bytes: Uint8Array): SealedParts {
+export function sealedPartsOf(bytes: Uint8Array): SealedParts | undefined {
+  if (isStub(bytes)) return undefined;
   let at = 0;
 
   /** Reads an item's head: its major type and argument. */

@@ -45,7 +45,7 @@ export function lockAccount(accountDir: string, accountId: AccountId): AccountLo
 function inUse(accountId: AccountId, owner: LockOwner | undefined): SvcError {
   const by = owner ? ` (process ${owner.pid})` : "";
   const message = `Another process${by} serves account ${accountId}; stop it, or use another account`;
-  return fail("auth.account_in_use", { accountId, ...(owner ? { pid: owner.pid } : {}) }, message);
+  return fail("auth.account_in_use", { accountId }, message);
 }
 
 /** A file that names this very process is left over from an earlier one with the same id: we hold the lock. */

@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import type { SpaceId } from "../base/ids.ts";
 import { PRODUCT_VERSION } from "../base/version.ts";
+import { createChangeChecker } from "../change/change-checker.ts";
 import { createHistoryMemory } from "../change/history-memory.ts";
 import type { RulesRegistry } from "../change/ports.ts";
 import { createSigner } from "../crypto/sign.ts";
@@ -30,6 +31,7 @@ import { createSpaceService } from "../space/space-service.ts";
 import { TECH_SPACE_NAME } from "../space/tech-datasets.ts";
 import { createTechSpace, techIndex } from "../space/tech-space.ts";
 import { openAccountStore } from "../store/account-store.ts";
+import { createWalCheckpointer } from "../store/wal-checkpointer.ts";
 import { createEventRelay } from "../sync/event-relay.ts";
 import { createLetters } from "../sync/letters.ts";
 import { createSyncService } from "../sync/sync-service.ts";
@@ -39,6 +41,7 @@ import { crashPoint } from "./crash-point.ts";
 import type { Engine } from "./engine.ts";
 import { createInvitations } from "./invitations.ts";
 import { createLinkKeys } from "./link-keys.ts";
+import { createProfileNews } from "./profile-news.ts";
 import { type Replication, startReplication } from "./replication.ts";
 import { createRightsFollower } from "./rights-follower.ts";
 import { createSpaceServices, type SpaceServices } from "./space-services.ts";
@@ -46,6 +49,7 @@ import { createSpacesListing } from "./spaces-listing.ts";
 import { probeVectorSupport } from "./vector-support.ts";
 
 /** How often processes that nobody reports on any more are forgotten. */
+const PURGE_EVERY_MS = 24 * 60 * 60 * 1000;
 const PROCESS_SWEEP_MS = 5_000;
 /** How long a first round of a space that was just found is waited for. */
 const REACH_MS = 3_000;
@@ -63,8 +67,16 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
   const paths = spacePaths(accountDir);
   const store = openAccountStore(paths.account);
   const readers = createReaderPool();
+  const checker = createChangeChecker((error) =>
+    log.warn("a thread that verifies changes was lost; they are verified without it for a while", { err: error }),
+  );
+  const checkpointer = createWalCheckpointer();
   const historyMemory = createHistoryMemory();
   const onFailure = (error: unknown) => log.error("a commit failed", { err: error });
+  const walCopying = {
+    checkpointer,
+    onFault: (error: unknown) => log.warn("a checkpoint failed, it is tried again", { err: error }),
+  };
 
   const openWith = (
     spaceId: SpaceId,
@@ -76,6 +88,8 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       account: as,
       clock,
       keepsHistory,
+      checker,
+      walCopying,
       onFailure,
       registry: (engine): RulesRegistry => {
         schema = createSchema({ engine, builtIns });
@@ -189,7 +203,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     spaces.onKnown((spaceId) => sync.firstRoundSoon(spaceId));
     spaces.onEnding((spaceId) => {
       processes.unhear(spaceId);
-      relay.forget(spaceId);
+      relay.detach(spaceId);
       linkKeys.spaceEnded(spaceId);
       sync.forget(spaceId).catch((error: unknown) => log.error("forgetting a space failed", { err: error, spaceId }));
     });
@@ -207,22 +221,13 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       },
       profile: () => tech.profile(),
     });
-    const rights = createRightsFollower({ identities, changeAcl, log });
+    const rights = createRightsFollower({ identities, changeAcl, isOver: spaces.farewells.has, log });
     spaces.onRights((space) => {
       joins.rightsMoved(space);
       rights.moved(space);
     });
-    spaces.onEnded((spaceId) => rights.ended(spaceId));
-    const tellProfile = async (): Promise<void> => {
-      for (const spaceId of spaces.activeIds()) {
-        if (closing) return;
-        try {
-          await (await spaces.open(spaceId)).members.profileChanged();
-        } catch (error) {
-          log.warn("the members of a space were not told of the profile", { err: error, spaceId });
-        }
-      }
-    };
+    spaces.onOver((spaceId) => rights.ended(spaceId));
+    const profileNews = createProfileNews({ tech, spaces, log });
     const events = createEventHub({
       accountId: account.id,
       clock,
@@ -275,6 +280,8 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     let replication: Replication | undefined;
     let bootstrapping = true;
     let closing = false;
+    // Spaces are seen to when they are opened, too: this is for those that stay open, or closed, for long.
+    const purge = setInterval(() => void spaces.purgePass(() => closing), PURGE_EVERY_MS);
     const pass = spaces
       .bootPass(() => closing)
       .then(async () => {
@@ -297,6 +304,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
         });
         joins.start();
         await sync.start();
+        profileNews.start();
       })
       .then(() => void (config["index.enabled"] && probeVectorSupport(accountDir, log)))
       .catch((error: unknown) => log.error("the boot pass failed", { err: error }))
@@ -323,28 +331,33 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       spacesQueries: createRecordQueries({ ...listing, schema: techSchema, log }),
       techQueries: createRecordQueries({ engine: techOpened.engine, schema: techSchema, readers, log }),
       space: (spaceId) => spaces.open(spaceId),
-      tellProfile: () => void tellProfile(),
+      changeProfile: profileNews.change,
       bootstrapping: () => bootstrapping,
       async close() {
         closing = true;
         clearInterval(processSweep);
+        clearInterval(purge);
         processes.close();
         rights.close();
+        await profileNews.close();
         await joins.close();
         await letters.close();
         await sync.close();
         await pass;
         await replication?.close();
         readers.close();
+        checker.close();
         techLive.close();
         spacesLive.close();
         listing.close();
         await spaces.close();
         await techOpened.close();
+        checkpointer.close();
         store.close();
       },
     };
   } catch (error) {
+    checkpointer.close();
     store.close();
     throw error;
   }

@@ -12,6 +12,7 @@ import type { SpaceService } from "../space/space-service.ts";
 import type { TechSpace } from "../space/tech-space.ts";
 import type { SyncService } from "../sync/sync-service.ts";
 import type { EngineLifecycle } from "./lifecycle.ts";
+import type { ProfileNews } from "./profile-news.ts";
 import type { SpaceServices } from "./space-services.ts";
 
 /** The booted engine of one account, as the routes see it. */
@@ -35,8 +36,8 @@ export interface Engine extends EngineLifecycle {
   /** The same over the rows of spaces, those that this device alone shows among them. */
   readonly spacesQueries: RecordQueries;
   readonly spacesLive: LiveQueries;
-  /** Tells the members of shared spaces, in the background, who this account is now. */
-  tellProfile(): void;
+  /** Changes what this account says of itself; the members of its spaces are told in the background. */
+  readonly changeProfile: ProfileNews["change"];
   /** An active space with its services; fails with the space resolution errors (gaps § 1). */
   space(spaceId: string): Promise<SpaceServices>;
 }

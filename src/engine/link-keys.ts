@@ -1,6 +1,7 @@
 import { equalBytes } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Account } from "../space/account.ts";
+import type { MemberState } from "../space/acl-state.ts";
 import type { Space } from "../space/space.ts";
 import { inviteLinkKeyOf, linkKeyOf, pairLinkKeyOf } from "../space/space-keys.ts";
 import { transportSecretOf } from "../space/space-roots.ts";
@@ -17,8 +18,10 @@ interface LinkKey {
  */
 export type LinkKeys = ReturnType<typeof createLinkKeys>;
 
-/** How many members are recognised one by one; beyond, the present read key has to do. */
+/** How many members are recognised one by one, former ones last; beyond, the present read key has to do. */
 const PAIRS = 64;
+/** How many guest keys that were revoked are still recognised, so that who read by them hears of it. */
+const GUEST_KEYS = 8;
 /**
  * How long who lost membership, or the guest key, may still recognise the space: it is served the chain of rights, which
  * says so, and no content.
@@ -92,23 +95,35 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
 
 /**
  * Whoever holds the present read key has the first; the secret of two members lets one that missed a change of keys back
- * in, and nobody that lost membership; who holds an invite or the guest key finds the space by it.
+ * in, and tells one that missed its own removal of it: it is served the chain of rights, which says so, and no content. Who
+ * holds an invite or the guest key finds the space by it.
  */
 function linkKeysOf(space: Space, account: Account): Uint8Array[] {
   const { state } = space.acl;
   const current = space.keys.current();
   const keys = current ? [linkKeyOf(space.id, current.key)] : [];
-  const others = [...state.members.values()].filter(
-    (member) => member.status === "active" && !equalBytes(member.account, account.signer.publicKey),
-  );
-  for (const { account: other } of others.slice(0, PAIRS)) keys.push(pairLinkKeyOf(space.id, account, other));
+  const others = [...state.members.values()].filter((member) => !equalBytes(member.account, account.signer.publicKey));
+  const known = [...others.filter(({ status }) => status === "active"), ...latestFirst(others.filter(isFormer))];
+  for (const { account: other } of known.slice(0, PAIRS)) keys.push(pairLinkKeyOf(space.id, account, other));
   const secret = transportSecretOf(space);
   if (secret) {
     for (const { key } of state.invites.values()) keys.push(inviteLinkKeyOf(space.id, secret, key));
     if (state.guest) keys.push(inviteLinkKeyOf(space.id, secret, state.guest.key));
+    const ended = latestFirst(others.filter(isFormerGuest)).slice(0, GUEST_KEYS);
+    for (const { account: key } of ended) keys.push(inviteLinkKeyOf(space.id, secret, key));
   }
   return keys;
 }
+
+/** Who was a member or asked to be one, and has to hear that it is none. */
+const isFormer = (member: MemberState): boolean =>
+  ["removed", "removing", "declined"].includes(member.status) && !isFormerGuest(member);
+
+const isFormerGuest = ({ status, history }: MemberState): boolean =>
+  status === "removed" && history.some(({ permission }) => permission === "guest");
+
+const latestFirst = (members: readonly MemberState[]): MemberState[] =>
+  members.toSorted((a, b) => b.history.at(-1)!.pos - a.history.at(-1)!.pos);
 
 /** While one is let in nowhere yet, the token alone makes one known to the space's members. Tokens come and go. */
 function tokenKeys(place: SpacePlace | undefined): Uint8Array[] {

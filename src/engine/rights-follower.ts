@@ -14,6 +14,8 @@ const ADMIN_AFTER_MS = 5_000;
 interface RightsFollowerDeps {
   identities: Pick<IdentityDirectory, "setMembers" | "setProfile">;
   changeAcl(space: Space, build: AclBuild): Promise<unknown>;
+  /** Whether the space is over for this account, and kept only until those concerned have heard of it. */
+  isOver(spaceId: SpaceId): boolean;
   log: Log;
 }
 
@@ -28,7 +30,7 @@ export function createRightsFollower(deps: RightsFollowerDeps) {
   const toldBySpace = new Map<SpaceId, Map<AccountId, string>>();
 
   const follow = (space: Space): void => {
-    if (space.role() === "none") {
+    if (space.role() === "none" || deps.isOver(space.id)) {
       identities.setMembers(space.id, []);
       return;
     }

@@ -3,6 +3,7 @@ import type { ChangeEngine } from "../change/change-engine.ts";
 import type { CommitBatch, TouchedRecord } from "../change/commit-batch.ts";
 import type { Effect } from "../change/record-fold.ts";
 import { versionOf } from "../change/version.ts";
+import { digestOfCid } from "../crypto/cid.ts";
 import { fail } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { parseFilter } from "../query/filter-parse.ts";
@@ -30,10 +31,13 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
   const coll = rows.coll(tech.index.no, listing.datasetNo(SPACES_RULES.name));
   const listeners = new Set<(batch: CommitBatch) => void>();
 
-  /** The row that only this device has, unless the account has one by now. */
+  /** The row that only this device has, unless the account has one by now. No change made it: it is older than all. */
   const pendingRow = (spaceId: string): string | null => {
     const text = store.pendingSpace(spaceId);
-    return text === undefined ? null : JSON.stringify({ ownRole: "none", ...(JSON.parse(text) as JsonObject) });
+    if (text === undefined) return null;
+    const version = versionOf(1, digestOfCid(spaceId)!);
+    const row = { _ver: { id: version, "*": version }, ownRole: "none", ...(JSON.parse(text) as JsonObject) };
+    return JSON.stringify(row);
   };
 
   /** Puts one row in place; answers what was there. */

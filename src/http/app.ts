@@ -71,7 +71,8 @@ export function createApp(deps: AppDeps): App {
     if (page && method === "GET") return page;
     const allowed = page ? PAGE_METHODS : matcher.methods(pathname);
     if (allowed.length === 0) return errorResponse(fail("request.not_found", { path: pathname }), info.log);
-    return errorResponse(fail("request.method_not_allowed", { method, allowed }), info.log);
+    const message = `This route takes ${allowed.join(", ")}, not ${method}`;
+    return errorResponse(fail("request.method_not_allowed", { method, allowed }, message), info.log);
   }
 
   async function options(request: Request, pathname: string, info: RequestInfo): Promise<Response> {

@@ -5,7 +5,8 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
 /**
  * Reads a JSON body, never more than `LIMITS.bodyBytes` of it. `undefined` when there is none.
- * Errors: request.too_large, request.bad_json (syntax, UTF-8), request.schema (nesting, a `__proto__` key below the top).
+ * Errors: request.too_large, request.bad_json (syntax, UTF-8), request.schema (nesting, a `__proto__` key below the top, a
+ * number beyond those that are kept).
  */
 export async function readJsonBody(request: Request): Promise<unknown> {
   const bytes = await readCapped(request, LIMITS.bodyBytes);
@@ -51,8 +52,12 @@ function parseJson(bytes: Uint8Array): unknown {
   } catch (cause) {
     throw fail("request.bad_json", undefined, `The request body is not valid JSON: ${(cause as Error).message}`);
   }
-  if (tooDeep) throw fail("request.schema", { path: "", expected: `at most ${LIMITS.bodyDepth} levels of nesting` });
+  if (tooDeep) {
+    const expected = `at most ${LIMITS.bodyDepth} levels of nesting`;
+    throw fail("request.schema", { path: "", expected }, `The body takes ${expected}`);
+  }
   if (mayHoldProto(text)) refuseNestedProto(value, "", true);
+  if (ODD_NUMBER.test(text)) settleNumbers(value, "");
   return value;
 }
 
@@ -101,8 +106,31 @@ function refuseNestedProto(value: unknown, path: string, top: boolean): void {
   }
   for (const [key, item] of Object.entries(value)) {
     const childPath = path === "" ? key : `${path}.${key}`;
-    if (key === "__proto__" && !top)
-      throw fail("request.schema", { path: childPath, expected: "a key other than __proto__" });
+    if (key === "__proto__" && !top) {
+      const expected = "a key other than __proto__";
+      throw fail("request.schema", { path: childPath, expected }, `${childPath} must be ${expected}`);
+    }
     refuseNestedProto(item, childPath, false);
+  }
+}
+
+/** What a number's text has that parses to an infinity or to minus zero; other texts may have it too. */
+const ODD_NUMBER = /[:,[\s]-0|\d[eE][+-]?\d{2}|\d{200}/;
+
+/**
+ * Refuses numbers beyond a double, which no record holds and which an answer would say as null, and makes minus zero the
+ * zero that an answer says, in place: what was sent is equal to what is read back.
+ */
+function settleNumbers(value: unknown, path: string): void {
+  if (typeof value === "number" && !Number.isFinite(value)) {
+    const expected = `a number from -${Number.MAX_VALUE} to ${Number.MAX_VALUE}`;
+    throw fail("request.schema", { path, expected }, `${path} must be ${expected}`);
+  }
+  if (typeof value !== "object" || value === null) return;
+  const parts = value as Record<string, unknown>;
+  for (const key of Object.keys(parts)) {
+    const part = parts[key];
+    if (part === 0) parts[key] = 0;
+    else settleNumbers(part, Array.isArray(value) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`);
   }
 }

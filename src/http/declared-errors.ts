@@ -10,15 +10,14 @@ export function declaredErrors(route: Route): [code: ErrorCode, status: number][
   add("request.forbidden_host");
   add("request.forbidden_origin");
   if (!route.open) add("auth.required");
-  if (route.body || route.query) {
-    add("request.missing_field");
-    add("request.invalid_field");
-  }
+  // A segment of a path that is no percent-encoding is an invalid field.
+  if (route.body || route.query || route.path.includes("/:")) add("request.invalid_field");
+  if (route.body || route.query) add("request.missing_field");
+  if (route.method !== "GET" && !route.rawBody) add("request.unsupported_media_type");
   if (route.body) {
     add("request.bad_json");
     add("request.schema");
     add("request.too_large");
-    add("request.unsupported_media_type");
     if (route.body["additionalProperties"] === false) add("request.unknown_field");
   }
   if (route.path.includes("/:objectId") || route.objectIdFields?.length) add("object.id_required");

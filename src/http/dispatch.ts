@@ -109,7 +109,8 @@ function checkParams(params: Record<string, string | null | undefined>): void {
   for (const name in params) {
     const value = params[name];
     if (value === null || value === undefined) {
-      throw fail("request.invalid_field", { field: name, reason: "the path segment is not valid percent-encoding" });
+      const reason = "the path segment is not valid percent-encoding";
+      throw fail("request.invalid_field", { field: name, reason }, `${name} is refused: ${reason}`);
     }
     if (name === "objectId") refuseNilId(name, value);
   }

@@ -6,8 +6,9 @@ import { silentLog } from "../base/log.ts";
 import type { LiveBody } from "../domain/live/live-request.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { errorResponse } from "./error-response.ts";
-import { openLiveStream } from "./live-stream.ts";
+import { liveSource } from "./live-stream.ts";
 import type { ServerHandle } from "./server-handle.ts";
+import { openStream } from "./sse.ts";
 import { createStreamRegistry } from "./stream-registry.ts";
 
 const stops: (() => unknown)[] = [];
@@ -27,9 +28,8 @@ async function serveSpace() {
       const handle = { streams, disableIdleTimeout } as unknown as ServerHandle;
       try {
         const body = (await request.json()) as LiveBody;
-        return await openLiveStream({ request, server: handle }, (sink) =>
-          space.live.subscribe(space.collection, body, sink),
-        );
+        const source = liveSource((sink) => space.live.subscribe(space.collection, body, sink));
+        return await openStream({ request, server: handle }, source);
       } catch (thrown) {
         return errorResponse(thrown, silentLog);
       }

@@ -1,6 +1,5 @@
 import type { CloseReason } from "../protocol/sse-frames.ts";
-import type { BaseContext } from "./route.ts";
-import { openStream } from "./sse.ts";
+import type { StreamSource } from "./sse.ts";
 
 /** A window's records at first, each as stored JSON text. */
 interface WindowSnapshot {
@@ -31,18 +30,14 @@ const STREAM_CAPACITY = 2;
 const frameBySnapshot = new WeakMap<WindowSnapshot, Uint8Array>();
 
 /**
- * Answers a `query/subscribe` with its event stream: `ready`, `snapshot {records, total?, hasNext?}`, then `changes` as
- * they happen, and `closed{server_shutdown | sdk_closed | overflow | drifted}` (spec § 4, § 6). What `subscribe` throws
- * is answered as an ordinary error. In a route:
+ * What a `query/subscribe` streams: `ready`, `snapshot {records, total?, hasNext?}`, then `changes` as they happen, and
+ * `closed{server_shutdown | sdk_closed | overflow | drifted}` (spec § 4, § 6). What `subscribe` throws is answered as an
+ * ordinary error. In a route:
  *
- *     const { live } = await ctx.engine.space(ctx.params.spaceId);
- *     return openLiveStream(ctx, (sink) => live.subscribe({ objectId, dataset }, ctx.body, sink));
+ *     openStream(ctx, liveSource((sink) => live.subscribe({ objectId, dataset }, ctx.body, sink)))
  */
-export async function openLiveStream(
-  ctx: Pick<BaseContext<unknown, unknown, unknown>, "request" | "server">,
-  subscribe: (sink: WindowSink) => Promise<OpenWindow>,
-): Promise<Response> {
-  return openStream(ctx, {
+export function liveSource(subscribe: (sink: WindowSink) => Promise<OpenWindow>): StreamSource {
+  return {
     capacity: STREAM_CAPACITY,
     overflow: "close",
     async start(sink) {
@@ -56,7 +51,7 @@ export async function openLiveStream(
       sink.send(snapshotFrame(snapshot));
       return { stop: () => subscription.close(), pull: () => subscription.take()?.frame };
     },
-  });
+  };
 }
 
 /** The `snapshot` frame from the stored texts as they are, in one piece of memory beside them. */

@@ -15,7 +15,6 @@ const DETAIL_SCHEMAS: Readonly<Record<string, JsonObject>> = {
   identities: TEXTS,
   editIndices: { type: "array", items: NUMBER },
   limitBytes: NUMBER,
-  pid: NUMBER,
   size: NUMBER,
   recordIndex: NUMBER,
   opIndex: NUMBER,

@@ -41,7 +41,7 @@ function bodyFault(schema: TSchema, compiled: TypeCheck<TSchema>, body: unknown)
       if (!top) return shapeFault(error, body, segments);
       missing ??= segments[0] as string;
     } else if (error.type === Kind.ObjectAdditionalProperties) {
-      if (!top) return fail("request.schema", { path: renderPath(body, segments), expected: "no such key" });
+      if (!top) return strangeKey(renderPath(body, segments));
       if (fields.length < MAX_LISTED_KEYS) fields.push(segments[0] as string);
     } else if (error.value === undefined) {
       // The absent value of a required property, reported a second time by its type.
@@ -61,6 +61,10 @@ function bodyFault(schema: TSchema, compiled: TypeCheck<TSchema>, body: unknown)
   if (invalid)
     return fail("request.invalid_field", invalid, `The field ${invalid.field} is refused: ${invalid.reason}`);
   return fail("request.schema", { path: "", expected: describeSchema(schema) });
+}
+
+function strangeKey(path: string): SvcError {
+  return fail("request.schema", { path, expected: "no such key" }, `${path} is no key that this endpoint takes`);
 }
 
 function shapeFault(error: ValueError, body: unknown, segments: string[]): SvcError {

@@ -3,6 +3,7 @@
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { badPipeline, below, type Place } from "./aggregate-faults.ts";
+import { canonicalInstants } from "./canonical-instants.ts";
 import { DATE_OPERATORS } from "./expression-dates.ts";
 import { LOGIC_OPERATORS } from "./expression-logic.ts";
 import { NUMBER_OPERATORS } from "./expression-numbers.ts";
@@ -53,7 +54,7 @@ function parseExpression(input: Json, place: Place, scope: ExpressionScope): Exp
   if (isDateShaped(input)) {
     if (parseInstant(input["$date"]) === undefined)
       throw badPipeline(below(place, "$date"), "$date takes an RFC 3339 date-time or Unix milliseconds");
-    return literal(input);
+    return literal(canonicalInstants(input));
   }
   const keys = Object.keys(input);
   const operator = keys.find((key) => key.startsWith("$"));
@@ -68,7 +69,7 @@ function literal(value: Json): Expression {
 }
 
 function parseOperator(operator: string, operand: Json, place: Place, scope: ExpressionScope): Expression {
-  if (operator === "$literal") return literal(operand);
+  if (operator === "$literal") return literal(canonicalInstants(operand));
   const parser = OPERATORS.get(operator);
   if (!parser) throw badPipeline(place, `no such expression; there are $literal ${[...OPERATORS.keys()].join(" ")}`);
   return { evaluate: parser(operand, place, scope) };

@@ -41,7 +41,7 @@ const CASES: [string, Json, Json][] = [
   ["a plain text is itself", "n", "n"],
   ["$literal", { $literal: "$n" }, "$n"],
   ["$literal of an operator", { $literal: { $add: [1] } }, { $add: [1] }],
-  ["a date literal", date("2026-01-01T00:00:00Z"), date("2026-01-01T00:00:00Z")],
+  ["a date literal, in the form that records have", date("2026-01-01T00:00:00Z"), date("2026-01-01T00:00:00.000Z")],
   ["a nested document leaves missing out", { a: "$n", b: "$none", c: { d: "$t" } }, { a: 7, c: { d: true } }],
   ["a nested array keeps places", ["$n", "$none", [1]], [7, null, [1]]],
   ["$add", { $add: ["$n", 1, "$half"] }, 10.5],

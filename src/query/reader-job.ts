@@ -48,7 +48,6 @@ export type ReaderResult<J extends ReaderJob> = J extends QueryJob
 
 /** To the worker. `stop` is one shared Int32: anything but 0 asks the job to end. */
 export interface ReaderRequest {
-  readonly id: number;
   readonly path: string;
   readonly job: ReaderJob;
   readonly stop: SharedArrayBuffer;
@@ -56,9 +55,8 @@ export interface ReaderRequest {
 
 /** From the worker. */
 export type ReaderReply =
-  | { readonly id: number; readonly ok: true; readonly result: unknown }
+  | { readonly ok: true; readonly result: unknown }
   | {
-      readonly id: number;
       readonly ok: false;
       readonly code: string;
       readonly message: string;

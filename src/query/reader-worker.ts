@@ -67,15 +67,14 @@ function run(db: Database, job: ReaderJob, shouldStop: () => boolean): unknown {
 }
 
 self.onmessage = (event: MessageEvent<ReaderRequest>) => {
-  const { id, path, job, stop } = event.data;
+  const { path, job, stop } = event.data;
   const flag = new Int32Array(stop);
   let answer: ReaderReply;
   try {
-    answer = { id, ok: true, result: run(databaseAt(path), job, () => Atomics.load(flag, 0) !== 0) };
+    answer = { ok: true, result: run(databaseAt(path), job, () => Atomics.load(flag, 0) !== 0) };
   } catch (error) {
     const known = error instanceof SvcError ? error : undefined;
     answer = {
-      id,
       ok: false,
       code: known?.code ?? "internal",
       message: error instanceof Error ? error.message : String(error),

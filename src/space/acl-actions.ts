@@ -14,6 +14,7 @@ import {
   type InvitablePermission,
   mayGrant,
   mayTouch,
+  type Permission,
 } from "./acl-rights.ts";
 import { currentEpoch, type MemberState, pendingRequestOf, permissionOf, writingMembers } from "./acl-state.ts";
 
@@ -105,10 +106,10 @@ export function changePermissions(
   changes: readonly { identity: string; permission: GrantablePermission }[],
 ): AclOp[] {
   requireManager(context);
-  return changes.flatMap(({ identity, permission }): AclOp[] => {
-    const { account } = memberOf(context, identity, "active");
+  return changes.flatMap(({ identity, permission }, index): AclOp[] => {
+    const { account } = memberOf(context, identity, `changes[${index}].identity`, "active");
     const before = permissionOf(context.state, account);
-    if (!mayTouch(roleIn(context), before)) throw forbidden(context);
+    requireTouch(context, before);
     requireGrant(context, permission);
     if (before === permission) return [];
     const pins = canWrite(before) && !canWrite(permission) ? { pins: context.pins(account) } : {};
@@ -143,14 +144,12 @@ export function addAccounts(
 /** Throws `identity.not_found` for who is no member. Nobody removes itself or the owner, and guests go with their key. */
 export function removeAccounts(context: AclContext, identities: readonly string[]): AclOp[] {
   requireManager(context);
-  return identities.map((identity): AclOp => {
-    const { account, status } = memberOf(context, identity, "active", "removing");
+  return identities.map((identity, index): AclOp => {
+    const { account, status } = memberOf(context, identity, `identities[${index}]`, "active", "removing");
     const before = permissionOf(context.state, account);
-    if (
-      equalBytes(account, context.account.signer.publicKey) ||
-      (status === "active" && !mayTouch(roleIn(context), before))
-    )
-      throw forbidden(context);
+    if (equalBytes(account, context.account.signer.publicKey))
+      throw forbidden(context, "Nobody removes itself; leave the space instead");
+    if (status === "active") requireTouch(context, before);
     return { op: "accountRemove", account, pins: context.pins(account) };
   });
 }
@@ -165,7 +164,7 @@ export function completeRemovals(context: AclContext): AclOp[] {
 /** Throws `identity.not_found` unless the new owner is an active member. */
 export function transferOwnership(context: AclContext, newOwner: string, oldPermission: GrantablePermission): AclOp[] {
   requireOwner(context);
-  const { account } = memberOf(context, newOwner, "active");
+  const { account } = memberOf(context, newOwner, "newOwner", "active");
   const own = context.account.signer.publicKey;
   if (equalBytes(account, own) || permissionOf(context.state, account) === "guest") {
     const reason = "ownership goes to another active member";
@@ -197,7 +196,7 @@ export function leaveSpace(context: AclContext): AclOp[] {
   const role = roleIn(context);
   if (role === "owner")
     throw fail("acl.forbidden", { spaceId: context.spaceId, role }, "The owner leaves after transferring ownership");
-  if (role === "guest") throw forbidden(context);
+  if (role === "guest") throw forbidden(context, "A guest is no member; delete the space here instead");
   return [{ op: "selfRemove" }];
 }
 
@@ -232,8 +231,8 @@ function sealed(context: AclContext, account: Uint8Array, metadata: MemberMetada
   return sealMetadata(context.spaceId, currentEpoch(context.state)!.epoch, accountIdOf(account), metadata);
 }
 
-function forbidden(context: AclContext) {
-  return fail("acl.forbidden", { spaceId: context.spaceId, role: roleIn(context) });
+function forbidden(context: AclContext, message?: string) {
+  return fail("acl.forbidden", { spaceId: context.spaceId, role: roleIn(context) }, message);
 }
 
 /** Nothing can be done to the ACL of a space that is deleted or belongs to two for ever. */
@@ -246,17 +245,25 @@ function requireOpen(context: AclContext): void {
 
 function requireManager(context: AclContext): void {
   requireOpen(context);
-  if (!canManage(roleIn(context))) throw forbidden(context);
+  if (!canManage(roleIn(context))) throw forbidden(context, "Only the owner and admins may do this");
 }
 
 function requireOwner(context: AclContext): void {
   requireOpen(context);
-  if (roleIn(context) !== "owner") throw forbidden(context);
+  if (roleIn(context) !== "owner") throw forbidden(context, "Only the owner may do this");
 }
 
 function requireGrant(context: AclContext, permission: GrantablePermission): void {
   requireManager(context);
-  if (!mayGrant(roleIn(context), permission)) throw forbidden(context);
+  if (!mayGrant(roleIn(context), permission)) throw forbidden(context, "Only the owner makes admins");
+}
+
+/** Somebody who has this permission may be given another one, or be removed. */
+function requireTouch(context: AclContext, permission: Permission): void {
+  if (mayTouch(roleIn(context), permission)) return;
+  if (permission === "owner") throw forbidden(context, "The owner is fixed; transfer the ownership instead");
+  if (permission === "guest") throw forbidden(context, "Guests go with their key; revoke the guest key instead");
+  throw forbidden(context, "Only the owner changes or removes admins");
 }
 
 function parse(identity: string, field: string): Uint8Array {
@@ -268,8 +275,14 @@ function parse(identity: string, field: string): Uint8Array {
   return account;
 }
 
-function memberOf(context: AclContext, identity: string, ...statuses: readonly MemberState["status"][]): MemberState {
-  const member = context.state.members.get(bytesToHex(parse(identity, "identity")));
+/** `field`: where the request names the account. */
+function memberOf(
+  context: AclContext,
+  identity: string,
+  field: string,
+  ...statuses: readonly MemberState["status"][]
+): MemberState {
+  const member = context.state.members.get(bytesToHex(parse(identity, field)));
   if (!member || !statuses.includes(member.status)) throw fail("identity.not_found", { identity });
   return member;
 }

@@ -15,7 +15,7 @@ export interface AclAlarm {
 const KEY = "acl-alarms";
 const MAX_ALARMS = 32;
 
-/** Alarms of a space, durable until someone has seen to them. */
+/** Alarms of a space, durable. */
 export function createAlarms(store: SpaceStore) {
   const list = (): AclAlarm[] => {
     const stored = store.meta(KEY);
@@ -30,6 +30,10 @@ export function createAlarms(store: SpaceStore) {
       store.putMeta(KEY, utf8ToBytes(JSON.stringify([alarm, ...known].slice(0, MAX_ALARMS))));
       return true;
     },
-    clear: () => store.dropMeta(KEY),
+    /** What it told of is settled. */
+    end(alarm: AclAlarm): void {
+      const left = list().filter((one) => one.kind !== alarm.kind || one.record !== alarm.record);
+      store.putMeta(KEY, utf8ToBytes(JSON.stringify(left)));
+    },
   };
 }

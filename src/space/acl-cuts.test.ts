@@ -15,7 +15,7 @@ describe("nobody writes into the past", () => {
       records: [{ id: "forged", upsert: true, ops: [{ type: "$set" as const, path: "v", value: "forged" }] }],
     };
     const sealed = space.engine.opener.seal(body, object.idText, epoch, headerBytes);
-    return encodeChange(of.header, headerBytes, sealed, member.account.signer).bytes;
+    return encodeChange(headerBytes, sealed, member.account.signer).bytes;
   }
 
   for (const order of ["record first", "changes first", "forgery between"] as const) {

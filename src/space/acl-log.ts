@@ -1,4 +1,4 @@
-import { bytesToHex, equalBytes, readUint64, writeUint64 } from "../base/bytes.ts";
+import { bytesToHex, equalBytes, hexToBytes, readUint64, writeUint64 } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { AclView } from "../change/ports.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
@@ -6,6 +6,7 @@ import type { SpaceStore } from "../store/space-store.ts";
 import { createAlarms } from "./acl-alarms.ts";
 import { createCutJudge } from "./acl-cuts.ts";
 import { chooseBranch } from "./acl-fork.ts";
+import type { AclOffer } from "./acl-reading.ts";
 import { type AclRecord, decodeAclRecord } from "./acl-record.ts";
 import { type AclApplied, applyAclRecord } from "./acl-reducer.ts";
 import { canWrite, type Permission } from "./acl-rights.ts";
@@ -126,6 +127,16 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     units.settle(state);
     for (const { key } of store.metaUnder(DROPPED))
       if (state.positions.has(key.slice(DROPPED.length))) store.dropMeta(key);
+    for (const alarm of alarms.list()) if (alarm.kind === "split" && isDecided(alarm.record)) alarms.end(alarm);
+  };
+
+  /** Whether, by now, an owner's record decides between the chain and the branch that begins with this record. */
+  const isDecided = (recordId: string): boolean => {
+    if (state.positions.has(recordId)) return true;
+    const other = lostRecord(hexToBytes(recordId)!);
+    const at = other?.prev ? recordIndex(other.prev) : undefined;
+    if (!other || at === undefined) return false;
+    return chooseBranch(replay(records.slice(0, at + 1), header), records.slice(at + 1), [other]) !== "split";
   };
 
   /** A branch from where it leaves the chain: what comes may follow records that lost before. */
@@ -250,24 +261,19 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     records: (): readonly AclRecord[] => records,
     permission: (account: Uint8Array): Permission => permissionOf(state, account),
 
+    /** Whether it stands in the chain. */
+    has: (id: Uint8Array): boolean => recordIndex(id) !== undefined,
+
     /**
      * Takes in records that follow one another, in a write of the commit queue. Whatever they lead to, the changes of
      * the space must be brought in step with `move` in the same write.
      */
-    merge(chain: readonly Uint8Array[], scope: WriteScope): AclMerge {
-      const offered: AclRecord[] = [];
-      for (const bytes of chain) {
-        const record = decodeAclRecord(bytes);
-        if (!record) return { kind: "refused", taken: 0, reason: "it is no ACL record" };
-        if (offered.length === 0 && recordIndex(record.id) !== undefined) continue;
-        const before = offered.at(-1);
-        if (before && !(record.prev && equalBytes(record.prev, before.id)))
-          return { kind: "refused", taken: 0, reason: "the records do not follow one another" };
-        offered.push(record);
-      }
-      const first = offered[0];
-      if (!first) return { kind: "known", taken: 0 };
-      if (!first.prev) return { kind: "refused", taken: 0, reason: "it is the root of another chain" };
+    merge({ records: read, fault }: AclOffer, scope: WriteScope): AclMerge {
+      if (fault) return { kind: "refused", taken: 0, reason: fault };
+      const fresh = read.findIndex(({ id }) => recordIndex(id) === undefined);
+      if (fresh < 0) return { kind: "known", taken: 0 };
+      const offered = read.slice(fresh);
+      if (!offered[0]!.prev) return { kind: "refused", taken: 0, reason: "it is the root of another chain" };
       const branch = fromChainOn(offered);
       const at = branch && recordIndex(branch[0]!.prev!);
       if (!branch || at === undefined) return { kind: "gap", taken: 0, reason: "what it follows is not here" };

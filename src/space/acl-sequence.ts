@@ -2,6 +2,7 @@ import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import type { AclContext } from "./acl-compose.ts";
 import { openEpochKey, openPreviousKey } from "./acl-epoch.ts";
 import type { AclOp } from "./acl-op.ts";
+import { overruled } from "./acl-overruled.ts";
 import { type AclRecord, type AclUnit, decodeAclUnit } from "./acl-record.ts";
 import { unitKnown } from "./acl-reducer.ts";
 import type { AclState } from "./acl-state.ts";
@@ -36,7 +37,7 @@ export function sequenceProposal(port: SequencePort, unit: AclUnit): SequencePla
   if (unit.kind === "acl") return planRecord(port, unit);
   if (!port.state.positions.has(bytesToHex(unit.basis))) return { wait: "its author knew another chain" };
   const ops: AclOp[] = [{ op: "sequenced", unit: unit.bytes }];
-  const fault = port.faultOf(ops, 0);
+  const fault = overruled(port.state, unit, unit.basis) ?? port.faultOf(ops, 0);
   return fault ? { drop: fault } : { ops, minClock: 0, placed: [], parts: [] };
 }
 
@@ -48,7 +49,7 @@ function planRecord(port: SequencePort, record: AclRecord): SequencePlan {
   const place = [...bridge, aliasOf(record)];
   if (record.ops.some((op) => op.op === "sequenced" || op.op === "alias")) return planParts(port, record, place);
   const again: AclOp[] = [...bridge, { op: "sequenced", unit: record.bytes }];
-  const fault = port.faultOf(again, record.clock);
+  const fault = overruled(port.state, record, (ancestors[0] ?? record).prev!) ?? port.faultOf(again, record.clock);
   if (!fault) return { ...plan, ops: again };
   if (port.isNamed(record.id) && !port.faultOf(place, record.clock)) return { ...plan, ops: place };
   return isFollowed(port, record) ? { wait: "others follow it" } : { drop: fault };

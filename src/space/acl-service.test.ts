@@ -29,6 +29,7 @@ import {
   stopSharing,
 } from "./acl-actions.ts";
 import { makeEpoch } from "./acl-epoch.ts";
+import { readAclChain } from "./acl-reading.ts";
 import { encodeAclRecord } from "./acl-record.ts";
 import { rosterMember } from "./acl-roster.ts";
 import { readKeyHolders } from "./acl-state.ts";
@@ -39,6 +40,27 @@ const signedChanges = (device: Device) =>
     const change = decodeChange(bytes);
     return isDerivedRoot(change) ? [] : [change];
   });
+
+/** Records behind the chain's head, each behind the one before, signed by somebody who has no right to. */
+function forgedChain({ space }: Device, stranger: Account, length: number): Uint8Array[] {
+  const { head, space: id, clocks } = space.acl.state;
+  const chain: Uint8Array[] = [];
+  for (let prev = head!; chain.length < length; ) {
+    const record = encodeAclRecord(
+      {
+        space: id!,
+        prev,
+        time: 0,
+        clock: clocks.at(-1)!,
+        ops: [{ op: "accountRemove", account: stranger.signer.publicKey, pins: [] }],
+      },
+      stranger.signer,
+    );
+    chain.push(record.bytes);
+    prev = record.id;
+  }
+  return chain;
+}
 
 describe("membership", () => {
   test("[acl] who is added reads everything, before and after, and after a restart", () =>
@@ -292,7 +314,7 @@ describe("storage", () => {
       const before = stateText(acl.state);
       const made = aclService.draft((c) => addAccounts(c, [{ identity: createAccount().id, permission: "writer" }]))!;
       const failing = engine.moveAcl((scope) => {
-        expect(acl.merge([made.bytes], scope).kind).toBe("extended");
+        expect(acl.merge(readAclChain([made.bytes], acl.has), scope).kind).toBe("extended");
         throw new Error("the disk is full");
       });
       await expect(failing).rejects.toThrow("the disk is full");
@@ -313,7 +335,7 @@ describe("storage", () => {
       expect(owner.space.acl.alarms.list().map(({ kind }) => kind)).toEqual(["rolled_back"]);
       await owner.reopen();
       expect(owner.space.acl.alarms.list()).toHaveLength(1);
-      owner.space.acl.alarms.clear();
+      for (const alarm of owner.space.acl.alarms.list()) owner.space.acl.alarms.end(alarm);
       expect(owner.space.acl.alarms.list()).toEqual([]);
     }));
 
@@ -345,6 +367,31 @@ describe("storage", () => {
       expect(victim.space.acl.alarms.list()).toEqual([{ kind: "key", record: bytesToHex(epoch.keyId) }]);
       expect((await owner.space.aclService.take([bytes])).kind).toBe("extended");
       expect(owner.space.acl.alarms.list()).toEqual([]);
+    }));
+
+  test("[acl] a long forged chain is read in slices: everything else goes on, and nothing moves", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      const { acl, aclService } = owner.space;
+      const forged = forgedChain(owner, createAccount(), 4_000);
+      const head = acl.head().id;
+      for (const take of [() => aclService.take(forged), async () => (await aclService.takeEach(forged))[0]!]) {
+        let ended = false;
+        let turns = 0;
+        const taking = take().finally(() => {
+          ended = true;
+        });
+        for (; !ended; turns++) await new Promise((turn) => setImmediate(turn));
+        expect(await taking).toMatchObject({ kind: "refused", taken: 0 });
+        expect(turns).toBeGreaterThan(10);
+        expect(acl.head().id).toEqual(head);
+      }
+      const spoilt = [...forged.slice(0, 2), forged[2]!.with(-2, forged[2]!.at(-2)! ^ 1), ...forged.slice(3)];
+      expect(await aclService.take(spoilt)).toMatchObject({ kind: "refused", reason: "it is no ACL record" });
+      expect(await aclService.take([forged[0]!, forged[2]!])).toMatchObject({
+        kind: "refused",
+        reason: "the records do not follow one another",
+      });
     }));
 
   test("[acl] records that do not belong, do not follow or do not verify are refused with a reason", () =>

@@ -18,6 +18,8 @@ import {
 import { createPins } from "./acl-cuts.ts";
 import type { AclLog, AclMerge } from "./acl-log.ts";
 import type { AclOp } from "./acl-op.ts";
+import { overruled } from "./acl-overruled.ts";
+import { type AclOffer, readAclChain, readAclChains, readAclUnits } from "./acl-reading.ts";
 import { type AclUnit, decodeAclUnit } from "./acl-record.ts";
 import { tryAclOps, unitKnown } from "./acl-reducer.ts";
 import { isFollowed, keysOfBranch, type SequencePort, sequenceProposal } from "./acl-sequence.ts";
@@ -45,11 +47,13 @@ interface AclServiceDeps {
   clock: Clock;
 }
 
-/** Builds the record by which the author of a proposal gives effect to it. */
+/** Builds the record by which the author of a proposal gives effect to it, unless it was decided otherwise meanwhile. */
 export const ownSequence =
   (unit: AclUnit): AclBuild =>
-  ({ state }) =>
-    unitKnown(state, unit.id) ? [] : [{ op: "sequenced", unit: unit.bytes }];
+  ({ state }) => {
+    const late = unitKnown(state, unit.id) ?? (unit.kind === "acl-proposal" && overruled(state, unit, unit.basis));
+    return late ? [] : [{ op: "sequenced", unit: unit.bytes }];
+  };
 
 const FULL = "too much waits for the space's owner already; try again once an owner's device was online";
 
@@ -80,13 +84,14 @@ export function createAclService(deps: AclServiceDeps) {
   const settle = (merge: AclMerge): AclConsequences | undefined => {
     if (merge.dropped) keys.keep(merge.dropped);
     if (!merge.move) return undefined;
+    forgetDeadProposals();
     const fresh = keys.refresh();
     for (const record of keys.broken()) acl.alarms.raise({ kind: "key", record });
     return { ...merge.move, keys: fresh };
   };
 
-  const merge = (chain: readonly Uint8Array[], scope: WriteScope) => {
-    const result = acl.merge(chain, scope);
+  const merge = (offer: AclOffer, scope: WriteScope) => {
+    const result = acl.merge(offer, scope);
     const consequences = settle(result);
     return { result, ...(consequences ? { consequences } : {}) };
   };
@@ -105,7 +110,7 @@ export function createAclService(deps: AclServiceDeps) {
 
   /** Takes in one record of this account. */
   const append = (made: AclMade, scope: WriteScope): AclConsequences | undefined => {
-    const { result, consequences } = merge([made.bytes], scope);
+    const { result, consequences } = merge(readAclChain([made.bytes], acl.has), scope);
     if (result.kind !== "extended")
       throw fail("acl.forbidden", { spaceId: deps.spaceId, role: roleIn(context()) }, result.reason);
     return consequences;
@@ -171,6 +176,14 @@ export function createAclService(deps: AclServiceDeps) {
     return [...again.values()];
   };
 
+  /** What the chain has made impossible waits for nobody, and nothing waits for it. */
+  const forgetDeadProposals = (): void => {
+    const waiting = acl.units.list().filter(({ unit }) => unit.kind === "acl-proposal");
+    if (waiting.length === 0) return;
+    const port = sequencePort();
+    for (const { unit } of waiting) if ("drop" in sequenceProposal(port, unit)) acl.units.drop(unit.id);
+  };
+
   /** Carries out what sequencing one unit takes. */
   const sequenceOne = (
     unit: AclUnit,
@@ -197,21 +210,29 @@ export function createAclService(deps: AclServiceDeps) {
     context,
 
     /** Takes in records of the chain that somebody offers, in their order, from anything that is here on. */
-    take: (chain: readonly Uint8Array[]): Promise<AclMerge> => move((scope) => merge(chain, scope)),
+    async take(chain: readonly Uint8Array[]): Promise<AclMerge> {
+      const [offer] = await readAclChains([chain], acl.has);
+      return move((scope) => merge(offer!, scope));
+    },
 
     /**
      * The same for records that anybody may have put one behind the other: each is judged by itself. In one transaction,
      * and told once: nobody is to take an earlier state of a membership that ended, and began anew, for the present one.
      */
-    takeEach: (records: readonly Uint8Array[]): Promise<AclMerge[]> =>
-      move((scope) => {
-        const merges = records.map((bytes) => merge([bytes], scope));
+    async takeEach(records: readonly Uint8Array[]): Promise<AclMerge[]> {
+      const offers = await readAclChains(
+        records.map((bytes) => [bytes]),
+        acl.has,
+      );
+      return move((scope) => {
+        const merges = offers.map((offer) => merge(offer, scope));
         const consequences = merges.flatMap((one) => one.consequences ?? []);
         return {
           result: merges.map(({ result }) => result),
           ...(consequences.length > 0 ? { consequences: joinConsequences(consequences) } : {}),
         };
-      }),
+      });
+    },
 
     /**
      * Acts at once, without asking anybody: what an owner's device does when there is no network to put records in
@@ -259,9 +280,9 @@ export function createAclService(deps: AclServiceDeps) {
      * Keeps what others hand on for the owner's devices: proposals that could take effect now, and records of lost
      * branches that could, or that members' changes name, with those before them. Answers one verdict each.
      */
-    takeUnits: (many: readonly Uint8Array[]): Promise<UnitVerdict[]> =>
-      engine.moveAcl(() => {
-        const units = many.map(decodeAclUnit);
+    async takeUnits(many: readonly Uint8Array[]): Promise<UnitVerdict[]> {
+      const units = await readAclUnits(many);
+      return engine.moveAcl(() => {
         const fresh = units.filter((unit) => unit && !unitKnown(acl.state, unit.id) && !acl.units.has(unit.id));
         const port = sequencePort(fresh as AclUnit[]);
         const plans = new Map((fresh as AclUnit[]).map((unit) => [unit, sequenceProposal(port, unit)]));
@@ -277,7 +298,8 @@ export function createAclService(deps: AclServiceDeps) {
           return { kind: "refused", reason: "drop" in plan ? plan.drop : "wait" in plan ? plan.wait : FULL };
         });
         return { result };
-      }),
+      });
+    },
 
     /** Whether `sequence` may find something to do. */
     hasWork: (): boolean => acl.units.list().length > 0 || namedAgain().length > 0,

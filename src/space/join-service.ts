@@ -137,7 +137,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     const token = secrets.tokenOf(spaceId);
     const { state } = space.acl;
     if (state.deletedAt !== undefined) return refuse(spaceId);
-    if (!token || pendingRequestOf(state, space.accountKey)) return;
+    if (!token || (pendingRequestOf(state, space.accountKey) && !letsIn(space, token))) return;
     const asked = space.engine.store.meta(ASKED);
     // What was asked has its place in the chain and waits no more: it was declined, or taken back.
     if (asked && (state.sequenced.has(bytesToHex(asked)) || space.acl.at(asked))) return end(spaceId);
@@ -152,8 +152,12 @@ export function createJoinService(deps: JoinServiceDeps) {
     const status = statusOf(spaceId);
     if (row?.["final"] === true) throw fail("space.deleted", { spaceId });
     if (status === "active") return;
-    // What was read by a guest key is another account's copy.
-    if (status === "guest_revoked") await spaces.giveUp(spaceId, true);
+    if (status === "guest_revoked") {
+      const { space } = await spaces.openHeld(spaceId);
+      if (isSpent(space, decodeInviteToken(inviteToken))) throw spent();
+      // What was read by a guest key is another account's copy.
+      await spaces.giveUp(spaceId, true);
+    }
     await secrets.keepToken(spaceId, inviteToken, hint);
     spaces.farewells.drop(spaceId);
     await spaces.whenEnded(spaceId);
@@ -165,6 +169,17 @@ export function createJoinService(deps: JoinServiceDeps) {
     const spaceType = row?.["spaceType"] ? {} : { spaceType: SPACE_TYPE };
     await tech.set(SPACES_RULES, spaceId, { status: "joining", ...spaceType }, { ownRole: "none" });
   };
+
+  /** The chain knew the token, and has ended it. */
+  const isSpent = ({ acl: { state } }: Space, { seed }: InviteToken): boolean => {
+    const key = publicKeyOfSeed(seed);
+    const isGuestKey = state.guest !== undefined && equalBytes(state.guest.key, key);
+    return state.usedKeys.has(bytesToHex(key)) && !state.invites.has(bytesToHex(key)) && !isGuestKey;
+  };
+
+  /** A live open invite, which is worth more than the request that waits. */
+  const letsIn = ({ acl: { state } }: Space, { seed }: InviteToken): boolean =>
+    (state.invites.get(bytesToHex(publicKeyOfSeed(seed)))?.permission ?? "none") !== "none";
 
   const isLive = ({ acl: { state } }: Space, { kind, seed }: InviteToken): boolean =>
     kind === "member" && state.invites.has(bytesToHex(publicKeyOfSeed(seed)));
@@ -207,7 +222,7 @@ export function createJoinService(deps: JoinServiceDeps) {
 
   const refuse = async (spaceId: SpaceId): Promise<never> => {
     await end(spaceId);
-    throw fail("invite.invalid", {}, "The invite was revoked or replaced; ask for a new one");
+    throw spent();
   };
 
   /** Whatever waits, goes on: called when rows, tokens or chains have changed. */
@@ -248,8 +263,7 @@ export function createJoinService(deps: JoinServiceDeps) {
         const miss = new Promise<void>((resolve) => missed.set(spaceId, resolve));
         await Promise.race([found, miss, Bun.sleep(CHAIN_WAIT_MS)]);
         missed.delete(spaceId);
-        if (statusOf(spaceId) === "deleted")
-          throw fail("invite.invalid", {}, "The invite was revoked or replaced; ask for a new one");
+        if (statusOf(spaceId) === "deleted") throw spent();
       }
       return spaceInfoOf(spaces.rowOf(spaceId));
     },
@@ -282,3 +296,5 @@ export function createJoinService(deps: JoinServiceDeps) {
     },
   };
 }
+
+const spent = () => fail("invite.invalid", {}, "The invite was revoked or replaced; ask for a new one");

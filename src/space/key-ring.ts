@@ -38,8 +38,10 @@ export function createKeyRing(
 
   /** The key as it reaches us outside the chain, or sealed to us in it. */
   const openOwn = (entry: EpochState, index: number): Uint8Array | undefined => {
-    if (index === 0 && header.kind === "derived")
-      return ifKeyOf(derivedReadKey(account, header.name), entry.epoch.keyId);
+    if (index === 0 && header.kind === "derived") {
+      const derived = ifKeyOf(derivedReadKey(account, header.name), entry.epoch.keyId);
+      if (derived) return derived; // else it is another account's, who shared it with us
+    }
     if (index === 0 && header.kind === "onetoone") {
       const secret = oneToOneSecret(account, header.pair);
       return secret && ifKeyOf(oneToOneReadKey(secret, spaceId), entry.epoch.keyId);

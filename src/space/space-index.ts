@@ -1,6 +1,8 @@
+import { encodeDerivedRoot } from "../change/change-codec.ts";
 import type { WriteTx } from "../change/change-engine.ts";
 import type { DatasetRules } from "../change/dataset-rules.ts";
 import type { ObjectEntry } from "../change/object-cache.ts";
+import { cidFromDigest, digestOfCid } from "../crypto/cid.ts";
 import type { JsonObject } from "../protocol/json.ts";
 
 /** The derived object in every space that holds what its members share about it: name, description, icon. */
@@ -29,6 +31,12 @@ export const SPACE_INDEX_RULES: DatasetRules = {
       ? undefined
       : "a space has the texts name, description and iconCid",
 };
+
+/** The id of a space's index object, known before anything of the space is here. */
+export function spaceIndexIdOf(spaceId: string): string {
+  const root = encodeDerivedRoot({ space: digestOfCid(spaceId)!, type: SPACE_INDEX_TYPE, derivation: "" });
+  return cidFromDigest(root.id);
+}
 
 /** The index object's entry; its root is the same on every device. */
 export function spaceIndexIn(tx: WriteTx): ObjectEntry {

@@ -23,6 +23,8 @@ export function transportSecretOf(space: Space): Uint8Array | undefined {
 }
 
 /** The roots of the account's spaces, kept in its own space, so that its other devices can make them too. */
+export type SpaceRoots = ReturnType<typeof createSpaceRoots>;
+
 export function createSpaceRoots(tech: TechSpace) {
   return {
     /** The root of a space as another device left it; undefined when it has not come yet, or is not that space's. */

@@ -1,44 +1,36 @@
-import { bytesToBase64 } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { PROJECTION_VERSION } from "../change/change-engine.ts";
-import { accountIdOf, parseAccountId } from "../crypto/account-id.ts";
+import { accountIdOf } from "../crypto/account-id.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import { fail } from "../protocol/errors.ts";
-import type { Json, JsonObject } from "../protocol/json.ts";
+import type { JsonObject } from "../protocol/json.ts";
 import type { DerivedSpaceItem, SpaceInfo } from "../protocol/space.ts";
 import type { AccountStore } from "../store/account-store.ts";
 import type { Account } from "./account.ts";
 import { deleteSpace, leaveSpace } from "./acl-actions.ts";
 import type { AclBuild } from "./acl-service.ts";
 import { pendingRequestOf } from "./acl-state.ts";
-import { seedOneToOneSpace } from "./one-to-one.ts";
 import { PAIR_PROFILES_DATASET } from "./pair-profiles.ts";
 import { SPACE_ROOTS_DATASET } from "./private-datasets.ts";
 import type { Space, SpaceSeed } from "./space.ts";
 import { plantSpace, seedCreatedSpace, seedDerivedSpace } from "./space.ts";
+import { createSpaceCreation, type SpaceCreationDeps } from "./space-creation.ts";
 import { createFarewells } from "./space-farewells.ts";
 import type { spacePaths } from "./space-files.ts";
 import { createSpaceHandles, type SpaceHandle } from "./space-handles.ts";
-import { ONE_TO_ONE_TYPE, SPACE_TYPE } from "./space-header.ts";
-import {
-  SPACE_INDEX_DATASET,
-  SPACE_INDEX_RECORD,
-  SPACE_INDEX_TYPE,
-  type SpaceMetadata,
-  spaceIndexIn,
-  writeSpaceMetadata,
-} from "./space-index.ts";
+import { ONE_TO_ONE_TYPE } from "./space-header.ts";
+import { type SpaceMetadata, writeSpaceMetadata } from "./space-index.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
+import { mirrorMetadata } from "./space-metadata-mirror.ts";
 import { createSpaceRoots } from "./space-roots.ts";
-import { endingOf, pushKeys, settleLocalFields } from "./space-row.ts";
+import { endingOf, settleLocalFields } from "./space-row.ts";
+import { createSpaceRows } from "./space-rows.ts";
 import { seedOfRoot } from "./space-seed.ts";
+import { createSpaceSeeds, DERIVED_SPACES } from "./space-seeds.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
-
-/** Names of the spaces that every account may derive (gaps § 0). */
-const DERIVED_SPACES = ["agent"] as const;
 
 interface SpaceServiceDeps<T extends SpaceHandle & { space: Space }> {
   account: Account;
@@ -52,16 +44,7 @@ interface SpaceServiceDeps<T extends SpaceHandle & { space: Space }> {
   changeAcl(space: Space, build: AclBuild): Promise<unknown>;
   /** Whether this account reads the space by a guest key. */
   isGuest(spaceId: SpaceId): boolean;
-  /** Named points at which tests stop the process. */
-  crashPoint(name: "space-create:intent" | "space-create:space" | "space-create:row"): void;
-}
-
-/** An intent to create a space: everything that finishing it needs. */
-interface CreateIntent {
-  header: string;
-  aclRoot: { id: string; bytes: string };
-  metadata: SpaceMetadata;
-  derived: boolean;
+  crashPoint: SpaceCreationDeps["crashPoint"];
 }
 
 /** The account's spaces: their rows in the tech space and, when asked for, the spaces themselves. */
@@ -70,6 +53,8 @@ export type SpaceService<T extends SpaceHandle & { space: Space }> = ReturnType<
 export function createSpaceService<T extends SpaceHandle & { space: Space }>(deps: SpaceServiceDeps<T>) {
   const { account, tech, store, paths } = deps;
   const roots = createSpaceRoots(tech);
+  const rows = createSpaceRows({ tech, store });
+  const seeds = createSpaceSeeds({ account, tech, roots });
   const handles = createSpaceHandles<T>({
     store,
     clock: deps.clock,
@@ -79,7 +64,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       plantKnown(spaceId);
       const opened = await deps.open(spaceId);
       const { space } = opened;
-      watchMetadata(space);
+      mirrorMetadata(space, tech, (err) => deps.log.error("mirroring a space's metadata failed", { err, spaceId }));
       await settleRow(space);
       space.aclService.onMoved(() => follow(space));
       follow(space);
@@ -87,50 +72,34 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
         if (!batch.touched.some(({ dataset }) => dataset === PAIR_PROFILES_DATASET)) return;
         for (const follower of followers) follower(space);
       });
+      space.engine.purgeDeleted().catch((error: unknown) => purgeFailed(spaceId, error));
       return opened;
     },
   });
-
-  const rowOf = (spaceId: string): JsonObject => {
-    const row = knownRow(spaceId);
-    if (!row) throw fail("space.not_found", { spaceId });
-    return row;
+  const creation = createSpaceCreation({
+    account,
+    store,
+    paths,
+    tech,
+    roots,
+    use: (spaceId, run) => handles.use(spaceId, ({ space }) => run(space)),
+    crashPoint: deps.crashPoint,
+  });
+  const begin = async (seed: SpaceSeed, metadata: SpaceMetadata, derived: boolean): Promise<SpaceInfo> => {
+    await creation.begin(seed, metadata, derived);
+    return spaceInfoOf(rows.of(seed.spaceId));
   };
-  /** The row that the account's devices share or, where there is none, the one that this device alone shows. */
-  const knownRow = (spaceId: string): JsonObject | undefined => {
-    const row = digestOfCid(spaceId) ? tech.spaceRow(spaceId as SpaceId) : undefined;
-    const pending = row ? undefined : store.pendingSpace(spaceId);
-    return pending === undefined ? row : (JSON.parse(pending) as JsonObject);
-  };
+  const purgeFailed = (spaceId: SpaceId, err: unknown) =>
+    deps.log.error("the content of deleted objects could not be dropped", { err, spaceId });
 
   /** Makes a space that another device of the account has. Fails with space.not_accepted while its root has not come. */
   function plantKnown(spaceId: SpaceId): void {
     if (paths.hasSpace(spaceId)) return;
-    const seed = knownSeed(spaceId);
+    const seed = seeds.of(spaceId);
     if (!seed)
       throw fail("space.not_accepted", { spaceId, status: "active" }, "The space has not come here yet; retry");
     plantSpace(paths.space(spaceId), seed);
     paths.syncDirectory();
-  }
-
-  /** What a space can be made from here, whether it is or not. */
-  function knownSeed(spaceId: SpaceId): SpaceSeed | undefined {
-    return derivedSeed(spaceId) ?? pairSeed(spaceId) ?? roots.of(spaceId)?.seed;
-  }
-
-  let derivedSeeds: SpaceSeed[] | undefined;
-  function derivedSeed(spaceId: string): SpaceSeed | undefined {
-    derivedSeeds ??= DERIVED_SPACES.map((name) => seedDerivedSpace(account, name));
-    return derivedSeeds.find((seed) => seed.spaceId === spaceId);
-  }
-
-  function pairSeed(spaceId: SpaceId): SpaceSeed | undefined {
-    const row = tech.spaceRow(spaceId);
-    const author = row?.["author"];
-    if (row?.["spaceType"] !== ONE_TO_ONE_TYPE || typeof author !== "string") return undefined;
-    const other = parseAccountId(author);
-    const seed = other && seedOneToOneSpace(account, other);
-    return seed?.spaceId === spaceId ? seed : undefined;
   }
 
   /** What the row says on this device alone, and what the other devices need to hold the space too. */
@@ -167,81 +136,6 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       await tech.set(SPACES_RULES, space.id, { status: deps.isGuest(space.id) ? "guest_revoked" : "deleted" });
   }
 
-  /** Row, planted database and metadata of a space, from an intent that may have been begun before. */
-  const carryOut = async (spaceId: SpaceId, intent: CreateIntent): Promise<void> => {
-    const seed: SpaceSeed = {
-      spaceId,
-      header: Buffer.from(intent.header, "base64"),
-      aclRoot: { id: Buffer.from(intent.aclRoot.id, "base64"), bytes: Buffer.from(intent.aclRoot.bytes, "base64") },
-    };
-    plantSpace(paths.space(spaceId), seed);
-    paths.syncDirectory();
-    await handles.use(spaceId, ({ space }) => furnish(space, intent));
-    store.dropIntent(spaceId);
-  };
-
-  /** Metadata in the space, then its row: what makes a planted space one of the account's. */
-  const furnish = async (space: Space, intent: CreateIntent): Promise<void> => {
-    const spaceId = space.id;
-    const index = await space.engine.write((tx) => {
-      const object = spaceIndexIn(tx);
-      if (!tx.record(object, SPACE_INDEX_DATASET, SPACE_INDEX_RECORD)) writeSpaceMetadata(tx, intent.metadata);
-      return object;
-    });
-    deps.crashPoint("space-create:space");
-    const row = tech.spaceRow(spaceId);
-    await tech.set(
-      SPACES_RULES,
-      spaceId,
-      row
-        ? {}
-        : {
-            ...intent.metadata,
-            spaceType: SPACE_TYPE,
-            author: account.id,
-            status: "active",
-            ...(intent.derived ? { derived: true } : {}),
-          },
-      { ownRole: space.role(), spaceIndexObjectId: index.idText, push: pushKeys(space) ?? null },
-    );
-    deps.crashPoint("space-create:row");
-    if (!intent.derived) await roots.keep(space);
-  };
-
-  const begin = async (seed: SpaceSeed, metadata: SpaceMetadata, derived: boolean): Promise<SpaceInfo> => {
-    const intent: CreateIntent = {
-      header: bytesToBase64(seed.header),
-      aclRoot: { id: bytesToBase64(seed.aclRoot.id), bytes: bytesToBase64(seed.aclRoot.bytes) },
-      metadata,
-      derived,
-    };
-    store.putIntent(seed.spaceId, Buffer.from(JSON.stringify(intent)));
-    deps.crashPoint("space-create:intent");
-    await carryOut(seed.spaceId, intent);
-    return spaceInfoOf(rowOf(seed.spaceId));
-  };
-
-  /** The row in the tech space follows the metadata in the space, whoever changed it. */
-  function watchMetadata(space: Space): void {
-    const mirror = async () => {
-      const index = space.engine.object(indexId(space));
-      const metadata = index && space.engine.record(index, SPACE_INDEX_DATASET, SPACE_INDEX_RECORD);
-      const row = tech.spaceRow(space.id);
-      if (!metadata || !row) return;
-      const changed: JsonObject = {};
-      for (const field of ["name", "description", "iconCid"]) {
-        if ((metadata[field] ?? "") !== (row[field] ?? "")) changed[field] = metadata[field] ?? "";
-      }
-      if (Object.keys(changed).length > 0) await tech.set(SPACES_RULES, space.id, changed);
-    };
-    space.engine.onCommit((batch) => {
-      if (!batch.touched.some((touched) => touched.dataset === SPACE_INDEX_DATASET)) return;
-      mirror().catch((error: unknown) =>
-        deps.log.error("mirroring a space's metadata failed", { err: error, spaceId: space.id }),
-      );
-    });
-  }
-
   /** Spaces known to be active: asked for by every request, changed hardly ever. */
   const active = new Set<string>();
   tech.space.engine.onCommit((batch) => {
@@ -254,6 +148,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     changeAcl: deps.changeAcl,
   });
   const endings = new Map<SpaceId, Promise<void>>();
+  const overListeners = new Set<(spaceId: SpaceId) => void>();
   const leaveListeners = new Set<(spaceId: SpaceId) => void>();
   const endListeners = new Set<(spaceId: SpaceId) => void>();
   /** Closes a space that ended and removes its data from this device. Idempotent. */
@@ -284,7 +179,9 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       if (dataset !== SPACES_RULES.name || !doc) continue;
       const spaceId = recordId as SpaceId;
       const isOver = spaceStatusOf(JSON.parse(doc) as JsonObject) === "deleted";
-      if (!isOver) farewells.drop(spaceId); // joined again, by whichever device
+      if (!isOver)
+        farewells.drop(spaceId); // joined again, by whichever device
+      else for (const listener of [...overListeners]) listener(spaceId);
       if (!isOver || farewells.has(spaceId) || !paths.hasSpace(spaceId)) continue;
       endAsElsewhere(spaceId).catch((error: unknown) =>
         deps.log.error("ending a space failed", { err: error, spaceId }),
@@ -294,7 +191,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
 
   const requireActive = (spaceId: string): SpaceId => {
     if (active.has(spaceId)) return spaceId as SpaceId;
-    const status = spaceStatusOf(rowOf(spaceId));
+    const status = spaceStatusOf(rows.of(spaceId));
     if (status === "deleted") throw fail("space.deleted", { spaceId });
     // What a guest has read stays readable; writing is refused by its role.
     if (status !== "active" && status !== "guest_revoked") throw fail("space.not_accepted", { spaceId, status });
@@ -311,7 +208,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       return (
         farewells.has(spaceId) ||
         (status !== undefined && status !== "deleted" && paths.hasSpace(spaceId as SpaceId)) ||
-        (status === "active" && knownSeed(spaceId as SpaceId) !== undefined)
+        (status === "active" && seeds.of(spaceId as SpaceId) !== undefined)
       );
     },
     /** Called with a space that is held when its row or its root was written, here or elsewhere. */
@@ -329,11 +226,19 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     openHeld: (spaceId: SpaceId): Promise<T> => handles.get(spaceId),
     /** Ids of such spaces, newest first. */
     heldIds(): SpaceId[] {
-      return newestFirst(this.list("all").filter(({ id }) => this.isHeld(id)));
+      return newestFirst(rows.list("all").filter(({ id }) => this.isHeld(id)));
     },
     roots,
     /** Resolves when a space's row says what its chain of rights says. */
     settle: (space: Space): Promise<void> => settleRow(space),
+    /**
+     * Called when a space is over for this account: its row says so, though the space may be kept until those concerned
+     * have heard of it. Answers how to stop.
+     */
+    onOver(listener: (spaceId: SpaceId) => void): () => void {
+      overListeners.add(listener);
+      return () => void overListeners.delete(listener);
+    },
     /** Called when a space is about to end on this device, while it is still open. */
     onEnding: (listener: (spaceId: SpaceId) => void): void => void leaveListeners.add(listener),
     /** Called when a space has ended on this device. */
@@ -344,28 +249,11 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     create: (metadata: SpaceMetadata): Promise<SpaceInfo> =>
       begin(seedCreatedSpace(account, deps.clock), metadata, false),
 
-    info: (spaceId: string): SpaceInfo => spaceInfoOf(rowOf(spaceId)),
+    info: (spaceId: string): SpaceInfo => spaceInfoOf(rows.of(spaceId)),
 
     /** Ids of the active spaces, newest first. */
     activeIds(): SpaceId[] {
-      return newestFirst(this.list(undefined));
-    },
-
-    /** Rows by status: active ones by default, `all`, or exactly one status. */
-    list(status: string | undefined): SpaceInfo[] {
-      const coll = tech.space.engine.collOf(tech.index, SPACES_RULES.name);
-      const infos: SpaceInfo[] = [];
-      if (coll === undefined) return infos;
-      const shared = tech.space.engine.store.rows.docs(coll).map((doc) => JSON.parse(doc) as JsonObject);
-      const pending = store
-        .pendingSpaces()
-        .map((text) => JSON.parse(text) as JsonObject)
-        .filter((row) => !tech.spaceRow(row["id"] as SpaceId));
-      for (const row of [...shared, ...pending]) {
-        const info = spaceInfoOf(row);
-        if (status === "all" || info.status === (status ?? "active")) infos.push(info);
-      }
-      return infos;
+      return newestFirst(rows.list(undefined));
     },
 
     /** Changes what the members share about a space. The row here follows at once, others when they sync. */
@@ -375,29 +263,10 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
       await space.engine.write((tx) => writeSpaceMetadata(tx, metadata));
     },
 
-    /** The account's own settings of a space; works on any known row. */
-    async patchSettings(
-      spaceId: string,
-      set: Record<string, string | number | boolean>,
-      unset: readonly string[],
-    ): Promise<void> {
-      rowOf(spaceId);
-      if (!tech.spaceRow(spaceId as SpaceId)) return patchPending(spaceId, set, unset);
-      const ops = [
-        ...Object.entries(set).map(([key, value]) => ({
-          type: "$set" as const,
-          path: `settings.${key}`,
-          value: value as Json,
-        })),
-        ...unset.map((key) => ({ type: "$unset" as const, path: `settings.${key}` })),
-      ];
-      await tech.write(SPACES_RULES, spaceId, ops);
-    },
-
     /** Ends a space: for everybody if it is one's own, else for this account. Durable before anything is dropped. */
     async delete(spaceId: string): Promise<void> {
-      if (derivedSeed(spaceId)) throw fail("space.derived_undeletable", { spaceId });
-      const row = rowOf(spaceId);
+      if (seeds.derived(spaceId)) throw fail("space.derived_undeletable", { spaceId });
+      const row = rows.of(spaceId);
       const id = spaceId as SpaceId;
       if (!tech.spaceRow(id)) return store.dropPendingSpace(spaceId);
       if (spaceStatusOf(row) === "deleted") throw fail("space.deleted", { spaceId });
@@ -443,7 +312,7 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     async activate(spaceId: SpaceId): Promise<void> {
       farewells.drop(spaceId);
       const { space } = await handles.get(spaceId);
-      const author = space.header.kind === "created" ? { author: accountIdOf(space.header.author) } : {};
+      const author = space.header.kind === "onetoone" ? {} : { author: accountIdOf(space.header.author) };
       await tech.set(SPACES_RULES, spaceId, { status: "active", ...author });
       await settleRow(space);
     },
@@ -458,8 +327,10 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     /** Resolves when a copy that is being removed is gone. */
     whenEnded: (spaceId: SpaceId): Promise<void> => endings.get(spaceId) ?? Promise.resolve(),
     farewells,
-    rowOf,
-    knownRow,
+    rowOf: rows.of,
+    knownRow: rows.known,
+    list: rows.list,
+    patchSettings: rows.patchSettings,
 
     derived(): DerivedSpaceItem[] {
       return DERIVED_SPACES.map((name) => {
@@ -482,11 +353,8 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
 
     /** Finishes what a crash interrupted, then visits the spaces that were not closed in order. Run once, at boot. */
     async bootPass(stopped: () => boolean): Promise<void> {
-      for (const { spaceId, payload } of store.intents()) {
-        if (stopped()) return;
-        await carryOut(spaceId as SpaceId, JSON.parse(Buffer.from(payload).toString()) as CreateIntent);
-      }
-      for (const info of this.list("all")) {
+      await creation.resume(stopped);
+      for (const info of rows.list("all")) {
         if (stopped()) return;
         const spaceId = info.id as SpaceId;
         if (farewells.has(spaceId)) await handles.get(spaceId);
@@ -496,6 +364,18 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
           await space.engine.rebuildProjection("stale");
           await space.engine.tearDownDeleted();
         }
+      }
+    },
+
+    /** Drops the content of objects that were deleted long ago, a space after the other. */
+    async purgePass(stopped: () => boolean): Promise<void> {
+      for (const { id, status } of rows.list("all")) {
+        if (stopped()) return;
+        const spaceId = id as SpaceId;
+        if (status !== "active" || !this.isHeld(id)) continue;
+        await handles
+          .use(spaceId, ({ space }) => space.engine.purgeDeleted())
+          .catch((error: unknown) => purgeFailed(spaceId, error));
       }
     },
 
@@ -528,22 +408,6 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     farewells.begin(space.id);
     await tech.set(SPACES_RULES, space.id, fields);
     await farewells.settle(space, () => endHere(space.id));
-  }
-
-  /** Settings of a space that only this device shows. */
-  function patchPending(
-    spaceId: string,
-    set: Record<string, string | number | boolean>,
-    unset: readonly string[],
-  ): void {
-    const row = rowOf(spaceId);
-    const settings: JsonObject = { ...(row["settings"] as JsonObject | undefined), ...set };
-    for (const key of unset) delete settings[key];
-    store.putPendingSpace(spaceId, JSON.stringify({ ...row, settings }));
-  }
-
-  function indexId(space: Space): string {
-    return space.engine.derivedId(SPACE_INDEX_TYPE, "");
   }
 
   function requireWriter(space: Space): void {

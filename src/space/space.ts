@@ -3,10 +3,12 @@ import { equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
+import type { ChangeChecker } from "../change/change-checker.ts";
 import { type ChangeEngine, createChangeEngine } from "../change/change-engine.ts";
 import type { RulesRegistry } from "../change/ports.ts";
 import type { Signer } from "../crypto/sign.ts";
 import { openSpaceStore, type SpaceStore } from "../store/space-store.ts";
+import type { WalCopying } from "../store/wal-keeper.ts";
 import type { Account } from "./account.ts";
 import { makeEpoch, READ_KEY_BYTES } from "./acl-epoch.ts";
 import { type AclLog, openAclLog } from "./acl-log.ts";
@@ -70,7 +72,7 @@ export function plantSpace(path: string, seed: SpaceSeed): void {
   const isNew = !existsSync(path);
   const place = isNew ? `${path}.planting` : path;
   if (isNew) for (const suffix of ["", "-wal", "-shm"]) rmSync(place + suffix, { force: true });
-  const store = openSpaceStore(place, isNew ? "at-close" : "full");
+  const store = openSpaceStore(place, { durability: isNew ? "at-close" : "full" });
   try {
     store.db.transaction(() => {
       if (store.meta(HEADER_KEY)) return;
@@ -91,12 +93,16 @@ export interface OpenSpaceDeps {
   /** Rules of the datasets; may read the space's own definitions. */
   registry(engine: () => ChangeEngine): RulesRegistry;
   checkpointEveryOps?: number;
+  /** Verifies large batches of changes of others on another thread. */
+  checker?: ChangeChecker | undefined;
+  /** Copies the database's log beside the writer; absent: the writer does. */
+  walCopying?: WalCopying;
   onFailure?(error: unknown): void;
 }
 
 /** Opens a planted space. Throws when the file is damaged or not a space of ours. */
 export function openSpace(path: string, spaceId: SpaceId, deps: OpenSpaceDeps): Space {
-  const store = openSpaceStore(path);
+  const store = openSpaceStore(path, { copying: deps.walCopying });
   try {
     return assemble(store, spaceId, deps);
   } catch (error) {
@@ -125,6 +131,7 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     signer: account.signer,
     clock,
     keepsHistory: deps.keepsHistory ?? true,
+    checker: deps.checker,
     ...(deps.checkpointEveryOps ? { checkpointEveryOps: deps.checkpointEveryOps } : {}),
     onFailure(error) {
       acl.reload();

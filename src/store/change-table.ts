@@ -78,7 +78,7 @@ export function createChangeTable(db: Database) {
   );
   const ofObject = db.query<ChangeRow, [number]>(`SELECT ${COLUMNS} FROM changes WHERE obj = ? ORDER BY lamport, id`);
   const newestOfObject = db.query<ChangeRow, [number]>(
-    `SELECT ${COLUMNS} FROM changes WHERE obj = ? AND counts = 1 ORDER BY lamport DESC, id DESC LIMIT 1`,
+    `SELECT ${COLUMNS} FROM changes WHERE obj = ? AND counts = 1 AND ds <> 0 ORDER BY lamport DESC, id DESC LIMIT 1`,
   );
   const ofWriter = db.query<ChangeRow, [number, number, number]>(
     `SELECT ${COLUMNS} FROM changes WHERE writer = ? AND seq >= ? ORDER BY seq, id LIMIT ?`,
@@ -110,6 +110,12 @@ export function createChangeTable(db: Database) {
     "SELECT no FROM changes WHERE acl_pos = ? AND seq > 0 LIMIT 1",
   );
   const setAclPos = db.query<null, [number, number]>("UPDATE changes SET acl_pos = ? WHERE no = ?");
+  const setBytes = db.query<null, [Uint8Array, number, number]>("UPDATE changes SET bytes = ?, ds = ? WHERE no = ?");
+  // Whole changes: a map of three fields that begins with the body (change-stub.ts).
+  const wholeOf = db.query<ChangeRow, [number, number, number, number]>(
+    `SELECT ${COLUMNS} FROM changes WHERE obj = ? AND (lamport, no) > (?, ?) AND substr(bytes, 1, 3) = x'a36162'
+     ORDER BY lamport, no LIMIT ?`,
+  );
   const setCounts = db.query<null, [number, number]>("UPDATE changes SET counts = ? WHERE no = ?");
 
   const headsOf = db.query<{ no: number; id: Uint8Array; lamport: number; acl_pos: number }, [number]>(
@@ -202,6 +208,7 @@ export function createChangeTable(db: Database) {
     ofRowAfter: (row: number, lamport: number, id: Uint8Array, limit: number) =>
       ofRow.all(row, lamport, id, limit).map(fromRow),
     ofObject: (obj: number) => ofObject.all(obj).map(fromRow),
+    /** Of those that are folded. */
     newestOfObject: (obj: number) => orUndefined(newestOfObject.get(obj)),
     /** A page of a writer's chain from a seq on; both changes where one seq was used twice. */
     ofWriter: (writer: number, fromSeq: number, limit: number) => ofWriter.all(writer, fromSeq, limit).map(fromRow),
@@ -224,6 +231,11 @@ export function createChangeTable(db: Database) {
     /** Of a writer's changes those that do not count, newest first. */
     uncountedOfWriter: (writer: number, limit: number) => uncountedOfWriter.all(writer, limit),
     countUncounted: (writer: number): number => countUncounted.get(writer)!.count,
+    /** The same change, whole or as a stub; `ds` is 0 for as long as its body is not folded. */
+    setBytes: (no: number, bytes: Uint8Array, ds: number) => void setBytes.run(bytes, ds, no),
+    /** A page of an object's changes that are kept with their bodies, after a place in the order (lamport, no). */
+    wholeOf: (obj: number, after: { lamport: number; no: number }, limit: number) =>
+      wholeOf.all(obj, after.lamport, after.no, limit).map(fromRow),
     setCounts: (no: number, counts: boolean) => void setCounts.run(counts ? 1 : 0, no),
 
     heads: (obj: number) =>

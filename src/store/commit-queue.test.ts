@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { createCommitQueue, RollBackWith } from "./commit-queue.ts";
+import { createRng } from "../../test/support/rng.ts";
+import { createCommitQueue, RollBackWith, type WriteScope } from "./commit-queue.ts";
 
 function open() {
   const db = new Database(":memory:");
@@ -118,3 +119,60 @@ test("[commit] a part of a write that throws is undone alone, and the write goes
   expect(rows()).toEqual([1, 3]);
   expect(undone).toEqual(["part"]);
 });
+
+/** What a write does: insert a number, run a part of itself, or throw. */
+type Step = number | readonly Step[] | "throw";
+
+/** The rows that a list of steps leaves, or undefined where it throws. A part that throws leaves nothing of its own. */
+function leaves(steps: readonly Step[]): number[] | undefined {
+  const left: number[] = [];
+  for (const step of steps) {
+    if (step === "throw") return undefined;
+    if (typeof step === "number") left.push(step);
+    else left.push(...(leaves(step) ?? []));
+  }
+  return left;
+}
+
+for (const seed of [1, 2, Date.now() % 1_000_000]) {
+  test(`[commit] whatever throws where, exactly its own is undone, seed ${seed}`, async () => {
+    const rng = createRng(seed);
+    const { queue, rows, insert } = open();
+    let next = 0;
+    const randomSteps = (depth: number): Step[] =>
+      Array.from({ length: rng.int(0, 3) }, () => {
+        if (rng.chance(0.2)) return "throw";
+        return depth < 2 && rng.chance(0.4) ? randomSteps(depth + 1) : next++;
+      });
+    const memory: number[] = [];
+    const run = (scope: WriteScope, steps: readonly Step[]): void => {
+      for (const step of steps) {
+        if (step === "throw") throw new Error("thrown on purpose");
+        if (typeof step === "number") {
+          insert(step)();
+          memory.push(step);
+          scope.onRollback(() => expect(memory.pop()).toBe(step));
+        } else {
+          try {
+            scope.attempt(() => run(scope, step));
+          } catch (error) {
+            expect(String(error)).toContain("on purpose");
+          }
+        }
+      }
+    };
+    const expected: number[] = [];
+    for (let batch = 0; batch < 150; batch++) {
+      const plans = Array.from({ length: rng.int(1, 3) }, () => randomSteps(0));
+      const outcomes = await Promise.allSettled(plans.map((plan) => queue.enqueue((scope) => run(scope, plan))));
+      for (const [at, plan] of plans.entries()) {
+        const left = leaves(plan);
+        expect(outcomes[at]!.status).toBe(left ? "fulfilled" : "rejected");
+        expected.push(...(left ?? []));
+      }
+      expect(rows()).toEqual(expected);
+      expect(memory).toEqual(expected);
+    }
+    expect(expected.length).toBeGreaterThan(100);
+  });
+}

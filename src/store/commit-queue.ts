@@ -1,4 +1,4 @@
-import type { Database } from "bun:sqlite";
+import type { Database, Statement } from "bun:sqlite";
 
 /** What a write may do in its transaction besides SQL: undo its in-memory effects, and act once it is durable. */
 export interface WriteScope {
@@ -34,6 +34,11 @@ interface Entry {
   reject: (error: unknown) => void;
 }
 
+interface Place {
+  leave(): void;
+  comeBack(): void;
+}
+
 /** A batch ends after this long even if more waits, so that reads get their turn. */
 const SLICE_MS = 8;
 /** What is paid once a batch is shared by writes that take as long, up to this. */
@@ -43,9 +48,8 @@ const MAX_SHARED_MS = 250;
 const GATHER_TURNS = 3;
 
 /**
- * Group commit: everything enqueued in one turn of the event loop runs in ONE transaction, each write under a savepoint
- * of its own, and no promise settles before COMMIT has returned (fsync with durability `full`). A write that throws is
- * rolled back alone. Local writes go before `background` ones (changes of others).
+ * Group commit: everything enqueued in one turn of the event loop runs in ONE transaction, and no promise
+ * settles before COMMIT has returned (fsync with durability `full`). A write that throws is rolled back alone. Local writes go before `background` ones (changes of others).
  */
 export interface CommitQueue {
   enqueue<T>(run: (scope: WriteScope) => T, priority?: "local" | "background"): Promise<T>;
@@ -63,7 +67,9 @@ export function createCommitQueue(db: Database, hooks: CommitQueueHooks): Commit
   let scheduled = false;
   let closed = false;
   let idleWaiters: (() => void)[] = [];
-  const begin = db.query("BEGIN IMMEDIATE");
+  const beginImmediate = db.query("BEGIN IMMEDIATE");
+  const rollback = db.query("ROLLBACK");
+  const changesEver = db.query<{ n: number }, []>("SELECT total_changes() AS n");
   const savepoint = db.query("SAVEPOINT write_scope");
   const release = db.query("RELEASE write_scope");
   const rollbackTo = db.query("ROLLBACK TO write_scope");
@@ -87,18 +93,50 @@ export function createCommitQueue(db: Database, hooks: CommitQueueHooks): Commit
     });
   };
 
+  /** Of this connection, when the transaction began. */
+  let changesAtBegin = 0;
+  /** Whether the batch's first write is being run. */
+  let isFirst = false;
+  const begin = () => {
+    beginImmediate.run();
+    changesAtBegin = changesEver.get()!.n;
+  };
+
+  /**
+   * A place that the transaction can come back to. Before its first change none need be kept: coming back is beginning
+   * anew. A savepoint has SQLite copy every page that is changed after it, which made a page of records with an index take
+   * half as long again (docs/performance.md).
+   */
+  const placeOf = (set: Statement, drop: Statement, backTo: Statement): Place => {
+    if (isFirst && changesEver.get()!.n === changesAtBegin)
+      return {
+        leave: () => {},
+        comeBack() {
+          rollback.run();
+          begin();
+        },
+      };
+    set.run();
+    return {
+      leave: () => void drop.run(),
+      comeBack() {
+        backTo.run();
+        drop.run();
+      },
+    };
+  };
+
   const scopeOf = (undos: (() => void)[]): WriteScope => ({
     onRollback: (undo) => void undos.push(undo),
     attempt(part) {
       const before = undos.length;
-      savepointOfPart.run();
+      const place = placeOf(savepointOfPart, releasePart, rollbackToPart);
       try {
         const result = part();
-        releasePart.run();
+        place.leave();
         return result;
       } catch (error) {
-        rollbackToPart.run();
-        releasePart.run();
+        place.comeBack();
         for (const undo of undos.splice(before).reverse()) undo();
         throw error;
       }
@@ -108,14 +146,13 @@ export function createCommitQueue(db: Database, hooks: CommitQueueHooks): Commit
   /** Runs one write under its savepoint; answers how to settle it once the batch is durable. */
   const runOne = (entry: Entry): (() => void) => {
     const undos: (() => void)[] = [];
-    savepoint.run();
+    const place = placeOf(savepoint, release, rollbackTo);
     try {
       const result = entry.run(scopeOf(undos));
-      release.run();
+      place.leave();
       return () => entry.resolve(result);
     } catch (error) {
-      rollbackTo.run();
-      release.run();
+      place.comeBack();
       for (const undo of undos.reverse()) undo();
       return error instanceof RollBackWith ? () => entry.resolve(error.result) : () => entry.reject(error);
     }
@@ -126,13 +163,13 @@ export function createCommitQueue(db: Database, hooks: CommitQueueHooks): Commit
     const settled: (() => void)[] = [];
     const taken: Entry[] = [];
     try {
-      begin.run();
+      begin();
       const until = performance.now() + SLICE_MS;
       const isOver = () => performance.now() - until >= Math.min(hooks.owedMs?.() ?? 0, MAX_SHARED_MS);
       do {
         const entry = local.shift() ?? background.shift();
         if (!entry) break;
-        taken.push(entry);
+        isFirst = taken.push(entry) === 1;
         settled.push(runOne(entry));
       } while (!isOver());
       hooks.beforeCommit();

@@ -90,6 +90,10 @@ export function createHistoryTable(db: Database) {
   const addTrace = db.query<null, [number, Uint8Array, number, number]>(
     "INSERT OR IGNORE INTO history_traces(obj, trace, lamport, change) VALUES(?,?,?,?)",
   );
+  const hideAll = db.query<null, [number]>("UPDATE history SET hidden = 1, ds = 0 WHERE obj = ?");
+  const dropTraces = db.query<null, [number]>("DELETE FROM history_traces WHERE obj = ?");
+  /** How often entries of an object were replaced: whoever read them before has to read them again. */
+  const revisions = new Map<number, number>();
   const entries = db.query<EntryRow, [number, number, number, number, number, number]>(
     `SELECT change, lamport, writer, ds, hidden, time, parents FROM history
      WHERE obj = ?1 AND (lamport, change) > (?2, ?3) AND change > ?4 AND change <= ?5 ORDER BY lamport, change LIMIT ?6`,
@@ -158,6 +162,17 @@ export function createHistoryTable(db: Database) {
     },
     addTrace: (obj: number, trace: Uint8Array, lamport: number, change: number) =>
       void addTrace.run(obj, trace, lamport, change),
+
+    /** An entry that was hidden is shown now, or the other way round. */
+    amended: (obj: number) => void revisions.set(obj, (revisions.get(obj) ?? 0) + 1),
+    /** Counts what was amended; a rollback does not take it back, which costs a reading. */
+    revisionOf: (obj: number): number => revisions.get(obj) ?? 0,
+    /** Nothing of an object is listed any more; its graph stays. */
+    hideObject(obj: number): void {
+      hideAll.run(obj);
+      dropTraces.run(obj);
+      revisions.set(obj, (revisions.get(obj) ?? 0) + 1);
+    },
 
     /** Entries whose change numbers lie in (after, upTo], a page by (lamport, change) after `from`. */
     entries: (

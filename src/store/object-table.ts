@@ -7,6 +7,7 @@ export interface ObjectRow {
   author: Uint8Array | null;
   createdMs: number;
   deleted: boolean;
+  purged: boolean;
   projection: number;
   modLamport: number;
   modChange: Uint8Array | null;
@@ -20,13 +21,14 @@ interface RawObject {
   author: Uint8Array | null;
   created_ms: number;
   deleted: number;
+  purged: number;
   projection: number;
   mod_lamport: number;
   mod_change: Uint8Array | null;
   mod_ms: number;
 }
 
-const COLUMNS = "no, id, derived, author, created_ms, deleted, projection, mod_lamport, mod_change, mod_ms";
+const COLUMNS = "no, id, derived, author, created_ms, deleted, purged, projection, mod_lamport, mod_change, mod_ms";
 
 const toObject = (row: RawObject): ObjectRow => ({
   no: row.no,
@@ -35,6 +37,7 @@ const toObject = (row: RawObject): ObjectRow => ({
   author: row.author,
   createdMs: row.created_ms,
   deleted: row.deleted === 1,
+  purged: row.purged === 1,
   projection: row.projection,
   modLamport: row.mod_lamport,
   modChange: row.mod_change,
@@ -54,10 +57,14 @@ export function createObjectTable(db: Database) {
   const saveModified = db.query<null, [number, Uint8Array, number, number]>(
     "UPDATE objects SET mod_lamport = ?, mod_change = ?, mod_ms = ? WHERE no = ?",
   );
-  const setDeleted = db.query<null, [number, number]>("UPDATE objects SET deleted = ? WHERE no = ?");
+  const setDeleted = db.query<null, [number, number, number]>(
+    "UPDATE objects SET deleted = ?, deleted_ms = ?, purged = 0 WHERE no = ?",
+  );
+  const purgeable = db.query<{ no: number }, [number]>(
+    "SELECT no FROM objects WHERE deleted = 1 AND purged = 0 AND deleted_ms <= ?",
+  );
+  const setPurged = db.query<null, [number]>("UPDATE objects SET purged = 1 WHERE no = ?");
   const setProjection = db.query<null, [number, number]>("UPDATE objects SET projection = ? WHERE no = ?");
-  const clearHeads = db.query<null, [number]>("DELETE FROM heads WHERE obj = ?");
-  const addHead = db.query<null, [number, number]>("INSERT INTO heads(obj, change) VALUES(?, ?)");
 
   return {
     byId(id: Uint8Array): ObjectRow | undefined {
@@ -81,11 +88,11 @@ export function createObjectTable(db: Database) {
       Number(insert.run(id, author ? 0 : 1, rootBytes, author ?? null, createdMs, projection).lastInsertRowid),
     saveModified: (no: number, lamport: number, change: Uint8Array, ms: number) =>
       void saveModified.run(lamport, change, ms, no),
-    setDeleted: (no: number, deleted: boolean) => void setDeleted.run(deleted ? 1 : 0, no),
+    /** `nowMs`: when this device learned that it is deleted. */
+    setDeleted: (no: number, deleted: boolean, nowMs: number) => void setDeleted.run(deleted ? 1 : 0, nowMs, no),
+    /** Objects deleted until then of whose changes more than stubs are kept. */
+    purgeable: (untilMs: number): number[] => purgeable.all(untilMs).map((row) => row.no),
+    setPurged: (no: number) => void setPurged.run(no),
     setProjection: (no: number, version: number) => void setProjection.run(version, no),
-    saveHeads(no: number, changes: readonly number[]): void {
-      clearHeads.run(no);
-      for (const change of changes) addHead.run(no, change);
-    },
   };
 }

@@ -75,6 +75,15 @@ export function createParkedTable(db: Database) {
   const waitingFor = db.query<RawParked, [string, Uint8Array]>(
     `SELECT ${COLUMNS} FROM parked WHERE wait_kind = ? AND wait_for = ?`,
   );
+  const anyWaitingFor = db.query<{ found: number }, [string, Uint8Array]>(
+    "SELECT 1 AS found FROM parked WHERE wait_kind = ? AND wait_for = ? LIMIT 1",
+  );
+  const nextWaitingFor = db.query<RawParked, [string, Uint8Array, Uint8Array]>(
+    `SELECT ${COLUMNS} FROM parked WHERE wait_kind = ? AND wait_for = ? AND id > ? ORDER BY id LIMIT 1`,
+  );
+  const nextOfKind = db.query<RawParked, [string, Uint8Array, Uint8Array]>(
+    `SELECT ${COLUMNS} FROM parked WHERE wait_kind = ? AND (wait_for, id) > (?, ?) ORDER BY wait_for, id LIMIT 1`,
+  );
   const ofKind = db.query<RawParked, [string]>(`SELECT ${COLUMNS} FROM parked WHERE wait_kind = ?`);
   const drop = db.query<null, [Uint8Array]>("DELETE FROM parked WHERE id = ?");
   const usage = db.query<{ count: number | null; bytes: number | null }, []>(
@@ -119,6 +128,17 @@ export function createParkedTable(db: Database) {
       return row ? toParked(row) : undefined;
     },
     waitingFor: (kind: WaitKind, what: Uint8Array): ParkedChange[] => waitingFor.all(kind, what).map(toParked),
+    anyWaitingFor: (kind: WaitKind, what: Uint8Array): boolean => anyWaitingFor.get(kind, what) !== null,
+    /** By id, the first one after an id. */
+    nextWaitingFor(kind: WaitKind, what: Uint8Array, afterId: Uint8Array): ParkedChange | undefined {
+      const row = nextWaitingFor.get(kind, what, afterId);
+      return row ? toParked(row) : undefined;
+    },
+    /** By what they wait for and their ids, the first one after such a place. */
+    nextOfKind(kind: WaitKind, afterFor: Uint8Array, afterId: Uint8Array): ParkedChange | undefined {
+      const row = nextOfKind.get(kind, afterFor, afterId);
+      return row ? toParked(row) : undefined;
+    },
     ofKind: (kind: WaitKind): ParkedChange[] => ofKind.all(kind).map(toParked),
     drop: (id: Uint8Array) => void drop.run(id),
     /** All that waits; bytes with what a row costs besides. */

@@ -126,4 +126,29 @@ export const SPACE_MIGRATIONS: readonly Migration[] = [
   (db) => {
     db.exec(QUERY_KEY_SCHEMA);
   },
+  (db) => {
+    // Ids and signatures were over the bodies themselves: nobody could check or make them any more.
+    if (db.query("SELECT 1 FROM changes WHERE writer <> 0 LIMIT 1").get())
+      throw new Error("it was written by a version from before the first release, in a format that is given up");
+    db.exec(`
+      -- In the graph, but not folded. wait_kind: body (only a stub is here, wait_for: the change's id), or as in parked.
+      CREATE TABLE unopened(
+        change INTEGER PRIMARY KEY, obj INTEGER NOT NULL, wait_kind TEXT NOT NULL, wait_for BLOB NOT NULL);
+      CREATE INDEX unopened_by_wait ON unopened(wait_kind, wait_for);
+      CREATE INDEX unopened_by_object ON unopened(obj);
+
+      -- deleted_ms: when this device learned of the deletion. purged: of its changes stubs are kept.
+      ALTER TABLE objects ADD COLUMN deleted_ms INTEGER NOT NULL DEFAULT 0;
+      ALTER TABLE objects ADD COLUMN purged INTEGER NOT NULL DEFAULT 0;
+      CREATE INDEX objects_to_purge ON objects(deleted_ms) WHERE deleted = 1 AND purged = 0;
+    `);
+  },
+  (db) => {
+    db.exec(`
+      -- What has come that changes wait for, parked or unopened, until all of them were tried; see arrival-table.ts.
+      CREATE TABLE arrivals(
+        kind TEXT NOT NULL, what BLOB NOT NULL, after_for BLOB NOT NULL, after_id BLOB NOT NULL, after_no INTEGER,
+        PRIMARY KEY(kind, what)) WITHOUT ROWID;
+    `);
+  },
 ];

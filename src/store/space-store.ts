@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import { createArrivalTable } from "./arrival-table.ts";
 import { createChangeTable } from "./change-table.ts";
 import { type OpenOptions, openDatabase } from "./database.ts";
 import { createHistoryTable } from "./history-table.ts";
@@ -8,12 +9,22 @@ import { createRowTable } from "./row-table.ts";
 import { createSchemaTable } from "./schema-table.ts";
 import { SPACE_MIGRATIONS } from "./space-schema.ts";
 import { createSyncTable } from "./sync-table.ts";
+import { createUnopenedTable } from "./unopened-table.ts";
+import { createWalKeeper, type WalCopying } from "./wal-keeper.ts";
 
 /** The database of one space. */
 export type SpaceStore = ReturnType<typeof openSpaceStore>;
 
-export function openSpaceStore(path: string, durability: OpenOptions["durability"] = "full") {
+interface SpaceStoreOptions {
+  /** Full unless what is written is made durable in another way. */
+  durability?: OpenOptions["durability"];
+  /** Without it the database's log is copied into it within COMMIT. */
+  copying?: WalCopying | undefined;
+}
+
+export function openSpaceStore(path: string, { durability = "full", copying }: SpaceStoreOptions = {}) {
   const db = openDatabase(path, { migrations: SPACE_MIGRATIONS, durability });
+  const wal = createWalKeeper(db, path, copying);
   const getMeta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, Uint8Array]>(
     "INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value",
@@ -61,6 +72,8 @@ export function openSpaceStore(path: string, durability: OpenOptions["durability
       schema.forget();
     },
     parked: createParkedTable(db),
+    arrivals: createArrivalTable(db),
+    unopened: createUnopenedTable(db),
     schema,
     sync: createSyncTable(db),
     meta: (key: string): Uint8Array | undefined => getMeta.get(key)?.value,
@@ -76,6 +89,9 @@ export function openSpaceStore(path: string, durability: OpenOptions["durability
     addAclRecord: (pos: number, id: Uint8Array, bytes: Uint8Array) => void aclAdd.run(pos, id, bytes),
     /** A fork was resolved: records from a position on are replaced. */
     cutAclRecords: (pos: number) => void aclCut.run(pos),
+    committed: wal.committed,
+    /** Resolves when it may be closed: nobody else has its file open. */
+    settled: wal.settled,
     close(): void {
       db.exec("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)");
       db.close();

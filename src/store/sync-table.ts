@@ -61,9 +61,10 @@ export function createSyncTable(db: Database) {
     `SELECT no, writer, seq, id, bytes FROM changes c
      WHERE no > ?1 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.target = ?2 AND a.change = c.no) ORDER BY no LIMIT ?3`,
   );
-  const nowhere = db.query<{ obj: number; count: number }, [number]>(
+  const nowhere = db.query<{ obj: number; count: number }, [number, number]>(
     `SELECT obj, count(*) AS count FROM changes c
-     WHERE no > ? AND writer <> 0 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) GROUP BY obj`,
+     WHERE no > ? AND no <= ? AND writer <> 0 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no)
+     GROUP BY obj`,
   );
   const nowhereOf = db.query<{ count: number }, [number, number]>(
     `SELECT count(*) AS count FROM changes c
@@ -89,6 +90,10 @@ export function createSyncTable(db: Database) {
     "SELECT count(*) AS count, max(no) AS newest FROM changes WHERE obj = ?",
   );
 
+  /** Grows whenever single changes become known, or are no longer known, to be kept elsewhere. */
+  let confirmed = 0;
+  let counted: { from: number; to: number; confirmed: number; counts: ReadonlyMap<number, number> } | undefined;
+
   const markOf = (target: ReplicaTarget): number => upto.get(target)?.upto ?? 0;
   const newestNo = (): number => newest.get()?.no ?? 0;
   /** Moves the mark over everything that is confirmed without a gap. */
@@ -106,6 +111,7 @@ export function createSyncTable(db: Database) {
     newestNo,
     /** Single changes are kept there. */
     confirm(target: ReplicaTarget, numbers: readonly number[]): void {
+      confirmed++;
       for (const no of numbers) addAhead.run(target, no);
       close(target);
     },
@@ -115,6 +121,7 @@ export function createSyncTable(db: Database) {
     settleEarly(target: ReplicaTarget): void {
       const settled = early.all(target);
       if (settled.length === 0) return;
+      confirmed++;
       for (const { no, id } of settled) {
         addAhead.run(target, no);
         dropEarly.run(target, id);
@@ -140,6 +147,7 @@ export function createSyncTable(db: Database) {
     },
     /** The target turned out to be another one, or an older copy: nothing is known to be there. */
     forget(target: ReplicaTarget): void {
+      confirmed++;
       setUpto.run(target, 0);
       clearAhead.run(target);
       clearEarly.run(target);
@@ -152,7 +160,16 @@ export function createSyncTable(db: Database) {
     recordsKeptNowhereElse: (): number => recordsNowhere.get(ACL_TARGETS.network, ACL_TARGETS.peer)?.count ?? 0,
     unconfirmed: (target: ReplicaTarget, limit: number) => unconfirmed.all(markOf(target), target, limit),
     /** Changes that only this device is known to have, by object number. */
-    keptNowhereElse: () => nowhere.all(everywhereUpto()),
+    keptNowhereElse(): ReadonlyMap<number, number> {
+      const [from, to] = [everywhereUpto(), newestNo()];
+      // What was counted is not counted again, while a hundred thousand come in and the status is asked for.
+      const known =
+        counted?.from === from && counted.confirmed === confirmed && !db.inTransaction ? counted : undefined;
+      const counts = new Map(known?.counts);
+      for (const { obj, count } of nowhere.all(known?.to ?? from, to)) counts.set(obj, (counts.get(obj) ?? 0) + count);
+      if (!db.inTransaction) counted = { from, to, confirmed, counts };
+      return counts;
+    },
     keptNowhereElseOf: (obj: number): number => nowhereOf.get(obj, everywhereUpto())?.count ?? 0,
 
     /** In the order of arrival, which is parents first. */

@@ -177,7 +177,8 @@ export function createEventRelay(deps: EventRelayDeps) {
       const spaceId = room.scope === "account" ? tech.id : (room.spaceId as SpaceId);
       // A space that is closed, or ends, is not opened to be left.
       if (patterns.length === 0) {
-        this.forget(spaceId);
+        patternsBySpace.delete(spaceId);
+        this.detach(spaceId);
         return;
       }
       patternsBySpace.set(spaceId, patterns);
@@ -188,8 +189,8 @@ export function createEventRelay(deps: EventRelayDeps) {
         .catch((error: unknown) => log.debug("events: not watched", { err: error }));
     },
 
-    forget(spaceId: SpaceId): void {
-      patternsBySpace.delete(spaceId);
+    /** The space ended. Should it come back, `attach` listens for what is still wanted from its room. */
+    detach(spaceId: SpaceId): void {
       for (const carrier of carriers) carrier.forget(spaceId);
     },
   };

@@ -1,12 +1,14 @@
 import { equalBytes } from "../base/bytes.ts";
-import type { IngestVerdict } from "../change/ingest.ts";
-import { sha256 } from "../crypto/hash.ts";
+import { changeIdOf, isStub } from "../change/change-stub.ts";
+import type { IngestVerdict } from "../change/ingest-verdict.ts";
 import type { Space } from "../space/space.ts";
 
 /** What came of a batch of changes of others. Each was judged alone: a bad one holds up none of its neighbours. */
 export interface Taken {
   readonly verdicts: readonly IngestVerdict[];
   readonly ids: readonly Uint8Array[];
+  /** Whether whoever gave the change is thereby known to keep it: of what is deleted here a stub is enough. */
+  readonly kept: readonly boolean[];
   /** Stored: roots of objects that were not here, and other changes. */
   readonly fresh: number;
   readonly changed: number;
@@ -26,7 +28,7 @@ export interface Taken {
 export async function takeIn(space: Space, changes: readonly Uint8Array[]): Promise<Taken> {
   const { engine } = space;
   const verdicts = await engine.ingest(changes);
-  const ids = changes.map(sha256);
+  const ids = changes.map(changeIdOf);
   const ownId = engine.writerId();
   const own = ownId && engine.store.changes.writer(space.accountKey, ownId)?.no;
   let fresh = 0;
@@ -41,12 +43,18 @@ export async function takeIn(space: Space, changes: readonly Uint8Array[]): Prom
     else changed++;
     if (own !== undefined && place?.writer === own) foreignOwn = true;
   });
+  const kept = changes.map((bytes, index) => {
+    if (!isStub(bytes)) return true;
+    const place = engine.store.sync.placeOf(ids[index]!);
+    return place !== undefined && engine.objects.byNo(place.obj)?.deleted === true;
+  });
   const refused = verdicts.filter((verdict) => verdict.kind === "refused");
   const strange = refused.filter(({ ofStranger }) => ofStranger).length;
   const count = (kind: IngestVerdict["kind"]) => verdicts.filter((verdict) => verdict.kind === kind).length;
   return {
     verdicts,
     ids,
+    kept,
     fresh,
     changed,
     parked: count("parked"),

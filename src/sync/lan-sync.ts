@@ -203,7 +203,7 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
 
   /** Counts what the peer keeps as kept, once it has given back some of it. */
   const confirm = async (link: PeerLink, space: Space, state: SpaceState): Promise<void> => {
-    if (!state.content) return;
+    if (!state.content || state.lacking) return;
     const { store } = space.engine;
     const { sync } = store;
     const upto = sync.reachOf("peer", coverage(store, state.vector));

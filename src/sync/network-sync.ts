@@ -166,9 +166,10 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         await engine.write(() => {
           noteLeftOut(space, taken);
           const { sync } = engine.store;
-          const kept = taken.ids.flatMap((id) => sync.placeOf(id)?.no ?? []);
+          const ids = taken.ids.filter((_, index) => taken.kept[index]);
+          const kept = ids.flatMap((id) => sync.placeOf(id)?.no ?? []);
           taken.ids.forEach((id, index) => {
-            if (taken.verdicts[index]!.kind === "parked") sync.confirmEarly("network", id);
+            if (taken.kept[index] && taken.verdicts[index]!.kind === "parked") sync.confirmEarly("network", id);
           });
           sync.confirm("network", kept);
           sync.settleEarly("network");

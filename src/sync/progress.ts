@@ -87,12 +87,16 @@ export function createProgressBook() {
 export const timeText = (atMs: number | undefined): string | null =>
   atMs === undefined ? null : new Date(atMs).toISOString();
 
-export function countersOf(progress: SpaceProgress): PeerCounters[] {
-  return [...progress.peers].map(([peerId, peer]) => ({
+/** `networkFault`: why the network does not serve the space, which may be before any round with it. */
+export function countersOf(progress: SpaceProgress, networkFault: string | undefined): PeerCounters[] {
+  const counters = [...progress.peers].map(([peerId, peer]) => ({
     peerId,
     lastSyncAt: timeText(peer.lastSyncAtMs),
     new: peer.fresh,
     changed: peer.changed,
-    lastErr: peer.lastError,
+    lastErr: peer.lastError || (peerId === NETWORK_PEER ? (networkFault ?? "") : ""),
   }));
+  if (networkFault !== undefined && !progress.peers.has(NETWORK_PEER))
+    counters.push({ peerId: NETWORK_PEER, lastSyncAt: null, new: 0, changed: 0, lastErr: networkFault });
+  return counters;
 }

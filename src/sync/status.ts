@@ -34,7 +34,7 @@ const PATIENCE_ROUNDS = 5;
 const PARKED_LOOKED_AT = 1000;
 const QUARANTINE_SHOWN = 50;
 
-/** What this device has that nobody else is known to keep, and what it has received but not judged. */
+/** What this device has that nobody else is known to keep, and what it has received but not judged or not read. */
 interface Backlog {
   /** Changes by object number. */
   readonly unconfirmed: ReadonlyMap<number, number>;
@@ -49,21 +49,25 @@ interface Backlog {
 
 function backlogOf(space: Space): Backlog {
   const { engine } = space;
-  const { sync, parked } = engine.store;
-  const unconfirmed = new Map(sync.keptNowhereElse().map(({ obj, count }) => [obj, count]));
+  const { sync, parked, unopened } = engine.store;
+  const unconfirmed = sync.keptNowhereElse();
   const parkedObjects = new Set<string>();
-  const parkedCount = parked.waitingCount(PATIENCE_ROUNDS);
-  if (parkedCount > 0) {
+  const waiting = parked.waitingCount(PATIENCE_ROUNDS);
+  const unread = unopened.count();
+  if (waiting > 0) {
     for (const bytes of parked.waiting(PATIENCE_ROUNDS, PARKED_LOOKED_AT)) {
       const object = objectOf(bytes);
       if (object) parkedObjects.add(bytesToHex(object));
     }
   }
+  if (unread > 0) {
+    for (const no of unopened.objects(PARKED_LOOKED_AT)) parkedObjects.add(bytesToHex(engine.objects.byNo(no)!.id));
+  }
   return {
     unconfirmed,
     unconfirmedCount: [...unconfirmed.values()].reduce((sum, count) => sum + count, 0),
     parkedObjects,
-    parkedCount,
+    parkedCount: waiting + unread,
     stale: engine.objects.stale().length > 0,
     rightsCount: rightsKeptNowhereElse(space),
   };
@@ -174,8 +178,10 @@ export async function markSynced(engine: ChangeEngine, atMs: number): Promise<vo
 function objectState(space: Space, object: ObjectEntry, progress: SpaceProgress, reach: Reach): SyncState {
   const { engine } = space;
   const unconfirmed = engine.store.sync.keptNowhereElseOf(object.no);
+  const { parked: waiting, unopened } = engine.store;
   const parked =
-    engine.store.parked.waitingCount(PATIENCE_ROUNDS) > 0 && backlogOf(space).parkedObjects.has(bytesToHex(object.id));
+    unopened.countOf(object.no) > 0 ||
+    (waiting.waitingCount(PATIENCE_ROUNDS) > 0 && backlogOf(space).parkedObjects.has(bytesToHex(object.id)));
   const stale = engine.objects.stale().length > 0;
   return stateOf(progress, reach, unconfirmed === 0 && !parked && !stale && rightsKeptNowhereElse(space) === 0);
 }
@@ -192,13 +198,13 @@ export function objectStatus(space: Space, objectId: string, progress: SpaceProg
   return { objectId, state: objectState(space, object, progress, reach), lastSyncAt: lastSyncOf(progress) };
 }
 
-export function spaceDebug(space: Space, progress: SpaceProgress): SpaceDebug {
+export function spaceDebug(space: Space, progress: SpaceProgress, reach: Reach): SpaceDebug {
   const { engine, acl } = space;
   const { parked } = engine.store;
   const backlog = backlogOf(space);
   return {
     spaceId: engine.spaceId,
-    peers: countersOf(progress),
+    peers: countersOf(progress, reach.fault),
     parked: backlog.parkedCount,
     quarantined: [
       ...parked.orphans(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map(({ id, waitFor }) => ({

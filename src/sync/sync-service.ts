@@ -13,6 +13,7 @@ import type {
 import type { AclMade, ComposeOptions } from "../space/acl-compose.ts";
 import type { AclBuild } from "../space/acl-service.ts";
 import type { Space } from "../space/space.ts";
+import { sequenceUnits } from "./acl-exchange.ts";
 import type { Carrier, SpacePlace } from "./carrier.ts";
 import { type CatchUpView, createCatchUp } from "./catch-up.ts";
 import { createProgressBook, NETWORK_PEER, type ProgressBook } from "./progress.ts";
@@ -89,7 +90,7 @@ export function createSyncService(deps: SyncServiceDeps) {
   let lan: LanView | undefined;
   let network: NetworkView | undefined;
   let closed = false;
-  const listeners = new Set<(spaceId: SpaceId, active: ReadonlySet<SpaceId>) => void>();
+  const listeners = new Set<(spaceId: SpaceId, active: ReadonlySet<SpaceId>) => void | Promise<void>>();
   const rounds = createSharedRuns();
   const inTurn = createTurns(ROUNDS_AT_ONCE);
   const soon = new Map<SpaceId, ReturnType<typeof setTimeout>>();
@@ -144,7 +145,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     statusTimer ??= setTimeout(() => {
       statusTimer = undefined;
       const active = new Set(spaces.active());
-      for (const each of stale) for (const listener of [...listeners]) listener(each, active);
+      for (const each of stale) for (const listener of [...listeners]) void listener(each, active);
       stale.clear();
     }, STATUS_MS);
   };
@@ -184,6 +185,7 @@ export function createSyncService(deps: SyncServiceDeps) {
       return;
     }
     if (!isHere(spaceId)) return; // by what the round brought, or by somebody here
+    await sequenceUnits(space); // what came before a crash has come to nobody's notice since
     const progress = book.of(spaceId);
     progress.roundEnded = true;
     progress.lastRoundEndedMs = clock.nowMs();
@@ -357,7 +359,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     },
     async debug(spaceId: string): Promise<SpaceDebug> {
       const space = await spaces.open(spaceId);
-      return spaceDebug(space, book.of(space.id));
+      return spaceDebug(space, book.of(space.id), reachOf(space.id));
     },
     async objectDebug(spaceId: string, objectId: string): Promise<ObjectDebug> {
       const space = await spaces.open(spaceId);
@@ -380,55 +382,54 @@ export function createSyncService(deps: SyncServiceDeps) {
       return network.init(replicas);
     },
 
-    /** The statuses of all active spaces now, and each again when it changed. */
-    async watch(told: (status: SpaceSyncStatus) => void): Promise<{ current: SpaceSyncStatus[]; stop(): void }> {
+    /** Tells the statuses of all active spaces, and each again when it changed. */
+    async watch(told: (status: SpaceSyncStatus) => void): Promise<() => void> {
       const last = new Map<SpaceId, string>();
-      const listener = (spaceId: SpaceId, active: ReadonlySet<SpaceId>): void => {
+      const tellIfNew = async (spaceId: SpaceId): Promise<void> => {
+        const status = await activeStatus(spaceId);
+        const text = JSON.stringify(status);
+        if (last.get(spaceId) === text || !listeners.has(listener)) return;
+        last.set(spaceId, text);
+        told(status);
+      };
+      /** A space may end before its status is read. */
+      const listener = async (spaceId: SpaceId, active: ReadonlySet<SpaceId>): Promise<void> => {
         if (!active.has(spaceId)) return;
-        activeStatus(spaceId)
-          .then((status) => {
-            const text = JSON.stringify(status);
-            if (last.get(spaceId) === text || !listeners.has(listener)) return;
-            last.set(spaceId, text);
-            told(status);
-          })
-          .catch((error: unknown) => log.debug("sync: no status", { err: error, spaceId }));
+        await tellIfNew(spaceId).catch((error: unknown) => log.debug("sync: no status", { err: error, spaceId }));
       };
       listeners.add(listener);
-      const current: SpaceSyncStatus[] = [];
-      for (const spaceId of spaces.active()) {
-        const status = await activeStatus(spaceId);
-        last.set(spaceId, JSON.stringify(status));
-        current.push(status);
-      }
-      return { current, stop: () => void listeners.delete(listener) };
+      const active = new Set(spaces.active());
+      for (const spaceId of active) await listener(spaceId, active);
+      return () => void listeners.delete(listener);
     },
 
+    /** Tells an object's status, and again when it changed. */
     async watchObject(
       spaceId: string,
       objectId: string,
       told: (status: ObjectSyncStatus) => void,
-    ): Promise<{ current: ObjectSyncStatus; stop(): void }> {
+    ): Promise<() => void> {
       const { id } = await spaces.open(spaceId);
-      const read = async () => {
-        return objectStatus(await spaces.open(id), objectId, book.of(id), reachOf(id));
-      };
       let last = "";
+      const tellIfNew = async (): Promise<void> => {
+        const status = objectStatus(await spaces.open(id), objectId, book.of(id), reachOf(id));
+        const text = JSON.stringify(status);
+        if (text === last || !listeners.has(listener)) return;
+        last = text;
+        told(status);
+      };
       const listener = (changed: SpaceId): void => {
         if (changed !== id) return;
-        read()
-          .then((status) => {
-            const text = JSON.stringify(status);
-            if (text === last || !listeners.has(listener)) return;
-            last = text;
-            told(status);
-          })
-          .catch((error: unknown) => log.debug("sync: no status", { err: error, spaceId }));
+        tellIfNew().catch((error: unknown) => log.debug("sync: no status", { err: error, spaceId }));
       };
       listeners.add(listener);
-      const current = await read();
-      last = JSON.stringify(current);
-      return { current, stop: () => void listeners.delete(listener) };
+      try {
+        await tellIfNew();
+      } catch (error) {
+        listeners.delete(listener);
+        throw error;
+      }
+      return () => void listeners.delete(listener);
     },
 
     /**
@@ -436,7 +437,7 @@ export function createSyncService(deps: SyncServiceDeps) {
      * that missed nothing; false after 30 s, or 3 s without anybody to ask.
      */
     async waitConverged(spaceId: SpaceId): Promise<boolean> {
-      if (carriers.length === 0 || isAlone(spaceId)) return true;
+      if (isAlone(spaceId)) return true;
       const patienceMs = performance.now() + UNREACHED_MS;
       while (!closed && namesOf(spaceId).length === 0) {
         if (performance.now() > patienceMs) return false;
@@ -454,7 +455,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     },
     /** Whether everything of an object is kept elsewhere and nothing of it is missing; true where there is nobody else. */
     isObjectSynced(space: Space, objectId: string): boolean {
-      if (carriers.length === 0 || isAlone(space.id)) return true;
+      if (isAlone(space.id)) return true;
       return objectStatus(space, objectId, book.of(space.id), reachOf(space.id)).state === "synced";
     },
 

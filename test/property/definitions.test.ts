@@ -4,6 +4,7 @@
  */
 import { describe, expect } from "bun:test";
 import type { RecordOp } from "../../src/change/change-body.ts";
+import { DELETED_GRACE_MS } from "../../src/change/change-engine.ts";
 import { SvcError } from "../../src/protocol/errors.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
@@ -17,7 +18,14 @@ const HISTORIES = Number(process.env["HISTORIES"] ?? 20);
 /** Replicas of one space, each with its own account, on one clock. */
 async function withReplicas(
   names: readonly string[],
-  run: (replicas: SchemaReplica[], extra: { open(name: string): SchemaReplica; rights: Rights }) => Promise<void>,
+  run: (
+    replicas: SchemaReplica[],
+    extra: {
+      open(name: string): SchemaReplica;
+      rights: Rights;
+      wait(ms: number): void;
+    },
+  ) => Promise<void>,
 ): Promise<void> {
   using dir = scratchDir("svc-schema");
   let time = Date.UTC(2026, 0, 31);
@@ -31,7 +39,10 @@ async function withReplicas(
   };
   try {
     const replicas = names.map((name, index) => open(name, index + 1));
-    await run(replicas, { open: (name) => open(name, 99), rights });
+    const wait = (ms: number) => {
+      time += ms;
+    };
+    await run(replicas, { open: (name) => open(name, 99), rights, wait });
   } finally {
     for (const replica of opened) await replica.close();
   }
@@ -495,6 +506,27 @@ describe("definitions that come late, or do not count", () => {
       for (const packet of (await writer!.packets()).toReversed()) await late!.services.engine.ingest([packet]);
       expect(late!.parkedCount()).toBe(0);
       expect(await late!.rowTexts()).toEqual(await writer!.rowTexts());
+    });
+  });
+
+  rule("[definitions] the content of a deleted type is dropped after a while, but for its definitions", async () => {
+    await withReplicas(["writer", "late"], async ([writer, late], { wait }) => {
+      const at = await prepared([writer!], STAMPED);
+      await write(writer!, at.objectId, "x");
+      const { engine } = writer!.services;
+      await deleteType(writer!, at.typeId);
+      await engine.tearDownDeleted();
+      wait(DELETED_GRACE_MS);
+      expect(await engine.purgeDeleted()).toBeGreaterThan(0);
+      const kept = engine.store.changes.wholeOf(engine.object(at.typeId)!.no, { lamport: -1, no: 0 }, 100);
+      expect([...new Set(kept.map(({ ds }) => engine.store.datasetName(ds)))]).toEqual(["definition_versions"]);
+      await late!.services.engine.ingest(await writer!.packets());
+      expect(late!.parkedCount()).toBe(0);
+      expect(late!.services.engine.store.unopened.count()).toBe(0);
+      expect(await late!.rowTexts()).toEqual(await writer!.rowTexts());
+      await engine.rebuildProjection();
+      expect(await late!.rowTexts()).toEqual(await writer!.rowTexts());
+      expect(late!.schemaText()).toEqual(writer!.schemaText());
     });
   });
 

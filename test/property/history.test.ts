@@ -4,6 +4,8 @@
  */
 import { expect } from "bun:test";
 import type { RecordChange } from "../../src/change/change-body.ts";
+import { changeIdOf, stubOf } from "../../src/change/change-stub.ts";
+import { cidFromDigest } from "../../src/crypto/cid.ts";
 import type { HistoryChange, HistoryDiff, HistoryQuery } from "../../src/protocol/history.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
 import { batches, randomRecords } from "../support/history.ts";
@@ -521,4 +523,31 @@ rule("[history] views hold while writes and late changes go on", async () => {
     await late;
     for (const { version, records } of known) expect(await viewOf(replicas[1]!, objectId, version)).toEqual(records);
   });
+});
+
+rule("[history] a body that comes late is listed and part of every view from then on", async () => {
+  using dir = scratchDir("svc-history");
+  const rights = createRights();
+  const now = () => 1_800_000_000_000;
+  const [one, two] = ["one", "two"].map((name) =>
+    openHistoryReplica({ dir: dir.path, name, author: createAuthor(name === "one" ? 1 : 2), now, rights }),
+  ) as [HistoryReplica, HistoryReplica];
+  const objectId = await one.createObject();
+  const ids: string[] = [];
+  for (const value of [1, 2, 3]) {
+    const ops = [{ type: "$set" as const, path: `f${value}`, value }];
+    ids.push(await one.write(objectId, "items", [{ id: "r", upsert: true, ops }], [`trace-${value}`]));
+  }
+  const packets = await one.packets();
+  const late = packets.find((bytes) => cidFromDigest(changeIdOf(bytes)) === ids[1])!;
+  await two.ingest(packets.map((bytes) => (bytes === late ? stubOf(bytes) : bytes)));
+  const listed = async () =>
+    (await two.history.list(objectId, { dataset: "items" })).changes.map(({ version }) => version);
+  expect(await listed()).toEqual([ids[2]!, ids[0]!]);
+  expect((await viewOf(two, objectId, ids[2]!))["items"]!["r"]).toMatchObject({ f1: 1, f3: 3 });
+  await two.ingest([late]);
+  expect(await listed()).toEqual(ids.toReversed());
+  expect((await two.history.list(objectId, { traceId: "trace-2" })).changes).toHaveLength(1);
+  for (const id of ids) expect(await viewOf(two, objectId, id)).toEqual(await viewOf(one, objectId, id));
+  for (const replica of [one, two]) await replica.close();
 });

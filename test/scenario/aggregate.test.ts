@@ -70,6 +70,23 @@ describe("records of a dataset", () => {
     expect(await aggregate(tasks, pipeline)).toEqual(counts);
   });
 
+  rule("[aggregate] instants written in a pipeline come out in the one form that records have", async () => {
+    const at = { $date: "2026-01-31T09:30:00.000Z" };
+    const written = { $date: "2026-01-31T10:30:00+01:00" };
+    const fields = { a: written, b: { $literal: { in: [written] } }, c: { $date: 1769851800000 } };
+    expect(await aggregate(small, [{ $match: { id: "a" } }, { $project: fields }])).toEqual([
+      { a: at, b: { in: [at] }, c: at },
+    ]);
+    expect(
+      await aggregate(small, [
+        { $match: { id: "a" } },
+        { $project: { all: ["$d", written] } },
+        { $unwind: "$all" },
+        { $group: { _id: "$all", set: { $addToSet: written }, count: { $count: {} } } },
+      ]),
+    ).toEqual([{ id: at, set: [at], count: 2 }]);
+  });
+
   rule("[aggregate] untouched records come as they are stored, with their versions", async () => {
     const [record] = await aggregate(small, [{ $match: { n: 1 } }]);
     expect(record).toEqual((await small.find("a")) as JsonObject);

@@ -125,3 +125,30 @@ describe("depth", () => {
     expect(await items.find("deep")).toBeUndefined();
   });
 });
+
+describe("numbers", () => {
+  rule("[request.schema] a number beyond what is kept is refused where it stands, not turned into null", async () => {
+    const { createCollection, createSpace } = await import("../support/fixtures.ts");
+    const space = await createSpace(shared.client);
+    const items = await createCollection(shared.client, space.id, { dynamic: true });
+    const refused = async (path: string, body: unknown, number: string, at: string): Promise<void> => {
+      const raw = JSON.stringify(body).replaceAll('"HUGE"', number);
+      const reply = await shared.client.request("POST", path, { raw });
+      expect([reply.status, envelopeOf(reply, raw)]).toMatchObject([
+        400,
+        { code: "request.schema", message: expect.stringContaining(at), details: { path: at } },
+      ]);
+    };
+    for (const number of ["1e309", "-1e999", `1${"0".repeat(309)}`, `${"1".repeat(250)}e99`]) {
+      const op = { type: "$set", path: "deep", value: { x: [1, "HUGE"] } };
+      const records = [{ id: "a", upsert: true, ops: [op] }];
+      await refused(`${items.path}/modify`, { ...items.target, records }, number, "records[0].ops[0].value.x[1]");
+      const rows = [{ id: "a", fields: { n: "HUGE" } }];
+      await refused(`${items.path}/upsert`, { ...items.target, records: rows }, number, "records[0].fields.n");
+    }
+    await refused(`${items.path}/query`, { ...items.target, filter: { n: "HUGE" } }, "1e400", "filter.n");
+    expect((await items.query()).records).toEqual([]);
+    await items.upsert([{ id: "a", fields: { n: 1.7976931348623157e308, s: "1e999", b: true } }]);
+    expect(await items.find("a")).toMatchObject({ n: 1.7976931348623157e308, s: "1e999" });
+  });
+});

@@ -74,21 +74,33 @@ describe("[build] dist/svc", () => {
 });
 
 describe("[build] workers", () => {
-  test("a Worker finds its entry inside the executable, wherever it is started", async () => {
+  test("every Worker finds its entry inside the executable, wherever it is started", async () => {
     const entry = join(scratch, "worker-probe.ts");
     writeFileSync(
       entry,
       `import { workerEntry } from ${JSON.stringify(join(ROOT, "src/base/worker-entry.ts"))};
-       const worker = new Worker(workerEntry("src/query/reader-worker.ts"));
-       worker.onmessage = (event) => { console.log("answered", event.data.id); process.exit(0); };
-       worker.onerror = (event) => { console.log("failed", event.message); process.exit(1); };
-       worker.postMessage({ id: 7, path: "/absent.db", job: {}, stop: new SharedArrayBuffer(4) });`,
+       const requests = {
+         "src/query/reader-worker.ts": { path: "/absent.db", job: {}, stop: new SharedArrayBuffer(4) },
+         "src/change/check-worker.ts": { bytes: new Uint8Array(7), lengths: Uint32Array.of(3, 4) },
+       };
+       for (const [entry, request] of Object.entries(requests)) {
+         const worker = new Worker(workerEntry(entry));
+         const answer = await new Promise((resolve, reject) => {
+           worker.onmessage = (event) => resolve(event.data);
+           worker.onerror = (event) => reject(new Error(event.message));
+           worker.postMessage(request);
+         });
+         console.log(entry, answer.code ?? answer.length);
+       }
+       process.exit(0);`,
     );
     const outfile = join(scratch, "worker-probe");
     const options = { target: hostTarget(), outfile, nativeModules: join(ROOT, "node_modules"), native: true, entry };
     await buildExecutable(options);
     const child = Bun.spawn([outfile], { cwd: scratch, env: { HOME: scratch }, stdout: "pipe" });
-    expect(await new Response(child.stdout).text()).toBe("answered 7\n");
+    expect(await new Response(child.stdout).text()).toBe(
+      "src/query/reader-worker.ts internal\nsrc/change/check-worker.ts 64\n",
+    );
     expect(await child.exited).toBe(0);
   });
 });

@@ -3,6 +3,7 @@ import { Database } from "bun:sqlite";
 import { expect } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { decodeChange, isDerivedRoot } from "../../src/change/change-codec.ts";
 import { type JsonObject, until } from "../support/client.ts";
 import { createCollection, createObject, createSpace, setFields } from "../support/fixtures.ts";
 import { rule } from "../support/rule.ts";
@@ -21,47 +22,78 @@ function canariesIn(folder: string): string[] {
   return [...found].sort();
 }
 
-rule("[objects] once an object is deleted and torn down, nothing it held is left in plain text", async () => {
-  await using server = await startServer();
-  const { client, dataDir } = server;
-  const { id } = await client.get<{ id: string }>("/v1/account");
-  const folder = join(dataDir, id, "sdk");
-  const space = await createSpace(client);
-  const items = await createCollection(client, space.id);
-  const { objectId } = items;
-  const long = "x".repeat(9_000);
-  const records = Array.from({ length: 50 }, (_, i) => setFields(`r${i}`, { s: `${CANARY}-record ${i} ${long}` }));
-  await items.modify(records.slice(0, 25));
-  await items.modify(records.slice(25));
-  await items.modify([setFields("r1", { s: `${CANARY}-edit` })]);
-  const rename = (name: string): JsonObject => ({ type: "$set", path: "svc.name", value: name });
-  await client.post(`${items.path}/modify`, {
-    objectId,
-    dataset: "objects",
-    records: [{ id: objectId, ops: Array.from({ length: RENAMES }, (_, i) => rename(`${CANARY}-name ${i}`)) }],
-  });
-  const link = { types: [items.typeId], initialProperties: { svc: { name: "stays" } } };
-  const kept = await createObject(client, space.id, link);
-  await client.put(`${items.path}/objects/${objectId}/editor/markdown`, { content: `# ${CANARY}-block\n` }, 200);
-  await client.post(`${items.path}/objects/${objectId}/chat/messages`, { text: `${CANARY}-message` }, 201);
-  expect(canariesIn(folder)).toEqual(["block", "edit", "message", "name", "record"]);
+/** Ends of the sealed bodies that the changes of deleted objects are kept with. */
+function sealedOf(path: string): Buffer[] {
+  using db = new Database(path, { readonly: true });
+  return db
+    .query<{ bytes: Uint8Array }, []>(
+      "SELECT bytes FROM changes WHERE writer <> 0 AND obj IN (SELECT no FROM objects WHERE deleted = 1)",
+    )
+    .all()
+    .flatMap(({ bytes }) => {
+      const change = decodeChange(bytes);
+      return isDerivedRoot(change) || !change.sealed ? [] : [Buffer.from(change.sealed.subarray(-64))];
+    });
+}
 
-  await client.del(`${items.path}/objects/${objectId}`);
-  await until(
-    () => {
-      using db = new Database(join(folder, `${space.id}.db`), { readonly: true });
-      const left = "SELECT count(*) AS n FROM colls WHERE obj IN (SELECT no FROM objects WHERE deleted = 1)";
-      return Promise.resolve(db.query<{ n: number }, []>(left).get()!.n === 0);
-    },
-    "the object to be torn down",
-    60_000,
-  );
-  await server.stop();
-  expect(canariesIn(folder)).toEqual([]);
+rule(
+  "[objects] once an object is deleted and torn down, nothing it held is left in plain text, nor sealed after a month",
+  async () => {
+    await using server = await startServer();
+    const { client, dataDir } = server;
+    const { id } = await client.get<{ id: string }>("/v1/account");
+    const folder = join(dataDir, id, "sdk");
+    const space = await createSpace(client);
+    const items = await createCollection(client, space.id);
+    const { objectId } = items;
+    const long = "x".repeat(9_000);
+    const records = Array.from({ length: 50 }, (_, i) => setFields(`r${i}`, { s: `${CANARY}-record ${i} ${long}` }));
+    await items.modify(records.slice(0, 25));
+    await items.modify(records.slice(25));
+    await items.modify([setFields("r1", { s: `${CANARY}-edit` })]);
+    const rename = (name: string): JsonObject => ({ type: "$set", path: "svc.name", value: name });
+    await client.post(`${items.path}/modify`, {
+      objectId,
+      dataset: "objects",
+      records: [{ id: objectId, ops: Array.from({ length: RENAMES }, (_, i) => rename(`${CANARY}-name ${i}`)) }],
+    });
+    const link = { types: [items.typeId], initialProperties: { svc: { name: "stays" } } };
+    const kept = await createObject(client, space.id, link);
+    await client.put(`${items.path}/objects/${objectId}/editor/markdown`, { content: `# ${CANARY}-block\n` }, 200);
+    await client.post(`${items.path}/objects/${objectId}/chat/messages`, { text: `${CANARY}-message` }, 201);
+    expect(canariesIn(folder)).toEqual(["block", "edit", "message", "name", "record"]);
 
-  await using again = await startServer({ dataDir });
-  const gone = { objectId, dataset: items.dataset };
-  await again.client.fails("POST", `${items.path}/query`, gone, 404, "object.not_found");
-  const { record } = await again.client.get<{ record: JsonObject }>(`${items.path}/properties/${kept.id}`);
-  expect(record["svc"]).toMatchObject({ name: "stays" });
-});
+    await client.del(`${items.path}/objects/${objectId}`);
+    await until(
+      () => {
+        using db = new Database(join(folder, `${space.id}.db`), { readonly: true });
+        const left = "SELECT count(*) AS n FROM colls WHERE obj IN (SELECT no FROM objects WHERE deleted = 1)";
+        return Promise.resolve(db.query<{ n: number }, []>(left).get()!.n === 0);
+      },
+      "the object to be torn down",
+      60_000,
+    );
+    await server.stop();
+    expect(canariesIn(folder)).toEqual([]);
+    const path = join(folder, `${space.id}.db`);
+    const sealed = sealedOf(path);
+    expect(sealed.length).toBeGreaterThan(5);
+    for (const bytes of sealed) expect(readFileSync(path).includes(bytes)).toBe(true);
+    // A month goes by.
+    using db = new Database(path);
+    db.run("UPDATE objects SET deleted_ms = deleted_ms - 31 * 86400000 WHERE deleted = 1");
+    db.close();
+
+    await using again = await startServer({ dataDir });
+    await again.client.get(`${items.path}/properties/${kept.id}`);
+    await until(() => Promise.resolve(sealedOf(path).length === 0), "the sealed changes to go", 60_000);
+    const gone = { objectId, dataset: items.dataset };
+    await again.client.fails("POST", `${items.path}/query`, gone, 404, "object.not_found");
+    const { record } = await again.client.get<{ record: JsonObject }>(`${items.path}/properties/${kept.id}`);
+    expect(record["svc"]).toMatchObject({ name: "stays" });
+    await again.stop();
+    for (const bytes of sealed) expect(readFileSync(path).includes(bytes)).toBe(false);
+    await using last = await startServer({ dataDir });
+    await createObject(last.client, space.id, link);
+  },
+);

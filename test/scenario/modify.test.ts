@@ -255,6 +255,26 @@ describe("records", () => {
     expect(content(await items.find(id))).toEqual({ id, n: 6, s: "last" });
   });
 
+  rule(
+    "[modify] a wide record that one request names thousands of times ends as if each part had come by itself",
+    async () => {
+      const set = await createCollection(shared.client, items.spaceId, { dynamic: true });
+      const numbers = Array.from({ length: 5_000 }, (_, i) => i);
+      const wide = Object.fromEntries(numbers.map((i) => [`f${i}`, i]));
+      await set.modify([setFields("wide", wide)]);
+      const parts = numbers.map((i) => ({ id: "wide", ops: [{ type: "$inc", path: `f${i}`, value: i + 0.5 }] }));
+      const others = [setFields("other", { n: 1 }), { id: "wide", ops: [{ type: "$inc", path: "f0.x", value: 1 }] }];
+      const written = await set.modify([...parts, ...others, setFields("other", { n: 2 })]);
+      expect(written.rejections).toMatchObject([{ recordIndex: 5_001, recordId: "wide", opIndex: 0 }]);
+      const doubled = Object.fromEntries(numbers.map((i) => [`f${i}`, 2 * i + 0.5]));
+      expect(content(await set.find("wide"))).toEqual({ id: "wide", ...doubled });
+      const again = await set.upsert(numbers.map((i) => ({ id: "wide", fields: { [`f${i}`]: -i } })));
+      expect(again).toMatchObject({ updated: 5_000, rejections: [] });
+      expect(await set.find("wide")).toMatchObject({ f0: 0, f4999: -4_999 });
+      expect(content(await set.find("other"))).toEqual({ id: "other", n: 2 });
+    },
+  );
+
   rule("[modify] record ids come back in input order", async () => {
     const ids = ["zz", "aa", "mm"];
     const result = await items.modify(ids.map((id) => setFields(id, { n: 1 })));

@@ -298,6 +298,17 @@ describe("delete", () => {
     await shared.client.fails("POST", `${items.path}/modify`, write, 404, "object.not_found");
   });
 
+  rule("[objects] of deletions at once one deletes, the others find nothing", async () => {
+    for (let round = 0; round < 10; round++) {
+      const made = await createObject(shared.client, space.id);
+      const path = `/v1/spaces/${space.id}/objects/${made.id}`;
+      const others = Array.from({ length: 8 }, () => createObject(shared.client, space.id)); // keep the writer busy
+      const replies = await Promise.all(Array.from({ length: 8 }, () => shared.client.request("DELETE", path)));
+      expect(replies.map(({ status }) => status).sort()).toEqual([204, 404, 404, 404, 404, 404, 404, 404]);
+      await Promise.all(others);
+    }
+  });
+
   rule("[objects] children are not cascaded", async () => {
     const folder = await createObject(shared.client, space.id, { nav: { type: 2 } });
     const child = await createObject(shared.client, space.id, { nav: { parentId: folder.id } });

@@ -42,7 +42,10 @@ describe("pid lock", () => {
     moveAccount(two.account.dir, join(one.path, two.account.id));
     await using holder = await startServer({ dataDir: one.path, args: ["--account", one.account.id] });
     await using other = await startServer({ dataDir: one.path, account: false });
-    await other.client.fails("POST", "/v1/auth", { accountId: one.account.id }, 409, "auth.account_in_use");
+    const body = { accountId: one.account.id };
+    const error = await other.client.fails("POST", "/v1/auth", body, 409, "auth.account_in_use");
+    expect(error.details).toEqual(body); // what the caller supplied; the message names the process
+    expect(error.message).toContain(String(holder.pid));
     await holder.client.get("/v1/account");
     const selected = await other.client.post<{ accountId: string; created: boolean }>("/v1/auth", {
       accountId: two.account.id,

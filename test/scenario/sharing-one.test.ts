@@ -245,6 +245,43 @@ describe("members", () => {
       status: 400,
       code: "request.invalid_field",
     },
+    ...(
+      [
+        ["acl/add", { accounts: [{ identity: "junk", permission: "reader" }] }, "accounts[0].identity"],
+        ["acl/remove", { identities: ["junk"] }, "identities[0]"],
+        ["acl/permissions", { changes: [{ identity: "junk", permission: "reader" }] }, "changes[0].identity"],
+        ["acl/ownership", { newOwner: "junk", oldOwnerPerm: "reader" }, "newOwner"],
+        ["acl/decline", { identity: "junk" }, "identity"],
+        [
+          "acl/permissions",
+          {
+            changes: [
+              { identity: "{otherId}", permission: "reader" },
+              { identity: "{otherId}", permission: "writer" },
+            ],
+          },
+          "changes[1].identity",
+        ],
+      ] as const
+    ).map(([path, body, field]) => ({
+      title: `[acl] ${path}: a refused account is named by its place, ${field}`,
+      method: "POST" as const,
+      path: `{S}/${path}`,
+      body,
+      status: 400,
+      code: "request.invalid_field",
+      details: { field },
+    })),
+    {
+      title: "[acl] an unknown key below the top is request.schema and named in the message",
+      method: "POST",
+      path: "{S}/acl/add",
+      body: { accounts: [{ identity: "{otherId}", permission: "reader", role: "x" }] },
+      status: 400,
+      code: "request.schema",
+      details: { path: "accounts[0].role" },
+      mustContain: ['"message":"accounts[0].role '],
+    },
     {
       title: "[acl] cancel-join of a space one is in is space.not_invite_pending",
       method: "POST",

@@ -1,8 +1,18 @@
 /** Two accounts on one LAN (loopback), found by multicast alone: from the invite to the removal, real processes. */
 import { describe, expect } from "bun:test";
 import { type SpaceInfo, until } from "../support/client.ts";
-import { type Device, rowsOf, setName, spacesOf, startDevice, untilSame } from "../support/devices.ts";
-import { createObject, createSpace } from "../support/fixtures.ts";
+import {
+  type Device,
+  mintInvite,
+  rowStatusOf,
+  rowsOf,
+  setName,
+  spacesOf,
+  startDevice,
+  untilSame,
+  untilStatus,
+} from "../support/devices.ts";
+import { createObject, createSpace, named } from "../support/fixtures.ts";
 import { rule } from "../support/rule.ts";
 
 const LONG_MS = 120_000;
@@ -15,20 +25,9 @@ interface Request {
   name?: string;
 }
 
-const statusAt = async (device: Device, spaceId: string): Promise<string> =>
-  (await device.server.client.get<SpaceInfo>(`/v1/spaces/${spaceId}`)).status;
-
-const untilStatus = (device: Device, spaceId: string, status: string): Promise<void> =>
-  until(async () => (await statusAt(device, spaceId)) === status, `the row to be ${status}`, WAIT_MS);
-
-async function mint(device: Device, spaceId: string, body: object = {}): Promise<string> {
-  const path = `/v1/spaces/${spaceId}/invites`;
-  return (await device.server.client.post<{ inviteToken: string }>(path, body, 201)).inviteToken;
-}
-
 /** Asks to join and is accepted. */
 async function letIn(owner: Device, joiner: Device, spaceId: string, permission: string): Promise<void> {
-  const inviteToken = await mint(owner, spaceId);
+  const inviteToken = await mintInvite(owner, spaceId);
   await joiner.server.client.post("/v1/spaces/join", { inviteToken }, 202);
   const request = await untilRequest(owner, spaceId);
   const body = { requestRecordId: request.requestRecordId, permission };
@@ -60,11 +59,9 @@ describe("two accounts on a LAN", () => {
       await guest.server.client.put("/v1/account/metadata", { name: "Gustav" });
       const space = await createSpace(owner.server.client, "Garden");
       const base = `/v1/spaces/${space.id}`;
-      const object = await createObject(owner.server.client, space.id, {
-        initialProperties: { svc: { name: "rose" } },
-      });
+      const object = await createObject(owner.server.client, space.id, named("rose"));
 
-      const inviteToken = await mint(owner, space.id);
+      const inviteToken = await mintInvite(owner, space.id);
       const joining = await guest.server.client.post<SpaceInfo>("/v1/spaces/join", { inviteToken }, 202);
       expect(joining).toMatchObject({ id: space.id, status: "joining" });
       const request = await untilRequest(owner, space.id);
@@ -127,8 +124,8 @@ describe("two accounts on a LAN", () => {
       await using other = await startDevice({ lan: true });
       const space = await createSpace(owner.server.client, "Open");
       const base = `/v1/spaces/${space.id}`;
-      await createObject(owner.server.client, space.id, { initialProperties: { svc: { name: "seen" } } });
-      const inviteToken = await mint(owner, space.id, { mode: "open", permission: "reader" });
+      await createObject(owner.server.client, space.id, named("seen"));
+      const inviteToken = await mintInvite(owner, space.id, { mode: "open", permission: "reader" });
       await other.server.client.post("/v1/spaces/join", { inviteToken }, 202);
       await untilStatus(other, space.id, "active");
       await untilSame([owner, other], space.id, (rows) => rows.includes("seen"), WAIT_MS);
@@ -139,7 +136,7 @@ describe("two accounts on a LAN", () => {
       const keyOf = async () => (await owner.server.client.get<{ push: { encKeyId: string } }>(base)).push.encKeyId;
       const before = await keyOf();
       await other.server.client.post(`${base}/acl/self-remove`, {}, 204);
-      expect(await statusAt(other, space.id)).toBe("deleted");
+      expect(await rowStatusOf(other, space.id)).toBe("deleted");
       await until(
         async () => {
           const path = `${base}/members/${other.accountId}`;
@@ -149,6 +146,27 @@ describe("two accounts on a LAN", () => {
         WAIT_MS,
       );
       expect(await keyOf()).not.toBe(before);
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[sharing] who asked to join and then comes by an open invite is in at once, and its request is gone",
+    async () => {
+      await using owner = await startDevice({ lan: true });
+      await using other = await startDevice({ lan: true });
+      const space = await createSpace(owner.server.client, "Opened");
+      await other.server.client.post("/v1/spaces/join", { inviteToken: await mintInvite(owner, space.id) }, 202);
+      await untilRequest(owner, space.id);
+      const inviteToken = await mintInvite(owner, space.id, { mode: "open", permission: "reader" });
+      await other.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+      await untilStatus(other, space.id, "active");
+      const base = `/v1/spaces/${space.id}`;
+      expect(await owner.server.client.get<unknown>(`${base}/members/requests`)).toEqual({ requests: [] });
+      expect(await owner.server.client.get<unknown>(`${base}/members/${other.accountId}`)).toMatchObject({
+        permission: "reader",
+        status: "active",
+      });
     },
     LONG_MS,
   );
@@ -165,16 +183,16 @@ describe("two accounts on a LAN", () => {
         const reply = await owner.server.client.request("GET", path);
         return (reply.json as { status?: string }).status;
       };
-      await other.server.client.post("/v1/spaces/join", { inviteToken: await mint(owner, space.id) }, 202);
+      await other.server.client.post("/v1/spaces/join", { inviteToken: await mintInvite(owner, space.id) }, 202);
       await untilRequest(owner, space.id);
       await owner.server.client.post(`${base}/acl/decline`, { identity: other.accountId }, 204);
       expect(await memberStatus()).toBe("declined");
       await untilStatus(other, space.id, "deleted");
 
-      await other.server.client.post("/v1/spaces/join", { inviteToken: await mint(owner, space.id) }, 202);
+      await other.server.client.post("/v1/spaces/join", { inviteToken: await mintInvite(owner, space.id) }, 202);
       await untilRequest(owner, space.id);
       await other.server.client.post(`${base}/acl/cancel-join`, {}, 204);
-      expect(await statusAt(other, space.id)).toBe("deleted");
+      expect(await rowStatusOf(other, space.id)).toBe("deleted");
       await until(async () => (await memberStatus()) === "canceled", "the request to be taken back", WAIT_MS);
 
       await letIn(owner, other, space.id, "reader");
@@ -191,7 +209,7 @@ describe("two accounts on a LAN", () => {
       const space = await createSpace(owner.server.client, "Doomed");
       await letIn(owner, other, space.id, "writer");
       await owner.server.client.del(`/v1/spaces/${space.id}`);
-      expect(await statusAt(owner, space.id)).toBe("deleted");
+      expect(await rowStatusOf(owner, space.id)).toBe("deleted");
       await untilStatus(other, space.id, "deleted");
 
       const pair = await owner.server.client.post<SpaceInfo>(
@@ -201,7 +219,7 @@ describe("two accounts on a LAN", () => {
       );
       await other.server.client.post("/v1/spaces/one-to-one/register-incoming", { peerIdentity: owner.accountId }, 204);
       await other.server.client.post(`/v1/spaces/${pair.id}/one-to-one/accept`, {}, 200);
-      await createObject(owner.server.client, pair.id, { initialProperties: { svc: { name: "between us" } } });
+      await createObject(owner.server.client, pair.id, named("between us"));
       await untilSame([owner, other], pair.id, (rows) => rows.includes("between us"), WAIT_MS);
       expect(await rowsOf(other, pair.id)).toContain(owner.accountId);
 
@@ -228,9 +246,7 @@ describe("two accounts on a LAN", () => {
       await using reader = await startDevice({ lan: true });
       const space = await createSpace(owner.server.client, "Public");
       const base = `/v1/spaces/${space.id}`;
-      const object = await createObject(owner.server.client, space.id, {
-        initialProperties: { svc: { name: "for all" } },
-      });
+      const object = await createObject(owner.server.client, space.id, named("for all"));
       const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(`${base}/guest-key`, {}, 201);
       await reader.server.client.post("/v1/spaces/join", { inviteToken }, 202);
       await untilStatus(reader, space.id, "active");
@@ -249,7 +265,7 @@ describe("two accounts on a LAN", () => {
       await owner.server.client.del(`${base}/guest-key`);
       await setName(owner, space.id, object.id, "not for guests");
       await untilStatus(again, space.id, "guest_revoked");
-      await createObject(owner.server.client, space.id, { initialProperties: { svc: { name: "nor this" } } });
+      await createObject(owner.server.client, space.id, named("nor this"));
       await owner.server.client.post(`${base}/sync`, {}, 204);
       const rows = await rowsOf(again, space.id);
       expect(rows).toContain("while the guest was away");
@@ -266,7 +282,7 @@ describe("two accounts on a LAN", () => {
       await owner.server.client.put("/v1/account/metadata", { name: "Olga" });
       const space = await createSpace(owner.server.client, "Direct");
       const base = `/v1/spaces/${space.id}`;
-      await createObject(owner.server.client, space.id, { initialProperties: { svc: { name: "for you" } } });
+      await createObject(owner.server.client, space.id, named("for you"));
       await using stranger = await startDevice({ lan: true });
       await using made = await startDevice({ lan: true });
       const { accountId } = made;
@@ -302,7 +318,7 @@ describe("two accounts on a LAN", () => {
         author: owner.accountId,
       });
       await other.server.client.post(`/v1/spaces/${pair.id}/one-to-one/accept`, {}, 200);
-      await createObject(other.server.client, pair.id, { initialProperties: { svc: { name: "hello" } } });
+      await createObject(other.server.client, pair.id, named("hello"));
       await untilSame([owner, other], pair.id, (rows) => rows.includes("hello"), WAIT_MS);
       expect(await stranger.server.client.get<unknown>("/v1/spaces?status=all")).toEqual([]);
       const seen = await stranger.server.client.get<{ peers: unknown[] }>("/v1/debug/p2p");

@@ -266,6 +266,15 @@ describe("settings", () => {
       code: "request.invalid_field",
     },
     {
+      title: "[settings] an empty key in unset is request.invalid_field that names unset",
+      method: "PATCH",
+      path: "{S}/settings",
+      body: { unset: [""] },
+      status: 400,
+      code: "request.invalid_field",
+      details: { field: "unset" },
+    },
+    {
       title: "[settings] an unknown space is 404",
       method: "PATCH",
       path: "/v1/spaces/bafyunknown/settings",

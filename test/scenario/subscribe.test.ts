@@ -1,6 +1,6 @@
 /** Windowed subscriptions: the envelope, the frames, refill, reasons of removal, overflow and drift. */
 import { describe, expect } from "bun:test";
-import type { JsonObject, Row } from "../support/client.ts";
+import type { Json, JsonObject, Row } from "../support/client.ts";
 import { type Collection, createCollection, createObject, createSpace, setFields } from "../support/fixtures.ts";
 import { openSocket } from "../support/raw-http.ts";
 import { rule, useServer } from "../support/rule.ts";
@@ -164,6 +164,30 @@ describe("changes", () => {
       expect(entry!.updated![0]!.ops).toEqual([expect.objectContaining({ ...expected })]);
       expect(entry!.updated![0]!.doc).toEqual((await items.find("a"))!);
     }
+  });
+
+  rule("[subscribe] many set ops on one field in one write arrive as one $set of what they make", async () => {
+    const items = await fresh();
+    await items.modify([setFields("a", { t: [0, 0, { k: 1, l: 2 }] })]);
+    await using stream = await subscribe(items);
+    await stream.snapshot();
+    const op = (type: string, value: Json) => ({ type, path: "t", value });
+    const numbers = Array.from({ length: 5_000 }, (_, i) => i);
+    const ops = [
+      op("$addToSet", { l: 2, k: 1 }),
+      ...numbers.map((i) => op("$addToSet", i)),
+      ...numbers.filter((i) => i % 2 === 0).map((i) => op("$pull", i)),
+      op("$addToSet", "1"),
+      op("$addToSet", [1]),
+      op("$addToSet", null),
+      op("$pull", { k: 1, l: 2 }),
+      op("$pull", "absent"),
+    ];
+    await items.modify([{ id: "a", ops }]);
+    const expected = [...numbers.filter((i) => i % 2 === 1), "1", [1], null];
+    const [entry] = await stream.changes();
+    expect(entry!.updated![0]!.ops).toEqual([{ type: "$set", path: ["t"], payload: expected }]);
+    expect((await items.find("a"))!["t"]).toEqual(expected);
   });
 
   rule("[subscribe] versionIds ascend bytewise in the order of the writes", async () => {

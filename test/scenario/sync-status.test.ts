@@ -7,6 +7,8 @@ import { startServer } from "../support/server.ts";
 import type { SseStream } from "../support/sse-stream.ts";
 import type { JsonObject } from "../support/wire-types.ts";
 
+/** More than a slow reader's mailbox holds. */
+const MANY = 24;
 const ALL = "/v1/sync-status/subscribe";
 const NOWHERE = "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
 
@@ -119,6 +121,31 @@ describe("sync status of a server that is alone", () => {
 });
 
 describeWithNats("sync status with a network", () => {
+  rule(
+    "[sync-status/subscribe] with many spaces whose states change at once the last word on each is true",
+    async () => {
+      await using nats = await startNats();
+      await using server = await startServer({ env: { SVC_NETWORK_URL: nats.url, SVC_SYNC_INTERVAL: "1s" } });
+      const { client } = server;
+      const spaces = await Promise.all(Array.from({ length: MANY }, () => createSpace(client)));
+      await using stream = await client.stream("GET", ALL);
+      await stream.expect("ready");
+      const states = new Map<unknown, unknown>();
+      const untilAll = async (state: string): Promise<void> => {
+        while (spaces.some(({ id }) => states.get(id) !== state)) {
+          const { event, data } = (await stream.next(30_000))!;
+          if (event === "status") states.set((data as JsonObject)["spaceId"], (data as JsonObject)["state"]);
+        }
+      };
+      await untilAll("synced");
+      await nats.kill();
+      await untilAll("offline");
+      await nats.start();
+      await untilAll("synced");
+    },
+    90_000,
+  );
+
   rule(
     "[sync-status] goes from syncing to synced, offline when the network is gone, and back",
     async () => {

@@ -205,6 +205,87 @@ describe("upsert", () => {
     expect(new Set(records.map(creationVersion)).size).toBe(1);
   });
 
+  rule("[upsert] a field's name has no dots, whether the record is new or not", async () => {
+    const set = await createCollection(shared.client, items.spaceId, { dynamic: true });
+    const records = [
+      { id: "a", fields: { "x.y": 1 } },
+      { id: "b", fields: { "o.y": 1 } },
+      { id: "c", fields: { n: 1 } },
+    ];
+    await set.upsert([{ id: "b", fields: { n: 1 } }]);
+    for (const created of [1, 0]) {
+      const result = await set.upsert(records);
+      expect(result).toMatchObject({ created, updated: 0, skipped: 1 - created });
+      expect(result.rejections).toMatchObject([
+        { index: 0, id: "a", code: "upsert.rejected", reason: expect.stringContaining("x.y") },
+        { index: 1, id: "b", code: "upsert.rejected", reason: expect.stringContaining("o.y") },
+      ]);
+    }
+    expect((await set.query({ sort: ["id"] })).records.map(content)).toEqual([
+      { id: "b", n: 1 },
+      { id: "c", n: 1 },
+    ]);
+  });
+
+  rule("[upsert] a field named id is the record's own id, or the entry is refused", async () => {
+    const set = await fresh();
+    const entries = [
+      { id: "same", fields: { id: "same", n: 1 } },
+      { id: "other", fields: { id: "another", n: 1 } },
+    ];
+    for (const created of [1, 0]) {
+      const result = await set.upsert(entries);
+      expect(result).toMatchObject({ created, skipped: 1 - created });
+      expect(result.rejections).toMatchObject([{ index: 1, id: "other", code: "upsert.rejected" }]);
+    }
+  });
+
+  rule("[upsert] minus zero is zero: a rerun finds it in place", async () => {
+    const set = await createCollection(shared.client, items.spaceId, { dynamic: true });
+    const raw = JSON.stringify({
+      ...set.target,
+      records: [{ id: "a", fields: { n: "ZERO", deep: [{ x: ["ZERO", 0.5] }] } }],
+    }).replaceAll('"ZERO"', "-0.0");
+    const send = async () => (await shared.client.request("POST", `${set.path}/upsert`, { raw })).json as JsonObject;
+    expect(await send()).toMatchObject({ created: 1 });
+    expect(await send()).toMatchObject({ pages: [], updated: 0, skipped: 1 });
+  });
+
+  rule("[upsert] what an entry was refused counts for no later entry of its record", async () => {
+    const set = await fresh();
+    await set.upsert([{ id: "a", fields: { n: 1, once: "first" } }]);
+    const result = await set.upsert([
+      { id: "a", fields: { n: 2, once: "second" } },
+      { id: "a", fields: { once: "second" } },
+    ]);
+    expect(result).toMatchObject({ updated: 1, skipped: 0 });
+    expect(result.rejections!.map(({ index, code }) => [index, code])).toEqual([
+      [0, "upsert.immutable_field"],
+      [1, "upsert.immutable_field"],
+    ]);
+  });
+
+  rule("[upsert.rejected] the reason names the field once", async () => {
+    const set = await createCollection(shared.client, items.spaceId, {
+      fields: [
+        { key: "qty", kind: "number", mutableBy: "any" },
+        { key: "here", kind: "string", scope: "local" },
+        { key: "at", kind: "datetime", stamp: "createTime" },
+      ],
+    });
+    await set.upsert([{ id: "old", fields: {} }]);
+    for (const id of ["new", "old"]) {
+      const fields: JsonObject[] = [{ qty: "x" }, { here: "x" }, { at: { $date: 0 } }, { more: 1 }];
+      const rejections = await rejectionsOf(
+        set,
+        fields.map((each) => ({ id, fields: each })),
+      );
+      expect(rejections.map(({ reason }, index) => reason.split(Object.keys(fields[index]!)[0]!).length - 1)).toEqual([
+        1, 1, 1, 1,
+      ]);
+    }
+  });
+
   rule("[upsert] an empty list is nothing", async () => {
     expect(await (await fresh()).upsert([])).toMatchObject({ pages: [], created: 0, updated: 0, skipped: 0 });
   });

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { bytesToHex, equalBytes } from "../../src/base/bytes.ts";
 import type { ChangeBody } from "../../src/change/change-body.ts";
 import type { DatasetRules } from "../../src/change/dataset-rules.ts";
-import type { IngestVerdict } from "../../src/change/ingest.ts";
+import { DELETION_RULES } from "../../src/change/deletion-log.ts";
+import type { IngestVerdict } from "../../src/change/ingest-verdict.ts";
 import type { Account } from "../../src/space/account.ts";
 import { addAccounts, removeAccounts } from "../../src/space/acl-actions.ts";
 import type { GrantablePermission } from "../../src/space/acl-rights.ts";
@@ -36,6 +37,8 @@ export interface Devices extends AsyncDisposable {
   readonly owner: Account;
   readonly seed: SpaceSeed;
   open(name: string, account: Account): Device;
+  /** Time goes on for all of them. */
+  wait(ms: number): void;
 }
 
 export function createDevices(dir: string): Devices {
@@ -55,12 +58,18 @@ export function createDevices(dir: string): Devices {
           account,
           clock,
           registry: () => ({
-            rulesFor: (dataset) => (dataset === ITEMS.name ? { rules: ITEMS } : { unknown: true }),
+            rulesFor: (dataset) => {
+              const rules = [ITEMS, DELETION_RULES].find(({ name }) => name === dataset);
+              return rules ? { rules } : { unknown: true };
+            },
           }),
         });
       const device = createDevice(name, account, start);
       open.push(device);
       return device;
+    },
+    wait(ms) {
+      now += ms;
     },
     async [Symbol.asyncDispose]() {
       for (const device of open) await device.space.close();

@@ -1,6 +1,7 @@
 /**
  * A small HTTP client for scenarios: it knows the error envelope and nothing of the server's sources. Every
- * response outside 2xx is checked against the envelope rule of the specification (section 7) in passing.
+ * response outside 2xx is checked against the envelope rule of the specification (section 7) in passing, and against the
+ * server's own document where the client has been given it.
  */
 import { openStream, type SseStream } from "./sse-stream.ts";
 import type { Json, JsonObject } from "./wire-types.ts";
@@ -88,6 +89,8 @@ export interface Client {
 
 export interface ClientOptions {
   serverLog?: () => string;
+  /** What is wrong with a refusal beyond its form. */
+  faultOfRefusal?: (method: string, path: string, status: number, error: ErrorBody) => Promise<string | undefined>;
 }
 
 export function createClient(base: string, options: ClientOptions = {}): Client {
@@ -115,7 +118,11 @@ export function createClient(base: string, options: ClientOptions = {}): Client 
     }
     const text = await response.text();
     const reply: Reply = { status: response.status, headers: response.headers, text, json: parseJson(text) };
-    if (reply.status >= 400 && method !== "HEAD") envelopeOf(reply, `${method} ${path}`);
+    if (reply.status >= 400 && method !== "HEAD") {
+      const error = envelopeOf(reply, `${method} ${path}`);
+      const fault = await options.faultOfRefusal?.(method, path, reply.status, error);
+      if (fault !== undefined) throw new Error(`${fault}: ${clip(reply.text)}`);
+    }
     return reply;
   };
 

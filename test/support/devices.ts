@@ -77,6 +77,53 @@ export interface SyncStatus {
 export const statusOf = (device: Device, spaceId: string): Promise<SyncStatus> =>
   device.server.client.get<SyncStatus>(`/v1/spaces/${spaceId}/sync-status`);
 
+/**
+ * Waits until a device says of itself that a space is synced, by its regular rounds alone. A space that has not come yet
+ * is waited for too.
+ */
+export const untilSynced = (device: Device, spaceId: string, timeoutMs = 60_000): Promise<void> =>
+  until(
+    async () => {
+      const reply = await device.server.client.request("GET", `/v1/spaces/${spaceId}/sync-status`);
+      return (reply.json as { state?: string }).state === "synced";
+    },
+    "synced",
+    timeoutMs,
+  );
+
+/** The same with a round forced each time, so that what the last one finds is what counts. */
+export const forceSynced = (device: Device, spaceId: string, timeoutMs = 60_000): Promise<void> =>
+  until(
+    async () => {
+      const reply = await device.server.client.request("POST", `/v1/spaces/${spaceId}/sync`);
+      return reply.status === 204 && (await statusOf(device, spaceId)).state === "synced";
+    },
+    "synced",
+    timeoutMs,
+  );
+
+/** The status of a space's row on a device; undefined while there is none. */
+export async function rowStatusOf(device: Device, spaceId: string): Promise<string | undefined> {
+  const reply = await device.server.client.request("GET", `/v1/spaces/${spaceId}`);
+  return (reply.json as { status?: string }).status;
+}
+
+export const untilStatus = (device: Device, spaceId: string, status: string, timeoutMs = 45_000): Promise<void> =>
+  until(async () => (await rowStatusOf(device, spaceId)) === status, `the row to be ${status}`, timeoutMs);
+
+/** Makes an invite and answers its token. By default one by which others ask to join. */
+export async function mintInvite(device: Device, spaceId: string, body: object = {}): Promise<string> {
+  const path = `/v1/spaces/${spaceId}/invites`;
+  return (await device.server.client.post<{ inviteToken: string }>(path, body, 201)).inviteToken;
+}
+
+/** Joins a space by an open invite of its owner's. */
+export async function joinOpen(owner: Device, joiner: Device, spaceId: string, permission = "writer"): Promise<void> {
+  const inviteToken = await mintInvite(owner, spaceId, { mode: "open", permission });
+  await joiner.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+  await untilStatus(joiner, spaceId, "active");
+}
+
 /** Sets fields of an object's own row. */
 export async function setName(device: Device, spaceId: string, objectId: string, name: string): Promise<void> {
   await device.server.client.post(`/v1/spaces/${spaceId}/modify`, {

@@ -21,7 +21,7 @@ export function documentedConfig(place: NatsPlace, tlsDirectory: string | undefi
     ['"0.0.0.0:4222"', `"${place.listen}"`],
     ["/var/lib/nats", place.storeDirectory],
     tlsDirectory === undefined ? [/^tls \{[^}]*\}/m, ""] : ["/etc/nats/", `${tlsDirectory}/`],
-    ['{ nkey: "UACCOUNTKEY" }', nkeys.map((nkey) => `{ nkey: "${nkey}" }`).join("\n")],
+    ['# { nkey: "UACCOUNTKEY" }', nkeys.map((nkey) => `{ nkey: "${nkey}" }`).join("\n")],
   ];
   const replaced = replacements.reduce((text, [from, to]) => {
     if (text.search(typeof from === "string" ? from.replaceAll(/[.{}"/]/g, "\\$&") : from) < 0)

@@ -6,8 +6,8 @@ import { bytesToHex } from "../../src/base/bytes.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { randomBytes } from "../../src/base/random.ts";
 import { type Change, decodeChange, isDerivedRoot } from "../../src/change/change-codec.ts";
+import { changeIdOf } from "../../src/change/change-stub.ts";
 import { deriveAccountSecret } from "../../src/crypto/account-keys.ts";
-import { sha256 } from "../../src/crypto/hash.ts";
 import type { Account } from "../../src/space/account.ts";
 import { type LinkManager, startLinkManager } from "../../src/sync/link/link-manager.ts";
 import type { PeerLink } from "../../src/sync/link/peer-link.ts";
@@ -82,7 +82,7 @@ export async function startFakeDevice(account: Account, spaceId: string): Promis
     for (let cursor = 0; ; ) {
       const body = encodePullRequest({ space: spaceId, vector, cursor, chains: [], held: [] });
       const reply = decodePullReply(await link.request(SYNC_KINDS.pull, body));
-      for (const bytes of reply.changes) held.set(bytesToHex(sha256(bytes)), bytes);
+      for (const bytes of reply.changes) held.set(bytesToHex(changeIdOf(bytes)), bytes);
       if (reply.next === 0) return;
       cursor = reply.next;
     }
@@ -95,6 +95,7 @@ export async function startFakeDevice(account: Account, spaceId: string): Promis
     aclCount: chain.length,
     units,
     content: true,
+    lacking: false,
     vector: vectorOf(held.values()),
   });
   const never = (): Promise<Uint8Array> => new Promise(() => {});

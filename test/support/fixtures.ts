@@ -45,6 +45,9 @@ export function createType(client: Client, spaceId: string, xKey = uniqueName("t
   return client.post<CreatedType>(`/v1/spaces/${spaceId}/types`, { xKey, name: xKey }, 201);
 }
 
+/** The body that makes an object of this name. */
+export const named = (name: string): JsonObject => ({ initialProperties: { svc: { name } } });
+
 export function createObject(client: Client, spaceId: string, body: JsonObject = {}): Promise<CreatedObject> {
   return client.post<CreatedObject>(`/v1/spaces/${spaceId}/objects`, body, 201);
 }

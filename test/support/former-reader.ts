@@ -97,7 +97,7 @@ export async function formerReader(options: FormerReaderOptions): Promise<Former
 
   const openChange = (bytes: Uint8Array): "none" | "sealed" | { text: string } => {
     const change = decodeChange(bytes);
-    if (isDerivedRoot(change) || change.header.kind === "root") return "none";
+    if (isDerivedRoot(change) || !change.sealed) return "none";
     const objectId = cidFromDigest(change.header.object!);
     for (const key of keys) {
       const plain = open(deriveObjectKey(key, spaceId, objectId, "change"), change.sealed, change.headerBytes);

@@ -177,6 +177,7 @@ const stateOf = ({ chain, units, state }: Offer): SpaceState => ({
   aclCount: chain.length,
   units: units && units.length > 0 ? randomBytes(32) : new Uint8Array(32),
   content: true,
+  lacking: false,
   vector: [],
   ...state,
 });
@@ -206,7 +207,7 @@ export function forgeChange(
   world: AclWorld,
   author: Account,
   over: Partial<ChangeHeader> = {},
-  sealed: Uint8Array = new Uint8Array(0),
+  sealed?: Uint8Array,
 ): { id: Uint8Array; bytes: Uint8Array; header: ChangeHeader } {
   const header: ChangeHeader = {
     kind: "root",
@@ -223,7 +224,7 @@ export function forgeChange(
     keyId: new Uint8Array(0),
     ...over,
   };
-  return { ...encodeChange(header, encodeHeader(header), sealed, author.signer), header };
+  return { ...encodeChange(encodeHeader(header), sealed, author.signer), header };
 }
 
 /** Resident memory of a server, bytes. */

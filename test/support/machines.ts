@@ -1,5 +1,10 @@
-/** Machines on one LAN: network namespaces, each with a cable to a switch. They share nothing but that. */
+/**
+ * Machines on one LAN: network namespaces, each with a cable to a switch and an identity of its own. They share nothing
+ * but that.
+ */
 import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { until } from "./client.ts";
@@ -8,6 +13,7 @@ import { type ScratchDir, scratchDir } from "./scratch.ts";
 import { skipGroupUnless } from "./skip.ts";
 
 const CABLE = "svc0";
+const MACHINE_ID = "/etc/machine-id";
 const IP = "ip";
 const TC = "tc";
 
@@ -35,6 +41,8 @@ export const describeWithMachines = skipGroupUnless(allowed, "network namespaces
 interface Script extends AsyncDisposable {
   /** What it has said so far. */
   lines(): string[];
+  /** Writes a line to its standard input. */
+  say(line: string): void;
 }
 
 export interface Machine extends AsyncDisposable {
@@ -47,12 +55,15 @@ export interface Machine extends AsyncDisposable {
   /** Lets so much through, and drops what is beyond; undefined ends that. */
   limit(kbitPerSecond: number | undefined): void;
   addAddress(address: string): void;
+  /** From now on sockets hold as little as the system allows, so that who does not read is felt at once. */
+  smallSockets(): void;
   /** Runs a script of test/support here until it is disposed of. */
   script(name: string, ...args: string[]): Promise<Script>;
 }
 
 export interface Lan extends AsyncDisposable {
-  machine(): Promise<Machine>;
+  /** A machine more. Those that are `apart` neither hear nor reach each other, only those that are not. */
+  machine(options?: { apart?: boolean }): Promise<Machine>;
 }
 
 let count = 0;
@@ -66,9 +77,10 @@ export function createLan(): Lan {
   ip("-n", hub, "link", "set", "br0", "up");
   const machines: Machine[] = [];
   return {
-    async machine() {
+    async machine({ apart = false } = {}) {
       const number = machines.length + 1;
       const machine = await plug(`${prefix}-${number}`, hub, number);
+      if (apart) ip("-n", hub, "link", "set", `p${number}`, "type", "bridge_slave", "isolated", "on");
       machines.push(machine);
       return machine;
     },
@@ -116,10 +128,16 @@ async function plug(name: string, hub: string, number: number): Promise<Machine>
   if (bound === null || typeof bound === "string") throw new Error("no port");
   await script("machine-relay.ts", socketPath, String(bound.port));
 
+  // What an operating system says of itself (machine-id(5)); `ip netns exec` gives it mounts of its own.
+  const identity = join(place.path, "machine-id");
+  writeFileSync(identity, `${randomBytes(16).toString("hex")}\n`);
+  const asItself = `test ! -e ${MACHINE_ID} || mount --bind ${identity} ${MACHINE_ID}; exec "$0" "$@"`;
+
   return {
     address,
     script,
-    start: (options = {}) => startDevice({ ...options, addr: `127.0.0.1:${bound.port}`, wrapper: inside }),
+    start: (options = {}) =>
+      startDevice({ ...options, addr: `127.0.0.1:${bound.port}`, wrapper: [...inside, "sh", "-c", asItself] }),
     cable: (on) => ip("-n", name, "link", "set", CABLE, on ? "up" : "down"),
     limit(kbitPerSecond) {
       spawnSync(TC, ["-n", name, "qdisc", "del", "dev", CABLE, "root"]);
@@ -127,6 +145,10 @@ async function plug(name: string, hub: string, number: number): Promise<Machine>
       const rate = ["tbf", "rate", `${kbitPerSecond}kbit`, "burst", "4kb", "limit", "8kb"];
       const { status, stderr } = spawnSync(TC, ["-n", name, "qdisc", "add", "dev", CABLE, "root", ...rate]);
       if (status !== 0) throw new Error(`tc: ${stderr}`);
+    },
+    smallSockets() {
+      const sizes = ["tcp_wmem", "tcp_rmem"].map((name) => `echo 4096 4096 4096 > /proc/sys/net/ipv4/${name}`);
+      ip("netns", "exec", name, "sh", "-c", sizes.join(" && "));
     },
     addAddress: (more) => ip("-n", name, "addr", "add", more, "dev", CABLE),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
@@ -148,6 +170,10 @@ async function runScript(inside: readonly string[], file: string, args: readonly
   await until(() => lines().length > 0 || child.exitCode !== null, `${file} to begin`, 20_000);
   return {
     lines,
+    say: (line) => {
+      void child.stdin.write(`${line}\n`);
+      void child.stdin.flush();
+    },
     [Symbol.asyncDispose]: async () => {
       child.kill("SIGKILL");
       await child.exited;

@@ -56,7 +56,7 @@ export interface NatsServer extends AsyncDisposable {
   saveStore(name: string): void;
   restoreStore(name: string): void;
   wipeStore(): void;
-  /** Changes the configuration of a stopped server. */
+  /** Changes the configuration; a server that runs is told to read it again. */
   edit(change: (config: string) => string): void;
   log(): string;
 }
@@ -169,8 +169,8 @@ ${options.config ?? ""}
       mkdirSync(store);
     },
     edit: (change) => {
-      mustBeStopped();
       writeFileSync(configPath, change(readFileSync(configPath, "utf8")));
+      child?.kill("SIGHUP");
     },
     log: () => readLog(logPath),
     [Symbol.asyncDispose]: async () => {

@@ -53,8 +53,8 @@ export function createReplica(): Replica {
     port: {
       outgoing: async ({ maxItems, maxBytes }) => nextBatch(maxItems, maxBytes),
       deliverItems: async (items, cursor) => {
-        for (const { bytes, digest } of items) {
-          const name = digest.toHex();
+        for (const { bytes } of items) {
+          const name = sha256(bytes).toHex();
           replica.items.set(name, bytes.slice());
           confirmed.add(name);
           replica.deliveries.set(name, (replica.deliveries.get(name) ?? 0) + 1);

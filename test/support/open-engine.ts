@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { AccountId, PeerId, SpaceId } from "../../src/base/ids.ts";
 import { randomBytes } from "../../src/base/random.ts";
-import { type ChangeEngine, createChangeEngine } from "../../src/change/change-engine.ts";
+import { type ChangeEngine, type ChangeEngineDeps, createChangeEngine } from "../../src/change/change-engine.ts";
 import type { DatasetRules } from "../../src/change/dataset-rules.ts";
 import { accountIdOf } from "../../src/crypto/account-id.ts";
 import { cidFromDigest } from "../../src/crypto/cid.ts";
@@ -37,6 +37,7 @@ export function openEngine(
   account: Account,
   rules: readonly DatasetRules[],
   now: () => number,
+  more: Partial<ChangeEngineDeps> = {},
 ): ChangeEngine {
   const byName = new Map(rules.map((each) => [each.name, each]));
   const key = { id: keyIdOf(seed.readKey), key: seed.readKey };
@@ -57,6 +58,7 @@ export function openEngine(
     },
     signer: account.signer,
     clock: { nowMs: now },
+    ...more,
   });
 }
 

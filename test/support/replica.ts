@@ -17,12 +17,12 @@ import {
   encodeHeader,
   isDerivedRoot,
 } from "../../src/change/change-codec.ts";
+import { changeIdOf } from "../../src/change/change-stub.ts";
 import type { DatasetRules } from "../../src/change/dataset-rules.ts";
-import type { IngestVerdict } from "../../src/change/ingest.ts";
+import type { IngestVerdict } from "../../src/change/ingest-verdict.ts";
 import { autoRecordId } from "../../src/change/version.ts";
 import { accountIdOf } from "../../src/crypto/account-id.ts";
 
-import { sha256 } from "../../src/crypto/hash.ts";
 import { keyIdOf } from "../../src/crypto/seal.ts";
 import { createSigner, type Signer } from "../../src/crypto/sign.ts";
 import { fail } from "../../src/protocol/errors.ts";
@@ -81,7 +81,7 @@ function* allChanges(space: Space): Generator<StoredChange> {
 const objectIn = (space: Space) => space.engine.object(space.engine.derivedId(OBJECT_TYPE, ""));
 
 function toVerdict(bytes: Uint8Array, verdict: IngestVerdict): Verdict {
-  const id = bytesToHex(sha256(bytes));
+  const id = bytesToHex(changeIdOf(bytes));
   switch (verdict.kind) {
     case "stored":
       return verdict.counts ? { id, outcome: "applied" } : { id, outcome: "discounted", reason: "no right to write" };
@@ -220,7 +220,9 @@ function createReplica(name: string, opened: Open, reopenSpace: () => Space): Re
     },
     parked: async () =>
       engine()
-        .store.db.query<{ id: Uint8Array }, []>("SELECT id FROM parked")
+        .store.db.query<{ id: Uint8Array }, []>(
+          "SELECT id FROM parked UNION SELECT c.id FROM unopened u JOIN changes c ON c.no = u.change",
+        )
         .all()
         .map((row) => bytesToHex(row.id)),
     forks: async () =>
@@ -323,14 +325,14 @@ function forge(kind: Forgery, space: Space, seed: SpaceSeed, owner: Account, now
       { id: header.keyId, key: draft.readKey },
       headerBytes,
     );
-    return encodeChange(header, headerBytes, sealed, draft.signer);
+    return encodeChange(headerBytes, sealed, draft.signer);
   };
   const packet = ({ bytes, id }: { bytes: Uint8Array; id: Uint8Array }): Packet => ({
     id: bytesToHex(id),
     kind: "change",
     bytes,
   });
-  const withBytes = (bytes: Uint8Array): ForgedPacket => ({ packet: packet({ bytes, id: sha256(bytes) }) });
+  const withBytes = (bytes: Uint8Array): ForgedPacket => ({ packet: packet({ bytes, id: changeIdOf(bytes) }) });
 
   switch (kind) {
     case "stranger":

@@ -6,6 +6,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type Client, createClient } from "./client.ts";
+import { documentedErrors } from "./documented-errors.ts";
 import { type ScratchDir, scratchDir } from "./scratch.ts";
 
 /** The executable under test: the build's output, or the one named by SVC_TEST_BINARY. */
@@ -174,13 +175,17 @@ async function launch(options: ServerOptions): Promise<RunningServer | FailedSta
     return code;
   };
   const base = `http://${address}`;
+  const client = createClient(base, {
+    serverLog: stderr.text,
+    faultOfRefusal: async (...refusal) => (await documentedErrors(client)).faultOf(...refusal),
+  });
   return {
     address,
     port: Number(address.slice(address.lastIndexOf(":") + 1)),
     base,
     pid: serverPid,
     dataDir,
-    client: createClient(base, { serverLog: stderr.text }),
+    client,
     stdout: stdout.text,
     stderr: stderr.text,
     exited,

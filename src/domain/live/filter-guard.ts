@@ -18,7 +18,9 @@ export type Guard =
   /** Where the path leads to several values, one may meet the low bound and another the high one. */
   | { readonly path: FieldPath; readonly type: RangeType; readonly low: Bound; readonly high: Bound }
   /** A string has the text in it, both folded (src/query/regex-literal.ts). */
-  | { readonly path: FieldPath; readonly contains: string };
+  | { readonly path: FieldPath; readonly contains: string }
+  /** A string matches it: only trying it can tell. */
+  | { readonly path: FieldPath; readonly pattern: RE2JS };
 
 type Guards = readonly Guard[];
 type RangeGuard = Extract<Guard, { low: Bound }>;
@@ -30,7 +32,7 @@ const MAX_KEYS = 128;
 
 /**
  * The ways to say which documents a filter can match by the value of a path: within each, every match satisfies at least
- * one of its guards. None where the filter has neither an equality nor a range that all matches must meet.
+ * one of its guards. None where the filter has no equality, range or regex that all matches must meet.
  */
 export function guardOptions(filter: Filter): Guards[] {
   return optionsOf(filter).filter((guards) => weight(guards) <= MAX_KEYS);
@@ -80,7 +82,7 @@ function regexOptions(path: FieldPath, regex: RE2JS): Guards[] {
   const options: Guards[] = [];
   if (prefix !== undefined) options.push([{ path, type: "string", low: prefix, high: afterPrefix(prefix) }]);
   if (required !== undefined && required.length >= GRAM_CHARS) options.push([{ path, contains: required }]);
-  return options;
+  return options.length > 0 ? options : [[{ path, pattern: regex }]];
 }
 
 /** Of a low and a high bound for one path, one range: `{n: {$gte: 1, $lt: 5}}`. */
@@ -111,7 +113,7 @@ function lightest(options: readonly Guards[]): Guards | undefined {
   return options.toSorted((a, b) => weight(a) - weight(b))[0];
 }
 
-/** How many places a window is filed in. A range or a text is worth less than an equality. */
+/** How many places a window is filed in. A range, a text or a pattern is worth less than an equality. */
 function weight(guards: Guards): number {
   return guards.reduce((sum, guard) => sum + ("keys" in guard ? guard.keys.length : MAX_KEYS / 16), 0);
 }

@@ -13,6 +13,7 @@ import {
   rangeValueOf,
 } from "./filter-guard.ts";
 import { IntervalList } from "./interval-list.ts";
+import { PatternShelf } from "./pattern-shelf.ts";
 
 /** The windows that guard one path. */
 interface PathShelf<W> {
@@ -20,6 +21,7 @@ interface PathShelf<W> {
   readonly windowsByRange: Readonly<Record<RangeType, IntervalList<W>>>;
   /** By one run of characters of the text that they ask for. */
   readonly windowsByGram: Map<string, Set<W>>;
+  readonly patterns: PatternShelf<W>;
   /** Passes every value that the matcher would look at to `#seen`. */
   readonly collect: (doc: Json) => void;
 }
@@ -35,8 +37,8 @@ const compareTexts = (a: number | string, b: number | string) => compareStrings(
 const RANGE_TYPES: readonly RangeType[] = ["number", "string", "date"];
 
 /**
- * Finds the windows that a record can concern without trying all of them: those whose filter demands a value, a range
- * or a text at a path are filed there, the others are always candidates.
+ * Finds the windows that a record can concern without trying all of them: those whose filter demands a value, a range,
+ * a text or a pattern at a path are filed there, the others are always candidates.
  */
 export class WindowIndex<W> {
   readonly #shelves = new Map<string, PathShelf<W>>();
@@ -55,6 +57,7 @@ export class WindowIndex<W> {
       const shelf = this.#shelves.get(guard.path.text) ?? this.#newShelf(guard.path);
       if ("keys" in guard) for (const key of guard.keys) addTo(shelf.windowsByKey, key, window);
       else if ("contains" in guard) addTo(shelf.windowsByGram, leastCrowdedGram(shelf, guard.contains), window);
+      else if ("pattern" in guard) shelf.patterns.add(guard.pattern, window);
       else shelf.windowsByRange[guard.type].add(window, guard.low, guard.high);
     }
   }
@@ -67,6 +70,7 @@ export class WindowIndex<W> {
       if ("keys" in guard) for (const key of guard.keys) removeFrom(shelf.windowsByKey, key, window);
       else if ("contains" in guard)
         for (const gram of gramsOf(guard.contains)) removeFrom(shelf.windowsByGram, gram, window);
+      else if ("pattern" in guard) shelf.patterns.remove(guard.pattern, window);
       else shelf.windowsByRange[guard.type].remove(window);
       if (isEmpty(shelf)) this.#shelves.delete(guard.path.text);
     }
@@ -85,7 +89,8 @@ export class WindowIndex<W> {
     for (const window of found) visit(window);
   }
 
-  #find({ windowsByKey, windowsByRange, windowsByGram, collect }: PathShelf<W>, doc: JsonObject, found: Set<W>): void {
+  #find(shelf: PathShelf<W>, doc: JsonObject, found: Set<W>): void {
+    const { windowsByKey, windowsByRange, windowsByGram, patterns, collect } = shelf;
     this.#seen = [];
     collect(doc);
     for (const value of this.#seen) {
@@ -94,6 +99,7 @@ export class WindowIndex<W> {
     }
     if (windowsByGram.size > 0)
       for (const value of this.#seen) if (typeof value === "string") findByGram(windowsByGram, value, found);
+    if (patterns.size > 0) for (const value of this.#seen) if (typeof value === "string") patterns.find(value, found);
     for (const type of RANGE_TYPES) {
       const ranges = windowsByRange[type];
       if (ranges.size === 0) continue;
@@ -117,6 +123,7 @@ export class WindowIndex<W> {
     const shelf = this.#shelves.get(guard.path.text);
     if (!shelf) return 0;
     if ("contains" in guard) return shelf.windowsByGram.get(leastCrowdedGram(shelf, guard.contains))?.size ?? 0;
+    if ("pattern" in guard) return shelf.patterns.size;
     if (!("keys" in guard)) return shelf.windowsByRange[guard.type].size;
     return guard.keys.reduce<number>((sum, key) => sum + (shelf.windowsByKey.get(key)?.size ?? 0), 0);
   }
@@ -134,6 +141,7 @@ export class WindowIndex<W> {
         date: new IntervalList(compareNumbers),
       },
       windowsByGram: new Map(),
+      patterns: new PatternShelf(),
       collect: compilePathTest(path, note, true),
     };
     this.#shelves.set(path.text, shelf);
@@ -181,8 +189,11 @@ function findByGram<W>(windowsByGram: ReadonlyMap<string, Set<W>>, value: string
     for (const window of windowsByGram.get(text.slice(at, at + GRAM_CHARS)) ?? []) found.add(window);
 }
 
-function isEmpty<W>({ windowsByKey, windowsByRange, windowsByGram }: PathShelf<W>): boolean {
+function isEmpty<W>({ windowsByKey, windowsByRange, windowsByGram, patterns }: PathShelf<W>): boolean {
   return (
-    windowsByKey.size === 0 && windowsByGram.size === 0 && RANGE_TYPES.every((type) => windowsByRange[type].size === 0)
+    windowsByKey.size === 0 &&
+    windowsByGram.size === 0 &&
+    patterns.size === 0 &&
+    RANGE_TYPES.every((type) => windowsByRange[type].size === 0)
   );
 }

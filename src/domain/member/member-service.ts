@@ -137,10 +137,11 @@ export function createMemberService(deps: MemberServiceDeps) {
       await introduce();
     },
     decline: (identity: string) => act((context) => declineRequest(context, identity)),
-    setPermissions: (changes: readonly Grant[]) => act((context) => changePermissions(context, distinct(changes))),
+    setPermissions: (changes: readonly Grant[]) =>
+      act((context) => changePermissions(context, distinct("changes", changes))),
     remove: (identities: readonly string[]) => act((context) => removeAccounts(context, [...new Set(identities)])),
     async add(accounts: readonly (Grant & { metadata?: MemberMetadata })[]): Promise<void> {
-      await act((context) => addAccounts(context, distinct(accounts)));
+      await act((context) => addAccounts(context, distinct("accounts", accounts)));
       await deps.announce(accounts.map(({ identity }) => identity));
       await introduce();
     },
@@ -220,13 +221,14 @@ function inviteKind(mode: InviteCreateBody["mode"], permission: InviteCreateBody
   return { mode: "request" } as const;
 }
 
-/** Throws `request.invalid_field` when an account is named twice. */
-function distinct<T extends Grant>(grants: readonly T[]): readonly T[] {
+/** Throws `request.invalid_field` when an account is named twice in the list. */
+function distinct<T extends Grant>(list: string, grants: readonly T[]): readonly T[] {
   const seen = new Set<string>();
-  for (const { identity } of grants) {
+  for (const [index, { identity }] of grants.entries()) {
     if (seen.has(identity)) {
+      const field = `${list}[${index}].identity`;
       const reason = "an account is named twice";
-      throw fail("request.invalid_field", { field: "identity", reason }, `identity: ${reason}`);
+      throw fail("request.invalid_field", { field, reason }, `${field}: ${reason}`);
     }
     seen.add(identity);
   }

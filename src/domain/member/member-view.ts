@@ -39,16 +39,17 @@ export function requestsIn(members: readonly Member[]): JoinRequest[] {
   );
 }
 
-/** What came of a roster: who is new, changed, or no longer in it. */
+/** What came of a roster: who is new or came back, changed, or no longer in it. */
 export function memberFrames(before: readonly Member[], now: readonly Member[]): MemberFrame[] {
   const left = new Map(before.map((member) => [member.identity, member]));
   const frames: MemberFrame[] = [];
   for (const member of now) {
     const previous = left.get(member.identity) ?? null;
     left.delete(member.identity);
-    if (!previous) frames.push({ kind: "added", member, previous });
+    const wasIn = previous !== null && !isOver(previous);
+    if (!previous || (!wasIn && !isOver(member))) frames.push({ kind: "added", member, previous: null });
     else if (!Bun.deepEquals(previous, member))
-      frames.push({ kind: isOver(member) && !isOver(previous) ? "removed" : "changed", member, previous });
+      frames.push({ kind: wasIn && isOver(member) ? "removed" : "changed", member, previous });
   }
   // A branch of the chain that lost may have been all there was of somebody.
   for (const member of left.values()) frames.push({ kind: "removed", member, previous: member });

@@ -170,7 +170,8 @@ export function createObjectService(deps: ObjectServiceDeps) {
       deps.requireWriter();
       await engine.write((tx) => {
         const object = tx.object(objectId);
-        if (!object || object.deleted) throw fail("sdk.not_found", { objectId }, "The object is unknown or deleted");
+        const gone = () => fail("sdk.not_found", { objectId }, "The object is unknown or deleted");
+        if (!object || object.deleted) throw gone();
         if (object.derived) throw fail("space.derived_undeletable", { objectId });
         if (isType(tx.record(object, OBJECTS_DATASET, objectId)))
           throw fail("sdk.not_implemented", undefined, "Types are not deleted: what was written under them stays");
@@ -178,7 +179,8 @@ export function createObjectService(deps: ObjectServiceDeps) {
           const entry = tx.object(child);
           if (entry && !entry.deleted) tx.deleteObject(entry);
         }
-        tx.deleteObject(object);
+        // Of deletions in one commit the first is the one that deletes.
+        if (!tx.deleteObject(object)) throw gone();
       });
     },
   };

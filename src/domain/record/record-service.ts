@@ -194,15 +194,20 @@ export function createRecordService(deps: RecordServiceDeps) {
   };
 }
 
+/** A path beyond this stands in the details alone. */
+const NAMED_PATH_CHARS = 200;
+
 function invalid(
   dataset: string,
   reason: string,
   where: { recordIndex?: number; opIndex?: number; path?: string } = {},
 ) {
+  const { path } = where;
+  const at = path === undefined || path.length > NAMED_PATH_CHARS ? "" : ` at ${path}`;
   return fail(
     "dataset.validation",
     { dataset, reason, ...where },
-    `The dataset ${dataset} refuses the change: ${reason}`,
+    `The dataset ${dataset} refuses the change${at}: ${reason}`,
   );
 }
 

@@ -157,11 +157,16 @@ export function createUpsertService(deps: UpsertDeps) {
       }
       const known = planned.get(id);
       const stored = known ?? (states.get(id) === ROW_LIVE ? tx.record(object, dataset.rules.name, id) : undefined);
+      if (!stored && states.get(id) === ROW_TOMBSTONE) {
+        reject("upsert.record_deleted", "the record is deleted");
+        continue;
+      }
+      const misnamed = nameFault(id, fields);
+      if (misnamed) {
+        reject("upsert.rejected", misnamed);
+        continue;
+      }
       if (!stored) {
-        if (states.get(id) === ROW_TOMBSTONE) {
-          reject("upsert.record_deleted", "the record is deleted");
-          continue;
-        }
         const change: RecordChange = {
           id,
           upsert: true,
@@ -191,21 +196,35 @@ export function createUpsertService(deps: UpsertDeps) {
         continue;
       }
       const change: RecordChange = { id, upsert: true, ops: [] };
+      const changed = known ?? { ...stored };
       for (const [key, value] of differing) {
         const op = { type: "$set" as const, path: key, value };
-        const refusal = key.includes(".")
-          ? "a field's name has no dots"
-          : dataset.rules.refuseOp?.(stored, [key], op, false, envelope);
-        if (refusal) reject(upsertCode(refusal), `${key}: ${refusal}`);
-        else change.ops.push(op);
+        const refusal = dataset.rules.refuseOp?.(stored, [key], op, false, envelope);
+        if (refusal) {
+          const code = upsertCode(refusal);
+          // The other reasons name the field themselves.
+          reject(code, code === "upsert.rejected" ? refusal : `${key}: ${refusal}`);
+          continue;
+        }
+        change.ops.push(op);
+        changed[key] = value;
       }
       if (change.ops.length === 0) continue;
-      planned.set(id, { ...stored, ...Object.fromEntries(differing) });
+      planned.set(id, changed);
       page.changes.push(change);
       page.updated++;
     }
     return page;
   }
+}
+
+/** Why the names of an entry's fields are refused. A dot would be a path to a create and a name to an update. */
+function nameFault(id: string, fields: JsonObject): string | undefined {
+  for (const key of Object.keys(fields)) {
+    if (key.includes(".")) return `${key}: a field's name has no dots; give the object that holds it`;
+    if (key === "id" && fields[key] !== id) return "the fields name another id than the entry";
+  }
+  return undefined;
 }
 
 /** Thrown to take a change back of which a part was refused. */

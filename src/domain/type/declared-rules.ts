@@ -59,8 +59,8 @@ export function compileDeclaration(declaration: Declaration): DeclaredRules {
         if (declaration.dynamic) return undefined;
         return `${segments[0]} is no field of this dataset`;
       }
-      if (field.stamp) return "the field is set by the server";
-      if (field.scope !== "synced") return `the field is ${field.scope}`;
+      if (field.stamp) return `${field.key} is set by the server`;
+      if (field.scope !== "synced") return `${field.key} is ${field.scope}`;
       if (!creating) {
         if (field.mutableBy === "never") return WRITE_ONCE;
         if (field.mutableBy === "author" && !isAuthor(doc, envelope.author)) return NOT_AUTHOR;
@@ -89,7 +89,8 @@ function stampValue(stamp: StampName, envelope: { author: string; timeMs: number
 
 /** Why an op does not fit the declared shape of what it writes to. */
 function opFault(field: DeclaredField, below: readonly string[], op: RecordOp): string | undefined {
-  if (op.type === "$unset") return field.required && below.length === 0 ? "a required field stays" : undefined;
+  if (op.type === "$unset")
+    return field.required && below.length === 0 ? `the required field ${field.key} stays` : undefined;
   if (op.type === "$set") return valueFault(field, below, op.value);
   const shape = shapeBelow(field.shape, below);
   const where = [field.key, ...below].join(".");

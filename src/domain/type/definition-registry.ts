@@ -54,6 +54,7 @@ export function createDefinitionRegistry(
         return name;
       });
     },
+    outlives: (dataset) => dataset === VERSIONS_DATASET,
   };
 }
 

@@ -45,8 +45,7 @@ export const accountRoutes: Route[] = [
     handler: async ({ engine, body }) => {
       if (Object.keys(body).length === 0)
         throw fail("request.missing_field", { field: "name" }, "Give at least one of name, description and iconCid");
-      await engine.tech.setProfile(body);
-      engine.tellProfile();
+      await engine.changeProfile(body);
     },
   }),
 ];

@@ -30,7 +30,7 @@ export const chatRoutes: Route[] = [
     body: MessageBody,
     example: { text: "Dinner at seven?" },
     responses: { 201: { description: "The message's id is recordIds[0]", schema: WriteReply } },
-    errors: ["object.not_found", "chat.text_required", "chat.agent_invalid", "space.read_only"],
+    errors: ["object.not_found", "chat.text_required", "chat.agent_invalid", "dataset.validation", "space.read_only"],
     handler: async ({ engine, params, body }) => (await engine.space(params.spaceId)).chat.send(params.objectId, body),
   }),
   route({

@@ -39,7 +39,7 @@ export const editorRoutes: Route[] = [
     body: ContentBody,
     example: { content: "# Groceries\n\n- milk\n- bread\n" },
     responses: { 200: { description: "What became of the blocks", schema: MarkdownReply } },
-    errors: ["object.not_found", "space.read_only", "request.too_large"],
+    errors: ["object.not_found", "dataset.validation", "space.read_only", "request.too_large"],
     handler: async ({ engine, params, body }) =>
       (await engine.space(params.spaceId)).editor.put(params.objectId, body.content),
   }),
@@ -74,7 +74,7 @@ export const editorRoutes: Route[] = [
     body: ContentBody,
     example: { content: "- butter" },
     responses: { 200: { description: "What became of the blocks", schema: MarkdownReply } },
-    errors: ["object.not_found", "space.read_only", "request.too_large"],
+    errors: ["object.not_found", "dataset.validation", "space.read_only", "request.too_large"],
     handler: async ({ engine, params, body }) =>
       (await engine.space(params.spaceId)).editor.append(params.objectId, body.content),
   }),

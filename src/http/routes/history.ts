@@ -23,7 +23,7 @@ export const historyRoutes: Route[] = [
       "In the order in which changes are folded, the same on every device. Chat messages and datasets declared with skipHistory do not show. A page may end before its limit when it grows heavy; its cursor then goes on.",
     query: HistoryQuery,
     responses: { 200: { description: "A page of changes", schema: HistoryPage } },
-    errors: ["object.not_found"],
+    errors: ["space.not_joined", "object.not_found"],
     handler: async ({ engine, params, query, signal }) => {
       const { history } = await engine.space(params.spaceId);
       return history.list(params.objectId, query, signal);
@@ -38,7 +38,7 @@ export const historyRoutes: Route[] = [
       "By leaf: `before` alone is taken away, `after` alone is new. Without `base` the version is compared with what it was written upon. Versions that were written apart are compared as they are, both ways.",
     query: HistoryDiffQuery,
     responses: { 200: { description: "Records that differ, by dataset", schema: HistoryDiff } },
-    errors: ["object.not_found", "history.version_not_found", "history.view_too_large"],
+    errors: ["space.not_joined", "object.not_found", "history.version_not_found", "history.view_too_large"],
     handler: async ({ engine, params, query, signal }) => {
       const { history } = await engine.space(params.spaceId);
       return history.diff(params.objectId, query, signal);
@@ -54,7 +54,7 @@ export const historyRoutes: Route[] = [
     params: { version: VERSION },
     query: HistoryViewQuery,
     responses: { 200: { description: "Records by dataset", schema: HistoryView } },
-    errors: ["object.not_found", "history.version_not_found", "history.view_too_large"],
+    errors: ["space.not_joined", "object.not_found", "history.version_not_found", "history.view_too_large"],
     handler: async ({ engine, params, query, signal }) => {
       const { history } = await engine.space(params.spaceId);
       return jsonText(await history.view(params.objectId, params.version, query.dataset, signal));
@@ -67,7 +67,7 @@ export const historyRoutes: Route[] = [
     summary: "One record as a version knows it",
     params: { version: VERSION },
     responses: { 200: { description: "The record, if there was one", schema: HistoryRecord } },
-    errors: ["object.not_found", "history.version_not_found"],
+    errors: ["space.not_joined", "object.not_found", "history.version_not_found"],
     handler: async ({ engine, params, signal }) => {
       const { history } = await engine.space(params.spaceId);
       return history.recordView(params.objectId, params.version, params.dataset, params.recordId, signal);

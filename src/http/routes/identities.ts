@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { IdentitiesFrame, IdentityInfo } from "../../protocol/identity.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { strict } from "../../protocol/schema.ts";
-import { encodeFrame } from "../../protocol/sse-frames.ts";
+import { encodeFrame, LaggedFrame } from "../../protocol/sse-frames.ts";
 import { type Route, route } from "../route.ts";
 import { openStream } from "../sse.ts";
 
@@ -24,7 +24,7 @@ export const identityRoutes: Route[] = [
     responses: {
       200: {
         description: "News of the directory. `lagged` counts frames that were dropped for a slow reader",
-        frames: { identities: IdentitiesFrame, lagged: strict({ total: Type.Integer() }) },
+        frames: { identities: IdentitiesFrame, lagged: LaggedFrame },
       },
     },
     handler: async (ctx) =>

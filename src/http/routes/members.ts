@@ -2,8 +2,9 @@ import { Type } from "@sinclair/typebox";
 import { LIMITS } from "../../protocol/limits.ts";
 import { JoinRequest, Member, MemberFrame } from "../../protocol/member.ts";
 import { strict } from "../../protocol/schema.ts";
-import { encodeFrame } from "../../protocol/sse-frames.ts";
+import { encodeFrame, LaggedFrame } from "../../protocol/sse-frames.ts";
 import { type Route, route } from "../route.ts";
+import { ofSpace } from "../space-stream.ts";
 import { openStream } from "../sse.ts";
 
 /** Who belongs to a space, as its chain of rights has it. */
@@ -42,18 +43,21 @@ export const memberRoutes: Route[] = [
     responses: {
       200: {
         description: "News of members. `lagged` counts frames that were dropped for a slow reader",
-        frames: { member: MemberFrame, lagged: strict({ total: Type.Integer() }) },
+        frames: { member: MemberFrame, lagged: LaggedFrame },
       },
     },
     handler: async (ctx) =>
-      openStream(ctx, {
-        capacity: LIMITS.forwarderCapacity,
-        overflow: "lag",
-        async start(sink) {
-          const { members: service } = await ctx.engine.space(ctx.params.spaceId);
-          return { stop: service.subscribe((frame) => sink.send(encodeFrame("member", frame))) };
-        },
-      }),
+      openStream(
+        ctx,
+        ofSpace(ctx, {
+          capacity: LIMITS.forwarderCapacity,
+          overflow: "lag",
+          async start(sink) {
+            const { members: service } = await ctx.engine.space(ctx.params.spaceId);
+            return { stop: service.subscribe((frame) => sink.send(encodeFrame("member", frame))) };
+          },
+        }),
+      ),
   }),
   route({
     method: "GET",

@@ -86,7 +86,9 @@ export const objectRoutes: Route[] = [
     example: { patch: { name: "Groceries", icon: null } },
     responses: { 200: { description: "What was written", schema: WriteReply } },
     errors: [
+      "space.not_joined",
       "object.not_found",
+      "space.not_joined",
       "type.not_found",
       ["property.not_found", 400],
       "property.format_violation",

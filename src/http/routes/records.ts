@@ -58,7 +58,7 @@ export const recordRoutes: Route[] = [
       records: [{ id: "", upsert: true, ops: [{ type: "$set", path: "title", value: "Buy milk" }] }],
     },
     responses: { 200: { description: "What was written", schema: WriteReply } },
-    errors: [...WRITE_ERRORS],
+    errors: [...WRITE_ERRORS, ["type.not_found", 400]],
     handler: async ({ engine, params, body }) => {
       const { records } = await engine.space(params.spaceId);
       return records.modify(body as Parameters<typeof records.modify>[0]);

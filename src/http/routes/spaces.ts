@@ -159,9 +159,12 @@ export const spaceRoutes: Route[] = [
 function checkSettings(set: Record<string, unknown>, unset: readonly string[]): void {
   const refuse = (field: string, reason: string) =>
     fail("request.invalid_field", { field, reason }, `${field}: ${reason}`);
-  for (const key of [...Object.keys(set), ...unset]) {
-    if (key === "" || key.includes(".") || key === "__proto__" || key === "*")
-      throw refuse(key === "" ? "set" : key, "a settings key is not empty and has no dots");
+  const keys = { set: Object.keys(set), unset };
+  for (const member of ["set", "unset"] as const) {
+    for (const key of keys[member]) {
+      if (key === "" || key.includes(".") || key === "__proto__" || key === "*")
+        throw refuse(key || member, "a settings key is not empty and has no dots");
+    }
   }
   const both = unset.find((key) => Object.hasOwn(set, key));
   if (both !== undefined) throw refuse(both, "a key stands in set or in unset, not in both");

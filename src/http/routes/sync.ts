@@ -1,8 +1,10 @@
 import { fail } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { encodeFrame } from "../../protocol/sse-frames.ts";
+import { LaggedFrame } from "../../protocol/sse-frames.ts";
 import { ObjectSyncStatus, SpaceSyncStatus } from "../../protocol/sync.ts";
+import { createNewestFrames } from "../newest-frames.ts";
 import { type Route, route } from "../route.ts";
+import { ofSpace } from "../space-stream.ts";
 import { openStream } from "../sse.ts";
 
 const EXAMPLE_STATUS: SpaceSyncStatus = {
@@ -15,6 +17,9 @@ const EXAMPLE_STATUS: SpaceSyncStatus = {
   p2p: "notconnected",
   lastSyncedAt: "2026-01-31T09:30:00.000Z",
 };
+
+const LAGGED =
+  "`lagged` counts statuses that a newer one replaced before a slow reader took them; the newest always comes";
 
 /** Whether what is here is elsewhere too, and what is elsewhere here. */
 export const syncRoutes: Route[] = [
@@ -60,20 +65,26 @@ export const syncRoutes: Route[] = [
     path: "/v1/spaces/:spaceId/sync-status/objects/:objectId/subscribe",
     tag: "Sync",
     summary: "Watch the sync status of an object",
-    responses: { 200: { description: "The status now and whenever it changes", frames: { status: ObjectSyncStatus } } },
+    responses: {
+      200: {
+        description: `The status now and whenever it changes. ${LAGGED}`,
+        frames: { status: ObjectSyncStatus, lagged: LaggedFrame },
+      },
+    },
     handler: async (ctx) =>
-      openStream(ctx, {
-        capacity: LIMITS.forwarderCapacity,
-        overflow: "lag",
-        async start(sink) {
-          const { spaceId, objectId } = ctx.params;
-          const { current, stop } = await ctx.engine.sync.watchObject(spaceId, objectId, (status) =>
-            sink.send(encodeFrame("status", status)),
-          );
-          sink.send(encodeFrame("status", current));
-          return { stop };
-        },
-      }),
+      openStream(
+        ctx,
+        ofSpace(ctx, {
+          capacity: LIMITS.forwarderCapacity,
+          overflow: "lag",
+          async start(sink) {
+            const { spaceId, objectId } = ctx.params;
+            const news = createNewestFrames<ObjectSyncStatus>("status", sink);
+            const stop = await ctx.engine.sync.watchObject(spaceId, objectId, (status) => news.put(objectId, status));
+            return { stop, pull: news.pull };
+          },
+        }),
+      ),
   }),
   route({
     method: "GET",
@@ -81,26 +92,19 @@ export const syncRoutes: Route[] = [
     tag: "Sync",
     summary: "Watch the sync status of every space",
     responses: {
-      200: { description: "The statuses now, and each whenever it changes", frames: { status: SpaceSyncStatus } },
+      200: {
+        description: `The statuses now, and each whenever it changes. ${LAGGED}`,
+        frames: { status: SpaceSyncStatus, lagged: LaggedFrame },
+      },
     },
     handler: async (ctx) =>
       openStream(ctx, {
         capacity: LIMITS.forwarderCapacity,
         overflow: "lag",
         async start(sink) {
-          let pending: SpaceSyncStatus[] = [];
-          const { current, stop } = await ctx.engine.sync.watch((status) => sink.send(encodeFrame("status", status)));
-          pending = current;
-          if (pending.length > 0) sink.wake();
-          return {
-            stop,
-            // However many spaces there are, the first statuses do not overflow the mailbox.
-            pull: () => {
-              const next = pending.shift();
-              if (next && pending.length > 0) queueMicrotask(() => sink.wake());
-              return next && encodeFrame("status", next);
-            },
-          };
+          const news = createNewestFrames<SpaceSyncStatus>("status", sink);
+          const stop = await ctx.engine.sync.watch((status) => news.put(status.spaceId, status));
+          return { stop, pull: news.pull };
         },
       }),
   }),

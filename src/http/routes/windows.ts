@@ -1,9 +1,11 @@
 import { Type } from "@sinclair/typebox";
 import { AnyRecord, CollectionWindowBody, ObjectWindowBody, QueryReply } from "../../protocol/record.ts";
 import { oneOf, strict } from "../../protocol/schema.ts";
-import { openLiveStream } from "../live-stream.ts";
+import { liveSource } from "../live-stream.ts";
 import { refuseTarget } from "../query-reply.ts";
 import { type ResponseSpec, type Route, route } from "../route.ts";
+import { ofSpace } from "../space-stream.ts";
+import { openStream } from "../sse.ts";
 import { spacesCollection } from "./spaces.ts";
 
 const Op = strict({
@@ -47,7 +49,10 @@ export const windowRoutes: Route[] = [
       const { techLive, spacesLive, tech } = ctx.engine;
       const collection = { objectId: tech.index.idText, dataset: spacesCollection(ctx.body.dataset) };
       const live = collection.dataset === "spaces" ? spacesLive : techLive;
-      return openLiveStream(ctx, (sink) => live.subscribe(collection, ctx.body, sink));
+      return openStream(
+        ctx,
+        liveSource((sink) => live.subscribe(collection, ctx.body, sink)),
+      );
     },
   }),
   route({
@@ -62,7 +67,10 @@ export const windowRoutes: Route[] = [
       refuseTarget(ctx.body);
       const { techLive, tech } = ctx.engine;
       const collection = { objectId: tech.index.idText, dataset: "devices" };
-      return openLiveStream(ctx, (sink) => techLive.subscribe(collection, ctx.body, sink));
+      return openStream(
+        ctx,
+        liveSource((sink) => techLive.subscribe(collection, ctx.body, sink)),
+      );
     },
   }),
   route({
@@ -77,7 +85,8 @@ export const windowRoutes: Route[] = [
     handler: async (ctx) => {
       refuseTarget(ctx.body);
       const { live } = await ctx.engine.space(ctx.params.spaceId);
-      return openLiveStream(ctx, (sink) => live.subscribe("objects", ctx.body, sink));
+      const window = liveSource((sink) => live.subscribe("objects", ctx.body, sink));
+      return openStream(ctx, ofSpace(ctx, window));
     },
   }),
   route({
@@ -93,7 +102,8 @@ export const windowRoutes: Route[] = [
     handler: async (ctx) => {
       const { live } = await ctx.engine.space(ctx.params.spaceId);
       const { objectId, dataset } = ctx.body;
-      return openLiveStream(ctx, (sink) => live.subscribe({ objectId, dataset }, ctx.body, sink));
+      const window = liveSource((sink) => live.subscribe({ objectId, dataset }, ctx.body, sink));
+      return openStream(ctx, ofSpace(ctx, window));
     },
   }),
 ];

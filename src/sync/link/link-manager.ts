@@ -72,6 +72,8 @@ export interface LinkManagerOptions {
 
 const DIAL_PASS_MS = 500;
 const DIALS_AT_ONCE = 4;
+/** How far apart links may be made that both ends dialled without knowing of the other's. */
+const AT_ONCE_MS = 5000;
 /** Anybody who knows an account's id may come with a letter for it. */
 const LETTER_LINKS_MAX = 32;
 const LINKS_PER_ACCOUNT = 32;
@@ -185,9 +187,14 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
     if (links.filter((link) => link.accountId === accountId).length >= LINKS_PER_ACCOUNT) return true;
     return !own && links.length >= LINKS_MAX;
   };
-  /** Of two links to one peer the one dialled by the lower peer id stays; of two dialled by one side the newer. */
-  const replaces = (link: PeerLink, existing: PeerLink): boolean =>
-    link.dialled === existing.dialled || link.dialled === certificate.peerId < link.peerId;
+  /**
+   * Of two links to one peer that were made at once the one dialled by the lower peer id stays; else the newer: the peer
+   * has lost the other, or two run with one key, a data root and its copy, and take turns.
+   */
+  const replaces = (link: OpenLink, existing: OpenLink): boolean =>
+    link.dialled === existing.dialled ||
+    link.openedAtMs - existing.openedAtMs > AT_ONCE_MS ||
+    link.dialled === certificate.peerId < link.peerId;
 
   const open = async (socket: TLSSocket, role: LinkRole): Promise<OpenLink> => {
     unfinished.add(socket);

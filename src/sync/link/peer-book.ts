@@ -14,7 +14,7 @@ export interface PeerBook {
   reached(instance: string, peerId: PeerId): void;
   /** `strange`: it answered, and there is nothing for us there. */
   failed(instance: string, how: "unreachable" | "strange"): void;
-  /** A link ended: its peer is worth dialling again at once. */
+  /** A link ended: its peer is worth dialling again, at once if it lasted. */
   lost(peerId: PeerId): void;
   retryStrangers(): void;
   knownPeers(): PeerId[];
@@ -26,6 +26,7 @@ interface Entry {
   readonly pauseMs: number;
   seenAtMs: number;
   dueAtMs: number;
+  reachedAtMs: number;
   failures: number;
   strange: boolean;
   dialling: boolean;
@@ -39,6 +40,9 @@ const FORGET_AFTER_MS = 300_000;
 const POLITE_MS = 1500;
 const UNREACHABLE_FIRST_MS = 1000;
 const UNREACHABLE_MAX_MS = 60_000;
+/** A link that ends sooner may end for a reason that stays, such as two that show one device key. */
+const HASTY_MS = 2000;
+const HASTY_PAUSE_MS = 300;
 const STRANGE_FIRST_MS = 30_000;
 const STRANGE_MAX_MS = 600_000;
 
@@ -67,6 +71,7 @@ export function createPeerBook(nowMs: () => number): PeerBook {
           pauseMs,
           seenAtMs: now,
           dueAtMs: now + pauseMs,
+          reachedAtMs: 0,
           failures: 0,
           strange: false,
           dialling: false,
@@ -103,6 +108,7 @@ export function createPeerBook(nowMs: () => number): PeerBook {
         failures: 0,
         strange: false,
         peerId,
+        reachedAtMs: nowMs(),
         dueAtMs: nowMs() + UNREACHABLE_FIRST_MS,
       });
     },
@@ -118,9 +124,11 @@ export function createPeerBook(nowMs: () => number): PeerBook {
       entry.failures++;
     },
     lost: (peerId) => {
+      const now = nowMs();
       for (const entry of entries.values()) {
         if (entry.peerId !== peerId) continue;
-        entry.dueAtMs = nowMs() + entry.pauseMs;
+        const hasty = now - entry.reachedAtMs < HASTY_MS;
+        entry.dueAtMs = now + Math.max(entry.pauseMs, hasty ? HASTY_PAUSE_MS : 0);
         entry.failures = 0;
       }
     },

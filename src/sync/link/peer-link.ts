@@ -60,6 +60,8 @@ export interface LinkEvents {
 }
 
 export interface OpenLink extends PeerLink {
+  /** When the handshake ended. Monotonic. */
+  readonly openedAtMs: number;
   /** Compares keys anew after ours changed. */
   matchAgain(): Promise<void>;
 }
@@ -155,6 +157,7 @@ function attach(at: Attachment): OpenLink {
     accountId: result.accountId,
     own: result.own,
     dialled: role === "dialler",
+    openedAtMs: performance.now(),
     sharedSpaces: () => spaceIds,
     request: (kind, body, options) => channel.request(kind, body, options),
     notify: (kind, body) => channel.notify(kind, body),

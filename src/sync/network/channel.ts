@@ -1,5 +1,4 @@
 import type { Log } from "../../base/log.ts";
-import { sha256 } from "../../crypto/hash.ts";
 import type { SvcError } from "../../protocol/errors.ts";
 import { type AclAppendResult, appendAclRecord, openAclRecord } from "./acl-append.ts";
 import { openBundle } from "./bundle.ts";
@@ -11,10 +10,9 @@ import type { NatsLink } from "./nats-link.ts";
 import type { StreamWatch } from "./stream-watch.ts";
 import { type ChannelKeys, deriveChannelKeys, logSubject } from "./subjects.ts";
 
-/** An item as it came from the log. `digest` is the SHA-256 of its bytes: a change's id names the same hash. */
+/** An item as it came from the log. */
 interface StoredItem {
   readonly bytes: Uint8Array;
-  readonly digest: Uint8Array;
 }
 
 interface StoredAclRecord {
@@ -144,7 +142,7 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions): Chann
     for (const message of messages) {
       const bundle = openBundle(keys.sealKey, itemsSubject, message.data);
       if (!bundle) junk++;
-      for (const bytes of bundle ?? []) items.push({ bytes, digest: sha256(bytes) });
+      for (const bytes of bundle ?? []) items.push({ bytes });
     }
     return items;
   };

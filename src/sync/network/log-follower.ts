@@ -170,11 +170,19 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     setState({ phase: "following", error: undefined });
   };
 
+  /** While a page is delivered the next is on its way. */
   const readPages = async (epoch: NatsEpoch) => {
-    for (;;) {
-      const page = await epoch.reader.page(stream, subject, readUpto() + 1, PAGE);
+    const read = (fromSeq: number) => epoch.reader.page(stream, subject, fromSeq, PAGE);
+    for (let reading = read(readUpto() + 1); ; ) {
+      const page = await reading;
+      const last = page.messages.at(-1);
+      const isLast = !last || page.pending === 0 || closing.signal.aborted;
+      if (!isLast) {
+        reading = read(last.seq + 1);
+        reading.catch(() => {}); // told when it is waited for
+      }
       await gather(page.messages, page.pending);
-      if (page.messages.length === 0 || page.pending === 0 || closing.signal.aborted) return;
+      if (isLast || closing.signal.aborted) return;
     }
   };
 

@@ -159,6 +159,7 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
           serverVersion: epoch.nc.info?.version ?? "",
           clustered: epoch.nc.info?.cluster !== undefined,
         });
+        log.info("network: connected", { serverVersion: epoch.nc.info?.version });
         for (const listener of epochListeners) listener(epoch);
         const stop = () => void epoch.nc.close();
         closing.signal.addEventListener("abort", stop, { once: true });

@@ -118,7 +118,7 @@ export interface Fetched {
   fresh: number;
   changed: number;
   foreignOwn: boolean;
-  /** The remote claims changes that it neither gave nor that are held back here. */
+  /** The remote claims changes that it neither gave nor that are held back here, or bodies are missing. */
   missing: boolean;
   refused: number;
   /** Why the first of those was refused that will never count, or have no room. */
@@ -128,8 +128,8 @@ export interface Fetched {
 }
 
 /**
- * Gets all that the remote has and we lack, frame by frame, each durable before the next is asked for. `advanced` is told
- * whenever something came.
+ * Gets all that the remote has and we lack, frame by frame, each durable before the one after the next is asked for.
+ * `onTaken` is told whenever something came.
  */
 export async function fetchMissing(
   remote: RemoteReplica,
@@ -171,22 +171,30 @@ export async function fetchMissing(
       vector.filter((state) => doubtful.has(state)),
     );
     let request: PullRequest = { space: space.id, vector, range, cursor: 0, chains, held };
-    for (;;) {
-      const reply = decodePullReply(await remote.request(SYNC_KINDS.pull, encodePullRequest(request)));
+    const ask = (): Promise<Uint8Array> => remote.request(SYNC_KINDS.pull, encodePullRequest(request));
+    for (let asked = ask(); ; ) {
+      const reply = decodePullReply(await asked);
       if (reply.needIds.length > 0) {
         if (request.chains.length > 0 && reply.needIds.every((key) => hasChain(request, key)))
           throw new SessionFault("the peer asks for ids that it was given");
         request = { ...request, chains: [...request.chains, ...chainsAsked(space, request, reply.needIds)] };
+        asked = ask();
         continue;
       }
       explained += reply.withheld;
       idle++;
+      const isLast = reply.next === 0;
+      if (!isLast && reply.next <= request.cursor) throw new SessionFault("the peer's frames do not go forward");
+      if (!isLast) {
+        request = { ...request, cursor: reply.next };
+        // The next frame is on its way while this one is taken in.
+        asked = ask();
+        asked.catch(() => {}); // told when it is waited for
+      }
       if (reply.changes.length > 0) enter(await takeIn(space, reply.changes));
       if (junk > SYNC_BOUNDS.junk)
         throw new SessionFault(`the peer sends changes that cannot be kept: ${result.reason}`);
-      if (reply.next === 0) return;
-      if (reply.next <= request.cursor) throw new SessionFault("the peer's frames do not go forward");
-      request = { ...request, cursor: reply.next };
+      if (isLast) return;
       if (performance.now() > deadlineMs || idle >= SYNC_BOUNDS.idleFrames) {
         result.cut = true;
         return;
@@ -198,7 +206,8 @@ export async function fetchMissing(
     if (!result.cut) await pullRange(part);
   }
   if (!result.cut) await fetchWanted(remote, space, enter);
-  result.missing = result.cut || result.refused > 0 || claimedBeyond(store, theirs) > explained;
+  const isLacking = store.unopened.count() > 0;
+  result.missing = result.cut || result.refused > 0 || isLacking || claimedBeyond(store, theirs) > explained;
   return result;
 }
 
@@ -206,7 +215,10 @@ const NOTHING = new Uint8Array(0);
 /** Which id a remote was asked for last, by space. */
 const lastAsked = new WeakMap<RemoteReplica, Map<string, Uint8Array>>();
 
-/** Asks by name for the parents that parked changes wait for. What does not fit into one session is begun with in the next. */
+/**
+ * Asks by name for the parents that parked changes wait for, and for missing bodies. What does not fit into one session is
+ * begun with in the next.
+ */
 async function fetchWanted(remote: RemoteReplica, space: Space, enter: (taken: Taken) => void): Promise<void> {
   const last = lastAsked.get(remote) ?? new Map<string, Uint8Array>();
   lastAsked.set(remote, last);
@@ -223,12 +235,12 @@ async function fetchWanted(remote: RemoteReplica, space: Space, enter: (taken: T
   }
 }
 
-/** The next ids behind one that changes wait for, round and round, but for those asked for already. */
-function nextWants({ engine }: Space, behind: Uint8Array, asked: ReadonlySet<string>): Uint8Array[] {
+/** The next ids behind one that are wanted, round and round, but for those asked for already. */
+function nextWants(space: Space, behind: Uint8Array, asked: ReadonlySet<string>): Uint8Array[] {
   const wants: Uint8Array[] = [];
   let round = 0;
   for (let at = behind; round < 2; ) {
-    const page = engine.store.parked.wantedChanges(at, SYNC_BOUNDS.wants);
+    const page = wantedBehind(space, at);
     for (const id of page) {
       if (round === 1 && Buffer.compare(id, behind) > 0) return wants;
       if (!asked.has(bytesToHex(id))) wants.push(id);
@@ -239,6 +251,15 @@ function nextWants({ engine }: Space, behind: Uint8Array, asked: ReadonlySet<str
     if (isEnd) round++;
   }
   return wants;
+}
+
+/** Parents that parked changes wait for and changes without their bodies, in the order of their ids. */
+function wantedBehind({ engine }: Space, after: Uint8Array): Uint8Array[] {
+  const { parked, unopened } = engine.store;
+  const limit = SYNC_BOUNDS.wants;
+  return [...parked.wantedChanges(after, limit), ...unopened.missingBodies(limit, after)]
+    .sort((a, b) => Buffer.compare(a, b))
+    .slice(0, limit);
 }
 
 /** What is here of these writers, newest first, as much of each as fits. */

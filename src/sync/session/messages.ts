@@ -22,6 +22,8 @@ export interface SpaceState {
   readonly units: Uint8Array;
   /** Whether the space's content is served to us; if not, its chain of rights alone is. */
   readonly content: boolean;
+  /** Of some changes in the vector it has only the stubs: it keeps them for nobody. */
+  readonly lacking: boolean;
   readonly vector: readonly WriterState[];
   /** The vector goes on: the rest is to be asked for. */
   readonly rest?: boolean;
@@ -36,6 +38,7 @@ export const NOT_HELD: SpaceState = {
   aclCount: 0,
   units: new Uint8Array(32),
   content: false,
+  lacking: false,
   vector: [],
 };
 
@@ -96,6 +99,7 @@ export function decodeState(bytes: Uint8Array): SpaceState {
     aclCount: count(map, "aclCount"),
     units: blob(map, "units", 32),
     content: map["content"] === true,
+    lacking: map["lacking"] === true,
     vector: readVector(map["vector"]),
     ...(map["rest"] === true ? { rest: true } : {}),
   };

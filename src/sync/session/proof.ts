@@ -1,6 +1,6 @@
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
-import { sha256 } from "../../crypto/hash.ts";
+import { changeIdOf, isStub } from "../../change/change-stub.ts";
 import type { Space } from "../../space/space.ts";
 import { aclFrom, type RemoteReplica, SYNC_KINDS } from "./fetch.ts";
 import { decodeItems, encodeSpaceName, encodeWants } from "./messages.ts";
@@ -18,7 +18,7 @@ export async function givesBack(remote: RemoteReplica, space: Space, after: numb
   const ids = sampleOf(space, after, upto);
   if (ids.length === 0) return true;
   const items = decodeItems(await remote.request(SYNC_KINDS.wants, encodeWants(space.id, ids)));
-  const given = new Set(items.map((bytes) => bytesToHex(sha256(bytes))));
+  const given = new Set(items.filter((bytes) => !isStub(bytes)).map((bytes) => bytesToHex(changeIdOf(bytes))));
   return ids.every((id) => given.has(bytesToHex(id)));
 }
 
@@ -45,8 +45,8 @@ function sampleOf({ engine }: Space, after: number, upto: number): Uint8Array[] 
   let bytes = 0;
   for (const no of numbersWithin(after, upto)) {
     const change = changes.byNo(no);
-    // Nobody's: derived roots, which everybody computes. Of what is deleted not all need be kept.
-    if (!change || change.writer === 0 || engine.objects.byNo(change.obj)?.deleted) continue;
+    // Nobody's: derived roots, which everybody computes. Of what is deleted, and where this side has a stub, stubs do.
+    if (!change || change.writer === 0 || isStub(change.bytes) || engine.objects.byNo(change.obj)?.deleted) continue;
     bytes += change.bytes.length;
     if (bytes > SAMPLE_BYTES && ids.length > 0) break;
     ids.push(change.id);

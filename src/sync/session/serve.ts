@@ -40,6 +40,7 @@ export function fullState(space: Space, content: boolean, more: boolean): SpaceS
     aclCount: space.acl.records().length,
     units: unitsDigest(space),
     content,
+    lacking: content && space.engine.store.unopened.count() > 0,
     ...(content ? vectorPage(vectorOf(space.engine.store).vector, NOTHING) : { vector: [] }),
   };
 }

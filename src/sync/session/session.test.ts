@@ -6,10 +6,10 @@ import { equalBytes } from "../../base/bytes.ts";
 import { systemClock } from "../../base/clock.ts";
 import type { PeerId } from "../../base/ids.ts";
 import { randomBytes } from "../../base/random.ts";
+import { changeIdOf, stubOf } from "../../change/change-stub.ts";
 import { encodeCbor } from "../../change/dag-cbor.ts";
 import type { DatasetRules } from "../../change/dataset-rules.ts";
 import { accountIdOf } from "../../crypto/account-id.ts";
-import { sha256 } from "../../crypto/hash.ts";
 import { createSigner } from "../../crypto/sign.ts";
 import type { Account } from "../../space/account.ts";
 import { addAccounts } from "../../space/acl-actions.ts";
@@ -21,6 +21,7 @@ import { SYNC_BOUNDS } from "./bounds.ts";
 import { askState, fetchAcl, fetchMissing, type RemoteReplica, SYNC_KINDS } from "./fetch.ts";
 import {
   decodeAclRequest,
+  decodeItems,
   decodePullReply,
   decodePullRequest,
   decodeStateRequest,
@@ -32,6 +33,7 @@ import {
   encodeVectorPage,
   SessionFault,
 } from "./messages.ts";
+import { givesBack } from "./proof.ts";
 import { pullFrame, stateFor, wanted } from "./serve.ts";
 import { coversAll, vectorOf, vectorPage, writerKey } from "./vector.ts";
 
@@ -301,7 +303,7 @@ describe("sessions", () => {
       if (kind === SYNC_KINDS.wants) asked++;
       if (kind !== SYNC_KINDS.pull) return reply;
       const frame = decodePullReply(reply);
-      const changes = frame.changes.filter((bytes) => !equalBytes(sha256(bytes), secondId));
+      const changes = frame.changes.filter((bytes) => !equalBytes(changeIdOf(bytes), secondId));
       return encodePullReply({ ...frame, changes });
     });
     await pullAll(forgetful, b);
@@ -322,6 +324,35 @@ describe("sessions", () => {
     );
     expect((await pullAll(greedy, b)).fetched.missing).toBe(true);
     expect((await pullAll(remoteOf(a, account), b)).fetched.missing).toBe(false);
+  });
+
+  test("[stubs] a peer that keeps the bodies to itself: they are missed, asked for by name, and got from another", async () => {
+    const account = newAccount();
+    const seed = seedCreatedSpace(account, systemClock);
+    const [a, b, c] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
+    for (let i = 0; i < 5; i++) await write(a, `r${i}`, "text");
+    const withoutBodies = remoteOf(a, account, (kind, reply) => {
+      if (kind === SYNC_KINDS.wants) return encodeItems(decodeItems(reply).map(stubOf));
+      if (kind !== SYNC_KINDS.pull) return reply;
+      const frame = decodePullReply(reply);
+      return encodePullReply({ ...frame, changes: frame.changes.map(stubOf) });
+    });
+    await pullAll(withoutBodies, b);
+    expect(b.engine.store.unopened.missingBodies(10)).toHaveLength(5);
+    expect(rows(b)).toBe("");
+    // The vectors are the same, and yet there is something to do. Nobody takes b to keep anything.
+    const { state, fetched } = await pullAll(remoteOf(b, account), c);
+    expect([state.same, state.lacking]).toEqual([false, true]);
+    expect(fetched.missing).toBe(true);
+    expect((await askState(remoteOf(a, account), b)).same).toBe(false);
+    expect(await givesBack(withoutBodies, a, 0, a.engine.store.sync.newestNo())).toBe(false);
+    expect(await givesBack(remoteOf(a, account), a, 0, a.engine.store.sync.newestNo())).toBe(true);
+    for (const replica of [b, c]) {
+      expect((await pullAll(remoteOf(a, account), replica)).fetched.missing).toBe(false);
+      expect(replica.engine.store.unopened.count()).toBe(0);
+      expect(rows(replica)).toBe(rows(a));
+      expect(await askState(remoteOf(a, account), replica)).toMatchObject({ same: true, lacking: false });
+    }
   });
 
   test("[hostile] frames that do not go forward, ids asked for twice and torn messages end the session, not the server", async () => {

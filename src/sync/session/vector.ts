@@ -28,17 +28,19 @@ export interface OwnState extends WriterState {
 
 interface OwnVector {
   readonly vector: readonly OwnState[];
+  /** Of the vector and of how many bodies are missing: with whoever lacks others there is something to do. */
   readonly digest: Uint8Array;
 }
 
 const NOTHING = new Uint8Array(0);
-const cached = new WeakMap<SpaceStore, OwnVector & { newestNo: number }>();
+const cached = new WeakMap<SpaceStore, OwnVector & { newestNo: number; missing: number }>();
 
 /** Everything stored, in brief: one entry a writer, ordered. Computed once for as long as nothing is added. */
 export function vectorOf(store: SpaceStore): OwnVector {
   const newestNo = store.sync.newestNo();
+  const missing = store.unopened.count();
   const known = cached.get(store);
-  if (known?.newestNo === newestNo) return known;
+  if (known?.newestNo === newestNo && known.missing === missing) return known;
   const vector = store.sync
     .chains()
     .map(({ writer, seq, count }): OwnState => {
@@ -56,12 +58,12 @@ export function vectorOf(store: SpaceStore): OwnVector {
       };
     })
     .sort((a, b) => Buffer.compare(a.author, b.author) || Buffer.compare(a.writer, b.writer));
-  const fresh = { newestNo, vector, digest: digestOf(vector) };
+  const fresh = { newestNo, missing, vector, digest: digestOf(vector, missing) };
   cached.set(store, fresh);
   return fresh;
 }
 
-function digestOf(vector: readonly WriterState[]): Uint8Array {
+function digestOf(vector: readonly WriterState[], missing: number): Uint8Array {
   const entries = vector.map(({ author, writer, seq, count, last, forks }) => [
     author,
     writer,
@@ -70,7 +72,7 @@ function digestOf(vector: readonly WriterState[]): Uint8Array {
     last,
     forks,
   ]);
-  return sha256(concatBytes(utf8ToBytes("svc/vector/v1\0"), encodeCbor(entries)));
+  return sha256(concatBytes(utf8ToBytes("svc/vector/v1\0"), encodeCbor([missing, entries])));
 }
 
 /** Part of a vector: the writers behind `after`, up to and with `upto`. Both fields of a writer, joined; empty: no bound. */

@@ -190,6 +190,25 @@ describe("LAN link on loopback", () => {
     }
   });
 
+  test("two that show one device key take turns with a third, whoever dials and whichever id is the lower", async () => {
+    const peerIdOf = (seed: Uint8Array) => createDeviceCertificate(seed).peerId;
+    const sorted = Array.from({ length: 3 }, () => randomBytes(32)).sort((x, y) =>
+      peerIdOf(x) < peerIdOf(y) ? -1 : 1,
+    );
+    const [low, deviceSeed, high] = sorted as [Uint8Array, Uint8Array, Uint8Array];
+    const copies = [await join([shared], { deviceSeed }), await join([shared], { deviceSeed })];
+    for (const seed of [low, high]) {
+      const third = await join([shared], { deviceSeed: seed });
+      const reaches = async (copy: Peer): Promise<boolean> => {
+        const link = copy.manager.links().find(({ peerId }) => peerId === peerIdOf(seed));
+        const answer = await link?.request("echo", utf8ToBytes("x")).catch(() => undefined); // ended meanwhile
+        return answer !== undefined;
+      };
+      for (const copy of copies) await until(() => reaches(copy), "each copy to have its turn", 40_000);
+      await third.manager[Symbol.asyncDispose]();
+    }
+  }, 120_000);
+
   /** What a stranger gets to see, decrypted, from a peer it dials and from one that dials it. */
   const strangerSees = async (victim: Peer): Promise<Buffer> => {
     const seen: Buffer[] = [];

@@ -1,11 +1,15 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type JetStreamManager, jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { utf8ToBytes } from "../../../src/base/bytes.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import { deriveChannelKeys } from "../../../src/sync/network/subjects.ts";
 import { until } from "../../support/client.ts";
+import { startDevice, untilSynced } from "../../support/devices.ts";
+import { createSpace } from "../../support/fixtures.ts";
 import { describeWithNats, type NatsServer, startNatsCluster } from "../../support/nats.ts";
 import { createReplica, openReplica, openStore } from "../../support/network-replica.ts";
+import { rule } from "../../support/rule.ts";
 
 describeWithNats("slow: a cluster of three", () => {
   let cluster: Awaited<ReturnType<typeof startNatsCluster>>;
@@ -74,4 +78,59 @@ describeWithNats("slow: a cluster of three", () => {
       await store[Symbol.asyncDispose]();
     }
   }, 240_000);
+
+  rule(
+    "[network/init] makes streams with the replicas asked for, by default three; those that exist stay as they are",
+    async () => {
+      const nc = await connect({ servers: cluster.urls.split(",") });
+      let manager: JetStreamManager | undefined;
+      const elected = async () => {
+        manager = await jetstreamManager(nc).catch(() => undefined); // the cluster has no leader yet
+        return manager !== undefined;
+      };
+      await until(elected, "the cluster", 60_000);
+      const { streams } = manager!;
+      const infos = async () => {
+        const found: StreamInfo[] = [];
+        for await (const info of streams.list()) found.push(info);
+        return found;
+      };
+      const clear = async () => {
+        for (const { config } of await infos()) await streams.delete(config.name);
+      };
+      const replicas = async () => [...new Set((await infos()).map(({ config }) => config.num_replicas))];
+      try {
+        await using device = await startDevice({ network: cluster.urls, env: { SVC_SYNC_INTERVAL: "1h" } });
+        const init = (body?: object) =>
+          device.server.client.post<{ created: string[]; existing: string[] }>("/v1/network/init", body, 200);
+        const space = await createSpace(device.server.client);
+        await untilSynced(device, space.id);
+        const names = (await infos()).map(({ config }) => config.name).sort();
+        expect(names.length).toBeGreaterThan(2);
+        expect(await replicas()).toEqual([3]); // by whoever came first
+
+        await clear();
+        await device.server.client.fails("POST", "/v1/network/init", { replicas: 5 }, 503, "network.unavailable");
+        expect(await infos()).toEqual([]);
+        const made = await init({ replicas: 3 });
+        expect([made.created.sort(), made.existing]).toEqual([names, []]);
+        for (const { config, cluster: placed } of await infos())
+          expect([config.name, config.num_replicas, placed?.replicas?.length]).toEqual([config.name, 3, 2]);
+        for (const body of [{ replicas: 3 }, { replicas: 1 }, {}, undefined]) {
+          const again = await init(body);
+          expect([again.created, again.existing.sort()]).toEqual([[], names]);
+        }
+        expect(await replicas()).toEqual([3]);
+
+        await clear();
+        await init({ replicas: 1 });
+        expect(await replicas()).toEqual([1]);
+        expect((await init({ replicas: 3 })).created).toEqual([]);
+        expect(await replicas()).toEqual([1]);
+      } finally {
+        await nc.close();
+      }
+    },
+    120_000,
+  );
 });

@@ -1,9 +1,12 @@
 /** Error codes that take a second device or a second account, over HTTP. */
 import { describe, expect } from "bun:test";
 import { until } from "../../support/client.ts";
-import { spacesOf, startDevice } from "../../support/devices.ts";
-import { createSpace } from "../../support/fixtures.ts";
+import { joinOpen, startDevice, untilSame, untilStatus } from "../../support/devices.ts";
+import { type FakeDevice, startFakeDevice } from "../../support/fake-device.ts";
+import { createObject, createSpace } from "../../support/fixtures.ts";
+import { knownAccount } from "../../support/known-account.ts";
 import { rule } from "../../support/rule.ts";
+import { scratchDir } from "../../support/scratch.ts";
 
 const LONG_MS = 90_000;
 const WAIT_MS = 30_000;
@@ -35,14 +38,7 @@ describe("errors that take two", () => {
       await using owner = await startDevice({ lan: true });
       await using other = await startDevice({ lan: true });
       const space = await createSpace(owner.server.client, "Shared");
-      const invite = { mode: "open", permission: "writer" };
-      const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(
-        `/v1/spaces/${space.id}/invites`,
-        invite,
-        201,
-      );
-      await other.server.client.post("/v1/spaces/join", { inviteToken }, 202);
-      await until(async () => (await spacesOf(other)).some(({ status }) => status === "active"), "the join", WAIT_MS);
+      await joinOpen(owner, other, space.id);
       const listening = `/v1/events/subscribe?scope=space&spaceId=${space.id}&type=process.*`;
       await using stream = await owner.server.client.stream("GET", listening);
       await stream.expect("ready");
@@ -63,6 +59,58 @@ describe("errors that take two", () => {
       const { identities } = error.details as { identities: string[] };
       expect(identities.toSorted()).toEqual([owner.accountId, other.accountId].toSorted());
       await owner.server.client.post(path, { identity: other.accountId });
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[spaces] known from another device, and neither rights nor keys here yet: events.no_read_key, space.not_joined; then not",
+    async () => {
+      const account = await knownAccount();
+      using ownerRoot = scratchDir("svc-owner");
+      await using stack = new AsyncDisposableStack();
+      const owner = stack.use(await startDevice({ lan: true, dataDir: ownerRoot.path }));
+      const { id } = await createSpace(owner.server.client);
+      const base = `/v1/spaces/${id}`;
+      const object = await createObject(owner.server.client, id);
+      // Keeps what the account's own space holds, and nothing of any other.
+      let fake: FakeDevice;
+      {
+        await using first = await startDevice({ lan: true, mnemonic: account.mnemonic });
+        await joinOpen(owner, first, id);
+        await owner.server.stop();
+        const { techSpaceId } = await first.server.client.get<{ techSpaceId: string }>("/v1/account");
+        fake = stack.use(await startFakeDevice(account, techSpaceId));
+        let held = 0;
+        const settled = async () => {
+          held = fake.held.size;
+          await fake.fetch();
+          return held > 0 && fake.held.size === held;
+        };
+        await until(settled, "the account's own space at the other device", WAIT_MS);
+        await first.server.stop();
+      }
+      const second = stack.use(await startDevice({ lan: true, mnemonic: account.mnemonic }));
+      const { client } = second.server;
+      await untilStatus(second, id, "active");
+      const event = { type: "app.note", scope: "space", spaceId: id };
+      const process = { id: "export", kind: "export", title: "Exporting", scope: "space", spaceId: id };
+      const calls = [
+        ["POST", "/v1/events", event, "events.no_read_key"],
+        ["POST", "/v1/processes", process, "events.no_read_key"],
+        ["GET", `${base}/objects/${object.id}/history`, undefined, "space.not_joined"],
+        ["POST", `${base}/acl/self-remove`, undefined, "space.not_joined"],
+      ] as const;
+      for (const [method, path, body, code] of calls) {
+        const error = await client.fails(method, path, body, 409, code);
+        expect([path, error.details]).toEqual([path, { spaceId: id }]);
+      }
+      const again = stack.use(await startDevice({ lan: true, dataDir: ownerRoot.path }));
+      await untilSame([again, second], id, (rows) => rows.includes(object.id), WAIT_MS);
+      for (const [method, path, body] of calls) {
+        const reply = await client.request(method, path, body === undefined ? {} : { body });
+        expect([path, reply.status < 300]).toEqual([path, true]);
+      }
     },
     LONG_MS,
   );

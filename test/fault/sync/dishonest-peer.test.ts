@@ -169,7 +169,7 @@ describe("a peer that is not to be trusted", () => {
         acl: heads[0]!.header.acl,
         keyId: randomBytes(16),
       };
-      const locked = encodeChange(header, encodeHeader(header), randomBytes(100), account.signer);
+      const locked = encodeChange(encodeHeader(header), randomBytes(100), account.signer);
       fake.held.set(bytesToHex(locked.id), locked.bytes);
       await untilState(device, spaceId, "syncing");
       const said = await saidWhile(place, {});

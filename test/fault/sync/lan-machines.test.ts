@@ -3,12 +3,12 @@
  * network in common. Cables are pulled and put back, links get narrow, servers are killed. SVC_SYNC_SEED repeats a run.
  */
 import { expect } from "bun:test";
-import { type JsonObject, type SpaceInfo, until } from "../../support/client.ts";
-import { type Device, setName, spacesOf, statusOf, untilSame } from "../../support/devices.ts";
+import { type JsonObject, until } from "../../support/client.ts";
+import { expectConverged } from "../../support/converged.ts";
+import { type Device, joinOpen, setName, spacesOf, statusOf, untilSame } from "../../support/devices.ts";
 import { createObject, createSpace } from "../../support/fixtures.ts";
 import { createLan, describeWithMachines, type Machine } from "../../support/machines.ts";
 import { createRng } from "../../support/rng.ts";
-import { rowBytesOf } from "../../support/row-bytes.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
 import { createSpaceWorkload } from "../../support/space-workload.ts";
@@ -132,14 +132,8 @@ describeWithMachines("servers on machines of one LAN", () => {
       const owner = await sit();
       const space = await createSpace(owner.server.client);
       const workload = await createSpaceWorkload(owner.server.client, space.id, rng);
-      const body = { mode: "open", permission: "writer" };
-      const minted = await owner.server.client.post<{ inviteToken: string }>(
-        `/v1/spaces/${space.id}/invites`,
-        body,
-        201,
-      );
       const writer = await sit();
-      await writer.server.client.post<SpaceInfo>("/v1/spaces/join", { inviteToken: minted.inviteToken }, 202);
+      await joinOpen(owner, writer, space.id);
       await sit(owner.mnemonic);
       for (const { device } of seats)
         await until(() => workload.isReady(device!.server.client), "the space to be everywhere", WAIT_MS);
@@ -170,19 +164,8 @@ describeWithMachines("servers on machines of one LAN", () => {
         if (!seat.device) await start(seat);
       }
       const devices = seats.map(({ device }) => device!);
-      const converged = async (): Promise<boolean> => {
-        const states = await Promise.all(devices.map(async (device) => (await statusOf(device, space.id)).state));
-        if (states.some((state) => state !== "synced")) return false;
-        const views = await Promise.all(devices.map((device) => workload.view(device.server.client)));
-        return views.every((view) => view === views[0]);
-      };
-      await until(converged, `convergence (seed ${SEED})`, 2 * WAIT_MS);
       expect(workload.acknowledged()).toBeGreaterThan(STEPS / 2);
-      for (const device of devices) expect(await workload.faults(device.server.client)).toEqual([]);
-      for (const device of devices) await device.server.stop();
-      const bytes = seats.map(({ root }) => rowBytesOf(root.path, space.id));
-      expect(bytes[0]!.length).toBeGreaterThan(10);
-      for (const rows of bytes) expect(rows).toEqual(bytes[0]!);
+      await expectConverged({ devices, spaceId: space.id, workload, seed: SEED, timeoutMs: 2 * WAIT_MS });
     },
     LONG_MS,
   );

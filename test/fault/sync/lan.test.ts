@@ -3,7 +3,7 @@ import { describe, expect } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type JsonObject, until } from "../../support/client.ts";
-import { setName, spacesOf, startDevice, statusOf, untilSame } from "../../support/devices.ts";
+import { joinOpen, setName, spacesOf, startDevice, statusOf, untilSame } from "../../support/devices.ts";
 import { createObject, createSpace, createType } from "../../support/fixtures.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
@@ -139,13 +139,9 @@ describe("two devices of an account on a LAN", () => {
       let member = await startDevice({ lan: true, dataDir: memberRoot.path });
       try {
         const space = await createSpace(owner.server.client);
-        const body = { mode: "open", permission: "writer" };
-        const path = `/v1/spaces/${space.id}/invites`;
-        const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(path, body, 201);
-        await member.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+        await joinOpen(owner, member, space.id);
         const object = await createObject(owner.server.client, space.id);
         await setName(owner, space.id, object.id, "before");
-        await until(async () => (await spacesOf(member)).length === 1, "the space", 30_000);
         await untilSame([owner, member], space.id, (rows) => rows.includes("before"), 30_000);
         await Promise.all([owner.server.kill(), member.server.kill()]);
         owner = await startDevice({ lan: true, dataDir: ownerRoot.path });

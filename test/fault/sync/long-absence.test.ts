@@ -2,7 +2,7 @@
 import { describe, expect } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { type SpaceInfo, until } from "../../support/client.ts";
-import { type Device, type DeviceOptions, rowsOf, startDevice, statusOf } from "../../support/devices.ts";
+import { type Device, type DeviceOptions, rowsOf, startDevice, statusOf, untilSynced } from "../../support/devices.ts";
 import { type Collection, createCollection, createSpace, setFields } from "../../support/fixtures.ts";
 import { describeWithNats, startNats } from "../../support/nats.ts";
 import { rule } from "../../support/rule.ts";
@@ -28,16 +28,6 @@ const permissionsOf = async (device: Device, spaceId: string): Promise<string[]>
   (await device.server.client.get<{ members: JsonObject[] }>(`/v1/spaces/${spaceId}/members`)).members
     .map(({ identity, permission, status }) => `${identity} ${permission} ${status}`)
     .sort();
-
-const untilSynced = (device: Device, spaceId: string): Promise<void> =>
-  until(
-    async () => {
-      const reply = await device.server.client.request("GET", `/v1/spaces/${spaceId}/sync-status`);
-      return (reply.json as { state?: string }).state === "synced"; // before its root has come there is none
-    },
-    "synced",
-    WAIT_MS,
-  );
 
 /** Adds an account and lets it accept; both have to be online. */
 async function letIn(owner: Device, other: Device, spaceId: string): Promise<void> {

@@ -1,8 +1,8 @@
 /** Devices of one owner fork the chain of rights while they are apart; what members wrote on the lost branch counts. */
 import { expect } from "bun:test";
 import { type JsonObject, until } from "../../support/client.ts";
-import { type Device, rowsOf, spacesOf, startDevice, statusOf, untilSame } from "../../support/devices.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
+import { type Device, mintInvite, rowsOf, spacesOf, startDevice, statusOf, untilSame } from "../../support/devices.ts";
+import { createObject, createSpace, named } from "../../support/fixtures.ts";
 import { describeWithNats, startNats } from "../../support/nats.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
@@ -10,8 +10,7 @@ import { scratchDir } from "../../support/scratch.ts";
 const LONG_MS = 240_000;
 const WAIT_MS = 30_000;
 const FORKS = 2;
-
-const named = (name: string): JsonObject => ({ initialProperties: { svc: { name } } });
+const OPEN = { mode: "open", permission: "writer" };
 
 describeWithNats("a chain of rights that its owner's devices forked", () => {
   rule(
@@ -36,13 +35,7 @@ describeWithNats("a chain of rights that its owner's devices forked", () => {
         let first = await start(firstRoot.path, { network });
         const space = await createSpace(first.server.client);
         const base = `/v1/spaces/${space.id}`;
-        const mint = (device: Device) =>
-          device.server.client.post<{ inviteToken: string }>(
-            `${base}/invites`,
-            { mode: "open", permission: "writer" },
-            201,
-          );
-        const { inviteToken } = await mint(first);
+        const inviteToken = await mintInvite(first, space.id, OPEN);
         let member = await start(memberRoot.path, { network });
         await member.server.client.post("/v1/spaces/join", { inviteToken }, 202);
         await until(async () => (await spacesOf(member)).length === 1, "the member to be in", WAIT_MS);
@@ -54,7 +47,7 @@ describeWithNats("a chain of rights that its owner's devices forked", () => {
 
           first = await start(firstRoot.path, { lan: true });
           member = await start(memberRoot.path, { lan: true });
-          await mint(first);
+          await mintInvite(first, space.id, OPEN);
           await createObject(first.server.client, space.id, named(`apart ${fork}`));
           await untilSame([first, member], space.id, (rows) => rows.includes(`apart ${fork}`), WAIT_MS);
           await stop(first);
@@ -62,7 +55,7 @@ describeWithNats("a chain of rights that its owner's devices forked", () => {
           await stop(member);
 
           second = await start(secondRoot.path, { network });
-          await mint(second);
+          await mintInvite(second, space.id, OPEN);
           await createObject(second.server.client, space.id, named(`on the network ${fork}`));
           first = await start(firstRoot.path, { network });
           await untilSame([first, second], space.id, (rows) => rows.includes(`on the network ${fork}`), WAIT_MS);

@@ -3,23 +3,14 @@
 import { expect } from "bun:test";
 import { cpSync } from "node:fs";
 import { until } from "../../support/client.ts";
-import { type Device, setName, startDevice, statusOf, untilSame } from "../../support/devices.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
+import { type Device, forceSynced, setName, startDevice, statusOf, untilSame } from "../../support/devices.ts";
+import { createObject, createSpace, named } from "../../support/fixtures.ts";
 import { describeWithNats, startNats } from "../../support/nats.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 
 const LONG_MS = 120_000;
 
-const untilSynced = (device: Device, spaceId: string): Promise<void> =>
-  until(
-    async () => {
-      const reply = await device.server.client.request("POST", `/v1/spaces/${spaceId}/sync`);
-      return reply.status === 204 && (await statusOf(device, spaceId)).state === "synced";
-    },
-    "synced",
-    30_000,
-  );
 const replacedOf = async (device: Device, spaceId: string): Promise<number> =>
   (await device.server.client.get<{ writersReplaced: number }>(`/v1/spaces/${spaceId}/debug`)).writersReplaced;
 
@@ -36,23 +27,22 @@ describeWithNats("a device that is not what it was", () => {
         await using device = await startDevice({ network: nats.url, dataDir: root.path });
         ({ mnemonic } = device);
         spaceId = (await createSpace(device.server.client)).id;
-        await createObject(device.server.client, spaceId, { initialProperties: { svc: { name: "before the copy" } } });
-        await untilSynced(device, spaceId);
+        await createObject(device.server.client, spaceId, named("before the copy"));
+        await forceSynced(device, spaceId);
         await device.server.stop();
       }
       cpSync(root.path, copy.path, { recursive: true });
       {
         await using device = await startDevice({ network: nats.url, dataDir: root.path });
-        for (let i = 0; i < 5; i++)
-          await createObject(device.server.client, spaceId, { initialProperties: { svc: { name: `after ${i}` } } });
-        await untilSynced(device, spaceId);
+        for (let i = 0; i < 5; i++) await createObject(device.server.client, spaceId, named(`after ${i}`));
+        await forceSynced(device, spaceId);
         await device.server.stop();
       }
       await using back = await startDevice({ network: nats.url, dataDir: copy.path });
       await using other = await startDevice({ network: nats.url, mnemonic });
-      await untilSynced(back, spaceId);
+      await forceSynced(back, spaceId);
       expect(await replacedOf(back, spaceId)).toBe(1);
-      await createObject(back.server.client, spaceId, { initialProperties: { svc: { name: "after the return" } } });
+      await createObject(back.server.client, spaceId, named("after the return"));
       await untilSame([back, other], spaceId, (rows) => rows.includes("after the return") && rows.includes("after 4"));
       expect((await statusOf(other, spaceId)).total).toBe(7);
     },
@@ -73,7 +63,7 @@ describeWithNats("a device that is not what it was", () => {
         ({ mnemonic } = device);
         spaceId = (await createSpace(device.server.client)).id;
         objectId = (await createObject(device.server.client, spaceId)).id;
-        await untilSynced(device, spaceId);
+        await forceSynced(device, spaceId);
         await device.server.stop();
       }
       cpSync(root.path, copy.path, { recursive: true });
@@ -81,8 +71,7 @@ describeWithNats("a device that is not what it was", () => {
         // Alone, so that it cannot know better: it goes on with the writer that the original goes on with, too.
         await using twin = await startDevice({ dataDir: copy.path });
         await setName(twin, spaceId, objectId, "from the twin");
-        for (let i = 0; i < 3; i++)
-          await createObject(twin.server.client, spaceId, { initialProperties: { svc: { name: `twin ${i}` } } });
+        for (let i = 0; i < 3; i++) await createObject(twin.server.client, spaceId, named(`twin ${i}`));
         expect((await statusOf(twin, spaceId)).state).toBe("offline");
         await twin.server.stop();
       }
@@ -92,14 +81,14 @@ describeWithNats("a device that is not what it was", () => {
           await createObject(original.server.client, spaceId, {
             initialProperties: { svc: { name: `original ${i}` } },
           });
-        await untilSynced(original, spaceId);
+        await forceSynced(original, spaceId);
         await original.server.stop();
       }
       await using twin = await startDevice({ network: nats.url, dataDir: copy.path });
-      await untilSynced(twin, spaceId);
+      await forceSynced(twin, spaceId);
       expect(await replacedOf(twin, spaceId)).toBe(1);
       await using other = await startDevice({ network: nats.url, mnemonic, lan: true });
-      await untilSynced(other, spaceId);
+      await forceSynced(other, spaceId);
       const holds = (rows: string) =>
         rows.includes("from the twin") && rows.includes("twin 2") && rows.includes("original 5");
       await untilSame([twin, other], spaceId, holds);
@@ -111,7 +100,7 @@ describeWithNats("a device that is not what it was", () => {
       await using original = await startDevice({ dataDir: root.path, lan: true });
       await untilSame([original, other], spaceId, holds);
       await until(async () => (await replacedOf(original, spaceId)) === 1, "another writer at the original", 20_000);
-      await createObject(original.server.client, spaceId, { initialProperties: { svc: { name: "all in one" } } });
+      await createObject(original.server.client, spaceId, named("all in one"));
       await untilSame([original, other], spaceId, (rows) => rows.includes("all in one"));
     },
     LONG_MS,
@@ -124,7 +113,6 @@ interface Debug {
 }
 const debugOf = (device: Device, spaceId: string): Promise<Debug> =>
   device.server.client.get<Debug>(`/v1/spaces/${spaceId}/debug`);
-const named = (name: string) => ({ initialProperties: { svc: { name } } });
 
 describeWithNats("a network that is not what it was", () => {
   rule(
@@ -142,7 +130,7 @@ describeWithNats("a network that is not what it was", () => {
       await createObject(client, spaceId, named("before the copy"));
       const away = await startDevice({ network, mnemonic, dataDir: awayRoot.path });
       await untilSame([first, away], spaceId, (rows) => rows.includes("before the copy"));
-      await untilSynced(first, spaceId);
+      await forceSynced(first, spaceId);
       await away.server.stop();
       await nats.stop();
       nats.saveStore("older");
@@ -161,7 +149,7 @@ describeWithNats("a network that is not what it was", () => {
       await untilSame([first, member], spaceId, (rows) => rows.includes("after the copy 19"), 30_000);
       const said = await createObject(member.server.client, spaceId, named("by the member"));
       await untilSame([first, member], spaceId, (rows) => rows.includes("by the member"), 30_000);
-      await untilSynced(first, spaceId);
+      await forceSynced(first, spaceId);
       expect(await debugOf(first, spaceId)).toMatchObject({ networkResets: 0, alarms: [] });
 
       await nats.stop();
@@ -176,7 +164,7 @@ describeWithNats("a network that is not what it was", () => {
         );
       await untilSame([first, member], spaceId, holds, 40_000);
       for (const device of [first, member]) {
-        await untilSynced(device, spaceId);
+        await forceSynced(device, spaceId);
         const debug = await debugOf(device, spaceId);
         expect(debug.networkResets).toBeGreaterThan(0);
         expect(debug.alarms).toMatchObject([{ kind: "rolled_back" }]);
@@ -188,7 +176,7 @@ describeWithNats("a network that is not what it was", () => {
       await using fresh = await startDevice({ network, mnemonic });
       await untilSame([back, fresh], spaceId, holds, 40_000);
       for (const device of [back, fresh]) {
-        await untilSynced(device, spaceId);
+        await forceSynced(device, spaceId);
         expect((await statusOf(device, spaceId)).total).toBe(52);
         const { members } = await device.server.client.get<{ members: { identity: string }[] }>(`${base}/members`);
         expect(members.map(({ identity }) => identity).sort()).toEqual([first.accountId, member.accountId].sort());
@@ -212,7 +200,7 @@ describeWithNats("a data root that runs twice at once", () => {
         ({ mnemonic } = device);
         spaceId = (await createSpace(device.server.client)).id;
         await createObject(device.server.client, spaceId, named("before"));
-        await untilSynced(device, spaceId);
+        await forceSynced(device, spaceId);
         await device.server.stop();
       }
       cpSync(root.path, copy.path, { recursive: true });
@@ -228,7 +216,7 @@ describeWithNats("a data root that runs twice at once", () => {
       const holds = (rows: string) =>
         Array.from({ length: 40 }, (_, i) => `"twin ${i}"`).every((text) => rows.includes(text));
       await untilSame([one, two, other], spaceId, holds, 40_000);
-      for (const device of [one, two, other]) await untilSynced(device, spaceId);
+      for (const device of [one, two, other]) await forceSynced(device, spaceId);
       expect((await replacedOf(one, spaceId)) + (await replacedOf(two, spaceId))).toBeGreaterThan(0);
       // From now on they are told apart.
       for (const [index, device] of [one, two].entries())

@@ -14,7 +14,7 @@ import { openAclRecord } from "../../../src/sync/network/acl-append.ts";
 import { openBundle } from "../../../src/sync/network/bundle.ts";
 import { deriveChannelKeys } from "../../../src/sync/network/subjects.ts";
 import { until } from "../../support/client.ts";
-import { type Device, spacesOf, startDevice, statusOf } from "../../support/devices.ts";
+import { type Device, forceSynced, spacesOf, startDevice } from "../../support/devices.ts";
 import { documentedConfig, OPERATOR_LOGIN } from "../../support/documented-nats.ts";
 import { filesBelow } from "../../support/files-below.ts";
 import { createObject, createSpace } from "../../support/fixtures.ts";
@@ -31,16 +31,6 @@ import { startTcpProxy, type TcpProxy } from "../../support/tcp-proxy.ts";
 
 const SETUP_MS = 150_000;
 const WAIT_MS = 60_000;
-
-const untilSynced = (device: Device, spaceId: string): Promise<void> =>
-  until(
-    async () => {
-      await device.server.client.post(`/v1/spaces/${spaceId}/sync`, {}, 204);
-      return (await statusOf(device, spaceId)).state === "synced";
-    },
-    "synced",
-    WAIT_MS,
-  );
 
 interface Passed {
   readonly subject: string;
@@ -110,8 +100,8 @@ describeWithNats("what others see of accounts that share a space over a network"
     await createObject(stranger.server.client, strangerSpace);
 
     life = await liveTogether({ owner, other, guest, inboxes: true });
-    for (const device of [owner, other]) await untilSynced(device, life.space.id);
-    await untilSynced(stranger, strangerSpace);
+    for (const device of [owner, other]) await forceSynced(device, life.space.id);
+    await forceSynced(stranger, strangerSpace);
     before = await readStreams(raw);
     passedBefore = passed.length;
 
@@ -137,7 +127,7 @@ describeWithNats("what others see of accounts that share a space over a network"
       "the new name among the members",
       WAIT_MS,
     );
-    await untilSynced(owner, life.space.id);
+    await forceSynced(owner, life.space.id);
     after = await readStreams(raw);
     await owner.server.stop();
   }, SETUP_MS);

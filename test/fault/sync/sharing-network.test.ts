@@ -1,20 +1,24 @@
 /** Two accounts that meet on a network alone: real processes, a real nats-server. */
 import { expect } from "bun:test";
 import { type SpaceInfo, until } from "../../support/client.ts";
-import { type Device, setName, spacesOf, startDevice, untilSame } from "../../support/devices.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
+import {
+  type Device,
+  joinOpen,
+  mintInvite,
+  rowStatusOf,
+  setName,
+  spacesOf,
+  startDevice,
+  untilSame,
+  untilStatus,
+} from "../../support/devices.ts";
+import { createObject, createSpace, named } from "../../support/fixtures.ts";
 import { describeWithNats, startNats } from "../../support/nats.ts";
 import { rule } from "../../support/rule.ts";
 
 const LONG_MS = 150_000;
 const WAIT_MS = 20_000;
-
-const statusAt = async (device: Device, spaceId: string): Promise<string | undefined> => {
-  const reply = await device.server.client.request("GET", `/v1/spaces/${spaceId}`);
-  return (reply.json as { status?: string }).status;
-};
-const untilStatus = (device: Device, spaceId: string, status: string): Promise<void> =>
-  until(async () => (await statusAt(device, spaceId)) === status, `the row to be ${status}`, WAIT_MS);
+const OPEN = { mode: "open", permission: "writer" };
 
 interface Request {
   requestRecordId: string;
@@ -31,13 +35,11 @@ describeWithNats("two accounts on a network", () => {
       const base = `/v1/spaces/${space.id}`;
       const object = await createObject(owner.server.client, space.id);
       await setName(owner, space.id, object.id, "first");
-      const mint = async () =>
-        (await owner.server.client.post<{ inviteToken: string }>(`${base}/invites`, {}, 201)).inviteToken;
-      const revoked = await mint();
-      const inviteToken = await mint();
+      const revoked = await mintInvite(owner, space.id);
+      const inviteToken = await mintInvite(owner, space.id);
       await owner.server.client.post(`${base}/sync`, {}, 204);
       await other.server.client.fails("POST", "/v1/spaces/join", { inviteToken: revoked }, 400, "invite.invalid");
-      expect(await statusAt(other, space.id)).toBe("deleted");
+      expect(await rowStatusOf(other, space.id)).toBe("deleted");
 
       await other.server.client.post("/v1/spaces/join", { inviteToken, metadata: { name: "Otto" } }, 202);
       let requests: Request[] = [];
@@ -83,7 +85,7 @@ describeWithNats("two accounts on a network", () => {
       await using other = await startDevice({ network: nats.url });
       const space = await createSpace(owner.server.client, "Direct");
       const base = `/v1/spaces/${space.id}`;
-      await createObject(owner.server.client, space.id, { initialProperties: { svc: { name: "for you" } } });
+      await createObject(owner.server.client, space.id, named("for you"));
       const accounts = [{ identity: other.accountId, permission: "reader" }];
       await owner.server.client.post(`${base}/acl/add`, { accounts }, 204);
       await untilStatus(other, space.id, "invite_pending");
@@ -91,7 +93,7 @@ describeWithNats("two accounts on a network", () => {
       expect(pending).toMatchObject({ id: space.id, name: "Direct", ownRole: "none" });
       await other.server.client.fails("GET", `${base}/members`, undefined, 409, "space.not_accepted");
       await other.server.client.post(`${base}/invite/decline`, {}, 204);
-      expect(await statusAt(other, space.id)).toBe("invite_declined");
+      expect(await rowStatusOf(other, space.id)).toBe("invite_declined");
       const accepted = await other.server.client.request("POST", `${base}/invite/accept`);
       expect([200, 202]).toContain(accepted.status);
       expect(accepted.json).toMatchObject({ status: "active" });
@@ -117,8 +119,7 @@ describeWithNats("two accounts on a network", () => {
       const base = `/v1/spaces/${space.id}`;
       const object = await createObject(owner.server.client, space.id);
       await setName(owner, space.id, object.id, "for whoever comes");
-      const body = { mode: "open", permission: "writer" };
-      const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(`${base}/invites`, body, 201);
+      const inviteToken = await mintInvite(owner, space.id, OPEN);
       await owner.server.client.post(`${base}/sync`, {}, 204);
       await owner.server.stop();
       await other.server.client.post("/v1/spaces/join", { inviteToken }, 202);
@@ -152,12 +153,12 @@ describeWithNats("two accounts on a network", () => {
         author: owner.accountId,
       });
       await other.server.client.post(`/v1/spaces/${pair.id}/one-to-one/accept`, {}, 200);
-      await createObject(other.server.client, pair.id, { initialProperties: { svc: { name: "hello" } } });
+      await createObject(other.server.client, pair.id, named("hello"));
       await untilSame([owner, other], pair.id, (rows) => rows.includes("hello"), WAIT_MS);
 
       const space = await createSpace(owner.server.client, "Public");
       const base = `/v1/spaces/${space.id}`;
-      await createObject(owner.server.client, space.id, { initialProperties: { svc: { name: "for all" } } });
+      await createObject(owner.server.client, space.id, named("for all"));
       const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(`${base}/guest-key`, {}, 201);
       await owner.server.client.post(`${base}/sync`, {}, 204);
       await other.server.client.post("/v1/spaces/join", { inviteToken }, 202);
@@ -181,10 +182,7 @@ describeWithNats("two accounts on a network", () => {
       await using admin = await startDevice({ network: nats.url });
       const space = await createSpace(owner.server.client, "Away");
       const base = `/v1/spaces/${space.id}`;
-      const open = { mode: "open", permission: "writer" };
-      const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(`${base}/invites`, open, 201);
-      await admin.server.client.post("/v1/spaces/join", { inviteToken }, 202);
-      await untilStatus(admin, space.id, "active");
+      await joinOpen(owner, admin, space.id);
       const grant = { changes: [{ identity: admin.accountId, permission: "admin" }] };
       await owner.server.client.post(`${base}/acl/permissions`, grant, 204);
       await until(async () => (await spacesOf(admin))[0]?.ownRole === "admin", "the admin's role", WAIT_MS);
@@ -202,14 +200,13 @@ describeWithNats("two accounts on a network", () => {
         "offline",
         WAIT_MS,
       );
-      const asked = { mode: "open", permission: "reader" };
-      const minted = await admin.server.client.post<{ inviteToken: string }>(`${base}/invites`, asked, 201);
+      const inviteToken = await mintInvite(admin, space.id, { mode: "open", permission: "reader" });
       expect(await proposals()).toBe(1);
       await nats.start();
       await until(async () => (await proposals()) === 0, "the proposal to take effect", WAIT_MS);
 
       await using joiner = await startDevice({ network: nats.url });
-      await joiner.server.client.post("/v1/spaces/join", { inviteToken: minted.inviteToken }, 202);
+      await joiner.server.client.post("/v1/spaces/join", { inviteToken }, 202);
       await untilStatus(joiner, space.id, "active");
       await using again = await startDevice({ network: nats.url, dataDir });
       await until(
@@ -233,10 +230,7 @@ describeWithNats("two accounts on a network", () => {
       const space = await createSpace(owner.server.client, "Cut");
       const base = `/v1/spaces/${space.id}`;
       const object = await createObject(owner.server.client, space.id);
-      const open = { mode: "open", permission: "writer" };
-      const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(`${base}/invites`, open, 201);
-      await other.server.client.post("/v1/spaces/join", { inviteToken }, 202);
-      await untilStatus(other, space.id, "active");
+      await joinOpen(owner, other, space.id);
       await untilSame([owner, other], space.id, (rows) => rows.includes(object.id), WAIT_MS);
       await setName(other, space.id, object.id, "accepted");
       await untilSame([owner, other], space.id, (rows) => rows.includes("accepted"), WAIT_MS);

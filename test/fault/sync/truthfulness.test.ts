@@ -1,7 +1,7 @@
 /** While anything local is not known to be kept elsewhere, no endpoint says `synced`, whatever the network does. */
 import { expect } from "bun:test";
 import { until } from "../../support/client.ts";
-import { type Device, setName, startDevice, statusOf } from "../../support/devices.ts";
+import { setName, startDevice, statusOf, untilSynced } from "../../support/devices.ts";
 import { documentedConfig, OPERATOR_LOGIN } from "../../support/documented-nats.ts";
 import { createObject, createSpace } from "../../support/fixtures.ts";
 import { knownAccount } from "../../support/known-account.ts";
@@ -21,9 +21,6 @@ const ENDPOINTS = [
   "sync-status/subscribe",
 ];
 const ROUNDS = 25;
-
-const untilSynced = (device: Device, spaceId: string): Promise<void> =>
-  until(async () => (await statusOf(device, spaceId)).state === "synced", "synced", 40_000);
 
 interface Outage {
   readonly name: string;

@@ -4,15 +4,16 @@
  * all have the same rows, byte by byte, and nothing that was acknowledged is missing. SVC_SYNC_SEED repeats a run.
  */
 import { expect } from "bun:test";
-import { type JsonObject, type SpaceInfo, until } from "../../support/client.ts";
-import { type Device, spacesOf, startDevice, statusOf } from "../../support/devices.ts";
+import { type SpaceInfo, until } from "../../support/client.ts";
+import { expectConverged } from "../../support/converged.ts";
+import { type Device, spacesOf, startDevice } from "../../support/devices.ts";
 import { createSpace } from "../../support/fixtures.ts";
 import { describeWithNats, startNats } from "../../support/nats.ts";
 import { createRng } from "../../support/rng.ts";
-import { rowBytesOf } from "../../support/row-bytes.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
 import { createSpaceWorkload } from "../../support/space-workload.ts";
+import { mend } from "../../support/tcp-line.ts";
 import { startTcpProxy, type TcpProxy } from "../../support/tcp-proxy.ts";
 
 const SEED = Number(process.env["SVC_SYNC_SEED"] ?? 20_261_121);
@@ -100,21 +101,12 @@ describeWithNats("convergence of two accounts that share a space", () => {
         const direction = rng.pick(["up", "down"] as const);
         rng.pick([
           () => proxy.delay(rng.int(5, 300)),
-          () => proxy.cutAfter(direction, rng.int(1, 6000)),
+          () => proxy.cutAfter(direction, rng.int(1, 6000), rng.pick(["end", "reset"])),
           () => proxy.stall(direction, true),
           () => proxy.drop(direction, true),
           () => proxy.sever(),
           () => proxy.block(true),
         ])();
-      };
-      const mendLink = ({ proxy }: Seat): void => {
-        proxy.delay(0);
-        for (const direction of ["up", "down"] as const) {
-          proxy.stall(direction, false);
-          proxy.drop(direction, false);
-        }
-        proxy.block(false);
-        proxy.sever(); // a stream from which bytes were taken is none any more
       };
       const disturbNats = async (): Promise<void> => {
         if (!natsRuns) {
@@ -144,7 +136,7 @@ describeWithNats("convergence of two accounts that share a space", () => {
         const roll = rng.next();
         if (roll < 0.6) await burst(at);
         else if (roll < 0.74) breakLink(at);
-        else if (roll < 0.82) mendLink(at);
+        else if (roll < 0.82) await mend(at.proxy);
         else if (roll < 0.92) {
           await end(at);
           at.lan = rng.chance(0.5);
@@ -156,47 +148,17 @@ describeWithNats("convergence of two accounts that share a space", () => {
       if (natsHangs) nats.resume();
       if (!natsRuns) await nats.start();
       for (const at of seats) {
-        mendLink(at);
+        await mend(at.proxy);
         if (at.device && rng.chance(0.5)) continue; // healed links alone have to do
         await at.device?.server.stop();
         at.lan = true;
         await start(at);
       }
       const devices = seats.map(({ device }) => device!);
-      let views: string[] = [];
-      let states: string[] = [];
-      const converged = async (): Promise<boolean> => {
-        states = await Promise.all(devices.map(async (device) => (await statusOf(device, space.id)).state));
-        if (states.some((state) => state !== "synced")) return false;
-        views = await Promise.all(devices.map((device) => workload.view(device.server.client)));
-        return views.every((view) => view === views[0]);
-      };
-      await until(converged, "convergence", WAIT_MS).catch(async (error: unknown) => {
-        const debugs = await Promise.all(devices.map(({ server }) => server.client.get<JsonObject>(`${base}/debug`)));
-        const seen = seats.map(({ name }, index) => `${name}: ${states[index]} ${JSON.stringify(debugs[index])}`);
-        throw new Error(`${error} (seed ${SEED})\n${seen.join("\n")}\n${firstDifference(views)}`);
-      });
       expect(workload.acknowledged()).toBeGreaterThan(STEPS / 2);
-      for (const device of devices) {
-        expect(await workload.faults(device.server.client)).toEqual([]);
-        const debug = await device.server.client.get<JsonObject>(`${base}/debug`);
-        expect(debug).toMatchObject({ parked: 0, quarantined: [], unconfirmed: 0 });
-        expect((await spacesOf(device)).map(({ id }) => id)).toEqual([space.id]);
-      }
-      for (const device of devices) await device.server.stop();
-      const bytes = seats.map(({ root }) => rowBytesOf(root.path, space.id));
-      expect(bytes[0]!.length).toBeGreaterThan(20);
-      for (const rows of bytes) expect(rows).toEqual(bytes[0]!);
+      for (const device of devices) expect((await spacesOf(device)).map(({ id }) => id)).toEqual([space.id]);
+      await expectConverged({ devices, spaceId: space.id, workload, seed: SEED, timeoutMs: WAIT_MS });
     },
     280_000,
   );
 });
-
-/** The lines in which two views part first. */
-function firstDifference(views: readonly string[]): string {
-  const [mine, ...others] = views.map((view) => view.split("\n"));
-  const other = others.find((lines) => lines.join() !== mine?.join());
-  if (!mine || !other) return "the views are the same";
-  const at = mine.findIndex((line, index) => line !== other[index]);
-  return `line ${at}: ${mine.slice(at, at + 5).join("")} ≠ ${other.slice(at, at + 5).join("")}`;
-}

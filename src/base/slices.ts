@@ -1,0 +1,13 @@
+/** Everything else gets its turn after this long. */
+const SLICE_MS = 4;
+
+/** Goes through the steps of `work` in slices of a few milliseconds, and answers what it returns. */
+export async function inSlices<T>(work: Iterator<void, T>): Promise<T> {
+  for (let until = performance.now() + SLICE_MS; ; ) {
+    const step = work.next();
+    if (step.done) return step.value;
+    if (performance.now() < until) continue;
+    await new Promise((turn) => setImmediate(turn));
+    until = performance.now() + SLICE_MS;
+  }
+}

@@ -1,0 +1,132 @@
+/** A worker died, failed or gave no answer in time. What it was to do may be done again. */
+export class WorkerLost extends Error {}
+
+/** Nobody waits for the answer any more, or the pool was closed. */
+export class WorkerRefused extends Error {}
+
+export interface WorkerPoolOptions {
+  readonly spawn: () => Worker;
+  /** Workers at most; each is a thread of its own. */
+  readonly size: number;
+  /** An unused worker is given up after this long. */
+  readonly idleMs: number;
+  /** A worker that has not answered for this long is ended; it rejects with WorkerLost. Never when absent. */
+  readonly deadlineMs?: number;
+}
+
+/**
+ * Threads that answer one request at a time each: the entry posts one message for every message it gets. They start when
+ * first needed and end when unused.
+ */
+export interface WorkerPool<Request, Reply> {
+  /** Rejects with WorkerLost or WorkerRefused. `isWanted` is asked when its turn has come. */
+  run(request: Request, options?: { transfer?: ArrayBuffer[]; isWanted?: () => boolean }): Promise<Reply>;
+  close(): void;
+}
+
+interface Pending<Request, Reply> {
+  readonly request: Request;
+  readonly transfer: ArrayBuffer[];
+  readonly isWanted: () => boolean;
+  readonly resolve: (reply: Reply) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface PoolWorker<Request, Reply> {
+  readonly worker: Worker;
+  current: Pending<Request, Reply> | undefined;
+  /** While idle when it is given up, while busy when it is given up on. */
+  timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+export function createWorkerPool<Request, Reply>(options: WorkerPoolOptions): WorkerPool<Request, Reply> {
+  const { spawn, size, idleMs, deadlineMs } = options;
+  const workers: PoolWorker<Request, Reply>[] = [];
+  const waiting: Pending<Request, Reply>[] = [];
+  let closed = false;
+
+  const retire = (one: PoolWorker<Request, Reply>): void => {
+    clearTimeout(one.timer);
+    const at = workers.indexOf(one);
+    if (at < 0) return;
+    workers.splice(at, 1);
+    one.worker.terminate();
+  };
+
+  const lose = (one: PoolWorker<Request, Reply>, why: string): void => {
+    if (!workers.includes(one)) return;
+    const pending = one.current;
+    retire(one);
+    pending?.reject(new WorkerLost(why));
+    // Whoever lost it hears of it first, and may no longer want the next.
+    setImmediate(() => {
+      const next = closed || workers.length >= size ? undefined : nextWanted();
+      if (next) begin(start(), next);
+    });
+  };
+
+  /** The next request that somebody still waits for. */
+  const nextWanted = (): Pending<Request, Reply> | undefined => {
+    for (let pending = waiting.shift(); pending; pending = waiting.shift()) {
+      if (pending.isWanted()) return pending;
+      pending.reject(new WorkerRefused("nobody waits for it any more"));
+    }
+    return undefined;
+  };
+
+  const begin = (one: PoolWorker<Request, Reply>, pending: Pending<Request, Reply>): void => {
+    clearTimeout(one.timer);
+    one.current = pending;
+    if (deadlineMs !== undefined) {
+      one.timer = setTimeout(() => lose(one, `a worker gave no answer for ${deadlineMs} ms`), deadlineMs);
+      one.timer.unref();
+    }
+    one.worker.postMessage(pending.request, pending.transfer);
+  };
+
+  const rest = (one: PoolWorker<Request, Reply>): void => {
+    clearTimeout(one.timer);
+    one.timer = setTimeout(() => retire(one), idleMs);
+    one.timer.unref();
+  };
+
+  const settle = (one: PoolWorker<Request, Reply>, reply: Reply): void => {
+    const pending = one.current;
+    one.current = undefined;
+    pending?.resolve(reply);
+    const next = nextWanted();
+    if (next) begin(one, next);
+    else rest(one);
+  };
+
+  const start = (): PoolWorker<Request, Reply> => {
+    const worker = spawn();
+    const one: PoolWorker<Request, Reply> = { worker, current: undefined, timer: undefined };
+    worker.onmessage = (event: MessageEvent<Reply>) => settle(one, event.data);
+    worker.onerror = (event) => lose(one, `a worker failed: ${event.message}`);
+    worker.addEventListener("close", () => lose(one, "a worker ended"));
+    workers.push(one);
+    return one;
+  };
+
+  return {
+    run(request, { transfer = [], isWanted = () => true } = {}) {
+      if (closed) return Promise.reject(new WorkerRefused("the workers are closed"));
+      return new Promise((resolve, reject) => {
+        const pending = { request, transfer, isWanted, resolve, reject };
+        const free = workers.find((one) => !one.current) ?? (workers.length < size ? start() : undefined);
+        if (free) begin(free, pending);
+        else waiting.push(pending);
+      });
+    },
+    close() {
+      closed = true;
+      const refused = new WorkerRefused("the workers are closed");
+      for (const pending of waiting.splice(0)) pending.reject(refused);
+      for (const one of [...workers]) {
+        one.current?.reject(refused);
+        retire(one);
+      }
+    },
+  };
+}

@@ -1,0 +1,70 @@
+import type { RE2JS } from "re2js";
+import { createWeightedCache } from "../../base/weighted-cache.ts";
+
+/** The windows that ask for one pattern. */
+interface Slot<W> {
+  readonly pattern: RE2JS;
+  readonly windows: Set<W>;
+}
+
+/** What is known of a value: which of the first so many slots it matches. */
+interface Verdict<W> {
+  tried: number;
+  readonly matching: Slot<W>[];
+}
+
+/** About how many characters of values are remembered, a value's own cost included. */
+const REMEMBERED_CHARS = 1 << 21;
+const VALUE_COST = 64;
+const MATCH_COST = 8;
+
+const keyOf = (pattern: RE2JS): string => `${pattern.flags()} ${pattern.pattern()}`;
+
+/**
+ * Windows by patterns that only trying them can tell of. A value is tried once by each pattern and remembered, for most
+ * writes leave the value at a given path as it was, or give it one that others have.
+ */
+export class PatternShelf<W> {
+  /** In the order of arrival. One without windows is dead; its place stays until many are. */
+  #slots: Slot<W>[] = [];
+  readonly #slotByPattern = new Map<string, Slot<W>>();
+  #verdicts = createWeightedCache<Verdict<W>>(REMEMBERED_CHARS);
+
+  /** How many patterns there are. */
+  get size(): number {
+    return this.#slotByPattern.size;
+  }
+
+  add(pattern: RE2JS, window: W): void {
+    const key = keyOf(pattern);
+    let slot = this.#slotByPattern.get(key);
+    if (!slot) {
+      slot = { pattern, windows: new Set() };
+      this.#slotByPattern.set(key, slot);
+      this.#slots.push(slot);
+    }
+    slot.windows.add(window);
+  }
+
+  remove(pattern: RE2JS, window: W): void {
+    const key = keyOf(pattern);
+    const slot = this.#slotByPattern.get(key);
+    slot?.windows.delete(window);
+    if (slot?.windows.size === 0) this.#slotByPattern.delete(key);
+    if (this.#slots.length <= 2 * this.#slotByPattern.size) return;
+    this.#slots = [...this.#slotByPattern.values()];
+    this.#verdicts = createWeightedCache(REMEMBERED_CHARS);
+  }
+
+  /** Adds the windows whose pattern matches a value. */
+  find(value: string, found: Set<W>): void {
+    const verdict = this.#verdicts.get(value) ?? { tried: 0, matching: [] };
+    if (verdict.tried < this.#slots.length) {
+      for (const slot of this.#slots.slice(verdict.tried))
+        if (slot.windows.size > 0 && slot.pattern.test(value)) verdict.matching.push(slot);
+      verdict.tried = this.#slots.length;
+      this.#verdicts.keep(value, verdict, VALUE_COST + value.length + MATCH_COST * verdict.matching.length);
+    }
+    for (const { windows } of verdict.matching) for (const window of windows) found.add(window);
+  }
+}

@@ -1,0 +1,35 @@
+import { encodeFrame } from "../protocol/sse-frames.ts";
+import type { StreamSink } from "./sse.ts";
+
+/** States told to a reader of which only the newest of each thing counts. */
+export interface NewestFrames<T> {
+  /** Tells a state. One of the same thing that the reader has not taken yet is dropped for it, and counted. */
+  put(key: string, state: T): void;
+  /** For the feed: `lagged {total}` once states were dropped, then the states, the thing that waits longest first. */
+  pull(): Uint8Array | undefined;
+}
+
+/** Frames of one event name. However much happens at once, what a reader is told last of each thing is true. */
+export function createNewestFrames<T>(event: string, sink: StreamSink): NewestFrames<T> {
+  const waiting = new Map<string, T>();
+  let dropped = 0;
+  let reported = 0;
+  return {
+    put(key, state) {
+      if (waiting.has(key)) dropped++;
+      waiting.set(key, state);
+      sink.wake();
+    },
+    pull() {
+      if (dropped > reported) {
+        reported = dropped;
+        return encodeFrame("lagged", { total: dropped });
+      }
+      for (const [key, state] of waiting) {
+        waiting.delete(key);
+        return encodeFrame(event, state);
+      }
+      return undefined;
+    },
+  };
+}

@@ -1,0 +1,32 @@
+import type { SpaceId } from "../base/ids.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { StreamSource } from "./sse.ts";
+
+/**
+ * A stream of what a space holds ends with `closed{sdk_closed}` when the space does for this account: it was removed, left
+ * or deleted, here or on another device.
+ */
+export function ofSpace(ctx: { engine: Engine; params: { spaceId: SpaceId } }, source: StreamSource): StreamSource {
+  const { engine, params } = ctx;
+  return {
+    ...source,
+    async start(sink) {
+      const forget = engine.spaces.onOver((spaceId) => {
+        if (spaceId === params.spaceId) sink.close("sdk_closed");
+      });
+      try {
+        const feed = await source.start(sink);
+        return {
+          ...feed,
+          stop() {
+            forget();
+            feed.stop();
+          },
+        };
+      } catch (error) {
+        forget();
+        throw error;
+      }
+    },
+  };
+}

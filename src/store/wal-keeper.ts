@@ -1,0 +1,113 @@
+import { type Database, SQLiteError, type Statement } from "bun:sqlite";
+import type { LogPosition, WalCheckpointer } from "./wal-checkpointer.ts";
+
+/** Frames (pages of 4 KiB) after which what is new in the log is copied into the database. */
+const COPY_FRAMES = 6000;
+/** A log as long as this is brought to begin anew, which holds the writer up for a sync of the database. */
+const RESTART_FRAMES = 2 * COPY_FRAMES;
+/** So few left over are copied between two commits: only a log that is copied to its end begins anew. */
+const FINISH_FRAMES = 400;
+/** A log that a reader kept from being copied to its end is tried again after so many more. */
+const RETRY_FRAMES = 500;
+/** Should nobody else get to it, COMMIT itself copies from here on. */
+const BACKSTOP_FRAMES = RESTART_FRAMES + COPY_FRAMES;
+/** Each pass leaves what was written meanwhile; they get shorter. */
+const MAX_PASSES = 4;
+/**
+ * The first SQLite that may be used so; an older one (the system's, on macOS) copies within COMMIT. It tells how long the log
+ * is without copying anything, and a checkpoint beside a writer cannot damage the database (sqlite.org/wal.html, "The
+ * WAL-Reset Bug").
+ */
+const LEAST_SQLITE = "3.51.3";
+
+export interface WalCopying {
+  readonly checkpointer: WalCheckpointer;
+  /** A checkpoint failed. Nothing is lost; it is tried again. */
+  readonly onFault: (error: unknown) => void;
+}
+
+/** Keeps the write-ahead log of a database short without its writer having to stop for it. */
+export interface WalKeeper {
+  /** A transaction was committed. Never throws. */
+  committed(): void;
+  /** Resolves when nothing is under way that has the database's file open. */
+  settled(): Promise<void>;
+}
+
+const UNKEPT: WalKeeper = { committed: () => {}, settled: () => Promise.resolve() };
+
+/**
+ * The copying is done by another connection on a thread of its own, while this one goes on writing; `db` only copies the
+ * few frames that came in meanwhile. A crash at any point leaves the log, which is read again. Without `copying` it is
+ * COMMIT that copies, as `openDatabase` has set it.
+ */
+export function createWalKeeper(db: Database, path: string, copying: WalCopying | undefined): WalKeeper {
+  if (!copying || !isSafeBeside(db)) return UNKEPT;
+  const { checkpointer, onFault } = copying;
+  db.exec(`PRAGMA wal_autocheckpoint = ${BACKSTOP_FRAMES}`);
+  const look = db.query<LogPosition, []>("PRAGMA wal_checkpoint(NOOP)");
+  const finish = db.query<LogPosition, []>("PRAGMA wal_checkpoint(PASSIVE)");
+  let running: Promise<void> | undefined;
+  let lastLog = 0;
+  let dueAt = COPY_FRAMES;
+
+  /** Of a log that is so long. Answers from which length on it is time again. */
+  const shorten = async (length: number): Promise<number> => {
+    let log = length;
+    for (let pass = 0; pass < MAX_PASSES; pass++) {
+      const copied = await checkpointer.run(path);
+      // Somebody reads an older state: what came after it stays in the log until then.
+      const isHeld = copied.checkpointed < copied.log;
+      log = copied.log;
+      if (log < RESTART_FRAMES) return log + (isHeld ? RETRY_FRAMES : COPY_FRAMES);
+      const now = unlessReading(look);
+      if (!now) break;
+      log = now.log;
+      if (log - now.checkpointed <= FINISH_FRAMES) unlessReading(finish);
+      else if (!isHeld) continue;
+      break;
+    }
+    return log + RETRY_FRAMES;
+  };
+
+  const keepShort = async (log: number): Promise<void> => {
+    try {
+      dueAt = await shorten(log);
+    } catch (error) {
+      dueAt = log + RETRY_FRAMES;
+      onFault(error);
+    } finally {
+      running = undefined;
+    }
+  };
+
+  return {
+    committed() {
+      try {
+        const log = running ? undefined : unlessReading(look)?.log;
+        if (log === undefined) return;
+        if (log < lastLog) dueAt = COPY_FRAMES;
+        lastLog = log;
+        if (log >= dueAt) running = keepShort(log);
+      } catch (error) {
+        onFault(error);
+      }
+    },
+    settled: () => running ?? Promise.resolve(),
+  };
+}
+
+/** What a statement about the log says; undefined while a read of the same connection is under way, which refuses it. */
+function unlessReading(statement: Statement<LogPosition, []>): LogPosition | undefined {
+  try {
+    return statement.get() ?? undefined;
+  } catch (error) {
+    if (error instanceof SQLiteError && error.code === "SQLITE_LOCKED") return undefined;
+    throw error;
+  }
+}
+
+function isSafeBeside(db: Database): boolean {
+  const { version } = db.query("SELECT sqlite_version() AS version").get() as { version: string };
+  return Bun.semver.order(version, LEAST_SQLITE) >= 0;
+}

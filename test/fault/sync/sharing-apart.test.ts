@@ -1,0 +1,246 @@
+/**
+ * What an owner's devices, or an owner and an admin, did apart from each other on a LAN alone, and what somebody decides
+ * once they have met: that holds, though parts of what was done apart may still wait on some device.
+ */
+import { describe, expect } from "bun:test";
+import { join } from "node:path";
+import { systemClock } from "../../../src/base/clock.ts";
+import type { SpaceId } from "../../../src/base/ids.ts";
+import type { Account } from "../../../src/space/account.ts";
+import { openSpace, type Space } from "../../../src/space/space.ts";
+import { createAccount } from "../../support/acl-world.ts";
+import { type SpaceInfo, until } from "../../support/client.ts";
+import { type Device, spacesOf, startDevice, statusOf, untilSame } from "../../support/devices.ts";
+import { createSpace } from "../../support/fixtures.ts";
+import { knownAccount } from "../../support/known-account.ts";
+import { rule } from "../../support/rule.ts";
+import { scratchDir } from "../../support/scratch.ts";
+
+const LONG_MS = 150_000;
+const WAIT_MS = 45_000;
+
+interface Member {
+  identity: string;
+  permission: string;
+  status: string;
+}
+
+const rosterOf = async (device: Device, spaceId: string): Promise<string> => {
+  const { members } = await device.server.client.get<{ members: Member[] }>(`/v1/spaces/${spaceId}/members`);
+  return JSON.stringify(members.map(({ identity, permission, status }) => [identity, permission, status]).sort());
+};
+const rosterHas =
+  (...parts: string[]) =>
+  (roster: string) =>
+    parts.every((part) => roster.includes(part));
+
+/** Waits until the devices show one roster. */
+const untilOneRoster = (devices: readonly Device[], spaceId: string, holds: (roster: string) => boolean) =>
+  until(
+    async () => {
+      const rosters = await Promise.all(devices.map((device) => rosterOf(device, spaceId)));
+      return rosters.every((roster) => roster === rosters[0]) && holds(rosters[0]!);
+    },
+    "one roster",
+    WAIT_MS,
+  );
+
+const untilHere = (device: Device, spaceId: string): Promise<void> =>
+  until(
+    async () => (await device.server.client.request("GET", `/v1/spaces/${spaceId}/members`)).status === 200,
+    "the space",
+    WAIT_MS,
+  );
+
+const add = (device: Device, spaceId: string, identities: readonly string[], permission = "reader") =>
+  device.server.client.post(
+    `/v1/spaces/${spaceId}/acl/add`,
+    { accounts: identities.map((identity) => ({ identity, permission })) },
+    204,
+  );
+const remove = (device: Device, spaceId: string, identities: readonly string[]) =>
+  device.server.client.post(`/v1/spaces/${spaceId}/acl/remove`, { identities }, 204);
+const strangers = (count: number): string[] => Array.from({ length: count }, () => createAccount().id);
+
+/** Accepts having been added as an admin. */
+async function untilAdmin(device: Device, spaceId: string): Promise<void> {
+  const invited = async () => {
+    const reply = await device.server.client.request("GET", `/v1/spaces/${spaceId}`);
+    return (reply.json as SpaceInfo | undefined)?.status === "invite_pending";
+  };
+  await until(invited, "the admin's invitation", WAIT_MS);
+  await device.server.client.request("POST", `/v1/spaces/${spaceId}/invite/accept`);
+  await until(async () => (await spacesOf(device)).some(({ ownRole }) => ownRole === "admin"), "its role", WAIT_MS);
+}
+
+/** A space in the data root of a server that is stopped. */
+const openIn = (dataDir: string, account: Account, spaceId: string): Space =>
+  openSpace(join(dataDir, account.id, "sdk", `${spaceId}.db`), spaceId as SpaceId, {
+    account,
+    clock: systemClock,
+    registry: () => ({ rulesFor: () => ({ unknown: true }) }),
+  });
+
+describe("what was done apart", () => {
+  rule(
+    "[acl] what an owner's device had been asked for when it was killed takes effect when it runs again, with nobody there",
+    async () => {
+      using ownerRoot = scratchDir("svc-owner");
+      using adminRoot = scratchDir("svc-admin");
+      const accounts = [await knownAccount(), await knownAccount()] as const;
+      const [{ mnemonic }, { mnemonic: theirs }] = accounts;
+      const [added] = strangers(1) as [string];
+      let id = "";
+      {
+        await using owner = await startDevice({ lan: true, dataDir: ownerRoot.path, mnemonic });
+        await using admin = await startDevice({ lan: true, dataDir: adminRoot.path, mnemonic: theirs });
+        ({ id } = await createSpace(owner.server.client, "Board"));
+        await add(owner, id, [admin.accountId], "admin");
+        await untilAdmin(admin, id);
+      }
+      {
+        await using admin = await startDevice({ dataDir: adminRoot.path });
+        await add(admin, id, [added]);
+      }
+      // As far as it comes before a crash: kept, and not looked at.
+      const asking = openIn(adminRoot.path, accounts[1], id);
+      const asked = asking.aclService.units();
+      await asking.close();
+      const holding = openIn(ownerRoot.path, accounts[0], id);
+      expect(await holding.aclService.takeUnits(asked)).toEqual([{ kind: "kept" }]);
+      await holding.close();
+
+      await using owner = await startDevice({ lan: true, dataDir: ownerRoot.path });
+      await untilOneRoster([owner], id, rosterHas(`"${added}","reader","active"`));
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[acl] what an admin asked for in vain waits no more: it undoes nothing, and the space is in step again",
+    async () => {
+      using ownerRoot = scratchDir("svc-owner");
+      using adminRoot = scratchDir("svc-admin");
+      const [added, promoted] = strangers(2) as [string, string];
+      let id = "";
+      {
+        await using owner = await startDevice({ lan: true, dataDir: ownerRoot.path });
+        await using admin = await startDevice({ lan: true, dataDir: adminRoot.path });
+        ({ id } = await createSpace(owner.server.client, "Board"));
+        await add(owner, id, [admin.accountId], "admin");
+        await untilAdmin(admin, id);
+        await add(owner, id, [promoted]);
+        await untilOneRoster([owner, admin], id, rosterHas(promoted));
+      }
+      const grant = (device: Device, permission: string) =>
+        device.server.client.post(
+          `/v1/spaces/${id}/acl/permissions`,
+          { changes: [{ identity: promoted, permission }] },
+          204,
+        );
+      const proposalsAt = async ({ server }: Device) =>
+        (await server.client.get<{ proposals: number }>(`/v1/spaces/${id}/debug`)).proposals;
+      for (const dataDir of [ownerRoot.path, adminRoot.path]) {
+        await using apart = await startDevice({ dataDir });
+        await add(apart, id, [added], "writer");
+        await grant(apart, "writer");
+        expect(await proposalsAt(apart)).toBe(dataDir === adminRoot.path ? 2 : 0);
+      }
+      await using owner = await startDevice({ lan: true, dataDir: ownerRoot.path });
+      await using admin = await startDevice({ lan: true, dataDir: adminRoot.path });
+      const both = [owner, admin];
+      await untilOneRoster(both, id, rosterHas(`"${added}","writer"`, `"${promoted}","writer"`));
+      await until(async () => (await proposalsAt(admin)) === 0, "nothing to wait any more", WAIT_MS);
+      await remove(owner, id, [added]);
+      await grant(owner, "reader");
+      const holds = rosterHas(`"${added}","none","removed"`, `"${promoted}","reader"`);
+      await untilOneRoster(both, id, holds);
+      for (let round = 0; round < 3; round++) {
+        for (const { server } of both) await server.client.post(`/v1/spaces/${id}/sync`, {}, 204);
+        for (const device of both) expect(holds(await rosterOf(device, id))).toBe(true);
+      }
+      for (const device of both)
+        await until(async () => (await statusOf(device, id)).state === "synced", "to be in step", WAIT_MS);
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[acl] who was removed or given less stays so, whatever the owner's devices had done apart and both had to do again",
+    async () => {
+      using firstRoot = scratchDir("svc-first");
+      using secondRoot = scratchDir("svc-second");
+      const [added, promoted] = strangers(2) as [string, string];
+      let id = "";
+      {
+        await using first = await startDevice({ lan: true, dataDir: firstRoot.path });
+        await using second = await startDevice({ lan: true, dataDir: secondRoot.path, mnemonic: first.mnemonic });
+        ({ id } = await createSpace(first.server.client, "Board"));
+        await add(first, id, [promoted]);
+        await untilHere(second, id);
+        await untilOneRoster([first, second], id, rosterHas(promoted));
+      }
+      const permissions = (device: Device, identity: string, permission: string) =>
+        device.server.client.post(`/v1/spaces/${id}/acl/permissions`, { changes: [{ identity, permission }] }, 204);
+      for (const dataDir of [firstRoot.path, secondRoot.path]) {
+        await using apart = await startDevice({ dataDir });
+        await add(apart, id, [added], "writer");
+        await permissions(apart, promoted, "admin");
+      }
+      await using first = await startDevice({ lan: true, dataDir: firstRoot.path });
+      await using second = await startDevice({ lan: true, dataDir: secondRoot.path });
+      const both = [first, second];
+      await untilOneRoster(both, id, rosterHas(`"${added}","writer"`, `"${promoted}","admin"`));
+      // By the device whose branch won and by the other: one of them holds what has to be done no more.
+      await remove(second, id, [added]);
+      await permissions(first, promoted, "reader");
+      const holds = rosterHas(`"${added}","none","removed"`, `"${promoted}","reader"`);
+      await untilOneRoster(both, id, holds);
+      for (let round = 0; round < 4; round++) {
+        for (const { server } of both) await server.client.post(`/v1/spaces/${id}/sync`, {}, 204);
+        for (const device of both) expect(holds(await rosterOf(device, id))).toBe(true);
+      }
+      await add(first, id, [added], "reader");
+      await untilOneRoster(both, id, rosterHas(`"${added}","reader","active"`));
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[guest-key] of two that were made apart, the one that lost does not come back once the other was revoked",
+    async () => {
+      using firstRoot = scratchDir("svc-first");
+      using secondRoot = scratchDir("svc-second");
+      const roots = [firstRoot.path, secondRoot.path];
+      let id = "";
+      {
+        await using first = await startDevice({ lan: true, dataDir: firstRoot.path });
+        await using second = await startDevice({ lan: true, dataDir: secondRoot.path, mnemonic: first.mnemonic });
+        ({ id } = await createSpace(first.server.client, "Public"));
+        await untilHere(second, id);
+        await untilSame([first, second], id, () => true, WAIT_MS);
+      }
+      const base = `/v1/spaces/${id}`;
+      const keyAt = async (device: Device) =>
+        (await device.server.client.post<{ inviteToken: string }>(`${base}/guest-key`, {}, 201)).inviteToken;
+      const tokens = [];
+      for (const dataDir of roots) {
+        await using apart = await startDevice({ dataDir });
+        tokens.push(await keyAt(apart));
+      }
+      expect(tokens[0]).not.toBe(tokens[1]);
+      await using first = await startDevice({ lan: true, dataDir: firstRoot.path });
+      await using second = await startDevice({ lan: true, dataDir: secondRoot.path });
+      const both = [first, second];
+      await untilOneRoster(both, id, (roster) => roster.split('"guest"').length === 2);
+      await second.server.client.del(`${base}/guest-key`);
+      await untilOneRoster(both, id, (roster) => !roster.includes('"guest"'));
+      for (let round = 0; round < 4; round++) {
+        for (const device of both) await device.server.client.post(`${base}/sync`, {}, 204);
+        for (const device of both) expect(await rosterOf(device, id)).not.toContain('"guest"');
+      }
+      expect(tokens).not.toContain(await keyAt(first));
+    },
+    LONG_MS,
+  );
+});

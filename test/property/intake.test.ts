@@ -1,0 +1,399 @@
+/**
+ * Changes of others on their way into the log: verified on another thread or not, and tried again when what they waited
+ * for has come, in slices between which everything else goes on.
+ */
+import { afterAll, describe, expect } from "bun:test";
+import { copyFileSync, existsSync } from "node:fs";
+import { join } from "node:path";
+import { type ChangeChecker, createChangeChecker } from "../../src/change/change-checker.ts";
+import type { ChangeEngine, ChangeEngineDeps } from "../../src/change/change-engine.ts";
+import type { DatasetRules } from "../../src/change/dataset-rules.ts";
+import type { IngestVerdict } from "../../src/change/ingest-verdict.ts";
+import type { KeyRing } from "../../src/change/ports.ts";
+import { sha256 } from "../../src/crypto/hash.ts";
+import { keyIdOf } from "../../src/crypto/seal.ts";
+import type { Account } from "../../src/space/account.ts";
+import { createOpenSeed, createTestAccount, type OpenSpaceSeed, openEngine } from "../support/open-engine.ts";
+import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rule } from "../support/rule.ts";
+import { type ScratchDir, scratchDir } from "../support/scratch.ts";
+
+const ITEMS: DatasetRules = { name: "items", idRule: "user" };
+/** Has no rules at the one that takes changes in: its registry throws. */
+const TRAP: DatasetRules = { name: "trap", idRule: "user" };
+const HISTORIES = Number(process.env["INTAKES"] ?? 6);
+const MANY = 3_000;
+/** Each has few changes: nothing that is paid once a batch makes batches longer. */
+const RECORDS = 1_000;
+const firstSeed = runSeed("intake");
+
+const checker = createChangeChecker((error) => {
+  throw error;
+});
+afterAll(() => checker.close());
+
+interface World extends Disposable {
+  readonly dir: ScratchDir;
+  readonly seed: OpenSpaceSeed;
+  open(name: string, more?: Partial<ChangeEngineDeps>, account?: Account): ChangeEngine;
+}
+
+function createWorld(): World {
+  const dir = scratchDir("svc-intake");
+  const seed = createOpenSeed();
+  const owner = createTestAccount();
+  let time = 1_700_000_000_000;
+  return {
+    dir,
+    seed,
+    open: (name, more = {}, account = owner) =>
+      openEngine(dir.path, name, seed, account, [ITEMS, TRAP], () => time++, {
+        onFailure: (error) => {
+          throw error;
+        },
+        ...more,
+      }),
+    [Symbol.dispose]: () => dir[Symbol.dispose](),
+  };
+}
+
+const write = (
+  engine: ChangeEngine,
+  id: string,
+  op: { type: "$set" | "$inc" | "$addToSet"; path: string; value: number },
+) =>
+  engine.write((tx) =>
+    tx.append(tx.ensureDerived("intake", ""), { dataset: "items", records: [{ id, upsert: true, ops: [op] }] }, ITEMS),
+  );
+
+function changesOf(engine: ChangeEngine): Uint8Array[] {
+  const all: Uint8Array[] = [];
+  for (let after = 0; ; ) {
+    const page = engine.store.changes.after(after, 500);
+    all.push(...page.map(({ bytes }) => new Uint8Array(bytes)));
+    if (page.length < 500) return all;
+    after = page.at(-1)!.no;
+  }
+}
+
+/** Rows, and what is kept beside the log. */
+function stateOf({ store }: ChangeEngine) {
+  const column = (sql: string) =>
+    store.db
+      .query<{ x: string }, []>(sql)
+      .all()
+      .map(({ x }) => x);
+  return {
+    rows: column("SELECT coalesce(doc, '') || state AS x FROM rows ORDER BY coll, id"),
+    changes: column("SELECT hex(id) AS x FROM changes ORDER BY id"),
+    parked: column("SELECT hex(id) || wait_kind AS x FROM parked ORDER BY id"),
+    quarantined: column("SELECT hex(id) || reason AS x FROM quarantine ORDER BY id"),
+    arrivals: column("SELECT kind AS x FROM arrivals"),
+  };
+}
+
+/** Two devices that write apart and meet now and then. */
+async function randomHistory(world: World, rng: Rng): Promise<Uint8Array[]> {
+  const devices = [world.open("one"), world.open("two", {}, createTestAccount())];
+  for (let step = 0; step < 150; step++) {
+    const device = rng.pick(devices);
+    const type = rng.pick(["$set", "$inc", "$addToSet"] as const);
+    await write(device, `r${rng.int(0, 4)}`, { type, path: `${type.slice(1)}`, value: rng.int(0, 9) });
+    if (rng.chance(0.05)) {
+      const [from, to] = rng.shuffle(devices);
+      await to!.ingest(changesOf(from!));
+    }
+  }
+  await devices[0]!.ingest(changesOf(devices[1]!));
+  const all = changesOf(devices[0]!);
+  for (const device of devices) await device.close();
+  return all;
+}
+
+/** Which were refused and why. Whether a parent's arrival was gone through before its child came is a matter of time. */
+const refusals = (verdicts: readonly IngestVerdict[]) =>
+  verdicts.flatMap((verdict, at) => (verdict.kind === "quarantined" ? [`${at}: ${verdict.reason}`] : []));
+
+/** Turns one byte near the end, where the signature lies. */
+const withBadSignature = (bytes: Uint8Array): Uint8Array => bytes.with(bytes.length - 3, bytes.at(-3)! ^ 1);
+
+/** A chain in which each change follows the one before, by one writer. */
+async function chain(world: World, length: number): Promise<Uint8Array[]> {
+  const writer = world.open("writer");
+  const rng = createRng(firstSeed);
+  await Promise.all(
+    Array.from({ length }, (_, n) =>
+      write(writer, `r${n % RECORDS}`, { type: "$inc", path: "n", value: rng.int(0, 9) }),
+    ),
+  );
+  const all = changesOf(writer);
+  await writer.close();
+  return all;
+}
+
+describe("verified on another thread", () => {
+  for (let seed = firstSeed; seed < firstSeed + HISTORIES; seed++) {
+    rule(`[intake] history ${seed - firstSeed}: what comes of a batch does not depend on who verified it`, async () => {
+      using world = createWorld();
+      const rng = createRng(seed);
+      const honest = await randomHistory(world, rng);
+      const forged = honest
+        .slice(2)
+        .filter(() => rng.chance(0.1))
+        .map(withBadSignature);
+      const junk = [Buffer.concat([honest[5]!, Uint8Array.of(0)]), new Uint8Array(90).fill(7)];
+      const batch = rng.shuffle([...honest, ...forged, ...junk, honest[3]!]);
+
+      const alone = world.open("alone");
+      const verdicts: IngestVerdict[] = [];
+      for (const bytes of batch) verdicts.push(...(await alone.ingest([bytes])));
+      expect(refusals(verdicts).length).toBeGreaterThan(forged.length);
+      const here = world.open("here");
+      expect(refusals(await here.ingest(batch))).toEqual(refusals(verdicts));
+      const there = world.open("there", { checker });
+      expect(refusals(await there.ingest(batch))).toEqual(refusals(verdicts));
+
+      const expected = stateOf(alone);
+      expect(expected.parked).toEqual([]);
+      expect(stateOf(here)).toEqual(expected);
+      expect(stateOf(there)).toEqual(expected);
+      for (const engine of [alone, here, there]) await engine.close();
+    });
+  }
+
+  rule("[intake] an answer for other bytes is worth nothing", async () => {
+    using world = createWorld();
+    const all = await chain(world, 120);
+    const forged = withBadSignature(all[20]!);
+    const batch = [...all.slice(0, 20), forged, ...all.slice(20)];
+    const answers: ((many: readonly Uint8Array[]) => (Uint8Array | undefined)[])[] = [
+      (many) => many.map((_, n) => sha256(many[(n + 1) % many.length]!)),
+      (many) => many.map(() => sha256(all[20]!)),
+      (many) => many.map(() => new Uint8Array(32)),
+      () => [],
+    ];
+    for (const [n, answer] of answers.entries()) {
+      const liar: ChangeChecker = { check: async (many) => answer(many), close() {} };
+      const engine = world.open(`liar ${n}`, { checker: liar });
+      const verdicts = await engine.ingest(batch);
+      expect(verdicts[20]).toMatchObject({ kind: "quarantined", reason: "the signature is not the author's" });
+      expect(verdicts.filter(({ kind }) => kind === "stored")).toHaveLength(all.length);
+      await engine.close();
+    }
+  });
+
+  rule("[intake] few changes are verified where they are written", async () => {
+    using world = createWorld();
+    const all = await chain(world, 250);
+    const asked: number[] = [];
+    const counting: ChangeChecker = {
+      check(many) {
+        asked.push(many.length);
+        return checker.check(many);
+      },
+      close() {},
+    };
+    const engine = world.open("counting", { checker: counting });
+    for (const bytes of all.slice(0, 10)) await engine.ingest([bytes]);
+    await engine.ingest(all.slice(10, 60));
+    expect(asked).toEqual([]);
+    await engine.ingest(all.slice(60));
+    expect(asked.reduce((sum, count) => sum + count, 0)).toBe(all.length - 60);
+    await engine.close();
+  });
+
+  rule("[intake] threads that die or hang hold no batch up, and are told of once", async () => {
+    const entries = { dies: "self.onmessage = () => process.exit(0);", hangs: "self.onmessage = () => { for (;;); };" };
+    for (const [name, entry] of Object.entries(entries)) {
+      using world = createWorld();
+      const all = await chain(world, 400);
+      const lost: unknown[] = [];
+      const broken = createChangeChecker((error) => lost.push(error), {
+        spawn: () => new Worker(URL.createObjectURL(new Blob([entry], { type: "application/javascript" }))),
+        deadlineMs: 500,
+      });
+      const engine = world.open(name, { checker: broken });
+      const verdicts = await engine.ingest(all);
+      expect(verdicts.every(({ kind }) => kind === "stored")).toBe(true);
+      expect(lost).toHaveLength(1);
+      broken.close();
+      await engine.close();
+    }
+  });
+
+  rule("[intake] a change that cannot be taken fails alone", async () => {
+    using world = createWorld();
+    const all = await chain(world, 120);
+    const writer = world.open("trapper", {}, createTestAccount());
+    await writer.write((tx) =>
+      tx.append(tx.ensureDerived("trap", ""), { dataset: "trap", records: [{ id: "t", upsert: true, ops: [] }] }, TRAP),
+    );
+    const trap = changesOf(writer);
+    await writer.close();
+    const engine = world.open("trapped", {
+      checker,
+      registry: {
+        rulesFor(dataset) {
+          if (dataset === "trap") throw new Error("the trap");
+          return { rules: ITEMS };
+        },
+      },
+    });
+    const fault = await engine
+      .ingest([...all.slice(0, 20), ...trap, ...all.slice(20)])
+      .catch((error: unknown) => error);
+    expect(fault).toMatchObject({ message: "the trap" });
+    await engine.idle();
+    expect(changesOf(engine)).toHaveLength(all.length + trap.length - 1);
+    await engine.close();
+  });
+});
+
+/** Changes that all wait: for one parent, each for the next, or for a key. */
+type Waiting = "parent" | "chain" | "key";
+
+interface Scene {
+  readonly engine: ChangeEngine;
+  readonly count: number;
+  /** Lets what they wait for come. */
+  arrive(): Promise<unknown>;
+}
+
+const path = (world: World, name: string) => join(world.dir.path, `${name}.db`);
+
+async function setScene(world: World, kind: Waiting, name: string, history: readonly Uint8Array[]): Promise<Scene> {
+  const key = { id: keyIdOf(world.seed.readKey), key: world.seed.readKey };
+  let hasKey = kind !== "key";
+  const keys: KeyRing = { current: () => key, byId: () => (hasKey ? key.key : undefined) };
+  const engine = world.open(name, { keys, checker });
+  const [first, second, ...rest] = history;
+  const held = kind === "key" ? [second!, ...rest] : rest;
+  await engine.ingest([first!]);
+  await engine.ingest(held);
+  return {
+    engine,
+    count: held.length,
+    arrive() {
+      hasKey = true;
+      return kind === "key"
+        ? engine.moveAcl(() => ({ result: undefined, consequences: { named: [], cut: [], keys: true } }))
+        : engine.ingest([second!]);
+    },
+  };
+}
+
+/** Changes that all follow the same one: branches that one writer made, each as if it had made no other. */
+async function fan(world: World, width: number): Promise<Uint8Array[]> {
+  const base = world.open("base");
+  await write(base, "r", { type: "$set", path: "n", value: 0 });
+  const trunk = changesOf(base);
+  await base.close();
+  const all = [...trunk];
+  const other = world.open("fan", {}, createTestAccount());
+  await other.ingest(trunk);
+  await other.mintWriter();
+  const newest = other.store.db.query<{ bytes: Uint8Array }, []>("SELECT bytes FROM changes ORDER BY no DESC LIMIT 1");
+  // All at the same heads: each write is undone once its bytes are known.
+  const branch = (n: number) =>
+    other.write((tx) => {
+      const ops = [{ type: "$inc" as const, path: "n", value: n }];
+      const records = [{ id: `r${n % RECORDS}`, upsert: true, ops }];
+      tx.append(tx.ensureDerived("intake", ""), { dataset: "items", records }, ITEMS);
+      all.push(new Uint8Array(newest.get()!.bytes));
+      return tx.rollBackWith(undefined);
+    });
+  await Promise.all(Array.from({ length: width }, (_, n) => branch(n)));
+  await other.close();
+  return all;
+}
+
+describe("what waited", () => {
+  for (const kind of ["parent", "chain", "key"] as const) {
+    rule(`[intake] ${MANY} changes that waited (${kind}) are tried in slices: writes and reads go on`, async () => {
+      using world = createWorld();
+      const history = kind === "parent" ? await fan(world, MANY) : await chain(world, MANY);
+      const reference = world.open("reference");
+      await reference.ingest(history);
+
+      const { engine, count, arrive } = await setScene(world, kind, "waiting", history);
+      expect(engine.store.parked.usage().count).toBe(count);
+      const arrived = arrive();
+      let answered = 0;
+      let reads = 0;
+      const left: number[] = [];
+      while (left.at(-1) !== 0) {
+        await engine.write((tx) => tx.localVersion());
+        answered++;
+        await new Promise((turn) => setImmediate(turn));
+        const object = engine.object(engine.derivedId("intake", ""))!;
+        if (engine.record(object, "items", "r1") !== undefined) reads++;
+        left.push(engine.store.parked.usage().count);
+      }
+      await arrived;
+      await engine.idle();
+      expect(answered).toBeGreaterThan(5);
+      expect(reads).toBeGreaterThan(3);
+      expect(new Set(left).size).toBeGreaterThan(5);
+      expect(stateOf(engine)).toEqual(stateOf(reference));
+      for (const one of [engine, reference]) await one.close();
+    });
+
+    rule(
+      `[intake] a crash between two slices (${kind}) loses nothing: the rest is tried at the next start`,
+      async () => {
+        using world = createWorld();
+        const history = kind === "parent" ? await fan(world, MANY) : await chain(world, MANY);
+        const reference = world.open("reference");
+        await reference.ingest(history);
+        const expected = stateOf(reference);
+        await reference.close();
+
+        const { engine, count, arrive } = await setScene(world, kind, "crashing", history);
+        let commits = 0;
+        const taken = Promise.withResolvers<void>();
+        engine.onCommit(() => {
+          if (++commits !== 3) return;
+          taken.resolve();
+          for (const suffix of ["", "-wal"]) {
+            const from = path(world, "crashing") + suffix;
+            if (existsSync(from)) copyFileSync(from, path(world, "copied") + suffix);
+          }
+        });
+        const arrived = arrive().catch((error: unknown) => error);
+        await taken.promise;
+        await engine.close();
+        await arrived; // it ends with the engine, or before
+
+        const copied = world.open("copied");
+        const left = copied.store.parked.usage().count;
+        expect(left).toBeGreaterThan(0);
+        expect(left).toBeLessThan(count);
+        await copied.idle();
+        expect(stateOf(copied)).toEqual(expected);
+        await copied.close();
+
+        // Closed in the middle, the same.
+        const again = world.open("crashing");
+        await again.idle();
+        expect(stateOf(again)).toEqual(expected);
+        await again.close();
+      },
+    );
+  }
+
+  rule("[intake] a derived root that is made here lets in what waited for it from elsewhere", async () => {
+    using world = createWorld();
+    const [, ...withoutRoot] = await chain(world, 5);
+    const engine = world.open("own", {}, createTestAccount());
+    expect((await engine.ingest(withoutRoot)).every(({ kind }) => kind === "parked")).toBe(true);
+    await write(engine, "mine", { type: "$set", path: "n", value: 1 });
+    await engine.idle();
+    expect(stateOf(engine)).toMatchObject({ parked: [], quarantined: [], arrivals: [] });
+    const all = changesOf(engine);
+    expect(all).toHaveLength(7);
+    const other = world.open("other");
+    await other.ingest(all.toReversed());
+    expect(stateOf(other)).toEqual(stateOf(engine));
+    for (const one of [engine, other]) await one.close();
+  });
+});
