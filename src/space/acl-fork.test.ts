@@ -12,6 +12,7 @@ import {
 } from "../../test/support/acl-devices.ts";
 import { createAccount, stateText } from "../../test/support/acl-world.ts";
 import { bytesToHex } from "../base/bytes.ts";
+import { randomBytes } from "../base/random.ts";
 import { addAccounts, changePermissions, transferOwnership } from "./acl-actions.ts";
 
 describe("forks between an owner's devices", () => {
@@ -138,6 +139,16 @@ describe("forks between an owner's devices", () => {
       // The changes alone come, as a network brings them.
       for (const device of [one, two]) for (const change of member.changes()) await device.ingest(change.bytes);
       expect(await one.values()).toEqual({});
+      // Hundreds that wait for records nobody has, and come first in the order of ids, hide none.
+      for (const { space } of [one, two])
+        await space.engine.write(() => {
+          for (let i = 0; i < 300; i++) {
+            const waitFor = randomBytes(32);
+            waitFor[0] = 0;
+            const change = { id: randomBytes(32), bytes: randomBytes(8), author: m.signer.publicKey, receivedMs: 0 };
+            space.engine.store.parked.put({ ...change, waitKind: "acl", waitFor });
+          }
+        });
       await exchange([one, two]);
       expect(await one.values()).toEqual({ m: "on the branch" });
       await exchange([one, two, member]);

@@ -33,9 +33,6 @@ export type AclBuild = (context: AclContext) => readonly AclOp[];
 /** How long a device waits for another one to propose its own record again. */
 const OTHERS_TURN_MS = 10 * 60_000;
 
-/** Records of lost branches that are looked for at once. */
-const AWAITED = 100;
-
 /** What became of a proposal that somebody handed on. */
 export type UnitVerdict = { kind: "kept" | "known" } | { kind: "refused"; reason: string };
 
@@ -166,8 +163,9 @@ export function createAclService(deps: AclServiceDeps) {
    */
   const namedAgain = (): AclUnit[] => {
     const again = new Map<string, AclUnit>();
-    for (const id of store.parked.awaitedRecords(AWAITED)) {
-      let record = isNamed(id) ? acl.units.lostRecord(id) : undefined;
+    for (const lost of acl.units.lost()) {
+      const isAwaited = store.parked.waitingFor("acl", lost.id).length > 0;
+      let record = isAwaited && isNamed(lost.id) ? lost : undefined;
       for (
         ;
         record && !unitKnown(acl.state, record.id);

@@ -71,6 +71,12 @@ export function createAclUnits(store: SpaceStore) {
       }
       return undefined;
     },
+    /** Records of lost branches that are still known. */
+    lost: (): AclRecord[] =>
+      [...store.metaUnder(WAITING), ...store.metaUnder(LOST)].flatMap(({ key, value }) => {
+        const unit = read(key, value);
+        return unit?.kind === "acl" ? [unit] : [];
+      }),
     /** False when there is no room: it may be offered again. What was in force here is kept in any case. */
     put(unit: AclUnit, nowMs: number, wasInForce = false): boolean {
       const key = WAITING + bytesToHex(unit.id);

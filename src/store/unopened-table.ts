@@ -43,8 +43,8 @@ export function createUnopenedTable(db: Database) {
   const count = db.query<{ count: number }, []>("SELECT count(*) AS count FROM unopened");
   const countOf = db.query<{ count: number }, [number]>("SELECT count(*) AS count FROM unopened WHERE obj = ?");
   const objects = db.query<{ obj: number }, [number]>("SELECT DISTINCT obj FROM unopened LIMIT ?");
-  const bodies = db.query<{ wait_for: Uint8Array }, [number]>(
-    "SELECT wait_for FROM unopened WHERE wait_kind = 'body' LIMIT ?",
+  const bodies = db.query<{ wait_for: Uint8Array }, [Uint8Array, number]>(
+    "SELECT wait_for FROM unopened WHERE wait_kind = 'body' AND wait_for > ? ORDER BY wait_for LIMIT ?",
   );
   const dropBodies = db.query<null, [number]>("DELETE FROM unopened WHERE obj = ? AND wait_kind = 'body'");
   // Stubs: a map of three fields that begins with the body's hash (change-stub.ts).
@@ -72,7 +72,8 @@ export function createUnopenedTable(db: Database) {
     /** Numbers of the objects that they are in. */
     objects: (limit: number): number[] => objects.all(limit).map(({ obj }) => obj),
     /** Ids of the changes whose bodies are missed. */
-    missingBodies: (limit: number): Uint8Array[] => bodies.all(limit).map((row) => row.wait_for),
+    missingBodies: (limit: number, after: Uint8Array = new Uint8Array(0)): Uint8Array[] =>
+      bodies.all(after, limit).map((row) => row.wait_for),
     /** The object is deleted: nobody misses its bodies. */
     settle: (obj: number) => void dropBodies.run(obj),
     /** It is not, after all: the bodies of its stubs are missed. */

@@ -13,27 +13,28 @@ import type { LinkManager } from "./link/link-manager.ts";
 import type { PeerLink } from "./link/peer-link.ts";
 import type { ProgressBook } from "./progress.ts";
 import { SYNC_BOUNDS } from "./session/bounds.ts";
-import { aclFrom, askState, fetchAcl, fetchMissing, SYNC_KINDS } from "./session/fetch.ts";
+import { aclFrom, askState, fetchAcl, fetchMissing, SYNC_KINDS, wholeState } from "./session/fetch.ts";
 import {
   decodeAclRequest,
   decodeMarks,
   decodePullRequest,
   decodeSpaceName,
-  decodeState,
   decodeStateRequest,
+  decodeVectorRequest,
   decodeWants,
   encodeItems,
   encodeMarks,
   encodePullReply,
   encodeSpaceName,
   encodeState,
+  encodeVectorPage,
   NOT_HELD,
   SessionFault,
   type SpaceState,
 } from "./session/messages.ts";
 import { givesBack, givesBackRights } from "./session/proof.ts";
 import { fullState, pullFrame, stateFor, wanted } from "./session/serve.ts";
-import { claimedBeyond, coverage, coversAll } from "./session/vector.ts";
+import { claimedBeyond, coverage, coversAll, vectorOf, vectorPage } from "./session/vector.ts";
 import { createSharedRuns } from "./shared-runs.ts";
 import { createTurns, type Turns } from "./turns.ts";
 
@@ -244,7 +245,7 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
       }
       for (let asked = 0; asked < BACK_ATTEMPTS && isBehind(space, state); asked++) {
         const reply = await link.request(SYNC_KINDS.back, encodeSpaceName(space.id), { timeoutMs: BACK_TIMEOUT_MS });
-        state = decodeState(reply);
+        state = await wholeState(link, space.id, reply);
         if (!state.known) return noteHolder(space.id, link.peerId, false);
         advancedAtMs.set(roundKey(link, space), performance.now());
         await confirm(link, space, state);
@@ -304,7 +305,8 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
       if (ended || performance.now() - quietSinceMs < patienceMs) continue;
       book.peer(space.id, link.peerId).missing = true; // until its round ends: nobody knows what it has
       silent.add(link);
-      void work.finally(() => silent.delete(link));
+      const heard = () => void silent.delete(link);
+      work.then(heard, heard);
       return;
     }
   };
@@ -374,6 +376,13 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     const request = decodeStateRequest(body);
     const space = await shared(link, request.space);
     return encodeState(space ? stateFor(space, request, mayHaveContent(link, space)) : NOT_HELD);
+  });
+  links.onRequest(SYNC_KINDS.vector, async (link, body) => {
+    const { space: spaceId, after } = decodeVectorRequest(body);
+    const space = await served(link, spaceId);
+    return encodeVectorPage(
+      space ? vectorPage(vectorOf(space.engine.store).vector, after) : { vector: [], rest: false },
+    );
   });
   links.onRequest(SYNC_KINDS.pull, async (link, body) => {
     const request = decodePullRequest(body);

@@ -90,7 +90,7 @@ export function createSyncService(deps: SyncServiceDeps) {
   let lan: LanView | undefined;
   let network: NetworkView | undefined;
   let closed = false;
-  const listeners = new Set<(spaceId: SpaceId) => void | Promise<void>>();
+  const listeners = new Set<(spaceId: SpaceId, active: ReadonlySet<SpaceId>) => void | Promise<void>>();
   const rounds = createSharedRuns();
   const inTurn = createTurns(ROUNDS_AT_ONCE);
   const soon = new Map<SpaceId, ReturnType<typeof setTimeout>>();
@@ -144,7 +144,8 @@ export function createSyncService(deps: SyncServiceDeps) {
     if (listeners.size === 0 || closed) return;
     statusTimer ??= setTimeout(() => {
       statusTimer = undefined;
-      for (const each of stale) for (const listener of [...listeners]) void listener(each);
+      const active = new Set(spaces.active());
+      for (const each of stale) for (const listener of [...listeners]) void listener(each, active);
       stale.clear();
     }, STATUS_MS);
   };
@@ -202,15 +203,24 @@ export function createSyncService(deps: SyncServiceDeps) {
   const round = (spaceId: SpaceId): Promise<void> =>
     rounds.run(spaceId, () => catchUp.during(() => holding(spaceId, () => oneRound(spaceId))));
 
+  /** Rounds that wait for their turn, which whoever asks for one meanwhile shares. */
+  const waiting = new Map<SpaceId, Promise<void>>();
   /** A round that nobody asked for by name: it waits its turn, and its failure is told to the log. */
-  const quietRound = async (spaceId: SpaceId): Promise<void> => {
-    try {
-      await inTurn(async () => {
+  const quietRound = (spaceId: SpaceId): Promise<void> => {
+    const known = waiting.get(spaceId);
+    if (known) return known;
+    let begun = false;
+    const done = inTurn(async () => {
+      begun = true;
+      waiting.delete(spaceId);
+      try {
         if (!closed) await round(spaceId);
-      });
-    } catch (error) {
-      if (!closed && isHere(spaceId)) log.warn("sync: a round failed", { err: error, spaceId });
-    }
+      } catch (error) {
+        if (!closed && isHere(spaceId)) log.warn("sync: a round failed", { err: error, spaceId });
+      }
+    });
+    if (!begun) waiting.set(spaceId, done);
+    return done;
   };
 
   /** A round nobody waits for. */
@@ -383,12 +393,13 @@ export function createSyncService(deps: SyncServiceDeps) {
         told(status);
       };
       /** A space may end before its status is read. */
-      const listener = async (spaceId: SpaceId): Promise<void> => {
-        if (spaceId === spaces.tech.id || !spaces.active().includes(spaceId)) return;
+      const listener = async (spaceId: SpaceId, active: ReadonlySet<SpaceId>): Promise<void> => {
+        if (!active.has(spaceId)) return;
         await tellIfNew(spaceId).catch((error: unknown) => log.debug("sync: no status", { err: error, spaceId }));
       };
       listeners.add(listener);
-      for (const spaceId of spaces.active()) await listener(spaceId);
+      const active = new Set(spaces.active());
+      for (const spaceId of active) await listener(spaceId, active);
       return () => void listeners.delete(listener);
     },
 

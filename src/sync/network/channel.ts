@@ -103,6 +103,7 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions): Chann
     link,
     address: { stream: keys.stream, subject: logSubject(keys, "a") },
     cursor: options.aclCursor,
+    whole: true,
     log,
     nowMs,
     sink: {

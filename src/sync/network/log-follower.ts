@@ -68,9 +68,13 @@ export interface LogFollowerDeps {
   readonly nowMs: () => number;
   /** A log to be read to its tail before this one is begun: what its messages are judged by. */
   readonly after?: LogFollower;
+  /** Everything up to the tail is delivered at once, however many pages it takes: what it says in between was never so. */
+  readonly whole?: boolean;
 }
 
 const PAGE = { maxMessages: 500, maxBytes: 2 << 20 };
+/** What is gathered of a log that is delivered whole; with more it comes in parts of this size. */
+const WHOLE_BYTES_MAX = 64 << 20;
 const RETRY_FIRST_MS = 250;
 const RETRY_MAX_MS = 30_000;
 /** On a cluster the interest in hints spreads for a moment; what was appended meanwhile is fetched by asking again. */
@@ -123,14 +127,26 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     waiters.clear();
   };
 
-  const deliver = async (messages: readonly StoredMessage[], pending: number) => {
-    const last = messages[messages.length - 1];
+  /** Read, and not delivered yet. */
+  let gathered: StoredMessage[] = [];
+  let gatheredBytes = 0;
+  const readUpto = (): number => gathered.at(-1)?.seq ?? cursor.seq;
+
+  const deliverGathered = async (pending: number) => {
+    const last = gathered.at(-1);
     if (!last) return;
     const next: LogCursor = { ...cursor, seq: last.seq, digest: messageDigest(last.data) };
-    await sink.deliver(messages, next);
+    await sink.deliver(gathered, next);
+    gathered = [];
+    gatheredBytes = 0;
     cursor = next;
     setState({ pending });
     settleWaiters();
+  };
+  const gather = async (messages: readonly StoredMessage[], pending: number) => {
+    gathered.push(...messages);
+    for (const { data } of messages) gatheredBytes += data.length;
+    if (!deps.whole || gatheredBytes > WHOLE_BYTES_MAX) await deliverGathered(pending);
   };
 
   const restart = async () => {
@@ -146,7 +162,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     if (cursor.seq > 0) {
       const page = await epoch.reader.page(stream, subject, cursor.seq, PAGE);
       const anchor = page.messages[0];
-      if (isAnchor(anchor, cursor)) await deliver(page.messages.slice(1), page.pending);
+      if (isAnchor(anchor, cursor)) await gather(page.messages.slice(1), page.pending);
       // A replica may lag or be about to be overwritten; what the leader has is what counts.
       else if (!isAnchor(await readFromLeader(epoch.jsm, stream, subject, cursor.seq), cursor)) await restart();
     }
@@ -157,7 +173,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
   /** While a page is delivered the next is on its way. */
   const readPages = async (epoch: NatsEpoch) => {
     const read = (fromSeq: number) => epoch.reader.page(stream, subject, fromSeq, PAGE);
-    for (let reading = read(cursor.seq + 1); ; ) {
+    for (let reading = read(readUpto() + 1); ; ) {
       const page = await reading;
       const last = page.messages.at(-1);
       const isLast = !last || page.pending === 0 || closing.signal.aborted;
@@ -165,31 +181,36 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
         reading = read(last.seq + 1);
         reading.catch(() => {}); // told when it is waited for
       }
-      await deliver(page.messages, page.pending);
+      await gather(page.messages, page.pending);
       if (isLast || closing.signal.aborted) return;
     }
   };
 
   /** One pass: everything the replicas have, then, if asked, what the leader has beyond. */
   const pass = async (epoch: NatsEpoch) => {
+    gathered = [];
+    gatheredBytes = 0;
     if (deps.after && !verified && !deps.after.state().atTail) await deps.after.checkTail();
     if (!verified) await verify(epoch);
     await readPages(epoch);
-    while ((checkWanted > checksDone || announced > cursor.seq) && !closing.signal.aborted && !epoch.signal.aborted) {
+    while ((checkWanted > checksDone || announced > readUpto()) && !closing.signal.aborted && !epoch.signal.aborted) {
       const check = ++checksBegun;
       const announcedBefore = announced;
-      const next = await readFromLeader(epoch.jsm, stream, subject, cursor.seq + 1);
+      const next = await readFromLeader(epoch.jsm, stream, subject, readUpto() + 1);
       if (next) {
-        await deliver([next], 0);
+        await gather([next], 0);
         await readPages(epoch);
         continue;
       }
+      await deliverGathered(0);
       checksDone = check;
       confirmed = true;
       if (announced === announcedBefore) announced = Math.min(announced, cursor.seq); // announced, yet not there: a forged hint
       setState({ checkedAtMs: nowMs(), pending: 0 });
       settleWaiters();
     }
+    if (closing.signal.aborted || epoch.signal.aborted) return;
+    await deliverGathered(0);
     const atTail = confirmed && announced <= cursor.seq;
     if (atTail !== state.atTail) setState({ atTail });
   };

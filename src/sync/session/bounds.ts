@@ -2,13 +2,19 @@
 export const SYNC_BOUNDS = {
   frameBytes: 1 << 20,
   frameChanges: 500,
+  /** Writers of a vector in one message: some 600 KB. */
+  writers: 4_096,
+  /** Writers that a peer's whole vector may name, all of which are held while a round runs: some 100 MB. */
+  writersInAll: 1 << 18,
   /** Rows looked at for one frame. */
   scanned: 50_000,
-  /** Ids of a writer's chain that are compared when it forked; older ones are sent again. */
+  /** Ids of chains that are compared because their writers forked, in all of a message; older ones are sent again. */
   chainIds: 16_384,
   /** Changes received but not stored that a peer is told of. */
   held: 4_096,
   wants: 256,
+  /** Requests for changes by name in one session that bring nothing: the next session goes on behind them. */
+  idleWants: 16,
   aclRecords: 500,
   /** Spaces that a peer is asked about at once, whether it is at the same. */
   marks: 1_024,

@@ -7,20 +7,32 @@ import {
   decodeItems,
   decodePullReply,
   decodeState,
+  decodeVectorPage,
   encodeAclRequest,
   encodePullRequest,
   encodeSpaceName,
   encodeStateRequest,
+  encodeVectorRequest,
   encodeWants,
   type PullRequest,
   SessionFault,
   type SpaceState,
 } from "./messages.ts";
-import { byWriter, claimedBeyond, suspects, vectorOf, type WriterState, writerKey } from "./vector.ts";
+import {
+  byWriter,
+  claimedBeyond,
+  rangesThatDiffer,
+  suspects,
+  type VectorPart,
+  vectorOf,
+  type WriterState,
+  writerKey,
+} from "./vector.ts";
 
 /** The kinds of a session's requests. */
 export const SYNC_KINDS = {
   state: "sync.state",
+  vector: "sync.vector",
   pull: "sync.pull",
   wants: "sync.wants",
   acl: "sync.acl",
@@ -44,11 +56,32 @@ export async function askState(remote: RemoteReplica, space: Space): Promise<Spa
     units: unitsDigest(space),
     digest,
   });
-  const state = decodeState(await remote.request(SYNC_KINDS.state, request));
+  const state = await wholeState(remote, space.id, await remote.request(SYNC_KINDS.state, request));
   return state.same ? { ...state, vector } : state;
 }
 
-const ACL_PAGES = 64;
+/** A state with the whole of its vector, which may take several messages. */
+export async function wholeState(remote: RemoteReplica, spaceId: string, reply: Uint8Array): Promise<SpaceState> {
+  const { rest: goesOn = false, ...state } = decodeState(reply);
+  const vector = [...state.vector];
+  for (let rest = goesOn; rest; ) {
+    const last = vector.at(-1);
+    if (!last) throw new SessionFault("a vector that goes on begins with nothing");
+    const after = concatBytes(last.author, last.writer);
+    const page = decodeVectorPage(await remote.request(SYNC_KINDS.vector, encodeVectorRequest(spaceId, after)));
+    const next = page.vector[0];
+    if (page.rest && !next) throw new SessionFault("the peer's vector does not end");
+    if (next && Buffer.compare(concatBytes(next.author, next.writer), after) <= 0)
+      throw new SessionFault("the peer's vector does not go forward");
+    vector.push(...page.vector);
+    if (vector.length > SYNC_BOUNDS.writersInAll) throw new SessionFault("the peer's vector names too many writers");
+    rest = page.rest;
+  }
+  return { ...state, vector };
+}
+
+/** Of a chain of rights that is taken in at once; of a longer one what comes first. */
+const ACL_BYTES_MAX = 64 << 20;
 
 /** Gets the records of rights that are not here, and what waits for the owner there. Answers what was wrong with them. */
 export async function fetchAcl(remote: RemoteReplica, space: Space, state: SpaceState): Promise<string | undefined> {
@@ -70,12 +103,13 @@ export async function fetchAcl(remote: RemoteReplica, space: Space, state: Space
 /** Records of a space's chain of rights from a position to its end, as the remote has them. */
 export async function aclFrom(remote: RemoteReplica, spaceId: string, from: number): Promise<Uint8Array[]> {
   const chain: Uint8Array[] = [];
-  for (let page = 0; page < ACL_PAGES; page++) {
+  for (let bytes = 0; bytes < ACL_BYTES_MAX; ) {
     const request = encodeAclRequest(spaceId, from + chain.length);
     const records = decodeItems(await remote.request(SYNC_KINDS.acl, request));
     if (records.length === 0) break;
     if (records.length > SYNC_BOUNDS.aclRecords) throw new SessionFault("too many records of rights in one message");
     chain.push(...records);
+    for (const record of records) bytes += record.length;
   }
   return chain;
 }
@@ -129,40 +163,47 @@ export async function fetchMissing(
     onTaken?.(taken);
   };
   const held = [...store.parked.ids(SYNC_BOUNDS.held / 2), ...store.parked.quarantinedIds(SYNC_BOUNDS.held / 2)];
-  let request: PullRequest = {
-    space: space.id,
-    vector: vectorOf(store).vector,
-    cursor: 0,
-    chains: suspects(store, theirs).map((state) => chainOf(space, state)),
-    held,
+  const doubtful = new Set<WriterState>(suspects(store, theirs));
+  /** What the remote has of a range of writers. */
+  const pullRange = async ({ range, vector }: VectorPart): Promise<void> => {
+    const chains = chainsOf(
+      space,
+      vector.filter((state) => doubtful.has(state)),
+    );
+    let request: PullRequest = { space: space.id, vector, range, cursor: 0, chains, held };
+    const ask = (): Promise<Uint8Array> => remote.request(SYNC_KINDS.pull, encodePullRequest(request));
+    for (let asked = ask(); ; ) {
+      const reply = decodePullReply(await asked);
+      if (reply.needIds.length > 0) {
+        if (request.chains.length > 0 && reply.needIds.every((key) => hasChain(request, key)))
+          throw new SessionFault("the peer asks for ids that it was given");
+        request = { ...request, chains: [...request.chains, ...chainsAsked(space, request, reply.needIds)] };
+        asked = ask();
+        continue;
+      }
+      explained += reply.withheld;
+      idle++;
+      const isLast = reply.next === 0;
+      if (!isLast && reply.next <= request.cursor) throw new SessionFault("the peer's frames do not go forward");
+      if (!isLast) {
+        request = { ...request, cursor: reply.next };
+        // The next frame is on its way while this one is taken in.
+        asked = ask();
+        asked.catch(() => {}); // told when it is waited for
+      }
+      if (reply.changes.length > 0) enter(await takeIn(space, reply.changes));
+      if (junk > SYNC_BOUNDS.junk)
+        throw new SessionFault(`the peer sends changes that cannot be kept: ${result.reason}`);
+      if (isLast) return;
+      if (performance.now() > deadlineMs || idle >= SYNC_BOUNDS.idleFrames) {
+        result.cut = true;
+        return;
+      }
+    }
   };
-  const ask = (): Promise<Uint8Array> => remote.request(SYNC_KINDS.pull, encodePullRequest(request));
-  for (let asked = ask(); ; ) {
-    const reply = decodePullReply(await asked);
-    if (reply.needIds.length > 0) {
-      if (request.chains.length > 0 && reply.needIds.every((key) => hasChain(request, key)))
-        throw new SessionFault("the peer asks for ids that it was given");
-      request = { ...request, chains: [...request.chains, ...chainsAsked(space, request, reply.needIds)] };
-      asked = ask();
-      continue;
-    }
-    explained += reply.withheld;
-    idle++;
-    const isLast = reply.next === 0;
-    if (!isLast && reply.next <= request.cursor) throw new SessionFault("the peer's frames do not go forward");
-    if (!isLast) {
-      request = { ...request, cursor: reply.next };
-      // The next frame is on its way while this one is taken in.
-      asked = ask();
-      asked.catch(() => {}); // told when it is waited for
-    }
-    if (reply.changes.length > 0) enter(await takeIn(space, reply.changes));
-    if (junk > SYNC_BOUNDS.junk) throw new SessionFault(`the peer sends changes that cannot be kept: ${result.reason}`);
-    if (isLast) break;
-    if (performance.now() > deadlineMs || idle >= SYNC_BOUNDS.idleFrames) {
-      result.cut = true;
-      break;
-    }
+  for (const part of rangesThatDiffer(vectorOf(store).vector, theirs)) {
+    idle = 0;
+    if (!result.cut) await pullRange(part);
   }
   if (!result.cut) await fetchWanted(remote, space, enter);
   const isLacking = store.unopened.count() > 0;
@@ -170,27 +211,65 @@ export async function fetchMissing(
   return result;
 }
 
-/** Asks by name for the parents that parked changes wait for, and for missing bodies. */
+const NOTHING = new Uint8Array(0);
+/** Which id a remote was asked for last, by space. */
+const lastAsked = new WeakMap<RemoteReplica, Map<string, Uint8Array>>();
+
+/**
+ * Asks by name for the parents that parked changes wait for, and for missing bodies. What does not fit into one session is
+ * begun with in the next.
+ */
 async function fetchWanted(remote: RemoteReplica, space: Space, enter: (taken: Taken) => void): Promise<void> {
+  const last = lastAsked.get(remote) ?? new Map<string, Uint8Array>();
+  lastAsked.set(remote, last);
   const asked = new Set<string>();
-  for (;;) {
-    const { parked, unopened } = space.engine.store;
-    const parents = parked.wanted(SYNC_BOUNDS.wants).flatMap(({ kind, what }) => (kind === "change" ? [what] : []));
-    const wants = [...parents, ...unopened.missingBodies(SYNC_BOUNDS.wants)]
-      .filter((id) => !asked.has(bytesToHex(id)))
-      .slice(0, SYNC_BOUNDS.wants);
+  for (let idle = 0; idle < SYNC_BOUNDS.idleWants; ) {
+    const wants = nextWants(space, last.get(space.id) ?? NOTHING, asked);
     if (wants.length === 0) return;
     for (const id of wants) asked.add(bytesToHex(id));
+    last.set(space.id, new Uint8Array(wants.at(-1)!));
     const changes = decodeItems(await remote.request(SYNC_KINDS.wants, encodeWants(space.id, wants)));
-    if (changes.length === 0) return;
-    enter(await takeIn(space, changes));
+    const taken = changes.length > 0 ? await takeIn(space, changes) : undefined;
+    if (taken) enter(taken);
+    if (!taken || taken.fresh + taken.changed + taken.parked === 0) idle++;
   }
 }
 
-function chainOf(space: Space, { author, writer }: Pick<WriterState, "author" | "writer">) {
+/** The next ids behind one that are wanted, round and round, but for those asked for already. */
+function nextWants(space: Space, behind: Uint8Array, asked: ReadonlySet<string>): Uint8Array[] {
+  const wants: Uint8Array[] = [];
+  let round = 0;
+  for (let at = behind; round < 2; ) {
+    const page = wantedBehind(space, at);
+    for (const id of page) {
+      if (round === 1 && Buffer.compare(id, behind) > 0) return wants;
+      if (!asked.has(bytesToHex(id))) wants.push(id);
+      if (wants.length === SYNC_BOUNDS.wants) return wants;
+    }
+    const isEnd = page.length < SYNC_BOUNDS.wants;
+    at = isEnd ? NOTHING : page.at(-1)!;
+    if (isEnd) round++;
+  }
+  return wants;
+}
+
+/** Parents that parked changes wait for and changes without their bodies, in the order of their ids. */
+function wantedBehind({ engine }: Space, after: Uint8Array): Uint8Array[] {
+  const { parked, unopened } = engine.store;
+  const limit = SYNC_BOUNDS.wants;
+  return [...parked.wantedChanges(after, limit), ...unopened.missingBodies(limit, after)]
+    .sort((a, b) => Buffer.compare(a, b))
+    .slice(0, limit);
+}
+
+/** What is here of these writers, newest first, as much of each as fits. */
+function chainsOf(space: Space, writers: readonly Pick<WriterState, "author" | "writer">[]) {
   const { changes, sync } = space.engine.store;
-  const row = changes.writer(author, writer);
-  return { author, writer, ids: row ? sync.idsOfWriter(row.no, SYNC_BOUNDS.chainIds).map(({ id }) => id) : [] };
+  const limit = Math.max(1, Math.floor(SYNC_BOUNDS.chainIds / Math.max(1, writers.length)));
+  return writers.map(({ author, writer }) => {
+    const row = changes.writer(author, writer);
+    return { author, writer, ids: row ? sync.idsOfWriter(row.no, limit).map(({ id }) => id) : [] };
+  });
 }
 
 const hasChain = (request: PullRequest, key: Uint8Array): boolean =>
@@ -198,8 +277,9 @@ const hasChain = (request: PullRequest, key: Uint8Array): boolean =>
 
 function chainsAsked(space: Space, request: PullRequest, keys: readonly Uint8Array[]) {
   const known = byWriter(request.vector);
-  return keys.flatMap((key) => {
+  const asked = keys.flatMap((key) => {
     const state = known.get(writerKey(key.subarray(0, 32), key.subarray(32)));
-    return state && !hasChain(request, key) ? [chainOf(space, state)] : [];
+    return state && !hasChain(request, key) ? [state] : [];
   });
+  return chainsOf(space, asked);
 }

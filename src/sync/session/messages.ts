@@ -1,7 +1,7 @@
 import { concatBytes } from "../../base/bytes.ts";
 import { type CborValue, decodeCbor, encodeCbor } from "../../change/dag-cbor.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
-import type { WriterState } from "./vector.ts";
+import type { WriterRange, WriterState } from "./vector.ts";
 
 /** Bytes of a peer that do not follow the protocol. */
 export class SessionFault extends Error {}
@@ -25,6 +25,8 @@ export interface SpaceState {
   /** Of some changes in the vector it has only the stubs: it keeps them for nobody. */
   readonly lacking: boolean;
   readonly vector: readonly WriterState[];
+  /** The vector goes on: the rest is to be asked for. */
+  readonly rest?: boolean;
 }
 
 /** The answer about a space that is not here, or not the asker's to know of. */
@@ -50,6 +52,8 @@ export interface StateRequest {
 export interface PullRequest {
   readonly space: string;
   readonly vector: readonly WriterState[];
+  /** What writers this is about: all without it. */
+  readonly range?: WriterRange;
   /** Where the last frame ended; 0 at the beginning. */
   readonly cursor: number;
   /** All that is here of writers whose chains differ. */
@@ -97,13 +101,29 @@ export function decodeState(bytes: Uint8Array): SpaceState {
     content: map["content"] === true,
     lacking: map["lacking"] === true,
     vector: readVector(map["vector"]),
+    ...(map["rest"] === true ? { rest: true } : {}),
   };
+}
+
+/** More of a vector: what stands behind a writer. */
+export const encodeVectorRequest = (space: string, after: Uint8Array): Uint8Array => encodeCbor({ space, after });
+export function decodeVectorRequest(bytes: Uint8Array): { space: string; after: Uint8Array } {
+  const map = fieldsOf(bytes);
+  return { space: text(map, "space"), after: bound(map["after"]) };
+}
+
+export const encodeVectorPage = (page: { vector: readonly WriterState[]; rest: boolean }): Uint8Array =>
+  encodeCbor({ vector: vectorValue(page.vector), rest: page.rest });
+export function decodeVectorPage(bytes: Uint8Array): { vector: readonly WriterState[]; rest: boolean } {
+  const map = fieldsOf(bytes);
+  return { vector: readVector(map["vector"]), rest: map["rest"] === true };
 }
 
 export function encodePullRequest(request: PullRequest): Uint8Array {
   return encodeCbor({
     space: request.space,
     vector: vectorValue(request.vector),
+    ...(request.range ? { range: [request.range.after, request.range.upto] } : {}),
     cursor: request.cursor,
     chains: request.chains.map(({ author, writer, ids }) => ({ author, writer, ids: concatBytes(...ids) })),
     held: concatBytes(...request.held),
@@ -115,6 +135,7 @@ export function decodePullRequest(bytes: Uint8Array): PullRequest {
   return {
     space: text(map, "space"),
     vector: readVector(map["vector"]),
+    ...readRange(map["range"]),
     cursor: count(map, "cursor"),
     chains: list(map, "chains").map((item) => {
       const chain = asFields(item);
@@ -216,6 +237,18 @@ function readVector(value: CborValue | undefined): WriterState[] {
       throw new SessionFault("a malformed vector");
     return { author, writer, seq, count, last, forks };
   });
+}
+
+function readRange(value: CborValue | undefined): { range?: WriterRange } {
+  if (value === undefined) return {};
+  if (!Array.isArray(value) || value.length !== 2) throw new SessionFault("a malformed range");
+  return { range: { after: bound(value[0]), upto: bound(value[1]) } };
+}
+
+/** Both fields of a writer, joined, or nothing. */
+function bound(value: CborValue | undefined): Uint8Array {
+  if (!sized(value, 48) && !sized(value, 0)) throw new SessionFault("a malformed range");
+  return value;
 }
 
 function fieldsOf(bytes: Uint8Array): Fields {

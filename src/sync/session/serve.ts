@@ -4,7 +4,20 @@ import type { SpaceStore } from "../../store/space-store.ts";
 import { unitsDigest } from "../acl-exchange.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import type { PullReply, PullRequest, SpaceState, StateRequest } from "./messages.ts";
-import { byWriter, isForked, lowestAt, sameState, vectorOf, type WriterState, writerKey } from "./vector.ts";
+import {
+  byWriter,
+  isForked,
+  lowestAt,
+  type OwnState,
+  sameState,
+  vectorOf,
+  vectorPage,
+  type WriterState,
+  withinRange,
+  writerKey,
+} from "./vector.ts";
+
+const NOTHING = new Uint8Array(0);
 
 /** The state of our replica, in short if the other is at the same. Without `content`, that of its chain of rights alone. */
 export function stateFor(space: Space, request: StateRequest, content: boolean): SpaceState {
@@ -14,9 +27,10 @@ export function stateFor(space: Space, request: StateRequest, content: boolean):
     equalBytes(vectorOf(space.engine.store).digest, request.digest) &&
     equalBytes(full.aclHead, request.aclHead) &&
     equalBytes(full.units, request.units);
-  return same ? { ...full, same, vector: [] } : full;
+  return same ? { ...full, same, vector: [], rest: false } : full;
 }
 
+/** As much of it as fits into a message. */
 export function fullState(space: Space, content: boolean, more: boolean): SpaceState {
   return {
     known: true,
@@ -27,7 +41,7 @@ export function fullState(space: Space, content: boolean, more: boolean): SpaceS
     units: unitsDigest(space),
     content,
     lacking: content && space.engine.store.unopened.count() > 0,
-    vector: content ? vectorOf(space.engine.store).vector : [],
+    ...(content ? vectorPage(vectorOf(space.engine.store).vector, NOTHING) : { vector: [] }),
   };
 }
 
@@ -92,9 +106,9 @@ function lackingOf(
   );
   const lacksByWriter = new Map<number, Lacks>();
   const needIds: Uint8Array[] = [];
-  for (const mine of vectorOf(store).vector) {
-    const { no } = store.changes.writer(mine.author, mine.writer)!;
-    const key = writerKey(mine.author, mine.writer);
+  const { vector } = vectorOf(store);
+  for (const mine of request.range ? withinRange(vector, request.range) : vector) {
+    const { no, key } = mine;
     const other = theirs.get(key);
     if (!other) {
       lacksByWriter.set(no, { afterSeq: 0 });
@@ -106,7 +120,7 @@ function lackingOf(
       lacksByWriter.set(no, { except });
       continue;
     }
-    const from = plainlyFrom(store, no, mine, other);
+    const from = plainlyFrom(store, mine, other);
     if (from === undefined) needIds.push(concatBytes(mine.author, mine.writer));
     else if (from < mine.seq) lacksByWriter.set(no, { afterSeq: from });
   }
@@ -114,11 +128,11 @@ function lackingOf(
 }
 
 /** Up to which seq the other has our chain, when neither is seen to have forked; undefined when ids must tell. */
-function plainlyFrom(store: SpaceStore, no: number, mine: WriterState, other: WriterState): number | undefined {
+function plainlyFrom(store: SpaceStore, mine: OwnState, other: WriterState): number | undefined {
   if (isForked(mine) || isForked(other)) return undefined;
   if (other.seq > mine.seq) return mine.seq; // it knows our end, and would have sent ids if that were not its own
   if (other.seq === 0) return 0;
-  const id = lowestAt(store, no, other.seq);
+  const id = lowestAt(store, mine.no, other.seq);
   return id && equalBytes(id, other.last) ? other.seq : undefined;
 }
 

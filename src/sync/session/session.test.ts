@@ -2,10 +2,11 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { equalBytes } from "../../base/bytes.ts";
 import { systemClock } from "../../base/clock.ts";
 import type { PeerId } from "../../base/ids.ts";
 import { randomBytes } from "../../base/random.ts";
-import { stubOf } from "../../change/change-stub.ts";
+import { changeIdOf, stubOf } from "../../change/change-stub.ts";
 import { encodeCbor } from "../../change/dag-cbor.ts";
 import type { DatasetRules } from "../../change/dataset-rules.ts";
 import { accountIdOf } from "../../crypto/account-id.ts";
@@ -15,6 +16,8 @@ import { addAccounts } from "../../space/acl-actions.ts";
 import { openSpace, plantSpace, type Space, seedCreatedSpace } from "../../space/space.ts";
 import type { SpaceSeed } from "../../space/space-seed.ts";
 import { aclRecordsFrom, aclUnits, mayReadSpace } from "../acl-exchange.ts";
+import { CHANNEL_LIMITS } from "../link/message-channel.ts";
+import { SYNC_BOUNDS } from "./bounds.ts";
 import { askState, fetchAcl, fetchMissing, type RemoteReplica, SYNC_KINDS } from "./fetch.ts";
 import {
   decodeAclRequest,
@@ -22,15 +25,17 @@ import {
   decodePullReply,
   decodePullRequest,
   decodeStateRequest,
+  decodeVectorRequest,
   decodeWants,
   encodeItems,
   encodePullReply,
   encodeState,
+  encodeVectorPage,
   SessionFault,
 } from "./messages.ts";
 import { givesBack } from "./proof.ts";
 import { pullFrame, stateFor, wanted } from "./serve.ts";
-import { coversAll, vectorOf } from "./vector.ts";
+import { coversAll, vectorOf, vectorPage, writerKey } from "./vector.ts";
 
 const ITEMS: DatasetRules = { name: "items", idRule: "user" };
 const directories: string[] = [];
@@ -76,6 +81,39 @@ function rows(space: Space): string {
   return coll === undefined ? "" : space.engine.store.rows.docs(coll).sort().join("\n");
 }
 
+/** Writers that both replicas have, with one change each. What it says nobody asks: neither lacks it. */
+function addWriters(spaces: readonly Space[], author: Uint8Array, count: number): void {
+  const made = Array.from({ length: count }, () => ({ writer: randomBytes(16), id: randomBytes(32) }));
+  for (const { engine } of spaces) {
+    const { db } = engine.store;
+    const addWriter = db.query<{ no: number }, [Uint8Array, Uint8Array, Uint8Array]>(
+      "INSERT INTO writers(author, id, seq, last) VALUES(?, ?, 1, ?) RETURNING no",
+    );
+    const addChange = db.query<null, [Uint8Array, number]>(
+      "INSERT INTO changes(id, obj, lamport, writer, seq, acl_pos, time, ds, counts, bytes) VALUES(?, 0, 1, ?, 1, 0, 0, 0, 0, x'00')",
+    );
+    db.transaction(() => {
+      for (const { writer, id } of made) addChange.run(id, addWriter.get(author, writer, id)!.no);
+    })();
+  }
+}
+
+/** A replica whose every message, either way, is as large as a link takes at most. */
+function measured(remote: RemoteReplica): RemoteReplica & { largest: () => number; asked: (kind: string) => number } {
+  let largest = 0;
+  const asked: string[] = [];
+  return {
+    largest: () => largest,
+    asked: (kind) => asked.filter((each) => each === kind).length,
+    async request(kind, body) {
+      const reply = await remote.request(kind, body);
+      asked.push(kind);
+      largest = Math.max(largest, body.length, reply.length);
+      return reply;
+    },
+  };
+}
+
 type Tamper = (kind: string, reply: Uint8Array) => Uint8Array;
 
 /** The other side of a session as the LAN serves it, for a reader who may have the content or not. */
@@ -84,6 +122,8 @@ function remoteOf(space: Space, reader: Account, tamper: Tamper = (_kind, reply)
     if (kind === SYNC_KINDS.state)
       return encodeState(stateFor(space, decodeStateRequest(body), mayReadSpace(space, reader.id)));
     if (kind === SYNC_KINDS.pull) return encodePullReply(pullFrame(space, decodePullRequest(body)));
+    if (kind === SYNC_KINDS.vector)
+      return encodeVectorPage(vectorPage(vectorOf(space.engine.store).vector, decodeVectorRequest(body).after));
     if (kind === SYNC_KINDS.wants) return encodeItems(wanted(space.engine.store, decodeWants(body).ids));
     if (kind === SYNC_KINDS.acl) return encodeItems(aclRecordsFrom(space, decodeAclRequest(body).from));
     return encodeItems(aclUnits(space));
@@ -121,6 +161,63 @@ describe("sessions", () => {
     expect((await askState(remoteOf(a, account), b)).same).toBe(true);
     await write(a, "one", "more");
     expect((await pullAll(remoteOf(a, account), b)).fetched.changed).toBe(1);
+  });
+
+  test("[vector] 50,000 writers take messages that fit a link, and each side gets what it lacks", async () => {
+    const account = newAccount();
+    const seed = seedCreatedSpace(account, systemClock);
+    const [a, b, empty] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
+    await write(a, "before", "on both");
+    await pullAll(remoteOf(a, account), b);
+    addWriters([a, b], account.signer.publicKey, 50_000);
+    const same = measured(remoteOf(a, account));
+    expect((await askState(same, b)).same).toBe(true);
+    expect(same.asked(SYNC_KINDS.vector)).toBe(0);
+
+    for (const [space, name] of [
+      [a, "a"],
+      [b, "b"],
+    ] as const)
+      for (let i = 0; i < 20; i++) {
+        await space.engine.mintWriter();
+        await write(space, `${name}${i}`, `by writer ${i} of ${name}`);
+      }
+    for (const [from, into] of [
+      [a, b],
+      [b, a],
+    ] as const) {
+      const remote = measured(remoteOf(from, account));
+      const { state, fetched } = await pullAll(remote, into);
+      expect(fetched).toMatchObject({ missing: false, cut: false });
+      expect(into.engine.store.parked.usage().count).toBe(0);
+      expect(new Set(state.vector.map(({ author, writer }) => writerKey(author, writer))).size).toBe(
+        vectorOf(from.engine.store).vector.length,
+      );
+      expect(remote.largest()).toBeLessThan(CHANNEL_LIMITS.messageBytes / 2);
+      expect(remote.asked(SYNC_KINDS.vector)).toBeGreaterThanOrEqual(12);
+    }
+    expect(rows(a)).toBe(rows(b));
+    expect(coversAll(a.engine.store, (await askState(remoteOf(b, account), empty)).vector)).toBe(true);
+    expect((await askState(remoteOf(a, account), b)).same).toBe(true);
+  }, 60_000);
+
+  test("[hostile] a vector that does not go forward or never ends is a fault", async () => {
+    const account = newAccount();
+    const seed = seedCreatedSpace(account, systemClock);
+    const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
+    await write(a, "x", "text");
+    const [own] = vectorOf(a.engine.store).vector;
+    const goesOn = encodeState({ ...(await askState(remoteOf(a, account), b)), rest: true });
+    for (const page of [
+      { vector: [own!], rest: true },
+      { vector: [], rest: true },
+    ]) {
+      const hostile = remoteOf(a, account, (kind, reply) => {
+        if (kind === SYNC_KINDS.state) return goesOn;
+        return kind === SYNC_KINDS.vector ? encodeVectorPage(page) : reply;
+      });
+      expect(await askState(hostile, b).catch((error: unknown) => error)).toBeInstanceOf(SessionFault);
+    }
   });
 
   test("[acl] rights travel first: a member added later gets everything, who is none gets the chain alone", async () => {
@@ -184,6 +281,37 @@ describe("sessions", () => {
     expect(b.engine.store.parked.usage().count).toBe(0);
     expect(b.engine.store.parked.quarantineUsage().count).toBe(1);
     expect(fetched.missing).toBe(false);
+  });
+
+  test("[parked] thousands that wait for what nobody has do not keep one from being asked for that a peer has", async () => {
+    const account = newAccount();
+    const seed = seedCreatedSpace(account, systemClock);
+    const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
+    for (const text of ["1", "2", "3"]) await write(a, "same", text);
+    const parent = vectorOf(a.engine.store).vector[0]!;
+    const secondId = a.engine.store.sync.idsOfWriter(parent.no, 2)[1]!.id;
+    await b.engine.write(() => {
+      for (let i = 0; i < 5_000; i++) {
+        const waitFor = randomBytes(32);
+        waitFor[0] = 0; // before the one that matters
+        const change = { id: randomBytes(32), bytes: randomBytes(8), author: account.signer.publicKey, receivedMs: 0 };
+        b.engine.store.parked.put({ ...change, waitKind: "change", waitFor });
+      }
+    });
+    let asked = 0;
+    const forgetful = remoteOf(a, account, (kind, reply) => {
+      if (kind === SYNC_KINDS.wants) asked++;
+      if (kind !== SYNC_KINDS.pull) return reply;
+      const frame = decodePullReply(reply);
+      const changes = frame.changes.filter((bytes) => !equalBytes(changeIdOf(bytes), secondId));
+      return encodePullReply({ ...frame, changes });
+    });
+    await pullAll(forgetful, b);
+    expect(asked).toBeLessThanOrEqual(SYNC_BOUNDS.idleWants);
+    expect(rows(b)).not.toContain('"text":"3"');
+    await pullAll(forgetful, b);
+    expect(rows(b)).toContain('"text":"3"');
+    expect(rows(b)).toBe(rows(a));
   });
 
   test("[status] a peer that claims more than it gives leaves us knowing that something is missing", async () => {

@@ -2,6 +2,7 @@ import { bytesToHex, concatBytes, equalBytes, utf8ToBytes } from "../../base/byt
 import { encodeCbor } from "../../change/dag-cbor.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import { SYNC_BOUNDS } from "./bounds.ts";
 
 /**
  * What a replica has of one writer. A chain has no holes, so its highest seq says it all, unless the writer forked: two
@@ -18,27 +19,36 @@ export interface WriterState {
   readonly forks: Uint8Array;
 }
 
-const NOTHING = new Uint8Array(0);
-interface Vector {
-  readonly vector: readonly WriterState[];
+/** What is here of a writer. */
+export interface OwnState extends WriterState {
+  /** Its number in the store. */
+  readonly no: number;
+  readonly key: string;
+}
+
+interface OwnVector {
+  readonly vector: readonly OwnState[];
   /** Of the vector and of how many bodies are missing: with whoever lacks others there is something to do. */
   readonly digest: Uint8Array;
 }
 
-const cached = new WeakMap<SpaceStore, Vector & { newestNo: number; missing: number }>();
+const NOTHING = new Uint8Array(0);
+const cached = new WeakMap<SpaceStore, OwnVector & { newestNo: number; missing: number }>();
 
 /** Everything stored, in brief: one entry a writer, ordered. Computed once for as long as nothing is added. */
-export function vectorOf(store: SpaceStore): Vector {
+export function vectorOf(store: SpaceStore): OwnVector {
   const newestNo = store.sync.newestNo();
   const missing = store.unopened.count();
   const known = cached.get(store);
   if (known?.newestNo === newestNo && known.missing === missing) return known;
   const vector = store.sync
     .chains()
-    .map(({ writer, seq, count }): WriterState => {
+    .map(({ writer, seq, count }): OwnState => {
       const row = store.changes.writerByNo(writer)!;
       const forked = count > seq;
       return {
+        no: writer,
+        key: writerKey(row.author, row.id),
         author: new Uint8Array(row.author),
         writer: new Uint8Array(row.id),
         seq,
@@ -65,6 +75,64 @@ function digestOf(vector: readonly WriterState[], missing: number): Uint8Array {
   return sha256(concatBytes(utf8ToBytes("svc/vector/v1\0"), encodeCbor([missing, entries])));
 }
 
+/** Part of a vector: the writers behind `after`, up to and with `upto`. Both fields of a writer, joined; empty: no bound. */
+export interface WriterRange {
+  readonly after: Uint8Array;
+  readonly upto: Uint8Array;
+}
+
+export interface VectorPart {
+  readonly range: WriterRange;
+  readonly vector: readonly OwnState[];
+}
+
+const boundOf = ({ author, writer }: WriterState): Uint8Array => concatBytes(author, writer);
+
+/** A vector in parts that fit into a message each. Together their ranges hold every writer that there can be. */
+function rangesOf(vector: readonly OwnState[]): VectorPart[] {
+  const size = SYNC_BOUNDS.writers;
+  const parts: VectorPart[] = [];
+  for (let from = 0; from === 0 || from < vector.length; from += size) {
+    const part = vector.slice(from, from + size);
+    const after = from === 0 ? NOTHING : boundOf(vector[from - 1]!);
+    const upto = from + size >= vector.length ? NOTHING : boundOf(part.at(-1)!);
+    parts.push({ range: { after, upto }, vector: part });
+  }
+  return parts;
+}
+
+/** Those parts of ours in which the other has something else; the only one there is in any case. */
+export function rangesThatDiffer(mine: readonly OwnState[], theirs: readonly WriterState[]): VectorPart[] {
+  const parts = rangesOf(mine);
+  if (parts.length === 1) return parts;
+  const mineByWriter = new Map(mine.map((state) => [state.key, state]));
+  const different = theirs
+    .map((other) => ({ other, key: writerKey(other.author, other.writer) }))
+    .filter(({ other, key }) => {
+      const own = mineByWriter.get(key);
+      return !own || !sameState(own, other);
+    })
+    .map(({ key }) => key);
+  const ends = parts.map(({ range }) => bytesToHex(range.upto));
+  const at = new Set(different.map((key) => ends.findIndex((end) => end === "" || key <= end)));
+  return parts.filter((_, index) => at.has(index));
+}
+
+/** The writers of a range. */
+export function withinRange(vector: readonly OwnState[], { after, upto }: WriterRange): readonly OwnState[] {
+  const [first, last] = [bytesToHex(after), bytesToHex(upto)];
+  return first === "" && last === "" ? vector : vector.filter(({ key }) => key > first && (last === "" || key <= last));
+}
+
+/** As much of a vector as fits into a message, from a writer on, and whether it goes on after that. */
+export function vectorPage(
+  vector: readonly OwnState[],
+  after: Uint8Array,
+): { vector: readonly OwnState[]; rest: boolean } {
+  const left = withinRange(vector, { after, upto: NOTHING });
+  return { vector: left.slice(0, SYNC_BOUNDS.writers), rest: left.length > SYNC_BOUNDS.writers };
+}
+
 export function lowestAt(store: SpaceStore, writer: number, seq: number): Uint8Array | undefined {
   const ids = store.changes.atSeq(writer, seq).map(({ id }) => id);
   return ids.sort((a, b) => Buffer.compare(a, b))[0];
@@ -86,47 +154,48 @@ export const byWriter = (vector: readonly WriterState[]): Map<string, WriterStat
  * has beyond ours, and forks that differ, prove nothing.
  */
 export function coverage(store: SpaceStore, theirs: readonly WriterState[]): (writer: number, seq: number) => boolean {
-  const theirsByWriter = byWriter(theirs);
-  const coveredSeq = new Map<number, number>();
-  for (const mine of vectorOf(store).vector) {
-    const other = theirsByWriter.get(writerKey(mine.author, mine.writer));
-    const no = store.changes.writer(mine.author, mine.writer)!.no;
-    if (!other) continue;
-    if (sameState(mine, other)) coveredSeq.set(no, mine.seq);
-    else if (!isForked(mine) && !isForked(other) && other.seq <= mine.seq) {
-      const id = lowestAt(store, no, other.seq);
-      if (id && equalBytes(id, other.last)) coveredSeq.set(no, other.seq);
-    }
-  }
-  return (writer, seq) => seq <= (coveredSeq.get(writer) ?? 0);
+  const covered = coveredSeqs(store, theirs);
+  return (writer, seq) => seq <= (covered.get(writer) ?? 0);
 }
 
 /** Whether everything here is there too. */
 export function coversAll(store: SpaceStore, theirs: readonly WriterState[]): boolean {
+  const covered = coveredSeqs(store, theirs);
+  return vectorOf(store).vector.every(({ no, seq }) => covered.get(no) === seq);
+}
+
+/** Up to which seq the other has the chain of each writer number. */
+function coveredSeqs(store: SpaceStore, theirs: readonly WriterState[]): ReadonlyMap<number, number> {
   const theirsByWriter = byWriter(theirs);
-  const covers = coverage(store, theirs);
-  return vectorOf(store).vector.every((mine) => {
-    const other = theirsByWriter.get(writerKey(mine.author, mine.writer));
-    return other && (sameState(mine, other) || covers(store.changes.writer(mine.author, mine.writer)!.no, mine.seq));
-  });
+  const covered = new Map<number, number>();
+  for (const mine of vectorOf(store).vector) {
+    const other = theirsByWriter.get(mine.key);
+    if (!other) continue;
+    if (sameState(mine, other)) covered.set(mine.no, mine.seq);
+    else if (!isForked(mine) && !isForked(other) && other.seq <= mine.seq) {
+      const id = lowestAt(store, mine.no, other.seq);
+      if (id && equalBytes(id, other.last)) covered.set(mine.no, other.seq);
+    }
+  }
+  return covered;
 }
 
 /** Writers of whose chains the two replicas must compare ids, because one of them, as far as we can tell, forked. */
-export function suspects(store: SpaceStore, theirs: readonly WriterState[]): WriterState[] {
+export function suspects(store: SpaceStore, theirs: readonly WriterState[]): OwnState[] {
   const theirsByWriter = byWriter(theirs);
   return vectorOf(store).vector.filter((mine) => {
-    const other = theirsByWriter.get(writerKey(mine.author, mine.writer));
+    const other = theirsByWriter.get(mine.key);
     if (!other || sameState(mine, other)) return false;
     if (isForked(mine) || isForked(other)) return true;
     if (other.seq > mine.seq) return false;
-    const id = lowestAt(store, store.changes.writer(mine.author, mine.writer)!.no, other.seq);
+    const id = lowestAt(store, mine.no, other.seq);
     return !id || !equalBytes(id, other.last);
   });
 }
 
 /** How many changes the other claims to have that are not here. */
 export function claimedBeyond(store: SpaceStore, theirs: readonly WriterState[]): number {
-  const mineByWriter = byWriter(vectorOf(store).vector);
+  const mineByWriter = new Map(vectorOf(store).vector.map((mine) => [mine.key, mine]));
   let beyond = 0;
   for (const other of theirs) {
     const mine = mineByWriter.get(writerKey(other.author, other.writer));

@@ -112,6 +112,37 @@ describeWithNats("a long absence, over a network", () => {
   );
 
   rule(
+    "[acl] a member removed before and added again after hundreds of records never was gone when it comes back",
+    async () => {
+      await using nats = await startNats();
+      using memberRoot = scratchDir("svc-member");
+      const network = nats.url;
+      await using owner = await startDevice({ network });
+      const space = await createSpace(owner.server.client);
+      const collection = await createCollection(owner.server.client, space.id);
+      let member = await startDevice({ network, dataDir: memberRoot.path });
+      await letIn(owner, member, space.id);
+      await untilSynced(member, space.id);
+      await member.server.stop();
+
+      const base = `/v1/spaces/${space.id}`;
+      const { client } = owner.server;
+      await client.post(`${base}/acl/remove`, { identities: [member.accountId] }, 204);
+      for (let n = 0; n < 520; n++) await client.post(`${base}/invites`, { mode: "open", permission: "reader" }, 201);
+      await client.post(`${base}/acl/add`, { accounts: [{ identity: member.accountId, permission: "writer" }] }, 204);
+      await collection.modify([setFields("after", { s: "for those who are members" })]);
+      await client.post(`${base}/sync`, {}, 204);
+
+      member = await startDevice({ network, dataDir: memberRoot.path });
+      await using _member = member;
+      await untilSynced(member, space.id);
+      expect(await permissionsOf(member, space.id)).toEqual(await permissionsOf(owner, space.id));
+      await until(async () => (await countOn(member, collection)) === 1, "what was written for members", WAIT_MS);
+    },
+    LONG_MS,
+  );
+
+  rule(
     "[restore] the phrase on an empty machine brings everything back, and shows how far it is as a process",
     async () => {
       await using nats = await startNats();
