@@ -5,6 +5,7 @@ import { digestOfCid } from "../crypto/cid.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { admitPublicKey } from "../crypto/public-key.ts";
 import { verify } from "../crypto/sign.ts";
+import { LIMITS } from "../protocol/limits.ts";
 import type { ChangeTable, StoredChange } from "../store/change-table.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { ParkedTable, WaitKind } from "../store/parked-table.ts";
@@ -20,11 +21,12 @@ import type { LocalWriter } from "./local-writer.ts";
 import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
 import type { AclView, RulesRegistry } from "./ports.ts";
 import type { Projection } from "./projection.ts";
+import { sealedPartsOf } from "./stored-change.ts";
 
 /** What became of one change that came in. Verdicts are per change: a bad one never holds up its neighbours. */
 export type IngestVerdict =
-  /** `reason`: why it does nothing although it is in the graph. */
-  | { kind: "stored"; counts: boolean; reason?: string }
+  /** `reason`: why it does nothing although it is in the graph. `late`: it was there, its body has come. */
+  | { kind: "stored"; counts: boolean; reason?: string; late?: true }
   | { kind: "known" }
   | { kind: "parked"; waitKind: WaitKind; waitFor: Uint8Array }
   /** Never to be understood: kept aside, shown in debug, not asked for again. */
@@ -212,23 +214,23 @@ export function createIngest(deps: IngestDeps) {
     if ("wait" in content && content.wait !== "body" && !isStub(bytes))
       return park(id, header.author, bytes, content.wait, content.what);
 
-    const isPurged = object!.purged && !("body" in content && registry.outlives?.(content.body.dataset));
-    const missing = isPurged ? ({ wait: "body", what: id } as const) : "wait" in content ? content : undefined;
+    const isDropped = object!.purged && isNeedless(content);
     const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
     const no = log.append(
       {
         ...placeOf(change, position.pos, counts),
-        bytes: isPurged ? stubOf(bytes) : whole,
-        ds: "body" in content && !missing ? deps.datasetNo(content.body.dataset) : 0,
+        bytes: isDropped ? stubOf(bytes) : whole,
+        ds: "body" in content && !isDropped ? deps.datasetNo(content.body.dataset) : 0,
       },
       object!,
       writer,
       scope,
     );
-    if (missing && !(missing.wait === "body" && object!.deleted))
-      unopened.put(no, object!.no, missing.wait, missing.what);
+    if ("wait" in content && !(content.wait === "body" && object!.deleted))
+      unopened.put(no, object!.no, content.wait, content.what);
     const place = { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time };
-    if ("body" in content) fold({ change: place, parents, author: header.author, object: object!, ...content });
+    if ("body" in content && !isDropped)
+      fold({ change: place, parents, author: header.author, object: object!, ...content });
     else projection.noteUnopened(place, parents, object!);
     parked.drop(id);
     noteSettled(change);
@@ -250,9 +252,9 @@ export function createIngest(deps: IngestDeps) {
   };
 
   /** It is in the graph, since stubs are, and does nothing on any device. Debug tells of it. */
-  const withoutEffect = (id: Uint8Array, counts: boolean, reason: string, bytes: Uint8Array): IngestVerdict => {
+  const withoutEffect = (id: Uint8Array, counts: boolean, reason: string, bytes: Uint8Array) => {
     quarantine(id, reason, bytes);
-    return { kind: "stored", counts, reason };
+    return { kind: "stored", counts, reason } as const;
   };
 
   const fold = (input: FoldInput): void => {
@@ -260,28 +262,35 @@ export function createIngest(deps: IngestDeps) {
     if (folded.defined) defined.push(...folded.defined);
   };
 
+  /** Of what is deleted nobody ever reads this; what cannot be read yet may define what others were written under. */
+  const isNeedless = (content: Content): boolean =>
+    "broken" in content || ("body" in content && registry.outlives?.(content.body.dataset) !== true);
+
   /** The body of a change that is in the graph without it has come, or what that waited for. */
   const complete = (stored: StoredChange, bytes: Uint8Array): IngestVerdict => {
     const object = objects.byNo(stored.obj)!;
-    if (object.deleted) return KNOWN;
-    const change = decodeChange(bytes, stored.id) as Change;
-    const content = contentOf(opener.openStored(bytes, object.idText), stored.id);
-    if ("wait" in content) {
-      changes.setBytes(stored.no, bytes, 0);
-      unopened.put(stored.no, object.no, content.wait, content.what);
-      return { kind: "stored", counts: stored.counts };
-    }
+    const isTooLarge = sealedPartsOf(bytes)!.sealed.length > LIMITS.sealedChangeBytes;
+    const content = isTooLarge
+      ? { broken: "too_large: the sealed body is too large" }
+      : contentOf(opener.openStored(bytes, object.idText), stored.id);
     unopened.drop(stored.no);
-    if ("broken" in content) {
-      changes.setBytes(stored.no, bytes, 0);
-      return withoutEffect(stored.id, stored.counts, content.broken, bytes);
+    if (object.purged && isNeedless(content)) {
+      if (isStub(stored.bytes)) return KNOWN;
+      changes.setBytes(stored.no, stubOf(bytes), 0);
+      return { kind: "stored", counts: stored.counts, late: true };
     }
-    const ds = deps.datasetNo(content.body.dataset);
-    changes.setBytes(stored.no, bytes, ds);
-    const parents = change.header.parents.flatMap((parent) => changes.noOf(parent) ?? []);
-    fold({ change: { ...stored }, parents, author: change.header.author, object, ...content });
-    deps.onCompleted(object);
-    return { kind: "stored", counts: stored.counts };
+    const ds = "body" in content ? deps.datasetNo(content.body.dataset) : 0;
+    const kept = isTooLarge ? stored.bytes : bytes;
+    if (kept !== stored.bytes || ds !== 0) changes.setBytes(stored.no, kept, ds);
+    if ("broken" in content) return { ...withoutEffect(stored.id, stored.counts, content.broken, kept), late: true };
+    if ("wait" in content) unopened.put(stored.no, object.no, content.wait, content.what);
+    else {
+      const { header } = decodeChange(stored.bytes, stored.id) as Change;
+      const parents = header.parents.flatMap((parent) => changes.noOf(parent) ?? []);
+      fold({ change: { ...stored }, parents, author: header.author, object, ...content });
+      deps.onCompleted(object);
+    }
+    return { kind: "stored", counts: stored.counts, late: true };
   };
 
   const noteSettled = ({ id, header }: Change): void => {

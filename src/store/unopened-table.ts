@@ -13,6 +13,7 @@ export function createUnopenedTable(db: Database) {
   const put = db.query<null, [number, number, string, Uint8Array]>(
     "INSERT OR REPLACE INTO unopened(change, obj, wait_kind, wait_for) VALUES(?,?,?,?)",
   );
+  const has = db.query<{ one: number }, [number]>("SELECT 1 AS one FROM unopened WHERE change = ?");
   const drop = db.query<null, [number]>("DELETE FROM unopened WHERE change = ?");
   const waitingFor = db.query<{ change: number }, [string, Uint8Array]>(
     "SELECT change FROM unopened WHERE wait_kind = ? AND wait_for = ?",
@@ -34,6 +35,7 @@ export function createUnopenedTable(db: Database) {
 
   return {
     put: (change: number, obj: number, kind: UnopenedWait, what: Uint8Array) => void put.run(change, obj, kind, what),
+    has: (change: number): boolean => has.get(change) !== null,
     drop: (change: number) => void drop.run(change),
     waitingFor: (kind: UnopenedWait, what: Uint8Array): number[] => numbersOf(waitingFor.all(kind, what)),
     ofKind: (kind: UnopenedWait): number[] => numbersOf(ofKind.all(kind)),

@@ -41,7 +41,7 @@ export async function takeIn(space: Space, changes: readonly Uint8Array[]): Prom
     const object = place && engine.objects.byNo(place.obj);
     if (object && equalBytes(object.id, id)) fresh++;
     else changed++;
-    if (own !== undefined && place?.writer === own) foreignOwn = true;
+    if (own !== undefined && place?.writer === own && !verdict.late) foreignOwn = true;
   });
   const kept = changes.map((bytes, index) => {
     if (!isStub(bytes)) return true;
