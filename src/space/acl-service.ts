@@ -161,7 +161,7 @@ export function createAclService(deps: AclServiceDeps) {
    */
   const namedAgain = (): AclUnit[] => {
     const again = new Map<string, AclUnit>();
-    for (const id of store.parked.awaitedRecords(AWAITED)) {
+    for (const id of store.parked.wanted("acl", AWAITED)) {
       let record = isNamed(id) ? acl.units.lostRecord(id) : undefined;
       for (
         ;

@@ -116,6 +116,9 @@ export function createChangeTable(db: Database) {
     `SELECT ${COLUMNS} FROM changes WHERE obj = ? AND (lamport, no) > (?, ?) AND substr(bytes, 1, 3) = x'a36162'
      ORDER BY lamport, no LIMIT ?`,
   );
+  const stubsOf = db.query<{ id: Uint8Array }, [number, number]>(
+    "SELECT id FROM changes WHERE obj = ? AND substr(bytes, 1, 3) = x'a36163' ORDER BY lamport, no LIMIT ?",
+  );
   const setCounts = db.query<null, [number, number]>("UPDATE changes SET counts = ? WHERE no = ?");
 
   const headsOf = db.query<{ no: number; id: Uint8Array; lamport: number; acl_pos: number }, [number]>(
@@ -236,6 +239,8 @@ export function createChangeTable(db: Database) {
     /** A page of an object's changes that are kept with their bodies, after a place in the order (lamport, no). */
     wholeOf: (obj: number, after: { lamport: number; no: number }, limit: number) =>
       wholeOf.all(obj, after.lamport, after.no, limit).map(fromRow),
+    /** Ids of an object's changes that are kept without their bodies, oldest first. */
+    stubsOf: (obj: number, limit: number): Uint8Array[] => stubsOf.all(obj, limit).map(({ id }) => id),
     setCounts: (no: number, counts: boolean) => void setCounts.run(counts ? 1 : 0, no),
 
     heads: (obj: number) =>

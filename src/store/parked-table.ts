@@ -97,11 +97,8 @@ export function createParkedTable(db: Database) {
     "SELECT id FROM quarantine ORDER BY received_ms DESC LIMIT ?",
   );
   const ageAll = db.query<null, []>("UPDATE parked SET rounds = rounds + 1");
-  const wanted = db.query<{ wait_kind: string; wait_for: Uint8Array }, [number]>(
-    "SELECT DISTINCT wait_kind, wait_for FROM parked LIMIT ?",
-  );
-  const awaitedRecords = db.query<{ wait_for: Uint8Array }, [number]>(
-    "SELECT DISTINCT wait_for FROM parked WHERE wait_kind = 'acl' LIMIT ?",
+  const wanted = db.query<{ wait_for: Uint8Array }, [string, number]>(
+    "SELECT DISTINCT wait_for FROM parked WHERE wait_kind = ? LIMIT ?",
   );
   const quarantine = db.query<null, [Uint8Array, string, Uint8Array, number]>(
     "INSERT OR IGNORE INTO quarantine(id, reason, bytes, received_ms) VALUES(?,?,?,?)",
@@ -140,10 +137,8 @@ export function createParkedTable(db: Database) {
       orphans.all(patience, limit).map((row) => ({ id: row.id, waitFor: row.wait_for })),
     ids: (limit: number): Uint8Array[] => ids.all(limit).map((row) => row.id),
     quarantinedIds: (limit: number): Uint8Array[] => quarantinedIds.all(limit).map((row) => row.id),
-    wanted: (limit: number) =>
-      wanted.all(limit).map((row) => ({ kind: row.wait_kind as WaitKind, what: row.wait_for })),
-    /** Ids of records of rights that changes wait for. */
-    awaitedRecords: (limit: number): Uint8Array[] => awaitedRecords.all(limit).map((row) => row.wait_for),
+    /** What changes wait for, each once. */
+    wanted: (kind: WaitKind, limit: number): Uint8Array[] => wanted.all(kind, limit).map((row) => row.wait_for),
     quarantine: (id: Uint8Array, reason: string, bytes: Uint8Array, receivedMs: number) =>
       void quarantine.run(id, reason, bytes, receivedMs),
     quarantineReason: (id: Uint8Array): string | undefined => quarantined.get(id)?.reason,

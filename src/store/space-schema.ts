@@ -143,4 +143,8 @@ export const SPACE_MIGRATIONS: readonly Migration[] = [
       CREATE INDEX objects_to_purge ON objects(deleted_ms) WHERE deleted = 1 AND purged = 0;
     `);
   },
+  (db) => {
+    // rounds: how many passed with somebody while the body was missing.
+    db.exec("ALTER TABLE unopened ADD COLUMN rounds INTEGER NOT NULL DEFAULT 0");
+  },
 ];

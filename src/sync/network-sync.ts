@@ -16,6 +16,7 @@ import type { Channel, ChannelPort } from "./network/channel.ts";
 import { type LogCursor, parseLogCursor } from "./network/log-cursor.ts";
 import type { OutgoingBatch } from "./network/log-publisher.ts";
 import type { NetworkStore } from "./network/network-store.ts";
+import { ageWaiting } from "./patience.ts";
 import { NETWORK_PEER, type ProgressBook } from "./progress.ts";
 
 const ITEMS_CURSOR = "network.items";
@@ -423,8 +424,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         progress.missing = !atTail || room.leftOut;
         progress.lastError = "";
         progress.lastSyncAtMs = clock.nowMs();
-        if (space.engine.store.parked.usage().count > 0)
-          await space.engine.write(() => space.engine.store.parked.ageAll());
+        await ageWaiting(space);
       } catch (error) {
         if (closed || !isOnline() || space.engine.closing()) return;
         progress.lastError = error instanceof Error ? error.message : String(error);

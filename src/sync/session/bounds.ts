@@ -9,6 +9,8 @@ export const SYNC_BOUNDS = {
   /** Changes received but not stored that a peer is told of. */
   held: 4_096,
   wants: 256,
+  /** Of missing bodies so many times as many are asked for in one session. */
+  bodyPages: 32,
   aclRecords: 500,
   /** Spaces that a peer is asked about at once, whether it is at the same. */
   marks: 1_024,

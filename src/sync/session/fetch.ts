@@ -1,7 +1,9 @@
-import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
+import { bytesToHex, bytesToUtf8, concatBytes, equalBytes } from "../../base/bytes.ts";
+import { changeIdOf } from "../../change/change-stub.ts";
 import type { Space } from "../../space/space.ts";
 import { hasUnits, sequenceUnits, takeAclRecords, takeAclUnits, unitsDigest } from "../acl-exchange.ts";
 import { type Taken, takeIn } from "../intake.ts";
+import { PATIENCE_ROUNDS } from "../patience.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import {
   decodeItems,
@@ -157,26 +159,58 @@ export async function fetchMissing(
     }
   }
   if (!result.cut) await fetchWanted(remote, space, enter);
-  const isLacking = store.unopened.count() > 0;
+  const isLacking = store.unopened.waitingBodies(PATIENCE_ROUNDS) > 0;
   result.missing = result.cut || result.refused > 0 || isLacking || claimedBeyond(store, theirs) > explained;
   return result;
 }
 
 /** Asks by name for the parents that parked changes wait for, and for missing bodies. */
 async function fetchWanted(remote: RemoteReplica, space: Space, enter: (taken: Taken) => void): Promise<void> {
+  const { parked, unopened, changes } = space.engine.store;
   const asked = new Set<string>();
-  for (;;) {
-    const { parked, unopened } = space.engine.store;
-    const parents = parked.wanted(SYNC_BOUNDS.wants).flatMap(({ kind, what }) => (kind === "change" ? [what] : []));
-    const wants = [...parents, ...unopened.missingBodies(SYNC_BOUNDS.wants)]
-      .filter((id) => !asked.has(bytesToHex(id)))
-      .slice(0, SYNC_BOUNDS.wants);
-    if (wants.length === 0) return;
-    for (const id of wants) asked.add(bytesToHex(id));
-    const changes = decodeItems(await remote.request(SYNC_KINDS.wants, encodeWants(space.id, wants)));
-    if (changes.length === 0) return;
-    enter(await takeIn(space, changes));
+  /** Answers whether any of them was given. What stands behind the last that was did not fit: it is asked for again. */
+  const ask = async (ids: readonly Uint8Array[]): Promise<boolean> => {
+    let left = ids.filter((id) => !asked.has(bytesToHex(id)));
+    let isGiven = false;
+    while (left.length > 0) {
+      const items = decodeItems(await remote.request(SYNC_KINDS.wants, encodeWants(space.id, left)));
+      const given = new Set(items.map((bytes) => bytesToHex(changeIdOf(bytes))));
+      const end = left.findLastIndex((id) => given.has(bytesToHex(id))) + 1;
+      for (const id of end > 0 ? left.slice(0, end) : left) asked.add(bytesToHex(id));
+      if (end === 0) break;
+      isGiven = true;
+      enter(await takeIn(space, items));
+      left = left.slice(end);
+    }
+    return isGiven;
+  };
+
+  while (await ask(parked.wanted("change", SYNC_BOUNDS.wants)));
+  for (const objectId of awaitedTypes(space)) {
+    const object = space.engine.object(objectId);
+    if (object?.deleted) await ask(changes.stubsOf(object.no, SYNC_BOUNDS.wants));
   }
+  const places = askedTo.get(remote) ?? new Map<string, Uint8Array>();
+  askedTo.set(remote, places);
+  for (let page = 0; page < SYNC_BOUNDS.bodyPages; page++) {
+    const bodies = unopened.missingBodies(SYNC_BOUNDS.wants, places.get(space.id));
+    await ask(bodies);
+    if (bodies.length < SYNC_BOUNDS.wants) return void places.delete(space.id);
+    places.set(space.id, bodies.at(-1)!);
+  }
+}
+
+/** Where the next session with a peer goes on asking for bodies: more may be missing than one session asks for. */
+const askedTo = new WeakMap<RemoteReplica, Map<string, Uint8Array>>();
+
+/** Types by whose definitions changes wait: of one that is deleted the body may never have come. */
+function awaitedTypes({ engine }: Space): Set<string> {
+  const { parked, unopened } = engine.store;
+  const names = [
+    ...parked.wanted("definition", SYNC_BOUNDS.wants),
+    ...unopened.wanted("definition", SYNC_BOUNDS.wants),
+  ].map((what) => bytesToUtf8(what) ?? "");
+  return new Set(names.map((name) => name.slice(0, name.indexOf("/"))));
 }
 
 function chainOf(space: Space, { author, writer }: Pick<WriterState, "author" | "writer">) {

@@ -4,7 +4,16 @@ import type { SpaceStore } from "../../store/space-store.ts";
 import { unitsDigest } from "../acl-exchange.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import type { PullReply, PullRequest, SpaceState, StateRequest } from "./messages.ts";
-import { byWriter, isForked, lowestAt, sameState, vectorOf, type WriterState, writerKey } from "./vector.ts";
+import {
+  byWriter,
+  isForked,
+  LACKS_NOTHING,
+  lowestAt,
+  sameState,
+  vectorOf,
+  type WriterState,
+  writerKey,
+} from "./vector.ts";
 
 /** The state of our replica, in short if the other is at the same. Without `content`, that of its chain of rights alone. */
 export function stateFor(space: Space, request: StateRequest, content: boolean): SpaceState {
@@ -26,9 +35,13 @@ export function fullState(space: Space, content: boolean, more: boolean): SpaceS
     aclCount: space.acl.records().length,
     units: unitsDigest(space),
     content,
-    lacking: content && space.engine.store.unopened.count() > 0,
-    vector: content ? vectorOf(space.engine.store).vector : [],
+    ...(content ? lackingAndVector(space.engine.store) : { lacks: LACKS_NOTHING, vector: [] }),
   };
+}
+
+function lackingAndVector(store: SpaceStore): Pick<SpaceState, "lacks" | "vector"> {
+  const { lacks, vector } = vectorOf(store);
+  return { lacks, vector };
 }
 
 /** Which of a writer's changes the other lacks: all after a seq, or all whose ids it has not named. */
