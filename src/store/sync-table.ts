@@ -25,6 +25,9 @@ export interface ChainSize {
   readonly count: number;
 }
 
+/** What misses its body here is for those to tell of who have it. Of what is deleted the stub is all there is to tell. */
+const IS_WHOLE = "NOT EXISTS(SELECT 1 FROM unopened u WHERE u.change = c.no AND u.wait_kind = 'body')";
+
 /**
  * Which changes are known to be kept elsewhere: all up to a number, and single ones beyond it. Writes happen inside the
  * commit queue's transaction.
@@ -59,15 +62,17 @@ export function createSyncTable(db: Database) {
   );
   const unconfirmed = db.query<UnconfirmedChange, [number, string, number]>(
     `SELECT no, writer, seq, id, bytes FROM changes c
-     WHERE no > ?1 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.target = ?2 AND a.change = c.no) ORDER BY no LIMIT ?3`,
+     WHERE no > ?1 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.target = ?2 AND a.change = c.no)
+       AND ${IS_WHOLE} ORDER BY no LIMIT ?3`,
   );
   const nowhere = db.query<{ obj: number; count: number }, [number]>(
     `SELECT obj, count(*) AS count FROM changes c
-     WHERE no > ? AND writer <> 0 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) GROUP BY obj`,
+     WHERE no > ? AND writer <> 0 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) AND ${IS_WHOLE}
+     GROUP BY obj`,
   );
   const nowhereOf = db.query<{ count: number }, [number, number]>(
     `SELECT count(*) AS count FROM changes c
-     WHERE obj = ? AND no > ? AND writer <> 0 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no)`,
+     WHERE obj = ? AND no > ? AND writer <> 0 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) AND ${IS_WHOLE}`,
   );
   const chains = db.query<ChainSize, []>(
     "SELECT writer, max(seq) AS seq, count(*) AS count FROM changes WHERE writer <> 0 GROUP BY writer",
