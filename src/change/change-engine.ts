@@ -28,6 +28,8 @@ import { parseVersion, versionOf, writerName } from "./version.ts";
 /** Raised when a handler or the fold gives other rows for the same changes: objects are then folded anew. */
 export const PROJECTION_VERSION = 3;
 const WRITER_KEY = "writer";
+/** Set when bodies are missed that this device had and dropped: whoever keeps what was sent long ago is to be asked anew. */
+export const BODIES_GIVEN_UP = "bodies.given-up";
 const TEAR_DOWN_ROWS = 500;
 /**
  * How long the content of a deleted object is kept: until then a record of rights that somebody made before it had heard
@@ -184,7 +186,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       projection.hideObjectRow(object, { version, timeMs: deletedAtMs(entry) });
     } else if (object.deleted) {
       objects.setDeleted(object, false, 0);
-      store.unopened.missStubs(object.no);
+      if (store.unopened.missStubs(object.no) > 0) store.putMeta(BODIES_GIVEN_UP, Uint8Array.of(1));
       projection.rebuildObject(object);
     }
   };
