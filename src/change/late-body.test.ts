@@ -6,6 +6,7 @@ import { takeIn } from "../sync/intake.ts";
 import { type Change, type ChangeHeader, decodeChange, encodeChange, encodeHeader } from "./change-codec.ts";
 import { DELETED_GRACE_MS } from "./change-engine.ts";
 import { isStub, stubOf } from "./change-stub.ts";
+import { DELETIONS_TYPE } from "./deletion-log.ts";
 
 const ITEMS = { name: "items", idRule: "user" } as const;
 
@@ -173,4 +174,16 @@ describe("bodies that come late", () => {
         expect(missing(witness)).toBe(0);
         expect(listed(witness, id)).toEqual(listed(owner, id));
       }));
+
+  test("[purge] the log of deletions is not deleted by an entry that names it: whoever has that deletes on", () =>
+    withDevices(async (devices) => {
+      const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
+      const id = await createObject(one);
+      const log = one.space.engine.derivedId(DELETIONS_TYPE, "");
+      await one.space.engine.write((tx) => tx.ensureDerived(DELETIONS_TYPE, ""));
+      for (const target of [log, id]) await deleteObject(one, target);
+      await two.space.engine.ingest(one.changes().map(({ bytes }) => bytes));
+      for (const { name, space } of [one, two])
+        expect([name, ...[log, id].map((each) => space.engine.object(each)!.deleted)]).toEqual([name, false, true]);
+    }));
 });
