@@ -9,6 +9,7 @@ import { isStub, stubOf } from "./change-stub.ts";
 import { DELETIONS_TYPE } from "./deletion-log.ts";
 
 const ITEMS = { name: "items", idRule: "user" } as const;
+const OBJECTS = { name: "objects", idRule: "object" } as const;
 
 async function createObject({ space }: Device, records = ["a", "b", "c"]): Promise<string> {
   const write = (objectId: string | undefined, id: string) =>
@@ -174,6 +175,40 @@ describe("bodies that come late", () => {
         expect(missing(witness)).toBe(0);
         expect(listed(witness, id)).toEqual(listed(owner, id));
       }));
+
+  test("[purge] the bodies of an object that is back come in any order", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      const account = createAccount();
+      await add(owner, account);
+      const member = devices.open("member", account);
+      const id = await createObject(owner, ["r", "r", "r", "r"]);
+      await owner.space.engine.write((tx) => {
+        const ops = [{ type: "$set" as const, path: "svc.name", value: "name" }];
+        for (let i = 0; i < 3; i++)
+          tx.append(tx.object(id)!, { dataset: "objects", records: [{ id, upsert: true, ops }] }, OBJECTS);
+      });
+      const witnesses = ["one", "two", "three"].map((name) => devices.open(name, devices.owner));
+      for (const device of [member, ...witnesses]) await takeAll(device, owner);
+      await deleteObject(member, id);
+      for (const device of witnesses) await takeAll(device, member);
+      devices.wait(DELETED_GRACE_MS);
+      await remove(owner, account);
+      const bodies = wholeOf(owner, id).map(({ bytes }) => bytes);
+      for (const [index, device] of witnesses.entries()) {
+        expect(await device.space.engine.purgeDeleted()).toBe(7);
+        await device.space.aclService.take(owner.chain());
+        const order = [...bodies.slice(index), ...bodies.slice(0, index)].toReversed();
+        for (const bytes of order) expect((await device.ingest(bytes)).kind).toBe("stored");
+        expect(missing(device)).toBe(0);
+        const shown = ({ space: { engine } }: Device) =>
+          ["items", "objects"].map((dataset) =>
+            engine.record(engine.object(id)!, dataset, dataset === "items" ? "r" : id),
+          );
+        expect(shown(device)).toEqual(shown(owner));
+        expect(shown(device)).not.toContain(undefined);
+      }
+    }));
 
   test("[purge] the log of deletions is not deleted by an entry that names it: whoever has that deletes on", () =>
     withDevices(async (devices) => {

@@ -15,6 +15,7 @@ import { createAccount } from "./acl-world.ts";
 import { scratchDir } from "./scratch.ts";
 
 const ITEMS: DatasetRules = { name: "items", idRule: "user" };
+const OBJECTS: DatasetRules = { name: "objects", idRule: "object" };
 const TYPE = "test.items";
 
 export interface Device {
@@ -59,7 +60,7 @@ export function createDevices(dir: string): Devices {
           clock,
           registry: () => ({
             rulesFor: (dataset) => {
-              const rules = [ITEMS, DELETION_RULES].find(({ name }) => name === dataset);
+              const rules = [ITEMS, OBJECTS, DELETION_RULES].find(({ name }) => name === dataset);
               return rules ? { rules } : { unknown: true };
             },
           }),
