@@ -144,7 +144,7 @@ export function createHistoryTable(db: Database) {
     { no: number; id: Uint8Array; lamport: number; timeMs: number },
     [number, number, number, Uint8Array, number]
   >(
-    `SELECT no, id, lamport, time AS timeMs FROM changes WHERE obj = ? AND counts = 1 AND (lamport < ? OR (lamport = ? AND id <= ?))
+    `SELECT no, id, lamport, time AS timeMs FROM changes WHERE obj = ? AND counts = 1 AND ds <> 0 AND (lamport < ? OR (lamport = ? AND id <= ?))
      ORDER BY lamport DESC, id DESC LIMIT ?`,
   );
 
@@ -242,7 +242,7 @@ export function createHistoryTable(db: Database) {
     isTouchedBefore: (row: number, lamport: number): boolean => touchedBy.get(row, lamport) !== null,
     /** Rows of a collection in the order of their ids, live or not. */
     rowsAfter: (coll: number, id: string, limit: number) => rowsOf.all(coll, id, limit),
-    /** Counted changes of an object up to a place, newest first. */
+    /** Changes of an object that count and are folded, up to a place, newest first. */
     countedUpTo: (obj: number, place: Place, limit: number) =>
       countedBefore.all(obj, place.lamport, place.lamport, place.id, limit),
   };
