@@ -214,7 +214,7 @@ export function createIngest(deps: IngestDeps) {
     if ("wait" in content && content.wait !== "body" && !isStub(bytes))
       return park(id, header.author, bytes, content.wait, content.what);
 
-    const isDropped = object!.purged && isNeedless(content);
+    const isDropped = isNeedless(content, object!, header.author);
     const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
     const no = log.append(
       {
@@ -226,7 +226,7 @@ export function createIngest(deps: IngestDeps) {
       writer,
       scope,
     );
-    if ("wait" in content && !(content.wait === "body" && object!.deleted))
+    if ("wait" in content && !isDropped && !(content.wait === "body" && object!.deleted))
       unopened.put(no, object!.no, content.wait, content.what);
     const place = { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time };
     if ("body" in content && !isDropped)
@@ -262,9 +262,14 @@ export function createIngest(deps: IngestDeps) {
     if (folded.defined) defined.push(...folded.defined);
   };
 
-  /** Of what is deleted nobody ever reads this; what cannot be read yet may define what others were written under. */
-  const isNeedless = (content: Content): boolean =>
-    "broken" in content || ("body" in content && registry.outlives?.(content.body.dataset) !== true);
+  /**
+   * Nobody ever reads it: of what was deleted long ago, or by somebody who never was a member. A definition others may
+   * have written under; what cannot be read yet may be one.
+   */
+  const isNeedless = (content: Content, object: ObjectEntry, author: Uint8Array): boolean => {
+    if ("body" in content && registry.outlives?.(content.body.dataset)) return false;
+    return isStranger(author) || (object.purged && !("wait" in content));
+  };
 
   /** The body of a change that is in the graph without it has come, or what that waited for. */
   const complete = (stored: StoredChange, bytes: Uint8Array): IngestVerdict => {
@@ -273,8 +278,10 @@ export function createIngest(deps: IngestDeps) {
     const content = isTooLarge
       ? { broken: "too_large: the sealed body is too large" }
       : contentOf(opener.openStored(bytes, object.idText), stored.id);
-    unopened.drop(stored.no);
-    if (object.purged && isNeedless(content)) {
+    const { header } = decodeChange(stored.bytes, stored.id) as Change;
+    const isDropped = isNeedless(content, object, header.author);
+    if (isDropped || !("wait" in content)) unopened.drop(stored.no);
+    if (isDropped) {
       if (isStub(stored.bytes)) return KNOWN;
       changes.setBytes(stored.no, stubOf(bytes), 0);
       return { kind: "stored", counts: stored.counts, late: true };
@@ -285,7 +292,6 @@ export function createIngest(deps: IngestDeps) {
     if ("broken" in content) return { ...withoutEffect(stored.id, stored.counts, content.broken, kept), late: true };
     if ("wait" in content) unopened.put(stored.no, object.no, content.wait, content.what);
     else {
-      const { header } = decodeChange(stored.bytes, stored.id) as Change;
       const parents = header.parents.flatMap((parent) => changes.noOf(parent) ?? []);
       fold({ change: { ...stored }, parents, author: header.author, object, ...content });
       deps.onCompleted(object);

@@ -1,15 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import { add, type Device, exchange, fetchFrom, remove, withDevices } from "../../test/support/acl-devices.ts";
 import { createAccount } from "../../test/support/acl-world.ts";
+import { OBJECT_RULES } from "../domain/object/object-rules.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { takeIn } from "../sync/intake.ts";
+import { vectorOf } from "../sync/session/vector.ts";
 import { type Change, type ChangeHeader, decodeChange, encodeChange, encodeHeader } from "./change-codec.ts";
 import { DELETED_GRACE_MS } from "./change-engine.ts";
 import { isStub, stubOf } from "./change-stub.ts";
 import { DELETIONS_TYPE } from "./deletion-log.ts";
 
 const ITEMS = { name: "items", idRule: "user" } as const;
-const OBJECTS = { name: "objects", idRule: "object" } as const;
 
 async function createObject({ space }: Device, records = ["a", "b", "c"]): Promise<string> {
   const write = (objectId: string | undefined, id: string) =>
@@ -77,6 +78,49 @@ describe("bodies that come late", () => {
       expect(verdict).toMatchObject({ kind: "stored", reason: expect.stringContaining("too_large") });
       expect(missing(two)).toBe(0);
       expect(isStub(two.changes().at(-1)!.bytes)).toBe(true);
+      // The stub is all that is kept of it: whoever gives that back keeps it. Of a whole change it says nothing.
+      const stubs = two
+        .changes()
+        .slice(-2)
+        .map(({ bytes }) => stubOf(bytes));
+      expect((await takeIn(two.space, stubs)).kept).toEqual([false, true]);
+    }));
+
+  test("[stub] of somebody who never was a member no bodies are kept, and nobody misses any", () =>
+    withDevices(async (devices) => {
+      const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
+      await one.write("a", "1");
+      const model = decodeChange(one.changes().at(-1)!.bytes) as Change;
+      const stranger = createAccount();
+      const header: ChangeHeader = { ...model.header, author: stranger.signer.publicKey, writer: new Uint8Array(16) };
+      const root = encodeChange(
+        encodeHeader({ ...header, kind: "root", object: null, parents: [], lamport: 1, seq: 1, prev: null }),
+        undefined,
+        stranger.signer,
+      ).bytes;
+      const junk = [root];
+      for (let i = 0; i < 20; i++) {
+        const before = decodeChange(junk.at(-1)!) as Change;
+        const object = (decodeChange(root) as Change).id;
+        junk.push(
+          follow(before, stranger.signer, new Uint8Array(1000), { kind: "change", object, keyId: model.header.keyId }),
+        );
+      }
+      for (const bytes of junk) expect(await one.ingest(bytes)).toMatchObject({ kind: "stored", counts: false });
+      for (const bytes of junk) expect((await two.ingest(stubOf(bytes))).kind).toBe("stored");
+      for (const bytes of junk) await two.ingest(bytes);
+      await exchange([one, two]);
+      for (const device of [one, two]) {
+        expect(device.changes().filter(({ bytes }) => bytes.length > 900)).toHaveLength(0);
+        expect(missing(device)).toBe(0);
+        expect(await device.values()).toEqual({ a: "1" });
+      }
+      expect(vectorOf(one.space.engine.store).digest).toEqual(vectorOf(two.space.engine.store).digest);
+      const taken = await takeIn(
+        one.space,
+        two.changes().map(({ bytes }) => stubOf(bytes)),
+      );
+      expect(taken.kept.filter((kept) => !kept)).toHaveLength(1);
     }));
 
   test("[stub] of this device's own change: nobody takes it for another's", () =>
@@ -186,7 +230,7 @@ describe("bodies that come late", () => {
       await owner.space.engine.write((tx) => {
         const ops = [{ type: "$set" as const, path: "svc.name", value: "name" }];
         for (let i = 0; i < 3; i++)
-          tx.append(tx.object(id)!, { dataset: "objects", records: [{ id, upsert: true, ops }] }, OBJECTS);
+          tx.append(tx.object(id)!, { dataset: "objects", records: [{ id, upsert: true, ops }] }, OBJECT_RULES);
       });
       const witnesses = ["one", "two", "three"].map((name) => devices.open(name, devices.owner));
       for (const device of [member, ...witnesses]) await takeAll(device, owner);

@@ -14,7 +14,9 @@ export type UnopenedTable = ReturnType<typeof createUnopenedTable>;
 
 export function createUnopenedTable(db: Database) {
   const put = db.query<null, [number, number, string, Uint8Array]>(
-    "INSERT OR REPLACE INTO unopened(change, obj, wait_kind, wait_for) VALUES(?,?,?,?)",
+    `INSERT INTO unopened(change, obj, wait_kind, wait_for) VALUES(?,?,?,?)
+     ON CONFLICT(change) DO UPDATE SET wait_kind = excluded.wait_kind, wait_for = excluded.wait_for, rounds = 0
+       WHERE wait_kind <> excluded.wait_kind OR wait_for <> excluded.wait_for`,
   );
   const has = db.query<{ one: number }, [number]>("SELECT 1 AS one FROM unopened WHERE change = ?");
   const drop = db.query<null, [number]>("DELETE FROM unopened WHERE change = ?");

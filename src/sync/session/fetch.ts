@@ -188,7 +188,7 @@ async function fetchWanted(remote: RemoteReplica, space: Space, enter: (taken: T
   while (await ask(parked.wanted("change", SYNC_BOUNDS.wants)));
   for (const objectId of awaitedTypes(space)) {
     const object = space.engine.object(objectId);
-    if (object?.deleted) await ask(changes.stubsOf(object.no, SYNC_BOUNDS.wants));
+    if (object) await ask(changes.stubsOf(object.no, SYNC_BOUNDS.wants));
   }
   const places = askedTo.get(remote) ?? new Map<string, Uint8Array>();
   askedTo.set(remote, places);
@@ -203,7 +203,7 @@ async function fetchWanted(remote: RemoteReplica, space: Space, enter: (taken: T
 /** Where the next session with a peer goes on asking for bodies: more may be missing than one session asks for. */
 const askedTo = new WeakMap<RemoteReplica, Map<string, Uint8Array>>();
 
-/** Types by whose definitions changes wait: of one that is deleted the body may never have come. */
+/** Types by whose definitions changes wait: of one that was deleted nobody missed the body. */
 function awaitedTypes({ engine }: Space): Set<string> {
   const { parked, unopened } = engine.store;
   const names = [
