@@ -2,8 +2,9 @@ import type { Migration } from "./database.ts";
 import { QUERY_KEY_SCHEMA } from "./query-key-schema.ts";
 
 /**
- * One database per space. `changes`, `writers`, `acl_records` and `parked` are the truth; `objects`, `heads`, `rows`,
- * `touches`, `checkpoints` and `history` are projections of it and can be rebuilt; `locals` exists on this device only.
+ * One database per space. `changes`, `writers`, `acl_records`, `parked` and `unopened` are the truth; `objects`, `heads`,
+ * `rows`, `touches`, `checkpoints` and `history` are projections of it and can be rebuilt; `locals` exists on this device
+ * only.
  */
 export const SPACE_MIGRATIONS: readonly Migration[] = [
   (db) => {

@@ -1,4 +1,5 @@
 import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
+import { isStub } from "../../change/change-stub.ts";
 import type { Space } from "../../space/space.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { unitsDigest } from "../acl-exchange.ts";
@@ -71,7 +72,8 @@ export function pullFrame(space: Space, request: PullRequest): PullReply {
         const change = store.changes.byNo(no)!;
         const id = bytesToHex(change.id);
         if (!("except" in lacks) || !lacks.except.has(id)) {
-          if (held.has(id)) withheld++;
+          // What waits there for a key is in the graph by its stub: whoever has that alone gets the body back for it.
+          if (held.has(id) && !isStub(change.bytes)) withheld++;
           else {
             const object = objects.byNo(change.obj);
             const root = object?.derived && !rootsSent.has(object.no) ? store.changes.byId(object.id) : undefined;

@@ -7,6 +7,7 @@ import { systemClock } from "../../base/clock.ts";
 import type { PeerId } from "../../base/ids.ts";
 import { randomBytes } from "../../base/random.ts";
 import type { ChangeBody } from "../../change/change-body.ts";
+import { type Change, decodeChange, encodeChange, encodeHeader } from "../../change/change-codec.ts";
 import type { WriteTx } from "../../change/change-engine.ts";
 import { changeIdOf, stubOf } from "../../change/change-stub.ts";
 import { encodeCbor } from "../../change/dag-cbor.ts";
@@ -324,6 +325,26 @@ describe("sessions", () => {
     await pullAll(remoteOf(b, account), c);
     expect(c.engine.store.unopened.count()).toBe(600);
     expect(rows(c)).toBe(rows(b));
+  });
+
+  test("[stubs] one has the stub, the other the body that waits for its key: both have both in the end", async () => {
+    const account = newAccount();
+    const seed = seedCreatedSpace(account, systemClock);
+    const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
+    await write(a, "x", "text");
+    await pullAll(remoteOf(a, account), b);
+    const { header, id } = decodeChange(a.engine.store.changes.after(0, 10).at(-1)!.bytes) as Change;
+    const over = { parents: [id], prev: id, seq: header.seq + 1, lamport: header.lamport + 1, keyId: randomBytes(16) };
+    const { bytes } = encodeChange(encodeHeader({ ...header, ...over }), randomBytes(100), account.signer);
+    expect((await a.engine.ingest([bytes]))[0]!.kind).toBe("parked");
+    expect((await b.engine.ingest([stubOf(bytes)]))[0]!.kind).toBe("stored");
+    await pullAll(remoteOf(b, account), a);
+    await pullAll(remoteOf(a, account), b);
+    for (const { engine } of [a, b]) {
+      expect(engine.store.parked.usage().count).toBe(0);
+      expect([engine.store.unopened.count(), engine.store.unopened.ofKind("key").length]).toEqual([1, 1]);
+    }
+    expect(await askState(remoteOf(b, account), a)).toMatchObject({ same: true });
   });
 
   test("[stubs] the definition of a deleted type is asked for when something was written under it", async () => {
