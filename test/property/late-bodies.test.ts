@@ -32,6 +32,7 @@ async function runHistory(seed: number): Promise<void> {
     await withDevices(async (devices) => {
       const world = await prepare(devices);
       for (let step = 0; step < STEPS; step++) steps.push(await takeStep(rng, world));
+      if (rng.chance(0.5)) await revive(rng, world);
       await heal(rng, world);
     });
   } catch (error) {
@@ -71,24 +72,28 @@ async function takeStep(rng: Rng, world: World): Promise<string> {
   const [first] = owners as [Device];
   const device = rng.pick(everybody);
   const { engine } = device.space;
-  const step = rng.int(0, 19);
+  const step = rng.int(0, 22);
   const objectId = objects.length > 0 ? rng.pick(objects) : undefined;
   if (step < 8) {
-    const target = step < 6 ? objectId : undefined;
-    const wrote = await write(rng, device, target, objects);
+    const target = objects.length < 2 || rng.chance(0.1) ? undefined : objectId;
+    const times = target === undefined ? 1 : rng.int(1, 4);
+    let wrote = "";
+    for (let i = 0; i < times; i++) wrote = await write(rng, device, target, objects);
     keep(world, device);
     return `${device.name} writes to ${target ?? "a new object"}: ${wrote}`;
   }
   if (step < 10) {
-    const by = rng.chance(0.6) ? member : device;
+    const by = rng.chance(0.8) ? member : device;
     const object = objectId && by.space.engine.object(objectId);
     if (!object || object.deleted) return "nothing";
-    const wrote = await attempt(by.space.engine.write((tx) => tx.deleteObject(tx.object(objectId)!)));
+    const wrote = await attempt(deleteObject(by, objectId));
     keep(world, by);
     return `${by.name} deletes ${objectId}: ${wrote}`;
   }
   if (step < 16) {
-    const from = rng.pick(everybody.filter((other) => other !== device));
+    // Who moves the rights hears late of what the member deletes: it is cut off, and the objects are back.
+    const hears = device !== first || rng.chance(0.3);
+    const from = rng.pick(everybody.filter((other) => other !== device && (hears || other !== member)));
     await deliver(rng, device, from, rng.pick([0, 0.3, 1]));
     return `${device.name} takes from ${from.name}`;
   }
@@ -97,7 +102,7 @@ async function takeStep(rng: Rng, world: World): Promise<string> {
     await (isMember ? remove(first, member.account) : add(first, member.account));
     return isMember ? "the member is removed" : "the member is added";
   }
-  if (step === 17) {
+  if (step === 17 || step > 19) {
     devices.wait(DELETED_GRACE_MS);
     return `${device.name} purges ${await engine.purgeDeleted()}`;
   }
@@ -153,6 +158,37 @@ async function deliver(rng: Rng, to: Device, from: Device, stubbed: number): Pro
   }
 }
 
+/** In any order, in portions. */
+async function ingest(rng: Rng, { space }: Device, packets: readonly Uint8Array[]): Promise<void> {
+  const shuffled = rng.shuffle(packets);
+  for (let at = 0; at < shuffled.length; at += 7) await space.engine.ingest(shuffled.slice(at, at + 7));
+}
+
+/** Everybody else has purged what the member deleted when it turns out that the member had no right to any more. */
+async function revive(rng: Rng, world: World): Promise<void> {
+  const { owners, member, archive, devices, objects } = world;
+  const [first, ...others] = owners as [Device, ...Device[]];
+  for (const device of [first, member]) keep(world, device);
+  if (roleOf(first, member.account) === "none") await add(first, member.account);
+  await member.space.aclService.take(first.chain());
+  await ingest(rng, member, [...archive.values()]);
+  for (const id of objects) {
+    const object = member.space.engine.object(id);
+    if (object && !object.deleted) await deleteObject(member, id);
+  }
+  keep(world, member);
+  for (const device of others) {
+    await device.space.aclService.take(first.chain());
+    await ingest(rng, device, [...archive.values()]);
+    devices.wait(DELETED_GRACE_MS);
+    await device.space.engine.purgeDeleted();
+  }
+  await remove(first, member.account);
+  for (const device of others) await device.space.aclService.take(first.chain());
+}
+
+const deleteObject = ({ space }: Device, id: string) => space.engine.write((tx) => tx.deleteObject(tx.object(id)!));
+
 /** Everybody gets everything, and is compared with the others and with somebody who comes anew. */
 async function heal(rng: Rng, world: World): Promise<void> {
   const { everybody, owners, member, archive, devices } = world;
@@ -164,11 +200,10 @@ async function heal(rng: Rng, world: World): Promise<void> {
   for (const device of [...everybody, ...late]) {
     const stubs = all.filter(() => rng.chance(0.3)).map(stubOf);
     if (rng.chance(0.5)) await device.space.aclService.take(first.chain());
-    const packets = rng.shuffle([...all, ...stubs]);
-    for (let at = 0; at < packets.length; at += 7) await device.space.engine.ingest(packets.slice(at, at + 7));
+    await ingest(rng, device, [...all, ...stubs]);
     await device.space.aclService.take(first.chain());
     // What it had purged when it did not know of the rights yet it asks for again.
-    await device.space.engine.ingest(rng.shuffle(all));
+    await ingest(rng, device, all);
   }
   const expected = await stateOf(first);
   for (const device of [...everybody, ...late]) {
