@@ -254,6 +254,18 @@ describe("bodies that come late", () => {
       }
     }));
 
+  test("[purge] a stub that is given back is enough once the body was dropped here, and not before", () =>
+    withDevices(async (devices) => {
+      const one = devices.open("one", devices.owner);
+      const id = await createObject(one);
+      await deleteObject(one, id);
+      const stubs = wholeOf(one, id).map(({ bytes }) => stubOf(bytes));
+      expect((await takeIn(one.space, stubs)).kept).toEqual([false, false, false]); // the object may be back
+      devices.wait(DELETED_GRACE_MS);
+      await one.space.engine.purgeDeleted();
+      expect((await takeIn(one.space, stubs)).kept).toEqual([true, true, true]);
+    }));
+
   test("[purge] the log of deletions is not deleted by an entry that names it: whoever has that deletes on", () =>
     withDevices(async (devices) => {
       const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];

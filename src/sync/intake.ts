@@ -24,12 +24,11 @@ export interface Taken {
   readonly foreignOwn: boolean;
 }
 
-/** Of what is deleted, and of what is kept as a stub without missing its body. */
+/** Whether a stub of the change is all that is kept here, and nobody misses more. */
 function isStubEnough({ engine }: Space, id: Uint8Array): boolean {
   const { changes, unopened } = engine.store;
   const stored = changes.byId(id);
-  if (!stored) return false;
-  return engine.objects.byNo(stored.obj)?.deleted === true || (isStub(stored.bytes) && !unopened.has(stored.no));
+  return stored !== undefined && isStub(stored.bytes) && !unopened.has(stored.no);
 }
 
 /** Stores and folds changes of other replicas; durable when it resolves. */
