@@ -31,6 +31,8 @@ import { parseVersion, versionOf, writerName } from "./version.ts";
 /** Raised when a handler or the fold gives other rows for the same changes: objects are then folded anew. */
 export const PROJECTION_VERSION = 3;
 const WRITER_KEY = "writer";
+/** Set when bodies are missed that this device had and dropped: whoever keeps what was sent long ago is to be asked anew. */
+export const BODIES_GIVEN_UP = "bodies.given-up";
 const TEAR_DOWN_ROWS = 500;
 /**
  * How long the content of a deleted object is kept: until then a record of rights that somebody made before it had heard
@@ -40,6 +42,7 @@ export const DELETED_GRACE_MS = 30 * 24 * 60 * 60 * 1000;
 /** What is purged in one write. */
 const PURGE_CHANGES = 100;
 const PURGE_BYTES = 1 << 20;
+const PURGE_TRACES = 500;
 /** Whoever watches the rows of a deleted object is told of them first. */
 const TEAR_DOWN_DELAY_MS = 500;
 const PAGE = 500;
@@ -189,7 +192,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       projection.hideObjectRow(object, { version, timeMs: deletedAtMs(entry) });
     } else if (object.deleted) {
       objects.setDeleted(object, false, 0);
-      store.unopened.missStubs(object.no);
+      if (store.unopened.missStubs(object.no) > 0) store.putMeta(BODIES_GIVEN_UP, Uint8Array.of(1));
       projection.rebuildObject(object);
     }
   };
@@ -518,9 +521,14 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     },
   };
 
-  /** Drops the bodies of an object that is deleted, a slice a write. Answers how many. */
+  /**
+   * Drops the bodies of an object that is deleted, a slice a write; what cannot be read yet is kept until it can. Answers
+   * how many.
+   */
   async function purgeObject(no: number): Promise<number> {
-    const keeps = (ds: number) => ds !== 0 && registry.outlives?.(store.datasetName(ds)) === true;
+    const { history, unopened } = store;
+    const keeps = ({ ds, no: change }: StoredChange) =>
+      ds === 0 ? unopened.has(change) : registry.outlives?.(store.datasetName(ds)) === true;
     let after = { lamport: -1, no: 0 };
     let purged = 0;
     while (!queue.closing()) {
@@ -531,14 +539,15 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
         let bytes = 0;
         for (const stored of page) {
           after = stored;
-          if (keeps(stored.ds)) continue;
+          if (keeps(stored)) continue;
           changes.setBytes(stored.no, stubOf(stored.bytes), 0);
+          history.hide(no, stored.lamport, stored.no);
           purged++;
           bytes += stored.bytes.length;
-          if (bytes >= PURGE_BYTES) return false;
+          if (bytes >= PURGE_BYTES) break;
         }
-        if (page.length === PURGE_CHANGES) return false;
-        store.history.hideObject(no);
+        history.amended(no);
+        if (page.length > 0 || history.dropTraces(no, PURGE_TRACES) > 0) return false;
         objects.setPurged(object);
         return true;
       }, "background");

@@ -13,7 +13,10 @@ export const DELETION_RULES: DatasetRules = {
   name: DELETIONS_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseCreate: (id) => (digestOfCid(id) ? undefined : "the record's id is no object id"),
+  refuseCreate(id, _ops, { objectId }) {
+    if (id === objectId) return "the log of deletions stays";
+    return digestOfCid(id) ? undefined : "the record's id is no object id";
+  },
   refuseDelete: () => "a deletion is final",
   refuseOp: () => "a deletion carries no fields",
   stamps: (_doc, creating, envelope) =>

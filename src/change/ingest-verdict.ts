@@ -2,8 +2,8 @@ import type { WaitKind } from "../store/parked-table.ts";
 
 /** What became of one change that came in. Verdicts are per change: a bad one never holds up its neighbours. */
 export type IngestVerdict =
-  /** `reason`: why it does nothing although it is in the graph. */
-  | { kind: "stored"; counts: boolean; reason?: string }
+  /** `reason`: why it does nothing although it is in the graph. `late`: it was there, its body has come. */
+  | { kind: "stored"; counts: boolean; reason?: string; late?: true }
   | { kind: "known" }
   | { kind: "parked"; waitKind: WaitKind; waitFor: Uint8Array }
   /** Never to be understood: kept aside, shown in debug, not asked for again. */

@@ -4,6 +4,7 @@ import type { SpaceId } from "../base/ids.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { admitPublicKey } from "../crypto/public-key.ts";
+import { LIMITS } from "../protocol/limits.ts";
 import type { ArrivalTable } from "../store/arrival-table.ts";
 import type { ChangeTable, StoredChange } from "../store/change-table.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
@@ -29,6 +30,7 @@ import type { LocalWriter } from "./local-writer.ts";
 import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
 import type { AclView, RulesRegistry } from "./ports.ts";
 import type { Projection } from "./projection.ts";
+import { sealedPartsOf } from "./stored-change.ts";
 
 /** Bounds on what waits, so that nobody fills a disk with changes that will never fit. */
 export interface ParkQuota {
@@ -134,8 +136,8 @@ export function createIngest(deps: IngestDeps) {
   ): { verdict: IngestVerdict; id: Uint8Array } => {
     const id = changeIdOf(bytes);
     const stored = changes.byId(id);
-    if (stored && (isStub(bytes) || !isStub(stored.bytes))) return { id, verdict: KNOWN };
-    const known = stored ? undefined : parked.quarantineReason(id);
+    if (stored) return { id, verdict: isStub(bytes) || !isStub(stored.bytes) ? KNOWN : complete(stored, bytes) };
+    const known = parked.quarantineReason(id);
     if (known) return { id, verdict: { kind: "quarantined", reason: known } };
     let change: ReturnType<typeof decodeChange>;
     try {
@@ -149,7 +151,6 @@ export function createIngest(deps: IngestDeps) {
       const kept = bytes.length > 1 << 20 ? bytes.subarray(0, 0) : bytes;
       return { id: name, verdict: quarantine(name, `${error.reason}: ${error.message}`, kept) };
     }
-    if (stored) return { id, verdict: complete(stored, bytes, change as Change) };
     if (compareBytes(change.header.space, space) !== 0)
       return { id, verdict: quarantine(id, "it belongs to another space", bytes) };
     if (isDerivedRoot(change)) {
@@ -222,23 +223,23 @@ export function createIngest(deps: IngestDeps) {
     if ("wait" in content && content.wait !== "body" && !isStub(bytes))
       return park(id, header.author, bytes, content.wait, content.what);
 
-    const isPurged = object!.purged && !("body" in content && registry.outlives?.(content.body.dataset));
-    const missing = isPurged ? ({ wait: "body", what: id } as const) : "wait" in content ? content : undefined;
+    const isDropped = isNeedless(content, object!, header.author);
     const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
     const no = log.append(
       {
         ...placeOf(change, position.pos, counts),
-        bytes: isPurged ? stubOf(bytes) : whole,
-        ds: "body" in content && !missing ? deps.datasetNo(content.body.dataset) : 0,
+        bytes: isDropped ? stubOf(bytes) : whole,
+        ds: "body" in content && !isDropped ? deps.datasetNo(content.body.dataset) : 0,
       },
       object!,
       writer,
       scope,
     );
-    if (missing && !(missing.wait === "body" && object!.deleted))
-      unopened.put(no, object!.no, missing.wait, missing.what);
+    if ("wait" in content && !isDropped && !(content.wait === "body" && object!.deleted))
+      unopened.put(no, object!.no, content.wait, content.what);
     const place = { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time };
-    if ("body" in content) fold({ change: place, parents, author: header.author, object: object!, ...content });
+    if ("body" in content && !isDropped)
+      fold({ change: place, parents, author: header.author, object: object!, ...content });
     else projection.noteUnopened(place, parents, object!);
     parked.drop(id);
     noteSettled(change);
@@ -260,9 +261,9 @@ export function createIngest(deps: IngestDeps) {
   };
 
   /** It is in the graph, since stubs are, and does nothing on any device. Debug tells of it. */
-  const withoutEffect = (id: Uint8Array, counts: boolean, reason: string, bytes: Uint8Array): IngestVerdict => {
+  const withoutEffect = (id: Uint8Array, counts: boolean, reason: string, bytes: Uint8Array) => {
     quarantine(id, reason, bytes);
-    return { kind: "stored", counts, reason };
+    return { kind: "stored", counts, reason } as const;
   };
 
   const fold = (input: FoldInput): void => {
@@ -270,27 +271,41 @@ export function createIngest(deps: IngestDeps) {
     if (folded.defined) defined.push(...folded.defined);
   };
 
+  /**
+   * Nobody ever reads it: of what was deleted long ago, or by somebody who never was a member. A definition others may
+   * have written under; what cannot be read yet may be one.
+   */
+  const isNeedless = (content: Content, object: ObjectEntry, author: Uint8Array): boolean => {
+    if ("body" in content && registry.outlives?.(content.body.dataset)) return false;
+    return isStranger(author) || (object.purged && !("wait" in content));
+  };
+
   /** The body of a change that is in the graph without it has come, or what that waited for. */
-  const complete = (stored: StoredChange, bytes: Uint8Array, change: Change): IngestVerdict => {
+  const complete = (stored: StoredChange, bytes: Uint8Array): IngestVerdict => {
     const object = objects.byNo(stored.obj)!;
-    if (object.deleted) return KNOWN;
-    const content = contentOf(opener.openStored(bytes, object.idText), stored.id);
-    if ("wait" in content) {
-      changes.setBytes(stored.no, bytes, 0);
-      unopened.put(stored.no, object.no, content.wait, content.what);
-      return { kind: "stored", counts: stored.counts };
+    const isTooLarge = sealedPartsOf(bytes)!.sealed.length > LIMITS.sealedChangeBytes;
+    const content = isTooLarge
+      ? { broken: "too_large: the sealed body is too large" }
+      : contentOf(opener.openStored(bytes, object.idText), stored.id);
+    const { header } = decodeChange(stored.bytes, stored.id) as Change;
+    const isDropped = isNeedless(content, object, header.author);
+    if (isDropped || !("wait" in content)) unopened.drop(stored.no);
+    if (isDropped) {
+      if (isStub(stored.bytes)) return KNOWN;
+      changes.setBytes(stored.no, stubOf(bytes), 0);
+      return { kind: "stored", counts: stored.counts, late: true };
     }
-    unopened.drop(stored.no);
-    if ("broken" in content) {
-      changes.setBytes(stored.no, bytes, 0);
-      return withoutEffect(stored.id, stored.counts, content.broken, bytes);
+    const ds = "body" in content ? deps.datasetNo(content.body.dataset) : 0;
+    const kept = isTooLarge ? stored.bytes : bytes;
+    if (kept !== stored.bytes || ds !== 0) changes.setBytes(stored.no, kept, ds);
+    if ("broken" in content) return { ...withoutEffect(stored.id, stored.counts, content.broken, kept), late: true };
+    if ("wait" in content) unopened.put(stored.no, object.no, content.wait, content.what);
+    else {
+      const parents = header.parents.flatMap((parent) => changes.noOf(parent) ?? []);
+      fold({ change: { ...stored }, parents, author: header.author, object, ...content });
+      deps.onCompleted(object);
     }
-    const ds = deps.datasetNo(content.body.dataset);
-    changes.setBytes(stored.no, bytes, ds);
-    const parents = change.header.parents.flatMap((parent) => changes.noOf(parent) ?? []);
-    fold({ change: { ...stored }, parents, author: change.header.author, object, ...content });
-    deps.onCompleted(object);
-    return { kind: "stored", counts: stored.counts };
+    return { kind: "stored", counts: stored.counts, late: true };
   };
 
   const noteSettled = ({ id, header }: Change): void => {
@@ -338,7 +353,7 @@ export function createIngest(deps: IngestDeps) {
     },
     openAgain(no, scope) {
       const stored = changes.byNo(no)!;
-      complete(stored, stored.bytes, decodeCheckedChange(stored.bytes, stored.id) as Change);
+      complete(stored, stored.bytes);
       settleDefinitions(scope);
     },
   });

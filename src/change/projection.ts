@@ -265,7 +265,7 @@ export function createProjection(deps: ProjectionDeps) {
     }
     if (change.counts && compareOrder({ lamport: object.modified.lamport, change: object.modified.change }, at) < 0) {
       objects.setModified(object, { lamport: change.lamport, change: change.id, ms: change.timeMs });
-    }
+    } else if (outcome.effective) settled(object, body.dataset); // late: what follows it may have been folded before
     return outcome;
   };
 
@@ -322,7 +322,7 @@ export function createProjection(deps: ProjectionDeps) {
     tell(object, dataset, row.coll, row.id, version, before, shown, effects, true);
   };
 
-  /** The row of an object among all objects was folded anew, without the stamp of its last modification. */
+  /** The row of an object among all objects was folded without the stamp of its last modification. */
   const settled = (object: ObjectEntry, dataset: string): void => {
     if (dataset === OBJECTS_DATASET) objects.setModified(object, object.modified);
   };

@@ -116,6 +116,9 @@ export function createChangeTable(db: Database) {
     `SELECT ${COLUMNS} FROM changes WHERE obj = ? AND (lamport, no) > (?, ?) AND substr(bytes, 1, 3) = x'a36162'
      ORDER BY lamport, no LIMIT ?`,
   );
+  const stubsOf = db.query<{ id: Uint8Array }, [number, number]>(
+    "SELECT id FROM changes WHERE obj = ? AND substr(bytes, 1, 3) = x'a36163' ORDER BY lamport, no LIMIT ?",
+  );
   const setCounts = db.query<null, [number, number]>("UPDATE changes SET counts = ? WHERE no = ?");
 
   const headsOf = db.query<{ no: number; id: Uint8Array; lamport: number; acl_pos: number }, [number]>(
@@ -182,6 +185,8 @@ export function createChangeTable(db: Database) {
     aclPos: row.acl_pos,
   });
 
+  let rewrites = 0;
+
   return {
     /** Answers the change's local number. */
     insert(change: Omit<StoredChange, "no">): number {
@@ -232,10 +237,17 @@ export function createChangeTable(db: Database) {
     uncountedOfWriter: (writer: number, limit: number) => uncountedOfWriter.all(writer, limit),
     countUncounted: (writer: number): number => countUncounted.get(writer)!.count,
     /** The same change, whole or as a stub; `ds` is 0 for as long as its body is not folded. */
-    setBytes: (no: number, bytes: Uint8Array, ds: number) => void setBytes.run(bytes, ds, no),
+    setBytes(no: number, bytes: Uint8Array, ds: number): void {
+      rewrites++;
+      setBytes.run(bytes, ds, no);
+    },
+    /** Grows with each of these; a rollback does not take it back. */
+    rewrites: (): number => rewrites,
     /** A page of an object's changes that are kept with their bodies, after a place in the order (lamport, no). */
     wholeOf: (obj: number, after: { lamport: number; no: number }, limit: number) =>
       wholeOf.all(obj, after.lamport, after.no, limit).map(fromRow),
+    /** Ids of an object's changes that are kept without their bodies, oldest first. */
+    stubsOf: (obj: number, limit: number): Uint8Array[] => stubsOf.all(obj, limit).map(({ id }) => id),
     setCounts: (no: number, counts: boolean) => void setCounts.run(counts ? 1 : 0, no),
 
     heads: (obj: number) =>

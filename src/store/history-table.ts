@@ -90,8 +90,13 @@ export function createHistoryTable(db: Database) {
   const addTrace = db.query<null, [number, Uint8Array, number, number]>(
     "INSERT OR IGNORE INTO history_traces(obj, trace, lamport, change) VALUES(?,?,?,?)",
   );
-  const hideAll = db.query<null, [number]>("UPDATE history SET hidden = 1, ds = 0 WHERE obj = ?");
-  const dropTraces = db.query<null, [number]>("DELETE FROM history_traces WHERE obj = ?");
+  const hide = db.query<null, [number, number, number]>(
+    "UPDATE history SET hidden = 1, ds = 0 WHERE obj = ? AND lamport = ? AND change = ?",
+  );
+  const dropTraces = db.query<null, [number, number]>(
+    `DELETE FROM history_traces WHERE obj = ?1 AND (trace, lamport, change) IN
+       (SELECT trace, lamport, change FROM history_traces WHERE obj = ?1 LIMIT ?2)`,
+  );
   /** How often entries of an object were replaced: whoever read them before has to read them again. */
   const revisions = new Map<number, number>();
   const entries = db.query<EntryRow, [number, number, number, number, number, number]>(
@@ -139,7 +144,7 @@ export function createHistoryTable(db: Database) {
     { no: number; id: Uint8Array; lamport: number; timeMs: number },
     [number, number, number, Uint8Array, number]
   >(
-    `SELECT no, id, lamport, time AS timeMs FROM changes WHERE obj = ? AND counts = 1 AND (lamport < ? OR (lamport = ? AND id <= ?))
+    `SELECT no, id, lamport, time AS timeMs FROM changes WHERE obj = ? AND counts = 1 AND ds <> 0 AND (lamport < ? OR (lamport = ? AND id <= ?))
      ORDER BY lamport DESC, id DESC LIMIT ?`,
   );
 
@@ -167,12 +172,10 @@ export function createHistoryTable(db: Database) {
     amended: (obj: number) => void revisions.set(obj, (revisions.get(obj) ?? 0) + 1),
     /** Counts what was amended; a rollback does not take it back, which costs a reading. */
     revisionOf: (obj: number): number => revisions.get(obj) ?? 0,
-    /** Nothing of an object is listed any more; its graph stays. */
-    hideObject(obj: number): void {
-      hideAll.run(obj);
-      dropTraces.run(obj);
-      revisions.set(obj, (revisions.get(obj) ?? 0) + 1);
-    },
+    /** A change is listed no more; its place in the graph stays. `amended` follows. */
+    hide: (obj: number, lamport: number, change: number) => void hide.run(obj, lamport, change),
+    /** Some of what an object's changes are found by; answers how many. */
+    dropTraces: (obj: number, limit: number): number => dropTraces.run(obj, limit).changes,
 
     /** Entries whose change numbers lie in (after, upTo], a page by (lamport, change) after `from`. */
     entries: (
@@ -239,7 +242,7 @@ export function createHistoryTable(db: Database) {
     isTouchedBefore: (row: number, lamport: number): boolean => touchedBy.get(row, lamport) !== null,
     /** Rows of a collection in the order of their ids, live or not. */
     rowsAfter: (coll: number, id: string, limit: number) => rowsOf.all(coll, id, limit),
-    /** Counted changes of an object up to a place, newest first. */
+    /** Changes of an object that count and are folded, up to a place, newest first. */
     countedUpTo: (obj: number, place: Place, limit: number) =>
       countedBefore.all(obj, place.lamport, place.lamport, place.id, limit),
   };

@@ -109,6 +109,9 @@ export function createParkedTable(db: Database) {
   const wantedChanges = db.query<{ wait_for: Uint8Array }, [Uint8Array, number]>(
     "SELECT DISTINCT wait_for FROM parked WHERE wait_kind = 'change' AND wait_for > ? ORDER BY wait_for LIMIT ?",
   );
+  const wanted = db.query<{ wait_for: Uint8Array }, [string, number]>(
+    "SELECT DISTINCT wait_for FROM parked WHERE wait_kind = ? LIMIT ?",
+  );
   const quarantine = db.query<null, [Uint8Array, string, Uint8Array, number]>(
     "INSERT OR IGNORE INTO quarantine(id, reason, bytes, received_ms) VALUES(?,?,?,?)",
   );
@@ -160,6 +163,8 @@ export function createParkedTable(db: Database) {
     /** Ids of changes that others wait for, in order, behind one. */
     wantedChanges: (after: Uint8Array, limit: number): Uint8Array[] =>
       wantedChanges.all(after, limit).map((row) => row.wait_for),
+    /** What changes wait for, each once. */
+    wanted: (kind: WaitKind, limit: number): Uint8Array[] => wanted.all(kind, limit).map((row) => row.wait_for),
     quarantine: (id: Uint8Array, reason: string, bytes: Uint8Array, receivedMs: number) =>
       void quarantine.run(id, reason, bytes, receivedMs),
     quarantineReason: (id: Uint8Array): string | undefined => quarantined.get(id)?.reason,

@@ -202,7 +202,10 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
       void update.run(doc, state, lamport, change, ops, no),
     /** The row was judged by a change that left it as it is. */
     moveOrder: (no: number, lamport: number, change: Uint8Array) => void moveOrder.run(lamport, change, no),
-    reset: (no: number) => void update.run(null, ROW_ABSENT, 0, NOTHING, 0, no),
+    reset(no: number): void {
+      update.run(null, ROW_ABSENT, 0, NOTHING, 0, no);
+      dropTouches.run(no);
+    },
     setDoc: (no: number, doc: string) => void setDoc.run(doc, no),
     touch: (row: number, lamport: number, change: number) => void touch.run(row, lamport, change),
     /** The rows of a collection that carry device-local fields. */

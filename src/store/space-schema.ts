@@ -2,8 +2,9 @@ import type { Migration } from "./database.ts";
 import { QUERY_KEY_SCHEMA } from "./query-key-schema.ts";
 
 /**
- * One database per space. `changes`, `writers`, `acl_records` and `parked` are the truth; `objects`, `heads`, `rows`,
- * `touches`, `checkpoints` and `history` are projections of it and can be rebuilt; `locals` exists on this device only.
+ * One database per space. `changes`, `writers`, `acl_records`, `parked` and `unopened` are the truth; `objects`, `heads`,
+ * `rows`, `touches`, `checkpoints` and `history` are projections of it and can be rebuilt; `locals` exists on this device
+ * only.
  */
 export const SPACE_MIGRATIONS: readonly Migration[] = [
   (db) => {
@@ -150,5 +151,9 @@ export const SPACE_MIGRATIONS: readonly Migration[] = [
         kind TEXT NOT NULL, what BLOB NOT NULL, after_for BLOB NOT NULL, after_id BLOB NOT NULL, after_no INTEGER,
         PRIMARY KEY(kind, what)) WITHOUT ROWID;
     `);
+  },
+  (db) => {
+    // rounds: how many passed with somebody while the body was missing.
+    db.exec("ALTER TABLE unopened ADD COLUMN rounds INTEGER NOT NULL DEFAULT 0");
   },
 ];

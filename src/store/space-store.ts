@@ -44,6 +44,7 @@ export function openSpaceStore(path: string, { durability = "full", copying }: S
   );
   const aclCut = db.query<null, [number]>("DELETE FROM acl_records WHERE pos >= ?");
 
+  const changes = createChangeTable(db);
   const queryIndexes = createQueryIndexTable(db);
   const rows = createRowTable(db, queryIndexes);
   const schema = createSchemaTable(db);
@@ -61,7 +62,7 @@ export function openSpaceStore(path: string, { durability = "full", copying }: S
   return {
     db: db as Database,
     path,
-    changes: createChangeTable(db),
+    changes,
     rows,
     queryIndexes,
     history: createHistoryTable(db),
@@ -75,7 +76,7 @@ export function openSpaceStore(path: string, { durability = "full", copying }: S
     arrivals: createArrivalTable(db),
     unopened: createUnopenedTable(db),
     schema,
-    sync: createSyncTable(db),
+    sync: createSyncTable(db, changes.rewrites),
     meta: (key: string): Uint8Array | undefined => getMeta.get(key)?.value,
     putMeta: (key: string, value: Uint8Array) => void putMeta.run(key, value),
     dropMeta: (key: string) => void dropMeta.run(key),

@@ -25,11 +25,15 @@ export interface ChainSize {
   readonly count: number;
 }
 
+/** What misses its body here is for those to tell of who have it. Of what is deleted the stub is all there is to tell. */
+const IS_WHOLE = "NOT EXISTS(SELECT 1 FROM unopened u WHERE u.change = c.no AND u.wait_kind = 'body')";
+
 /**
  * Which changes are known to be kept elsewhere: all up to a number, and single ones beyond it. Writes happen inside the
  * commit queue's transaction.
  */
-export function createSyncTable(db: Database) {
+/** `rewrites` tells how often changes got their bodies, or lost them. */
+export function createSyncTable(db: Database, rewrites: () => number) {
   const upto = db.query<{ upto: number }, [string]>("SELECT upto FROM sync_marks WHERE target = ?");
   const setUpto = db.query<null, [string, number]>(
     "INSERT INTO sync_marks(target, upto) VALUES(?, ?) ON CONFLICT(target) DO UPDATE SET upto = excluded.upto",
@@ -59,16 +63,17 @@ export function createSyncTable(db: Database) {
   );
   const unconfirmed = db.query<UnconfirmedChange, [number, string, number]>(
     `SELECT no, writer, seq, id, bytes FROM changes c
-     WHERE no > ?1 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.target = ?2 AND a.change = c.no) ORDER BY no LIMIT ?3`,
+     WHERE no > ?1 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.target = ?2 AND a.change = c.no)
+       AND ${IS_WHOLE} ORDER BY no LIMIT ?3`,
   );
   const nowhere = db.query<{ obj: number; count: number }, [number, number]>(
     `SELECT obj, count(*) AS count FROM changes c
-     WHERE no > ? AND no <= ? AND writer <> 0 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no)
+     WHERE no > ? AND no <= ? AND writer <> 0 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) AND ${IS_WHOLE}
      GROUP BY obj`,
   );
   const nowhereOf = db.query<{ count: number }, [number, number]>(
     `SELECT count(*) AS count FROM changes c
-     WHERE obj = ? AND no > ? AND writer <> 0 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no)`,
+     WHERE obj = ? AND no > ? AND writer <> 0 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) AND ${IS_WHOLE}`,
   );
   const chains = db.query<ChainSize, []>(
     "SELECT writer, max(seq) AS seq, count(*) AS count FROM changes WHERE writer <> 0 GROUP BY writer",
@@ -92,7 +97,7 @@ export function createSyncTable(db: Database) {
 
   /** Grows whenever single changes become known, or are no longer known, to be kept elsewhere. */
   let confirmed = 0;
-  let counted: { from: number; to: number; confirmed: number; counts: ReadonlyMap<number, number> } | undefined;
+  let counted: { from: number; to: number; as: number; counts: ReadonlyMap<number, number> } | undefined;
 
   const markOf = (target: ReplicaTarget): number => upto.get(target)?.upto ?? 0;
   const newestNo = (): number => newest.get()?.no ?? 0;
@@ -163,11 +168,11 @@ export function createSyncTable(db: Database) {
     keptNowhereElse(): ReadonlyMap<number, number> {
       const [from, to] = [everywhereUpto(), newestNo()];
       // What was counted is not counted again, while a hundred thousand come in and the status is asked for.
-      const known =
-        counted?.from === from && counted.confirmed === confirmed && !db.inTransaction ? counted : undefined;
+      const as = confirmed + rewrites();
+      const known = counted?.from === from && counted.as === as && !db.inTransaction ? counted : undefined;
       const counts = new Map(known?.counts);
       for (const { obj, count } of nowhere.all(known?.to ?? from, to)) counts.set(obj, (counts.get(obj) ?? 0) + count);
-      if (!db.inTransaction) counted = { from, to, confirmed, counts };
+      if (!db.inTransaction) counted = { from, to, as, counts };
       return counts;
     },
     keptNowhereElseOf: (obj: number): number => nowhereOf.get(obj, everywhereUpto())?.count ?? 0,

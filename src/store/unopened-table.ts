@@ -15,6 +15,8 @@ interface RawUnopened {
   wait_kind: string;
   wait_for: Uint8Array;
 }
+/** What was missed so long that nobody who was asked has it: it counts as waiting no more. */
+const IN_VAIN = "wait_kind = 'body' AND rounds >= ?";
 
 /**
  * Changes that are in the graph by their stubs, or whose bodies cannot be read yet; stubs of deleted objects, of which
@@ -24,8 +26,11 @@ export type UnopenedTable = ReturnType<typeof createUnopenedTable>;
 
 export function createUnopenedTable(db: Database) {
   const put = db.query<null, [number, number, string, Uint8Array]>(
-    "INSERT OR REPLACE INTO unopened(change, obj, wait_kind, wait_for) VALUES(?,?,?,?)",
+    `INSERT INTO unopened(change, obj, wait_kind, wait_for) VALUES(?,?,?,?)
+     ON CONFLICT(change) DO UPDATE SET wait_kind = excluded.wait_kind, wait_for = excluded.wait_for, rounds = 0
+       WHERE wait_kind <> excluded.wait_kind OR wait_for <> excluded.wait_for`,
   );
+  const has = db.query<{ one: number }, [number]>("SELECT 1 AS one FROM unopened WHERE change = ?");
   const drop = db.query<null, [number]>("DELETE FROM unopened WHERE change = ?");
   const anyWaitingFor = db.query<{ found: number }, [string, Uint8Array]>(
     "SELECT 1 AS found FROM unopened WHERE wait_kind = ? AND wait_for = ? LIMIT 1",
@@ -40,11 +45,33 @@ export function createUnopenedTable(db: Database) {
   );
   const ofKind = db.query<{ change: number }, [string]>("SELECT change FROM unopened WHERE wait_kind = ?");
   const get = db.query<RawUnopened, [number]>("SELECT change, wait_kind, wait_for FROM unopened WHERE change = ?");
+  const wanted = db.query<{ wait_for: Uint8Array }, [string, number]>(
+    "SELECT DISTINCT wait_for FROM unopened WHERE wait_kind = ? LIMIT ?",
+  );
   const count = db.query<{ count: number }, []>("SELECT count(*) AS count FROM unopened");
-  const countOf = db.query<{ count: number }, [number]>("SELECT count(*) AS count FROM unopened WHERE obj = ?");
-  const objects = db.query<{ obj: number }, [number]>("SELECT DISTINCT obj FROM unopened LIMIT ?");
+  const waitingCount = db.query<{ count: number }, [number]>(
+    `SELECT count(*) AS count FROM unopened WHERE NOT (${IN_VAIN})`,
+  );
+  const waitingCountOf = db.query<{ count: number }, [number, number]>(
+    `SELECT count(*) AS count FROM unopened WHERE obj = ? AND NOT (${IN_VAIN})`,
+  );
+  const waitingObjects = db.query<{ obj: number }, [number, number]>(
+    `SELECT DISTINCT obj FROM unopened WHERE NOT (${IN_VAIN}) LIMIT ?`,
+  );
+  const inVain = db.query<{ wait_for: Uint8Array }, [number, number]>(
+    `SELECT wait_for FROM unopened WHERE ${IN_VAIN} LIMIT ?`,
+  );
+  const waitingBodies = db.query<{ count: number }, [number]>(
+    "SELECT count(*) AS count FROM unopened WHERE wait_kind = 'body' AND rounds < ?",
+  );
+  const countBodies = db.query<{ count: number }, []>(
+    "SELECT count(*) AS count FROM unopened WHERE wait_kind = 'body'",
+  );
   const bodies = db.query<{ wait_for: Uint8Array }, [Uint8Array, number]>(
     "SELECT wait_for FROM unopened WHERE wait_kind = 'body' AND wait_for > ? ORDER BY wait_for LIMIT ?",
+  );
+  const age = db.query<null, [number]>(
+    "UPDATE unopened SET rounds = rounds + 1 WHERE wait_kind = 'body' AND rounds < ?",
   );
   const dropBodies = db.query<null, [number]>("DELETE FROM unopened WHERE obj = ? AND wait_kind = 'body'");
   // Stubs: a map of three fields that begins with the body's hash (change-stub.ts).
@@ -54,10 +81,20 @@ export function createUnopenedTable(db: Database) {
   );
   const toUnopened = (row: RawUnopened | null): Unopened | undefined =>
     row ? { change: row.change, waitKind: row.wait_kind as UnopenedWait, waitFor: row.wait_for } : undefined;
+  let revision = 0;
 
   return {
-    put: (change: number, obj: number, kind: UnopenedWait, what: Uint8Array) => void put.run(change, obj, kind, what),
-    drop: (change: number) => void drop.run(change),
+    put(change: number, obj: number, kind: UnopenedWait, what: Uint8Array): void {
+      revision++;
+      put.run(change, obj, kind, what);
+    },
+    has: (change: number): boolean => has.get(change) !== null,
+    drop(change: number): void {
+      revision++;
+      drop.run(change);
+    },
+    /** Moves whenever something here does; a rollback does not take it back. */
+    revision: (): number => revision,
     get: (change: number) => toUnopened(get.get(change)),
     anyWaitingFor: (kind: UnopenedWait, what: Uint8Array): boolean => anyWaitingFor.get(kind, what) !== null,
     /** By number, the first one after a number. */
@@ -67,16 +104,34 @@ export function createUnopenedTable(db: Database) {
     nextOfKind: (kind: UnopenedWait, afterFor: Uint8Array, after: number) =>
       toUnopened(nextOfKind.get(kind, afterFor, after)),
     ofKind: (kind: UnopenedWait): number[] => ofKind.all(kind).map(({ change }) => change),
+    /** What changes wait for, each once. */
+    wanted: (kind: UnopenedWait, limit: number): Uint8Array[] => wanted.all(kind, limit).map((row) => row.wait_for),
     count: (): number => count.get()!.count,
-    countOf: (obj: number): number => countOf.get(obj)!.count,
+    /** But for bodies that were missed in vain through `patience` rounds. */
+    waitingCount: (patience: number): number => waitingCount.get(patience)!.count,
+    waitingCountOf: (obj: number, patience: number): number => waitingCountOf.get(obj, patience)!.count,
     /** Numbers of the objects that they are in. */
-    objects: (limit: number): number[] => objects.all(limit).map(({ obj }) => obj),
-    /** Ids of the changes whose bodies are missed. */
+    waitingObjects: (patience: number, limit: number): number[] =>
+      waitingObjects.all(patience, limit).map(({ obj }) => obj),
+    /** Ids of the changes whose bodies were missed in vain. They are taken in should they come. */
+    inVain: (patience: number, limit: number): Uint8Array[] => inVain.all(patience, limit).map((row) => row.wait_for),
+    /** Missing bodies of which it is not known that nobody has them. */
+    waitingBodies: (patience: number): number => waitingBodies.get(patience)!.count,
+    countBodies: (): number => countBodies.get()!.count,
+    /** Ids of the changes whose bodies are missed, sorted, after one. */
     missingBodies: (limit: number, after: Uint8Array = new Uint8Array(0)): Uint8Array[] =>
       bodies.all(after, limit).map((row) => row.wait_for),
+    /** One round with somebody passed without the bodies; more than `patience` are not counted. */
+    age: (patience: number): void => void age.run(patience),
     /** The object is deleted: nobody misses its bodies. */
-    settle: (obj: number) => void dropBodies.run(obj),
-    /** It is not, after all: the bodies of its stubs are missed. */
-    missStubs: (obj: number) => void missStubs.run(obj),
+    settle(obj: number): void {
+      revision++;
+      dropBodies.run(obj);
+    },
+    /** It is not, after all: the bodies of its stubs are missed. Answers how many. */
+    missStubs(obj: number): number {
+      revision++;
+      return missStubs.run(obj).changes;
+    },
   };
 }

@@ -7,7 +7,7 @@ import type { Space } from "../space/space.ts";
 export interface Taken {
   readonly verdicts: readonly IngestVerdict[];
   readonly ids: readonly Uint8Array[];
-  /** Whether whoever gave the change is thereby known to keep it: of what is deleted here a stub is enough. */
+  /** Whether whoever gave the change is thereby known to keep it: a stub is enough where no more is kept here. */
   readonly kept: readonly boolean[];
   /** Stored: roots of objects that were not here, and other changes. */
   readonly fresh: number;
@@ -22,6 +22,13 @@ export interface Taken {
   readonly reason: string | undefined;
   /** Changes under this device's own writer that it did not write: the device was copied, or put back to an older state. */
   readonly foreignOwn: boolean;
+}
+
+/** Whether a stub of the change is all that is kept here, and nobody misses more. */
+function isStubEnough({ engine }: Space, id: Uint8Array): boolean {
+  const { changes, unopened } = engine.store;
+  const stored = changes.byId(id);
+  return stored !== undefined && isStub(stored.bytes) && !unopened.has(stored.no);
 }
 
 /** Stores and folds changes of other replicas; durable when it resolves. */
@@ -41,13 +48,9 @@ export async function takeIn(space: Space, changes: readonly Uint8Array[]): Prom
     const object = place && engine.objects.byNo(place.obj);
     if (object && equalBytes(object.id, id)) fresh++;
     else changed++;
-    if (own !== undefined && place?.writer === own) foreignOwn = true;
+    if (own !== undefined && place?.writer === own && !verdict.late) foreignOwn = true;
   });
-  const kept = changes.map((bytes, index) => {
-    if (!isStub(bytes)) return true;
-    const place = engine.store.sync.placeOf(ids[index]!);
-    return place !== undefined && engine.objects.byNo(place.obj)?.deleted === true;
-  });
+  const kept = changes.map((bytes, index) => !isStub(bytes) || isStubEnough(space, ids[index]!));
   const refused = verdicts.filter((verdict) => verdict.kind === "refused");
   const strange = refused.filter(({ ofStranger }) => ofStranger).length;
   const count = (kind: IngestVerdict["kind"]) => verdicts.filter((verdict) => verdict.kind === kind).length;

@@ -11,6 +11,7 @@ import { createGuestProofs } from "./guest-proofs.ts";
 import type { Taken } from "./intake.ts";
 import type { LinkManager } from "./link/link-manager.ts";
 import type { PeerLink } from "./link/peer-link.ts";
+import { ageWaiting } from "./patience.ts";
 import type { ProgressBook } from "./progress.ts";
 import { SYNC_BOUNDS } from "./session/bounds.ts";
 import { aclFrom, askState, fetchAcl, fetchMissing, SYNC_KINDS, wholeState } from "./session/fetch.ts";
@@ -34,7 +35,7 @@ import {
 } from "./session/messages.ts";
 import { givesBack, givesBackRights } from "./session/proof.ts";
 import { fullState, pullFrame, stateFor, wanted } from "./session/serve.ts";
-import { claimedBeyond, coverage, coversAll, vectorOf, vectorPage } from "./session/vector.ts";
+import { claimedBeyond, coverage, coversAll, hasOurBodies, vectorOf, vectorPage } from "./session/vector.ts";
 import { createSharedRuns } from "./shared-runs.ts";
 import { createTurns, type Turns } from "./turns.ts";
 
@@ -203,7 +204,7 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
 
   /** Counts what the peer keeps as kept, once it has given back some of it. */
   const confirm = async (link: PeerLink, space: Space, state: SpaceState): Promise<void> => {
-    if (!state.content || state.lacking) return;
+    if (!state.content || !hasOurBodies(space.engine.store, state)) return;
     const { store } = space.engine;
     const { sync } = store;
     const upto = sync.reachOf("peer", coverage(store, state.vector));
@@ -320,8 +321,7 @@ export function createLanSync(deps: LanSyncDeps): Carrier {
     }
     if (space.engine.closing()) return;
     const someone = holders(space.id).length > 0;
-    if (someone && space.engine.store.parked.usage().count > 0)
-      await space.engine.write(() => space.engine.store.parked.ageAll());
+    if (someone) await ageWaiting(space);
   };
 
   /** Takes out of `resting` the spaces of which a peer is not at the mark. */

@@ -3,6 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { createSeldomLog } from "../base/seldom-log.ts";
+import { BODIES_GIVEN_UP } from "../change/change-engine.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { fail, SvcError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
@@ -16,6 +17,7 @@ import type { Channel, ChannelPort } from "./network/channel.ts";
 import { type LogCursor, parseLogCursor } from "./network/log-cursor.ts";
 import type { OutgoingBatch } from "./network/log-publisher.ts";
 import type { NetworkStore } from "./network/network-store.ts";
+import { ageWaiting } from "./patience.ts";
 import { NETWORK_PEER, type ProgressBook } from "./progress.ts";
 
 const ITEMS_CURSOR = "network.items";
@@ -294,6 +296,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
     await space.engine.write(() => {
       space.engine.store.dropMeta(LEFT_OUT);
       space.engine.store.dropMeta(MISSED);
+      space.engine.store.dropMeta(BODIES_GIVEN_UP);
       space.engine.store.dropMeta(ITEMS_CURSOR);
     });
   };
@@ -407,7 +410,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
       return channel?.phase === "failing" ? (channel.error?.message ?? "the network fails") : undefined;
     },
     async round(space) {
-      if (hasRoomAgain(space)) await readAgain(space);
+      if (hasRoomAgain(space) || space.engine.store.meta(BODIES_GIVEN_UP)) await readAgain(space);
       const room = roomOf(space);
       if (!room || !isOnline()) return;
       const progress = book.peer(space.id, NETWORK_PEER);
@@ -423,8 +426,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Carrier {
         progress.missing = !atTail || room.leftOut;
         progress.lastError = "";
         progress.lastSyncAtMs = clock.nowMs();
-        if (space.engine.store.parked.usage().count > 0)
-          await space.engine.write(() => space.engine.store.parked.ageAll());
+        await ageWaiting(space);
       } catch (error) {
         if (closed || !isOnline() || space.engine.closing()) return;
         progress.lastError = error instanceof Error ? error.message : String(error);

@@ -15,6 +15,7 @@ import type {
 } from "../protocol/sync.ts";
 import type { Space } from "../space/space.ts";
 import { cutChangesOf } from "./cut-changes.ts";
+import { PATIENCE_ROUNDS } from "./patience.ts";
 import { countersOf, type SpaceProgress, timeText } from "./progress.ts";
 
 /** Who can be reached of those that keep a space. */
@@ -29,8 +30,6 @@ export interface Reach {
 }
 
 const LAST_SYNCED_KEY = "sync.lastSyncedAt";
-/** After so many rounds without its parent or its record of rights a change is set aside: nobody who was asked has it. */
-const PATIENCE_ROUNDS = 5;
 const PARKED_LOOKED_AT = 1000;
 const QUARANTINE_SHOWN = 50;
 
@@ -53,7 +52,7 @@ function backlogOf(space: Space): Backlog {
   const unconfirmed = sync.keptNowhereElse();
   const parkedObjects = new Set<string>();
   const waiting = parked.waitingCount(PATIENCE_ROUNDS);
-  const unread = unopened.count();
+  const unread = unopened.waitingCount(PATIENCE_ROUNDS);
   if (waiting > 0) {
     for (const bytes of parked.waiting(PATIENCE_ROUNDS, PARKED_LOOKED_AT)) {
       const object = objectOf(bytes);
@@ -61,7 +60,8 @@ function backlogOf(space: Space): Backlog {
     }
   }
   if (unread > 0) {
-    for (const no of unopened.objects(PARKED_LOOKED_AT)) parkedObjects.add(bytesToHex(engine.objects.byNo(no)!.id));
+    for (const no of unopened.waitingObjects(PATIENCE_ROUNDS, PARKED_LOOKED_AT))
+      parkedObjects.add(bytesToHex(engine.objects.byNo(no)!.id));
   }
   return {
     unconfirmed,
@@ -180,7 +180,7 @@ function objectState(space: Space, object: ObjectEntry, progress: SpaceProgress,
   const unconfirmed = engine.store.sync.keptNowhereElseOf(object.no);
   const { parked: waiting, unopened } = engine.store;
   const parked =
-    unopened.countOf(object.no) > 0 ||
+    unopened.waitingCountOf(object.no, PATIENCE_ROUNDS) > 0 ||
     (waiting.waitingCount(PATIENCE_ROUNDS) > 0 && backlogOf(space).parkedObjects.has(bytesToHex(object.id)));
   const stale = engine.objects.stale().length > 0;
   return stateOf(progress, reach, unconfirmed === 0 && !parked && !stale && rightsKeptNowhereElse(space) === 0);
@@ -200,7 +200,7 @@ export function objectStatus(space: Space, objectId: string, progress: SpaceProg
 
 export function spaceDebug(space: Space, progress: SpaceProgress, reach: Reach): SpaceDebug {
   const { engine, acl } = space;
-  const { parked } = engine.store;
+  const { parked, unopened } = engine.store;
   const backlog = backlogOf(space);
   return {
     spaceId: engine.spaceId,
@@ -210,6 +210,10 @@ export function spaceDebug(space: Space, progress: SpaceProgress, reach: Reach):
       ...parked.orphans(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map(({ id, waitFor }) => ({
         id: cidFromDigest(id),
         reason: `it follows ${cidFromDigest(waitFor)}, which nobody has`,
+      })),
+      ...unopened.inVain(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map((id) => ({
+        id: cidFromDigest(id),
+        reason: "its content is missing, and nobody who was asked has it",
       })),
       ...parked.quarantineList(QUARANTINE_SHOWN).map(({ id, reason }) => ({ id: cidFromDigest(id), reason })),
     ],

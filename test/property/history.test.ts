@@ -525,6 +525,27 @@ rule("[history] views hold while writes and late changes go on", async () => {
   });
 });
 
+rule("[history] what has no body yet does not say when a view was modified", async () => {
+  using dir = scratchDir("svc-history");
+  const rights = createRights();
+  let time = 1_800_000_000_000;
+  const now = () => (time += 1000);
+  const [one, two] = ["one", "two"].map((name) =>
+    openHistoryReplica({ dir: dir.path, name, author: createAuthor(name === "one" ? 1 : 2), now, rights }),
+  ) as [HistoryReplica, HistoryReplica];
+  const objectId = await one.createObject();
+  const ops = [{ type: "$set" as const, path: "f", value: 1 }];
+  const version = await one.write(objectId, "items", [{ id: "r", upsert: true, ops }]);
+  const packets = await one.packets();
+  await two.ingest(packets.map((bytes) => (cidFromDigest(changeIdOf(bytes)) === version ? stubOf(bytes) : bytes)));
+  for (const replica of [two, one]) {
+    expect((await viewOf(replica, objectId, version))["objects"]).toEqual(recordsNow(replica, objectId)["objects"]!);
+    await two.ingest(packets);
+  }
+  expect(await viewOf(two, objectId, version)).toEqual(await viewOf(one, objectId, version));
+  for (const replica of [one, two]) await replica.close();
+});
+
 rule("[history] a body that comes late is listed and part of every view from then on", async () => {
   using dir = scratchDir("svc-history");
   const rights = createRights();

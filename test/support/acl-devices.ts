@@ -5,6 +5,7 @@ import type { ChangeBody } from "../../src/change/change-body.ts";
 import type { DatasetRules } from "../../src/change/dataset-rules.ts";
 import { DELETION_RULES } from "../../src/change/deletion-log.ts";
 import type { IngestVerdict } from "../../src/change/ingest-verdict.ts";
+import { OBJECT_RULES } from "../../src/domain/object/object-rules.ts";
 import type { Account } from "../../src/space/account.ts";
 import { addAccounts, removeAccounts } from "../../src/space/acl-actions.ts";
 import type { GrantablePermission } from "../../src/space/acl-rights.ts";
@@ -14,7 +15,7 @@ import type { StoredChange } from "../../src/store/change-table.ts";
 import { createAccount } from "./acl-world.ts";
 import { scratchDir } from "./scratch.ts";
 
-const ITEMS: DatasetRules = { name: "items", idRule: "user" };
+export const ITEMS: DatasetRules = { name: "items", idRule: "user" };
 const TYPE = "test.items";
 
 export interface Device {
@@ -59,7 +60,7 @@ export function createDevices(dir: string): Devices {
           clock,
           registry: () => ({
             rulesFor: (dataset) => {
-              const rules = [ITEMS, DELETION_RULES].find(({ name }) => name === dataset);
+              const rules = [ITEMS, OBJECT_RULES, DELETION_RULES].find(({ name }) => name === dataset);
               return rules ? { rules } : { unknown: true };
             },
           }),

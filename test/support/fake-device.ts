@@ -95,7 +95,7 @@ export async function startFakeDevice(account: Account, spaceId: string): Promis
     aclCount: chain.length,
     units,
     content: true,
-    lacking: false,
+    lacks: new Uint8Array(32),
     vector: vectorOf(held.values()),
   });
   const never = (): Promise<Uint8Array> => new Promise(() => {});

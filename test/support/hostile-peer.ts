@@ -177,7 +177,7 @@ const stateOf = ({ chain, units, state }: Offer): SpaceState => ({
   aclCount: chain.length,
   units: units && units.length > 0 ? randomBytes(32) : new Uint8Array(32),
   content: true,
-  lacking: false,
+  lacks: new Uint8Array(32),
   vector: [],
   ...state,
 });

@@ -1,7 +1,9 @@
-import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
+import { bytesToHex, bytesToUtf8, concatBytes, equalBytes } from "../../base/bytes.ts";
+import { changeIdOf } from "../../change/change-stub.ts";
 import type { Space } from "../../space/space.ts";
 import { hasUnits, sequenceUnits, takeAclRecords, takeAclUnits, unitsDigest } from "../acl-exchange.ts";
 import { type Taken, takeIn } from "../intake.ts";
+import { PATIENCE_ROUNDS } from "../patience.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import {
   decodeItems,
@@ -206,7 +208,7 @@ export async function fetchMissing(
     if (!result.cut) await pullRange(part);
   }
   if (!result.cut) await fetchWanted(remote, space, enter);
-  const isLacking = store.unopened.count() > 0;
+  const isLacking = store.unopened.waitingBodies(PATIENCE_ROUNDS) > 0;
   result.missing = result.cut || result.refused > 0 || isLacking || claimedBeyond(store, theirs) > explained;
   return result;
 }
@@ -223,16 +225,43 @@ async function fetchWanted(remote: RemoteReplica, space: Space, enter: (taken: T
   const last = lastAsked.get(remote) ?? new Map<string, Uint8Array>();
   lastAsked.set(remote, last);
   const asked = new Set<string>();
+  /** Answers whether they brought anything. What stands behind the last that was given did not fit: it is asked for again. */
+  const ask = async (ids: readonly Uint8Array[]): Promise<boolean> => {
+    let isNews = false;
+    for (let left = ids; left.length > 0; ) {
+      const items = decodeItems(await remote.request(SYNC_KINDS.wants, encodeWants(space.id, left)));
+      const given = new Set(items.map((bytes) => bytesToHex(changeIdOf(bytes))));
+      const end = left.findLastIndex((id) => given.has(bytesToHex(id))) + 1;
+      if (end === 0) break;
+      const taken = await takeIn(space, items);
+      enter(taken);
+      if (taken.fresh + taken.changed + taken.parked > 0) isNews = true;
+      left = left.slice(end);
+    }
+    return isNews;
+  };
+
   for (let idle = 0; idle < SYNC_BOUNDS.idleWants; ) {
     const wants = nextWants(space, last.get(space.id) ?? NOTHING, asked);
-    if (wants.length === 0) return;
+    if (wants.length === 0) break;
     for (const id of wants) asked.add(bytesToHex(id));
     last.set(space.id, new Uint8Array(wants.at(-1)!));
-    const changes = decodeItems(await remote.request(SYNC_KINDS.wants, encodeWants(space.id, wants)));
-    const taken = changes.length > 0 ? await takeIn(space, changes) : undefined;
-    if (taken) enter(taken);
-    if (!taken || taken.fresh + taken.changed + taken.parked === 0) idle++;
+    if (!(await ask(wants))) idle++;
   }
+  for (const objectId of awaitedTypes(space)) {
+    const object = space.engine.object(objectId);
+    if (object) await ask(space.engine.store.changes.stubsOf(object.no, SYNC_BOUNDS.wants));
+  }
+}
+
+/** Types by whose definitions changes wait: of one that was deleted nobody missed the body. */
+function awaitedTypes({ engine }: Space): Set<string> {
+  const { parked, unopened } = engine.store;
+  const names = [
+    ...parked.wanted("definition", SYNC_BOUNDS.wants),
+    ...unopened.wanted("definition", SYNC_BOUNDS.wants),
+  ].map((what) => bytesToUtf8(what) ?? "");
+  return new Set(names.map((name) => name.slice(0, name.indexOf("/"))));
 }
 
 /** The next ids behind one that are wanted, round and round, but for those asked for already. */

@@ -1,7 +1,7 @@
 import { concatBytes } from "../../base/bytes.ts";
 import { type CborValue, decodeCbor, encodeCbor } from "../../change/dag-cbor.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
-import type { WriterRange, WriterState } from "./vector.ts";
+import { LACKS_NOTHING, type WriterRange, type WriterState } from "./vector.ts";
 
 /** Bytes of a peer that do not follow the protocol. */
 export class SessionFault extends Error {}
@@ -22,8 +22,8 @@ export interface SpaceState {
   readonly units: Uint8Array;
   /** Whether the space's content is served to us; if not, its chain of rights alone is. */
   readonly content: boolean;
-  /** Of some changes in the vector it has only the stubs: it keeps them for nobody. */
-  readonly lacking: boolean;
+  /** A hash of which changes in the vector it has as stubs although they are not deleted; zero where it lacks no body. */
+  readonly lacks: Uint8Array;
   readonly vector: readonly WriterState[];
   /** The vector goes on: the rest is to be asked for. */
   readonly rest?: boolean;
@@ -38,7 +38,7 @@ export const NOT_HELD: SpaceState = {
   aclCount: 0,
   units: new Uint8Array(32),
   content: false,
-  lacking: false,
+  lacks: LACKS_NOTHING,
   vector: [],
 };
 
@@ -99,7 +99,7 @@ export function decodeState(bytes: Uint8Array): SpaceState {
     aclCount: count(map, "aclCount"),
     units: blob(map, "units", 32),
     content: map["content"] === true,
-    lacking: map["lacking"] === true,
+    lacks: blob(map, "lacks", 32),
     vector: readVector(map["vector"]),
     ...(map["rest"] === true ? { rest: true } : {}),
   };

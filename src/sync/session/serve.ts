@@ -1,4 +1,5 @@
 import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
+import { isStub } from "../../change/change-stub.ts";
 import type { Space } from "../../space/space.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { unitsDigest } from "../acl-exchange.ts";
@@ -7,6 +8,7 @@ import type { PullReply, PullRequest, SpaceState, StateRequest } from "./message
 import {
   byWriter,
   isForked,
+  LACKS_NOTHING,
   lowestAt,
   type OwnState,
   sameState,
@@ -40,9 +42,13 @@ export function fullState(space: Space, content: boolean, more: boolean): SpaceS
     aclCount: space.acl.records().length,
     units: unitsDigest(space),
     content,
-    lacking: content && space.engine.store.unopened.count() > 0,
-    ...(content ? vectorPage(vectorOf(space.engine.store).vector, NOTHING) : { vector: [] }),
+    ...(content ? lackingAndVector(space.engine.store) : { lacks: LACKS_NOTHING, vector: [] }),
   };
+}
+
+function lackingAndVector(store: SpaceStore): Pick<SpaceState, "lacks" | "vector" | "rest"> {
+  const { lacks, vector } = vectorOf(store);
+  return { lacks, ...vectorPage(vector, NOTHING) };
 }
 
 /** Which of a writer's changes the other lacks: all after a seq, or all whose ids it has not named. */
@@ -72,7 +78,8 @@ export function pullFrame(space: Space, request: PullRequest): PullReply {
         const change = store.changes.byNo(no)!;
         const id = bytesToHex(change.id);
         if (!("except" in lacks) || !lacks.except.has(id)) {
-          if (held.has(id)) withheld++;
+          // What waits there for a key is in the graph by its stub: whoever has that alone gets the body back for it.
+          if (held.has(id) && !isStub(change.bytes)) withheld++;
           else {
             const object = objects.byNo(change.obj);
             const root = object?.derived && !rootsSent.has(object.no) ? store.changes.byId(object.id) : undefined;

@@ -6,9 +6,15 @@ import { equalBytes } from "../../base/bytes.ts";
 import { systemClock } from "../../base/clock.ts";
 import type { PeerId } from "../../base/ids.ts";
 import { randomBytes } from "../../base/random.ts";
+import type { ChangeBody } from "../../change/change-body.ts";
+import { type Change, decodeChange, encodeChange, encodeHeader } from "../../change/change-codec.ts";
+import type { WriteTx } from "../../change/change-engine.ts";
 import { changeIdOf, stubOf } from "../../change/change-stub.ts";
 import { encodeCbor } from "../../change/dag-cbor.ts";
 import type { DatasetRules } from "../../change/dataset-rules.ts";
+import { DELETION_RULES } from "../../change/deletion-log.ts";
+import type { ObjectEntry } from "../../change/object-cache.ts";
+import type { RulesRegistry } from "../../change/ports.ts";
 import { accountIdOf } from "../../crypto/account-id.ts";
 import { createSigner } from "../../crypto/sign.ts";
 import type { Account } from "../../space/account.ts";
@@ -35,7 +41,7 @@ import {
 } from "./messages.ts";
 import { givesBack } from "./proof.ts";
 import { pullFrame, stateFor, wanted } from "./serve.ts";
-import { coversAll, vectorOf, vectorPage, writerKey } from "./vector.ts";
+import { coversAll, hasOurBodies, vectorOf, vectorPage, writerKey } from "./vector.ts";
 
 const ITEMS: DatasetRules = { name: "items", idRule: "user" };
 const directories: string[] = [];
@@ -52,6 +58,25 @@ function newAccount(): Account {
   return { id: accountIdOf(signer.publicKey), peerId: "test" as PeerId, seed, signer };
 }
 
+/** Rules of `items`, and of `notes` once `defs` has brought their definition: a record of the type object. */
+function definitions(): RulesRegistry {
+  const known = new Set<string>();
+  return {
+    rulesFor(dataset, definition) {
+      if (dataset === "notes" && definition !== undefined && !known.has(definition)) return { missing: definition };
+      if (dataset === DELETION_RULES.name) return { rules: DELETION_RULES };
+      return ["items", "defs", "notes"].includes(dataset) ? { rules: { ...ITEMS, name: dataset } } : { unknown: true };
+    },
+    learn(objectId, body) {
+      if (body.dataset !== "defs") return [];
+      const names = body.records.map(({ id }) => `${objectId}/${id}`);
+      for (const name of names) known.add(name);
+      return names;
+    },
+    outlives: (dataset) => dataset === "defs",
+  };
+}
+
 function replicaOf(seed: SpaceSeed, account: Account): Space {
   const directory = mkdtempSync(join(tmpdir(), "svc-session-"));
   directories.push(directory);
@@ -60,7 +85,7 @@ function replicaOf(seed: SpaceSeed, account: Account): Space {
   const space = openSpace(path, seed.spaceId, {
     account,
     clock: systemClock,
-    registry: () => ({ rulesFor: (dataset) => (dataset === "items" ? { rules: ITEMS } : { unknown: true }) }),
+    registry: definitions,
   });
   opened.push(space);
   return space;
@@ -342,7 +367,7 @@ describe("sessions", () => {
     expect(rows(b)).toBe("");
     // The vectors are the same, and yet there is something to do. Nobody takes b to keep anything.
     const { state, fetched } = await pullAll(remoteOf(b, account), c);
-    expect([state.same, state.lacking]).toEqual([false, true]);
+    expect([state.same, hasOurBodies(a.engine.store, state)]).toEqual([false, false]);
     expect(fetched.missing).toBe(true);
     expect((await askState(remoteOf(a, account), b)).same).toBe(false);
     expect(await givesBack(withoutBodies, a, 0, a.engine.store.sync.newestNo())).toBe(false);
@@ -351,8 +376,135 @@ describe("sessions", () => {
       expect((await pullAll(remoteOf(a, account), replica)).fetched.missing).toBe(false);
       expect(replica.engine.store.unopened.count()).toBe(0);
       expect(rows(replica)).toBe(rows(a));
-      expect(await askState(remoteOf(a, account), replica)).toMatchObject({ same: true, lacking: false });
+      expect(await askState(remoteOf(a, account), replica)).toMatchObject({ same: true });
+      expect(hasOurBodies(a.engine.store, await askState(remoteOf(replica, account), a))).toBe(true);
     }
+  });
+
+  /** Gives stubs of some changes instead of the changes. */
+  const stubbing = (space: Space, reader: Account, isStubbed: (bytes: Uint8Array) => boolean): RemoteReplica =>
+    remoteOf(space, reader, (kind, reply) => {
+      const given = (changes: readonly Uint8Array[]) =>
+        changes.map((bytes) => (isStubbed(bytes) ? stubOf(bytes) : bytes));
+      if (kind === SYNC_KINDS.wants) return encodeItems(given(decodeItems(reply)));
+      if (kind !== SYNC_KINDS.pull) return reply;
+      const frame = decodePullReply(reply);
+      return encodePullReply({ ...frame, changes: given(frame.changes) });
+    });
+
+  test("[stubs] two that lack as many bodies, but others, give them to each other", async () => {
+    const account = newAccount();
+    const seed = seedCreatedSpace(account, systemClock);
+    const [a, b, c] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
+    for (let i = 0; i < 2; i++) await write(a, `r${i}`, "text");
+    const [first, second] = a.engine.store.changes.after(0, 10).filter(({ writer }) => writer !== 0);
+    await pullAll(
+      stubbing(a, account, (bytes) => equalBytes(bytes, first!.bytes)),
+      b,
+    );
+    await pullAll(
+      stubbing(a, account, (bytes) => equalBytes(bytes, second!.bytes)),
+      c,
+    );
+    expect([b, c].map(({ engine }) => engine.store.unopened.count())).toEqual([1, 1]);
+    const { state } = await pullAll(remoteOf(b, account), c);
+    expect([state.same, hasOurBodies(c.engine.store, state)]).toEqual([false, false]);
+    await pullAll(remoteOf(c, account), b);
+    for (const replica of [b, c]) expect(rows(replica)).toBe(rows(a));
+  });
+
+  test("[stubs] a body that nobody has does not keep anybody from keeping the rest", async () => {
+    const account = newAccount();
+    const seed = seedCreatedSpace(account, systemClock);
+    const [a, b, c] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
+    await write(a, "lost", "text");
+    for (const replica of [b, c])
+      await pullAll(
+        stubbing(a, account, () => true),
+        replica,
+      );
+    expect(await askState(remoteOf(b, account), c)).toMatchObject({ same: true });
+    await write(b, "kept", "text");
+    await pullAll(remoteOf(b, account), c);
+    expect(rows(c)).toContain("kept");
+    const state = await askState(remoteOf(c, account), b);
+    expect([state.same, hasOurBodies(b.engine.store, state)]).toEqual([true, true]);
+    await write(c, "more", "text"); // and also when they differ in what came since
+    expect(hasOurBodies(b.engine.store, await askState(remoteOf(c, account), b))).toBe(true);
+    expect(hasOurBodies(a.engine.store, await askState(remoteOf(c, account), a))).toBe(false);
+  });
+
+  test("[stubs] bodies that nobody has do not stand before others, and all that fit no frame come in several", async () => {
+    const account = newAccount();
+    const seed = seedCreatedSpace(account, systemClock);
+    const [a, b, c] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
+    await Promise.all(Array.from({ length: 600 }, (_, i) => write(a, `r${i}`, "lost")));
+    await pullAll(
+      stubbing(a, account, () => true),
+      b,
+    );
+    for (let i = 0; i < 30; i++) await write(b, `b${i}`, Buffer.from(randomBytes(60_000)).toString("base64"));
+    await pullAll(
+      stubbing(b, account, () => true),
+      c,
+    );
+    expect(c.engine.store.unopened.count()).toBe(630);
+    await pullAll(remoteOf(b, account), c);
+    expect(c.engine.store.unopened.count()).toBe(600);
+    expect(rows(c)).toBe(rows(b));
+  });
+
+  test("[stubs] one has the stub, the other the body that waits for its key: both have both in the end", async () => {
+    const account = newAccount();
+    const seed = seedCreatedSpace(account, systemClock);
+    const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
+    await write(a, "x", "text");
+    await pullAll(remoteOf(a, account), b);
+    const { header, id } = decodeChange(a.engine.store.changes.after(0, 10).at(-1)!.bytes) as Change;
+    const over = { parents: [id], prev: id, seq: header.seq + 1, lamport: header.lamport + 1, keyId: randomBytes(16) };
+    const { bytes } = encodeChange(encodeHeader({ ...header, ...over }), randomBytes(100), account.signer);
+    expect((await a.engine.ingest([bytes]))[0]!.kind).toBe("parked");
+    expect((await b.engine.ingest([stubOf(bytes)]))[0]!.kind).toBe("stored");
+    await pullAll(remoteOf(b, account), a);
+    await pullAll(remoteOf(a, account), b);
+    for (const { engine } of [a, b]) {
+      expect(engine.store.parked.usage().count).toBe(0);
+      expect([engine.store.unopened.count(), engine.store.unopened.ofKind("key").length]).toEqual([1, 1]);
+    }
+    expect(await askState(remoteOf(b, account), a)).toMatchObject({ same: true });
+  });
+
+  test("[stubs] the definition of a deleted type is asked for when something was written under it", async () => {
+    const account = newAccount();
+    const seed = seedCreatedSpace(account, systemClock);
+    const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
+    const append = (object: ObjectEntry, tx: WriteTx, body: Omit<ChangeBody, "records">, id: string) => {
+      const ops = [{ type: "$set" as const, path: "text", value: "text" }];
+      tx.append(object, { ...body, records: [{ id, upsert: true, ops }] }, { ...ITEMS, name: body.dataset });
+    };
+    const typeId = await a.engine.write((tx) => {
+      const type = tx.createObject();
+      append(type, tx, { dataset: "items" }, "other");
+      append(type, tx, { dataset: "defs" }, "v");
+      return type.idText;
+    });
+    const isOfType = (bytes: Uint8Array) => a.engine.store.sync.placeOf(changeIdOf(bytes))?.obj === typeNo;
+    const typeNo = a.engine.object(typeId)!.no;
+    await a.engine.write((tx) => tx.deleteObject(tx.object(typeId)!));
+    await pullAll(stubbing(a, account, isOfType), b);
+    expect(b.engine.object(typeId)!.deleted).toBe(true);
+    expect(b.engine.store.unopened.count()).toBe(0);
+    await a.engine.write((tx) =>
+      append(tx.ensureDerived("test.items", ""), tx, { dataset: "notes", definition: `${typeId}/v` }, "n"),
+    );
+    await pullAll(remoteOf(a, account), b);
+    const notes = ({ engine }: Space) => {
+      const object = engine.object(engine.derivedId("test.items", ""))!;
+      return engine.store.rows.docs(engine.collOf(object, "notes") ?? -1);
+    };
+    expect(b.engine.store.parked.usage().count).toBe(0);
+    expect(notes(b)).toEqual(notes(a));
+    expect(notes(b)).toHaveLength(1);
   });
 
   test("[hostile] frames that do not go forward, ids asked for twice and torn messages end the session, not the server", async () => {

@@ -26,22 +26,37 @@ export interface OwnState extends WriterState {
   readonly key: string;
 }
 
+const NOTHING = new Uint8Array(0);
+/** Of so many missing bodies it is told which they are, beyond that how many. */
+const LACKS_TOLD = 4096;
+/** Of nothing. */
+export const LACKS_NOTHING: Uint8Array = new Uint8Array(32);
+
 interface OwnVector {
   readonly vector: readonly OwnState[];
-  /** Of the vector and of how many bodies are missing: with whoever lacks others there is something to do. */
+  /** Which of the changes have no body here that should: equal where the same are missing. */
+  readonly lacks: Uint8Array;
+  /** Of the vector and what it lacks: with whoever lacks other bodies there is something to do. */
   readonly digest: Uint8Array;
 }
 
-const NOTHING = new Uint8Array(0);
-const cached = new WeakMap<SpaceStore, OwnVector & { newestNo: number; missing: number }>();
+const cached = new WeakMap<SpaceStore, OwnVector & { newestNo: number; revision: number }>();
 
 /** Everything stored, in brief: one entry a writer, ordered. Computed once for as long as nothing is added. */
 export function vectorOf(store: SpaceStore): OwnVector {
   const newestNo = store.sync.newestNo();
-  const missing = store.unopened.count();
+  const revision = store.unopened.revision();
   const known = cached.get(store);
-  if (known?.newestNo === newestNo && known.missing === missing) return known;
-  const vector = store.sync
+  if (known?.newestNo === newestNo && known.revision === revision) return known;
+  const lacks = lackingIn(store);
+  const vector = known?.newestNo === newestNo ? known.vector : chainsOf(store);
+  const fresh = { newestNo, revision, vector, lacks, digest: digestOf(vector, lacks) };
+  cached.set(store, fresh);
+  return fresh;
+}
+
+const chainsOf = (store: SpaceStore): OwnState[] =>
+  store.sync
     .chains()
     .map(({ writer, seq, count }): OwnState => {
       const row = store.changes.writerByNo(writer)!;
@@ -58,12 +73,19 @@ export function vectorOf(store: SpaceStore): OwnVector {
       };
     })
     .sort((a, b) => Buffer.compare(a.author, b.author) || Buffer.compare(a.writer, b.writer));
-  const fresh = { newestNo, missing, vector, digest: digestOf(vector, missing) };
-  cached.set(store, fresh);
-  return fresh;
+
+function lackingIn({ unopened }: SpaceStore): Uint8Array {
+  const ids = unopened.missingBodies(LACKS_TOLD);
+  if (ids.length === 0) return LACKS_NOTHING;
+  const count = ids.length < LACKS_TOLD ? ids.length : unopened.countBodies();
+  return sha256(concatBytes(utf8ToBytes("svc/lacks/v1\0"), encodeCbor(count), ...ids));
 }
 
-function digestOf(vector: readonly WriterState[], missing: number): Uint8Array {
+/** Whether a replica that lacks these bodies has all that are here: it lacks none, or the same. */
+export const hasOurBodies = (store: SpaceStore, theirs: { readonly lacks: Uint8Array }): boolean =>
+  equalBytes(theirs.lacks, LACKS_NOTHING) || equalBytes(theirs.lacks, vectorOf(store).lacks);
+
+function digestOf(vector: readonly WriterState[], lacks: Uint8Array): Uint8Array {
   const entries = vector.map(({ author, writer, seq, count, last, forks }) => [
     author,
     writer,
@@ -72,7 +94,7 @@ function digestOf(vector: readonly WriterState[], missing: number): Uint8Array {
     last,
     forks,
   ]);
-  return sha256(concatBytes(utf8ToBytes("svc/vector/v1\0"), encodeCbor([missing, entries])));
+  return sha256(concatBytes(utf8ToBytes("svc/vector/v1\0"), encodeCbor([lacks, entries])));
 }
 
 /** Part of a vector: the writers behind `after`, up to and with `upto`. Both fields of a writer, joined; empty: no bound. */

@@ -3,12 +3,15 @@
  * logs, while its members' servers go on.
  */
 import { afterAll, beforeAll, expect } from "bun:test";
-import { type JetStreamClient, jetstream } from "@nats-io/jetstream";
+import { type JetStreamClient, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { bytesToHex, utf8ToBytes } from "../../../src/base/bytes.ts";
 import type { SpaceId } from "../../../src/base/ids.ts";
 import { randomBytes } from "../../../src/base/random.ts";
+import type { ChangeHeader } from "../../../src/change/change-codec.ts";
+import { stubOf } from "../../../src/change/change-stub.ts";
 import { seal } from "../../../src/crypto/seal.ts";
+import { LIMITS } from "../../../src/protocol/limits.ts";
 import type { Account } from "../../../src/space/account.ts";
 import { addAccounts, mintGuestKey, removeAccounts } from "../../../src/space/acl-actions.ts";
 import { encodeAclRecord } from "../../../src/space/acl-record.ts";
@@ -35,6 +38,8 @@ import { rule } from "../../support/rule.ts";
 
 const LONG_MS = 110_000;
 const WAIT_MS = 45_000;
+/** How long a device leaves it to others to publish what they wrote. */
+const OTHERS_FIRST_MS = 10_000;
 
 interface Roster {
   members: { identity: string; permission: string; status: string }[];
@@ -200,6 +205,52 @@ describeWithNats("hostile messages on the network", () => {
         expect(warningsOf(device).length).toBeLessThan(10);
       }
       expect(memoryOf(server)).toBeLessThan(before + (400 << 20));
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[hostile] a member's stubs of changes that nobody has, and bodies too large, are not sent on and hold up nobody",
+    async () => {
+      const { world } = cast;
+      const author = cast.actors.writer;
+      const root = forgeChange(world, author);
+      const child = (over: Partial<ChangeHeader> = {}, bodyBytes = 50) => {
+        const behind = { kind: "change" as const, object: root.id, parents: [root.id], keyId: randomBytes(16) };
+        const lamport = root.header.lamport + 1;
+        return forgeChange(world, author, { ...behind, lamport, ...over }, randomBytes(bodyBytes));
+      };
+      await putChanges([root.bytes]);
+      for (let i = 0; i < 3; i++) await putChanges(Array.from({ length: 500 }, () => stubOf(child().bytes)));
+      const tooLarge = child({}, LIMITS.sealedChangeBytes + 50_000).bytes;
+      await putChanges([stubOf(tooLarge)]);
+      await putChanges([tooLarge]);
+      await honestSyncGoesOn();
+      const manager = await jetstreamManager(connection);
+      const subject = logSubject(keys, "c");
+      const messages = async (): Promise<number> => {
+        const info = await manager.streams.info(keys.stream, { subjects_filter: subject });
+        return info.state.subjects![subject]!;
+      };
+      const before = await messages();
+      // What nobody can read back whole is nobody's to publish: for as long as devices give others time, and beyond.
+      for (const until = performance.now() + OTHERS_FIRST_MS * 2.5; performance.now() < until; await Bun.sleep(1000))
+        for (const device of [server, honest]) await device.server.client.post(`/v1/spaces/${spaceId}/sync`, {}, 204);
+      expect(await messages()).toBe(before);
+      await honestSyncGoesOn();
+      for (const device of [server, honest]) {
+        const debug = await device.server.client.get<{ quarantined: { reason: string }[] }>(
+          `/v1/spaces/${spaceId}/debug`,
+        );
+        const lost = debug.quarantined.filter(({ reason }) => reason.includes("nobody who was asked has it"));
+        expect(lost.length).toBeGreaterThan(0);
+        await until(
+          async () =>
+            (await device.server.client.get<{ state: string }>(`/v1/spaces/${spaceId}/sync-status`)).state === "synced",
+          "synced: what nobody has is missed no more",
+          WAIT_MS,
+        );
+      }
     },
     LONG_MS,
   );

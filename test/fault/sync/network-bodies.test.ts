@@ -1,0 +1,76 @@
+/** What a device gave up and needs after all is read from the network again. */
+import { expect } from "bun:test";
+import { systemClock } from "../../../src/base/clock.ts";
+import { silentLog } from "../../../src/base/log.ts";
+import { DELETED_GRACE_MS } from "../../../src/change/change-engine.ts";
+import { createNetworkSync } from "../../../src/sync/network-sync.ts";
+import { createProgressBook } from "../../../src/sync/progress.ts";
+import { add, type Device, fetchFrom, remove, withDevices } from "../../support/acl-devices.ts";
+import { createAccount } from "../../support/acl-world.ts";
+import { until } from "../../support/client.ts";
+import { describeWithNats, startNats } from "../../support/nats.ts";
+import { openStore } from "../../support/network-replica.ts";
+import { rule } from "../../support/rule.ts";
+
+/** A device's way to the network. */
+async function networkOf(url: string, { space }: Device) {
+  const store = openStore(url);
+  await until(() => store.state().phase === "online", "the network");
+  return createNetworkSync({
+    store,
+    book: createProgressBook(),
+    clock: systemClock,
+    log: silentLog,
+    open: async () => space,
+    secretOf: () => space.keys.transportSecret(),
+    stateChanged: () => {},
+    inviteSeedOf: () => undefined,
+    touch: () => {},
+    moved: () => {},
+    holding: (_spaceId, work) => work(),
+  });
+}
+
+const ITEMS = { name: "items", idRule: "user" } as const;
+
+describeWithNats("bodies on the network", () => {
+  rule("[purge] a deletion that loses its right after the bodies were dropped: the network gives them back", () =>
+    withDevices(async (devices) => {
+      await using nats = await startNats();
+      const owner = devices.open("owner", devices.owner);
+      const witness = devices.open("witness", devices.owner);
+      const account = createAccount();
+      await add(owner, account);
+      const member = devices.open("member", account);
+      const id = await owner.space.engine.write((tx) => {
+        const object = tx.createObject();
+        const ops = [{ type: "$set" as const, path: "v", value: "text" }];
+        tx.append(object, { dataset: "items", records: [{ id: "r", upsert: true, ops }] }, ITEMS);
+        return object.idText;
+      });
+      const networks = await Promise.all([owner, witness].map((device) => networkOf(nats.url, device)));
+      try {
+        const round = async (): Promise<void> => {
+          for (const [index, { space }] of [owner, witness].entries()) await networks[index]!.round(space);
+        };
+        await round();
+        await fetchFrom(member, owner);
+        await member.space.engine.write((tx) => tx.deleteObject(tx.object(id)!));
+        await fetchFrom(witness, member);
+        devices.wait(DELETED_GRACE_MS);
+        expect(await witness.space.engine.purgeDeleted()).toBe(1);
+        await round();
+        await remove(owner, account);
+        await witness.space.aclService.take(owner.chain());
+        const { unopened } = witness.space.engine.store;
+        expect(unopened.count()).toBe(1);
+        await round();
+        expect(unopened.count()).toBe(0);
+        const object = witness.space.engine.object(id)!;
+        expect(witness.space.engine.record(object, "items", "r")).toMatchObject({ v: "text" });
+      } finally {
+        await Promise.all(networks.map((network) => network.close()));
+      }
+    }),
+  );
+});
