@@ -122,8 +122,9 @@ const isFormer = (member: MemberState): boolean =>
 const isFormerGuest = ({ status, history }: MemberState): boolean =>
   status === "removed" && history.some(({ permission }) => permission === "guest");
 
+/** Who was declined never had a permission, and comes behind those who had. */
 const latestFirst = (members: readonly MemberState[]): MemberState[] =>
-  members.toSorted((a, b) => b.history.at(-1)!.pos - a.history.at(-1)!.pos);
+  members.toReversed().sort((a, b) => (b.history.at(-1)?.pos ?? -1) - (a.history.at(-1)?.pos ?? -1));
 
 /** While one is let in nowhere yet, the token alone makes one known to the space's members. Tokens come and go. */
 function tokenKeys(place: SpacePlace | undefined): Uint8Array[] {
