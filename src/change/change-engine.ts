@@ -46,6 +46,7 @@ const PURGE_TRACES = 500;
 /** Whoever watches the rows of a deleted object is told of them first. */
 const TEAR_DOWN_DELAY_MS = 500;
 const PAGE = 500;
+const NOTHING = new Uint8Array(0);
 
 export interface ChangeEngineDeps {
   spaceId: SpaceId;
@@ -277,6 +278,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     };
   const intake = createChangeIntake({ queue, ingest, checker: deps.checker, guarded });
   intake.start();
+  retryLaterVersions();
 
   /** Changes may have waited for it. */
   const arrived = (kind: WaitKind, what: Uint8Array, scope: WriteScope): void => {
@@ -554,6 +556,14 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       if (isDone) break;
     }
     return purged;
+  }
+
+  /** What an earlier version of the program could not read, this one may. */
+  function retryLaterVersions(): void {
+    if (!parked.nextOfKind("version", NOTHING, NOTHING)) return;
+    queue
+      .enqueue(() => ingest.arrivals.noteAll("version"), "background")
+      .then(intake.start, (error: unknown) => deps.onFailure?.(error));
   }
 
   /** Removes the rows of deleted objects, a slice a write, so that other work goes on between. Their changes stay. */
