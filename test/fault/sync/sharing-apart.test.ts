@@ -13,37 +13,12 @@ import { type SpaceInfo, until } from "../../support/client.ts";
 import { type Device, spacesOf, startDevice, statusOf, untilSame } from "../../support/devices.ts";
 import { createSpace } from "../../support/fixtures.ts";
 import { knownAccount } from "../../support/known-account.ts";
+import { rosterHas, rosterOf, untilOneRoster } from "../../support/rosters.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 
 const LONG_MS = 150_000;
 const WAIT_MS = 45_000;
-
-interface Member {
-  identity: string;
-  permission: string;
-  status: string;
-}
-
-const rosterOf = async (device: Device, spaceId: string): Promise<string> => {
-  const { members } = await device.server.client.get<{ members: Member[] }>(`/v1/spaces/${spaceId}/members`);
-  return JSON.stringify(members.map(({ identity, permission, status }) => [identity, permission, status]).sort());
-};
-const rosterHas =
-  (...parts: string[]) =>
-  (roster: string) =>
-    parts.every((part) => roster.includes(part));
-
-/** Waits until the devices show one roster. */
-const untilOneRoster = (devices: readonly Device[], spaceId: string, holds: (roster: string) => boolean) =>
-  until(
-    async () => {
-      const rosters = await Promise.all(devices.map((device) => rosterOf(device, spaceId)));
-      return rosters.every((roster) => roster === rosters[0]) && holds(rosters[0]!);
-    },
-    "one roster",
-    WAIT_MS,
-  );
 
 const untilHere = (device: Device, spaceId: string): Promise<void> =>
   until(

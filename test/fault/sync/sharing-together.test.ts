@@ -19,42 +19,12 @@ import {
 } from "../../support/devices.ts";
 import { createObject, createSpace, named } from "../../support/fixtures.ts";
 import { describeWithNats, startNats } from "../../support/nats.ts";
+import { rosterHas, rosterOf, untilOneRoster } from "../../support/rosters.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 
 const LONG_MS = 150_000;
 const WAIT_MS = 45_000;
-
-interface Member {
-  identity: string;
-  permission: string;
-  status: string;
-}
-
-const rosterOf = async (device: Device, spaceId: string): Promise<string> => {
-  const { members } = await device.server.client.get<{ members: Member[] }>(`/v1/spaces/${spaceId}/members`);
-  return JSON.stringify(members.map(({ identity, permission, status }) => [identity, permission, status]).sort());
-};
-const rosterHas =
-  (...parts: string[]) =>
-  (roster: string) =>
-    parts.every((part) => roster.includes(part));
-
-/** Waits until the devices show one roster. */
-async function untilOneRoster(
-  devices: readonly Device[],
-  spaceId: string,
-  holds: (roster: string) => boolean,
-): Promise<void> {
-  let rosters: string[] = [];
-  const same = async () => {
-    rosters = await Promise.all(devices.map((device) => rosterOf(device, spaceId)));
-    return rosters.every((roster) => roster === rosters[0]) && holds(rosters[0]!);
-  };
-  await until(same, "one roster", WAIT_MS).catch((error: Error) => {
-    throw new Error(`${error.message}\n${rosters.join("\n\n")}`);
-  });
-}
 
 /** Joins by an open invite, and is given the role by the owner. */
 async function bringIn(owner: Device, joiner: Device, spaceId: string, permission: string): Promise<void> {
