@@ -12,18 +12,19 @@ import type { SpaceStore } from "../store/space-store.ts";
 import { createBodyOpener } from "./body-opener.ts";
 import type { ChangeBody } from "./change-body.ts";
 import type { ChangeChecker } from "./change-checker.ts";
-import { decodeChange, encodeDerivedRoot, isDerivedRoot } from "./change-codec.ts";
+import { encodeDerivedRoot } from "./change-codec.ts";
 import { createChangeIntake } from "./change-intake.ts";
 import { createChangeLog } from "./change-log.ts";
 import type { ReplayInput } from "./change-parts.ts";
-import { stubOf } from "./change-stub.ts";
+import { createVerdicts } from "./change-verdicts.ts";
 import { type CommitBatch, createBatch, type TouchedRecord } from "./commit-batch.ts";
 import type { ChangeEnvelope, DatasetRules } from "./dataset-rules.ts";
-import { DELETION_RULES, DELETIONS_DATASET, DELETIONS_TYPE, deletedAtMs } from "./deletion-log.ts";
+import { DELETION_RULES, DELETIONS_DATASET, DELETIONS_TYPE } from "./deletion-log.ts";
 import { createIngest, DEFAULT_PARK_QUOTA, type ParkQuota } from "./ingest.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
 import { type Appended, createLocalWriter } from "./local-writer.ts";
 import { createObjectCache, type ObjectEntry } from "./object-cache.ts";
+import { createObjectDeletions } from "./object-deletions.ts";
 import type { AclConsequences, AclView, KeyRing, RulesRegistry } from "./ports.ts";
 import { createProjection, OBJECTS_DATASET } from "./projection.ts";
 import { parseVersion, versionOf, writerName } from "./version.ts";
@@ -31,21 +32,8 @@ import { parseVersion, versionOf, writerName } from "./version.ts";
 /** Raised when a handler or the fold gives other rows for the same changes: objects are then folded anew. */
 export const PROJECTION_VERSION = 3;
 const WRITER_KEY = "writer";
-/** Set when bodies are missed that this device had and dropped: whoever keeps what was sent long ago is to be asked anew. */
-export const BODIES_GIVEN_UP = "bodies.given-up";
-const TEAR_DOWN_ROWS = 500;
-/**
- * How long the content of a deleted object is kept: until then a record of rights that somebody made before it had heard
- * of the deletion may take its author's right away, and the object is back.
- */
-export const DELETED_GRACE_MS = 30 * 24 * 60 * 60 * 1000;
-/** What is purged in one write. */
-const PURGE_CHANGES = 100;
-const PURGE_BYTES = 1 << 20;
-const PURGE_TRACES = 500;
 /** Whoever watches the rows of a deleted object is told of them first. */
 const TEAR_DOWN_DELAY_MS = 500;
-const PAGE = 500;
 const NOTHING = new Uint8Array(0);
 
 export interface ChangeEngineDeps {
@@ -167,46 +155,21 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     onFailure: deps.onFailure,
     quota: deps.quota ?? DEFAULT_PARK_QUOTA,
     datasetNo: store.datasetNo,
-    onRoot: (object) => settleDeletion(object),
+    onRoot: (object) => deletions.settle(object),
     onCompleted: (object) => store.history.amended(object.no),
     onSettled: (author) => unsettled.add(bytesToHex(author)),
   });
 
-  let tearDownDue = false;
-  const deletionRoot = encodeDerivedRoot({ space: digestOfCid(deps.spaceId)!, type: DELETIONS_TYPE, derivation: "" });
-  const deletionLog = () => objects.byId(deletionRoot.id);
-  const deletionOf = (object: ObjectEntry): JsonObject | undefined => {
-    const holder = deletionLog();
-    return holder ? record(holder, DELETIONS_DATASET, object.idText) : undefined;
-  };
-
-  /** Brings an object in step with its entry in the deletion log, present or not. */
-  const settleDeletion = (object: ObjectEntry): void => {
-    const entry = deletionOf(object);
-    if (entry) {
-      if (!object.deleted) {
-        objects.setDeleted(object, true, clock.nowMs());
-        store.unopened.settle(object.no);
-        tearDownDue = true;
-      }
-      const version = (entry["_ver"] as JsonObject)["id"] as string;
-      projection.hideObjectRow(object, { version, timeMs: deletedAtMs(entry) });
-    } else if (object.deleted) {
-      objects.setDeleted(object, false, 0);
-      if (store.unopened.missStubs(object.no) > 0) store.putMeta(BODIES_GIVEN_UP, Uint8Array.of(1));
-      projection.rebuildObject(object);
-    }
-  };
-
-  const settleTouchedDeletions = (): void => {
-    const holder = deletionLog();
-    if (!holder) return;
-    for (const touched of [...batch.touched]) {
-      if (touched.dataset !== DELETIONS_DATASET || touched.object !== holder.idText) continue;
-      const object = objectById(touched.recordId);
-      if (object) settleDeletion(object);
-    }
-  };
+  const deletions = createObjectDeletions({
+    spaceId: deps.spaceId,
+    store,
+    objects,
+    projection,
+    registry,
+    clock,
+    record: (object, dataset, id) => record(object, dataset, id),
+  });
+  const verdicts = createVerdicts({ changes, objects, acl, projection });
 
   const react = (): void => {
     if (reactions.size === 0) return;
@@ -225,9 +188,10 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
 
   const queue = createCommitQueue(store.db, {
     beforeCommit() {
-      recheckAuthors(unsettled);
+      verdicts.retakeOf(unsettled);
+      unsettled.clear();
       projection.finishBatch();
-      settleTouchedDeletions();
+      deletions.settleTouched(batch.touched);
       projection.finishBatch();
       react();
       projection.countLive();
@@ -239,10 +203,9 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       const done = batch;
       batch = createBatch();
       objects.trim();
-      if (tearDownDue) {
-        tearDownDue = false;
+      if (deletions.takeDue()) {
         setTimeout(() => {
-          tearDownDeleted().catch((error: unknown) => deps.onFailure?.(error));
+          deletions.tearDown(queue).catch((error: unknown) => deps.onFailure?.(error));
         }, TEAR_DOWN_DELAY_MS).unref();
       }
       if (done.touched.length === 0 && done.objects.size === 0) return;
@@ -347,51 +310,6 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     localVersion,
   });
 
-  /** Takes the verdict on a stored change anew; answers whether it moved. */
-  function recheck(stored: StoredChange, author: Uint8Array, writerId: Uint8Array, placed = true): boolean {
-    const { seq, id, aclPos } = stored;
-    const counts = placed && acl.counts({ author, writer: writerId, seq, id, aclPos }) && !ranBackwards(stored);
-    if (counts === stored.counts) return false;
-    changes.setCounts(stored.no, counts);
-    const object = objects.byNo(stored.obj);
-    if (object && !object.deleted && stored.ds !== 0) projection.refoldTouchedBy({ ...stored, counts }, object);
-    return true;
-  }
-
-  /** Takes the verdicts on everything of these authors (hex) anew. */
-  function recheckAuthors(authors: Set<string>): void {
-    if (authors.size === 0) return;
-    for (const known of changes.writers()) {
-      if (!authors.has(bytesToHex(known.author))) continue;
-      for (let after = 0; ; ) {
-        const page = changes.ofWriterAfter(known.no, after, PAGE);
-        for (const stored of page) recheck(stored, known.author, known.id);
-        if (page.length < PAGE) break;
-        after = page.at(-1)!.no;
-      }
-    }
-    authors.clear();
-  }
-
-  /** Places changes anew after a fork of the ACL was resolved. One whose record has no place here does not count. */
-  function repositionFrom(from: number): void {
-    const writers = new Map(changes.writers().map((known) => [known.no, known]));
-    for (let after = 0; ; ) {
-      const page = changes.fromAclPos(from, after, PAGE);
-      for (const stored of page) {
-        const known = writers.get(stored.writer);
-        const change = decodeChange(stored.bytes, stored.id);
-        if (!known || isDerivedRoot(change)) continue;
-        const pos = acl.at(change.header.acl)?.pos;
-        const aclPos = pos ?? from;
-        if (aclPos !== stored.aclPos) changes.setAclPos(stored.no, aclPos);
-        recheck({ ...stored, aclPos }, known.author, known.id, pos !== undefined);
-      }
-      if (page.length < PAGE) return;
-      after = page.at(-1)!.no;
-    }
-  }
-
   /** Sorts after every version this device has seen and is never stored in a change. */
   function localVersion(): string {
     const stamp = Buffer.alloc(8);
@@ -424,8 +342,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
         guarded((scope) => {
           const { result, consequences } = run(scope);
           if (consequences) {
-            if (consequences.repositionFrom !== undefined) repositionFrom(consequences.repositionFrom);
-            recheckAuthors(new Set(consequences.cut.map(bytesToHex)));
+            if (consequences.repositionFrom !== undefined) verdicts.repositionFrom(consequences.repositionFrom);
+            verdicts.retakeOf(new Set(consequences.cut.map(bytesToHex)));
             for (const id of consequences.named) arrived("acl", id, scope);
             if (consequences.keys) {
               ingest.arrivals.noteAll("key");
@@ -439,15 +357,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     /** The ACL changed: every verdict is taken anew and the records concerned are folded again. Answers how many moved. */
     recheckVerdicts: (): Promise<number> =>
       queue.enqueue(
-        guarded(() => {
-          let moved = 0;
-          const writers = new Map(changes.writers().map((known) => [known.no, known]));
-          for (const stored of allChanges()) {
-            const known = writers.get(stored.writer);
-            if (known && recheck(stored, known.author, known.id)) moved++; // a derived root has no writer
-          }
-          return moved;
-        }),
+        guarded(() => verdicts.retakeAll()),
         "background",
       ),
 
@@ -467,16 +377,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       return numbers.length;
     },
 
-    tearDownDeleted,
-    /**
-     * Of what was deleted at least DELETED_GRACE_MS ago, as this device knows, stubs are kept: the bodies are overwritten
-     * in the file. Answers how many.
-     */
-    async purgeDeleted(): Promise<number> {
-      let purged = 0;
-      for (const no of objects.purgeable(clock.nowMs() - DELETED_GRACE_MS)) purged += await purgeObject(no);
-      return purged;
-    },
+    tearDownDeleted: () => deletions.tearDown(queue),
+    purgeDeleted: () => deletions.purge(queue),
 
     object: objectById,
     /** The id that the derived object of (type, derivation) has here, whether it is made yet or not. */
@@ -523,71 +425,11 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     },
   };
 
-  /**
-   * Drops the bodies of an object that is deleted, a slice a write; what cannot be read yet is kept until it can. Answers
-   * how many.
-   */
-  async function purgeObject(no: number): Promise<number> {
-    const { history, unopened } = store;
-    const keeps = ({ ds, no: change }: StoredChange) =>
-      ds === 0 ? unopened.has(change) : registry.outlives?.(store.datasetName(ds)) === true;
-    let after = { lamport: -1, no: 0 };
-    let purged = 0;
-    while (!queue.closing()) {
-      const isDone = await queue.enqueue(() => {
-        const object = objects.byNo(no);
-        if (!object?.deleted) return true;
-        const page = changes.wholeOf(no, after, PURGE_CHANGES);
-        let bytes = 0;
-        for (const stored of page) {
-          after = stored;
-          if (keeps(stored)) continue;
-          changes.setBytes(stored.no, stubOf(stored.bytes), 0);
-          history.hide(no, stored.lamport, stored.no);
-          purged++;
-          bytes += stored.bytes.length;
-          if (bytes >= PURGE_BYTES) break;
-        }
-        history.amended(no);
-        if (page.length > 0 || history.dropTraces(no, PURGE_TRACES) > 0) return false;
-        objects.setPurged(object);
-        return true;
-      }, "background");
-      if (isDone) break;
-    }
-    return purged;
-  }
-
   /** What an earlier version of the program could not read, this one may. */
   function retryLaterVersions(): void {
     if (!parked.nextOfKind("version", NOTHING, NOTHING)) return;
     queue
       .enqueue(() => ingest.arrivals.noteAll("version"), "background")
       .then(intake.start, (error: unknown) => deps.onFailure?.(error));
-  }
-
-  /** Removes the rows of deleted objects, a slice a write, so that other work goes on between. Their changes stay. */
-  async function tearDownDeleted(): Promise<void> {
-    if (queue.closing()) return;
-    for (const coll of rows.collsOfDeleted()) {
-      while (!queue.closing() && !(await queue.enqueue(() => rows.tearDown(coll, TEAR_DOWN_ROWS), "background")));
-    }
-  }
-
-  function* allChanges(): Generator<StoredChange> {
-    for (let after = 0; ; ) {
-      const page = changes.after(after, 500);
-      yield* page;
-      if (page.length < 500) return;
-      after = page[page.length - 1]!.no;
-    }
-  }
-
-  /** Whether a change names an ACL position before that of a parent or of its writer's previous change. */
-  function ranBackwards(stored: StoredChange): boolean {
-    const change = decodeChange(stored.bytes, stored.id);
-    if (isDerivedRoot(change)) return false;
-    const before = change.header.prev ? [...change.header.parents, change.header.prev] : change.header.parents;
-    return before.some((id) => (changes.byId(id)?.aclPos ?? 0) > stored.aclPos);
   }
 }

@@ -6,9 +6,9 @@ import { LIMITS } from "../protocol/limits.ts";
 import { takeIn } from "../sync/intake.ts";
 import { vectorOf } from "../sync/session/vector.ts";
 import { type Change, type ChangeHeader, decodeChange, encodeChange, encodeHeader } from "./change-codec.ts";
-import { DELETED_GRACE_MS } from "./change-engine.ts";
 import { isStub, stubOf } from "./change-stub.ts";
 import { DELETIONS_TYPE } from "./deletion-log.ts";
+import { DELETED_GRACE_MS } from "./object-deletions.ts";
 
 const ITEMS = { name: "items", idRule: "user" } as const;
 

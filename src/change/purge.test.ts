@@ -4,8 +4,8 @@ import { add, type Device, exchange, fetchFrom, remove, withDevices } from "../.
 import { createAccount } from "../../test/support/acl-world.ts";
 import { randomBytes } from "../base/random.ts";
 import { type Change, decodeChange, encodeChange, encodeHeader } from "./change-codec.ts";
-import { DELETED_GRACE_MS } from "./change-engine.ts";
 import { isStub, stubOf } from "./change-stub.ts";
+import { DELETED_GRACE_MS } from "./object-deletions.ts";
 
 const ITEMS = { name: "items", idRule: "user" } as const;
 

@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { createSeldomLog } from "../base/seldom-log.ts";
-import { BODIES_GIVEN_UP } from "../change/change-engine.ts";
+import { BODIES_GIVEN_UP } from "../change/object-deletions.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { fail, SvcError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";

@@ -4,7 +4,7 @@
  */
 import { describe, expect } from "bun:test";
 import type { RecordOp } from "../../src/change/change-body.ts";
-import { DELETED_GRACE_MS } from "../../src/change/change-engine.ts";
+import { DELETED_GRACE_MS } from "../../src/change/object-deletions.ts";
 import { SvcError } from "../../src/protocol/errors.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";

@@ -4,8 +4,8 @@
  */
 import { describe, expect } from "bun:test";
 import { bytesToHex } from "../../src/base/bytes.ts";
-import { DELETED_GRACE_MS } from "../../src/change/change-engine.ts";
 import { isStub, stubOf } from "../../src/change/change-stub.ts";
+import { DELETED_GRACE_MS } from "../../src/change/object-deletions.ts";
 import { OBJECT_RULES } from "../../src/domain/object/object-rules.ts";
 import { SvcError } from "../../src/protocol/errors.ts";
 import { vectorOf } from "../../src/sync/session/vector.ts";
