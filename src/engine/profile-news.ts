@@ -28,6 +28,8 @@ export function createProfileNews(deps: {
   const untold = new Set<SpaceId>(stored ? (JSON.parse(Buffer.from(stored).toString()) as SpaceId[]) : []);
   /** Counts the profiles, so that telling an older one settles nothing. */
   let generation = 0;
+  /** How many are on their way: what is told meanwhile may still be the one before. */
+  let changing = 0;
   let telling: Promise<void> | undefined;
   let more = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -54,7 +56,7 @@ export function createProfileNews(deps: {
       if (closed) return;
       const told = generation;
       try {
-        if ((await tellOne(spaceId)) && told === generation) untold.delete(spaceId);
+        if ((await tellOne(spaceId)) && told === generation && changing === 0) untold.delete(spaceId);
       } catch (error) {
         failed = true;
         if (!(error instanceof SvcError && error.code.startsWith("space.")))
@@ -88,11 +90,16 @@ export function createProfileNews(deps: {
   return {
     /** Changes the profile; its members hear of it in the background. */
     async change(profile: Profile): Promise<void> {
-      for (const { id, status } of spaces.list("all"))
-        if (status === "active" || status === "joining") untold.add(id as SpaceId);
-      await save();
-      await tech.setProfile(profile);
-      generation++;
+      changing++;
+      try {
+        for (const { id, status } of spaces.list("all"))
+          if (status === "active" || status === "joining") untold.add(id as SpaceId);
+        await save();
+        await tech.setProfile(profile);
+      } finally {
+        changing--;
+        generation++;
+      }
       tell();
     },
     /** Goes on with what an earlier run began. */

@@ -48,8 +48,9 @@ const MAX_SHARED_MS = 250;
 const GATHER_TURNS = 3;
 
 /**
- * Group commit: everything enqueued in one turn of the event loop runs in ONE transaction, and no promise
- * settles before COMMIT has returned (fsync with durability `full`). A write that throws is rolled back alone. Local writes go before `background` ones (changes of others).
+ * Group commit: everything enqueued in one turn of the event loop runs in ONE transaction, and no promise settles before
+ * COMMIT has returned (fsync with durability `full`). A write that throws is rolled back alone. Local writes go before
+ * `background` ones (changes of others).
  */
 export interface CommitQueue {
   enqueue<T>(run: (scope: WriteScope) => T, priority?: "local" | "background"): Promise<T>;

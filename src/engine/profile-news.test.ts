@@ -1,0 +1,50 @@
+import { expect, test } from "bun:test";
+import { until } from "../../test/support/client.ts";
+import type { Log } from "../base/log.ts";
+import type { SpaceInfo } from "../protocol/space.ts";
+import { SPACES_RULES } from "../space/tech-datasets.ts";
+import type { Profile, TechSpace } from "../space/tech-space.ts";
+import { createProfileNews } from "./profile-news.ts";
+
+test("[profile] what is told while a new one is being written down settles nothing: the new one is told after it", async () => {
+  const told: (string | undefined)[] = [];
+  const meta = new Map<string, Uint8Array>();
+  let profile: Profile = { name: "old" };
+  let commit: (batch: unknown) => void = () => {};
+  const engine = {
+    store: {
+      meta: (key: string) => meta.get(key),
+      putMeta: (key: string, value: Uint8Array) => void meta.set(key, value),
+      dropMeta: (key: string) => void meta.delete(key),
+    },
+    write: async (run: () => void) => run(),
+    onCommit(listener: (batch: unknown) => void) {
+      commit = listener;
+      return () => {};
+    },
+  };
+  const tech = {
+    space: { engine },
+    async setProfile(next: Profile) {
+      // The space's row is written to at this moment, which has its members told again.
+      commit({ touched: [{ dataset: SPACES_RULES.name, recordId: "space" }] });
+      await until(() => Promise.resolve(told.length > 0), "the telling");
+      await Bun.sleep(0);
+      profile = next;
+    },
+  };
+  const news = createProfileNews({
+    tech: tech as unknown as TechSpace,
+    spaces: {
+      list: () => [{ id: "space", status: "active" } as SpaceInfo],
+      info: () => ({ status: "active" }) as SpaceInfo,
+      open: async () => ({ members: { profileChanged: async () => void told.push(profile.name) } }),
+    },
+    log: {} as Log,
+  });
+  await news.change({ name: "new" });
+  await until(() => Promise.resolve(told.at(-1) === "new"), "the new one to be told");
+  await until(() => Promise.resolve(meta.size === 0), "nothing to be left");
+  await news.close();
+  expect(told.at(-1)).toBe("new");
+});
