@@ -17,12 +17,11 @@ function checkpoint(path: string): LogPosition {
 }
 
 self.onmessage = (event: MessageEvent<CheckpointRequest>) => {
-  const { id, path } = event.data;
   let reply: CheckpointReply;
   try {
-    reply = { id, position: checkpoint(path) };
+    reply = { position: checkpoint(event.data.path) };
   } catch (error) {
-    reply = { id, fault: error instanceof Error ? error.message : String(error) };
+    reply = { fault: error instanceof Error ? error.message : String(error) };
   }
   self.postMessage(reply);
 };
