@@ -6,6 +6,8 @@ export const account = group(
   {
     "set-metadata": command({
       summary: "Change the account's profile; an empty value clears",
+      examples: ["account set-metadata --name Ada --description="],
+
       route: "PUT /v1/account/metadata",
       flags: PROFILE_FLAGS,
       file: true,

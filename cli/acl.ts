@@ -24,6 +24,8 @@ export const acl = group("Who may do what in a space", {
   }),
   grant: command({
     summary: "Change the role of members",
+    examples: ["acl grant <spaceId> <identity> admin"],
+
     route: `POST ${ACL}/permissions`,
     args: { ...IDENTITIES_ARG, ...ROLE_ARG },
     body: ({ args }) => ({
@@ -38,6 +40,8 @@ export const acl = group("Who may do what in a space", {
   }),
   add: command({
     summary: "Add accounts without an invite; they find the space waiting for them",
+    examples: ["acl add <spaceId> <identity>,<identity> writer"],
+
     route: `POST ${ACL}/add`,
     args: { ...IDENTITIES_ARG, ...ROLE_ARG },
     flags: PROFILE_HINT_FLAGS,

@@ -1,20 +1,24 @@
 import { isJsonObject, type Json, type JsonObject } from "../src/protocol/json.ts";
-import type { ApiSpec, CommandContext, Input } from "./command.ts";
+import type { ApiSpec, CommandContext, Input } from "./command-spec.ts";
 import { EXIT, type ExitCode, UsageError } from "./exit.ts";
 import type { FlagSpecs } from "./flag-parser.ts";
 import { integerOf } from "./flag-values.ts";
 import { type ApiRequest, fillPath, readJson, send } from "./http-client.ts";
-import { prettyJson, writeOut } from "./output.ts";
+import { prettyJson, say, writeOut } from "./output.ts";
 
 /** Does the one call that a command stands for and prints its answer. */
 export async function callApi(spec: ApiSpec, input: Input, context: CommandContext): Promise<ExitCode> {
+  const target = await context.target();
   const request = await requestOf(spec, input, context);
   if (spec.stream) {
     const { printStream } = await import("./event-stream.ts");
-    return printStream(context.target, request);
+    return printStream(target, request);
   }
-  const answer = await readJson(context.target, await send(context.target, request));
-  if (answer !== undefined) await writeOut(prettyJson(answer));
+  const answer = await readJson(target, await send(target, request));
+  if (answer === undefined) return EXIT.ok;
+  const remark = isJsonObject(answer) ? spec.remark?.(answer) : undefined;
+  if (remark !== undefined) say(remark);
+  await writeOut(prettyJson(answer));
   return EXIT.ok;
 }
 

@@ -5,6 +5,11 @@ const MESSAGES = "/v1/spaces/:spaceId/objects/:objectId/chat/messages";
 export const chat = group("Chat messages", {
   send: command({
     summary: "Send a message",
+    examples: [
+      'chat send <spaceId> <objectId> --text "Hello **all**"',
+      "chat send <spaceId> <objectId> --file message.json",
+    ],
+
     route: `POST ${MESSAGES}`,
     flags: {
       text: { kind: "text", hint: "markdown", summary: "Text of the message", field: "text" },
@@ -28,6 +33,8 @@ export const chat = group("Chat messages", {
   }),
   edit: command({
     summary: "Change the text of one's own message",
+    examples: ['chat edit <spaceId> <objectId> <msgId> --text "Hello"'],
+
     route: `PATCH ${MESSAGES}/:msgId`,
     flags: { text: { kind: "text", hint: "markdown", summary: "The new text", field: "text" } },
     file: true,

@@ -2,8 +2,8 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { CommandNode } from "./command.ts";
 import { commandRoot, WORD_ALIASES } from "./command-root.ts";
+import type { CommandNode } from "./command-spec.ts";
 import { fakeServer, runCli, streamOf } from "./test-support.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "svc-cli-"));

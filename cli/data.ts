@@ -24,6 +24,11 @@ interface SourceInput {
 
 export const querySubscribe = command({
   summary: "Watch records: first those that match, then every change to them",
+  examples: [
+    "query-subscribe <spaceId> <objectId> --dataset tasks --filter '{\"done\":false}' --sort -due --limit 20",
+    'query-subscribe <spaceId> --properties --filter \'{"svc.types":"chat"}\'',
+  ],
+
   route: "POST /v1/spaces/:spaceId/query/subscribe",
   args: SOURCE_ARGS,
   flags: { ...SOURCE_FLAGS, ...SUBSCRIBE_FLAGS },
@@ -38,6 +43,11 @@ export const querySubscribe = command({
 
 export const aggregate = command({
   summary: "Run an aggregation pipeline",
+  examples: [
+    'aggregate <spaceId> <objectId> --dataset tasks --pipeline \'[{"$match":{"done":false}},{"$count":"open"}]\'',
+    "aggregate <spaceId> --properties --pipeline @pipeline.json --explain",
+  ],
+
   route: "POST /v1/spaces/:spaceId/aggregate",
   args: SOURCE_ARGS,
   flags: {
@@ -64,29 +74,6 @@ export const aggregate = command({
       throw new UsageError("missing flag --pipeline: array of stages");
     return {};
   },
-});
-
-export const upsert = command({
-  summary: "Create or update records under the ids you give; running it again changes nothing",
-  route: "POST /v1/spaces/:spaceId/upsert",
-  args: { objectId: { summary: "Id of the object", field: "objectId" } },
-  flags: {
-    dataset: {
-      kind: "text",
-      hint: "NAME",
-      summary: "Dataset of the object, declared with idRule user",
-      field: "dataset",
-    },
-    records: { kind: "json", summary: "Array of {id, fields}", field: "records" },
-    "page-size": { kind: "integer", summary: "Records per change (default 500)", field: "pageSize" },
-    "trace-id": {
-      kind: "texts",
-      hint: "ID",
-      summary: "Trace to mark the change with; may be repeated",
-      field: "traceIds",
-    },
-  },
-  file: true,
 });
 
 /** Whether the space's objects are meant, not a dataset of one. Refuses what says neither or both. */

@@ -7,6 +7,8 @@ export const devices = group("The account's devices and which of them runs an ap
   list: command({ summary: "List the devices and the active one of each app", route: "GET /v1/devices" }),
   register: command({
     summary: "Name this device, add or remove its apps",
+    examples: ["devices register --name laptop --app agent=1.2 --remove-app old"],
+
     route: "PUT /v1/devices/me",
     flags: {
       name: { kind: "text", summary: "Display name of this device", field: "name" },
@@ -28,12 +30,16 @@ export const devices = group("The account's devices and which of them runs an ap
   }),
   query: command({
     summary: "Query the device rows as they are stored",
+    examples: ['devices query --filter \'{"os":"linux"}\''],
+
     route: "POST /v1/devices/query",
     flags: QUERY_FLAGS,
     file: true,
   }),
   subscribe: command({
     summary: "Watch the device rows",
+    examples: ["devices subscribe --sort name --limit 20"],
+
     route: "POST /v1/devices/query/subscribe",
     flags: SUBSCRIBE_FLAGS,
     file: true,

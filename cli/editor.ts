@@ -6,6 +6,8 @@ export const editor = group("Documents", {
   blocks: group("Blocks of a document", {
     create: command({
       summary: "Add a block",
+      examples: ['editor blocks create <spaceId> <objectId> --type heading --text "Plan" --style \'{"level":2}\''],
+
       route: "POST /v1/spaces/:spaceId/objects/:objectId/editor/blocks",
       flags: {
         type: { kind: "text", hint: "paragraph|heading|…", summary: "Kind of block", field: "type" },
@@ -18,6 +20,8 @@ export const editor = group("Documents", {
     }),
     patch: command({
       summary: "Change leaves of a block",
+      examples: ['editor blocks patch <spaceId> <objectId> <blockId> --set \'{"text":"New text"}\''],
+
       route: "PATCH /v1/spaces/:spaceId/objects/:objectId/editor/blocks/:blockId",
       flags: PATCH_FLAGS,
       file: true,
@@ -29,6 +33,8 @@ export const editor = group("Documents", {
   }),
   edit: command({
     summary: "Replace text in a document; every edit applies or none does",
+    examples: ['editor edit <spaceId> <objectId> --old "Monday" --new "Tuesday"'],
+
     route: "PATCH /v1/spaces/:spaceId/objects/:objectId/editor/markdown",
     flags: {
       old: { kind: "text", summary: "Text that is there, exactly as rendered, once" },

@@ -3,6 +3,8 @@ import { command, group } from "./command.ts";
 export const events = group("The event bus", {
   publish: command({
     summary: "Publish an event",
+    examples: ["events publish --type ui.open --scope device --data '{\"tab\":1}'"],
+
     route: "POST /v1/events",
     flags: {
       type: { kind: "text", hint: "a.b.c", summary: "Type of the event", field: "type" },
@@ -15,6 +17,8 @@ export const events = group("The event bus", {
   }),
   subscribe: command({
     summary: "Watch events; each filter may be repeated",
+    examples: ["events subscribe --type process.* --scope device --scope account"],
+
     route: "GET /v1/events/subscribe",
     flags: {
       scope: { kind: "texts", hint: "device|account|space", summary: "Only of this scope", query: "scope" },

@@ -8,6 +8,11 @@ import { type Progress, startProgress } from "./progress.ts";
 
 export const fileAttach = localCommand({
   summary: "Attach a file to an object",
+  examples: [
+    "file attach <spaceId> <objectId> plan.pdf",
+    "file attach <spaceId> <objectId> - --name notes.txt --mime text/plain",
+  ],
+
   route: "POST /v1/spaces/:spaceId/objects/:objectId/files",
   args: {
     spaceId: { summary: "Id of the space" },
@@ -20,7 +25,8 @@ export const fileAttach = localCommand({
     variant: { kind: "text", hint: "TAG", summary: "What kind of variant it is, such as thumb; with --variant-of" },
     "variant-of": { kind: "text", hint: "ID", summary: "File it is a variant of; with --variant" },
   },
-  run: async ({ args, flags }, { target, globals, reader }) => {
+  run: async ({ args, flags }, { target: findTarget, globals, reader }) => {
+    const target = await findTarget();
     const fromStdin = args.path === "-";
     if (fromStdin) reader.claimStdin("<path>");
     const totalBytes = fromStdin ? undefined : await fileSize(args.path);

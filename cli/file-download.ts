@@ -1,5 +1,6 @@
 import { type FileHandle, open, rename, rm, stat } from "node:fs/promises";
-import { type CommandContext, localCommand } from "./command.ts";
+import { localCommand } from "./command.ts";
+import type { CommandContext } from "./command-spec.ts";
 import { CliError, EXIT, type ExitCode, UsageError } from "./exit.ts";
 import { type ApiRequest, fillPath, guarded, send } from "./http-client.ts";
 import { writeOut } from "./output.ts";
@@ -8,6 +9,8 @@ import type { Target } from "./target.ts";
 
 export const fileDownload = localCommand({
   summary: "Download a file's bytes to stdout or to a path",
+  examples: ["file download <spaceId> <fileId> -o plan.pdf"],
+
   route: "GET /v1/spaces/:spaceId/files/:fileId/content",
   args: { spaceId: { summary: "Id of the space" }, fileId: { summary: "Id of the file" } },
   flags: {
@@ -58,11 +61,12 @@ async function downloadToFile(request: ApiRequest, path: string, context: Comman
 /** Hands the bytes to `take` as they come, until the end or until it wants no more. */
 async function download(
   request: ApiRequest,
-  { target, globals }: CommandContext,
+  context: CommandContext,
   signal: AbortSignal,
   take: (chunk: Uint8Array) => Promise<boolean>,
 ): Promise<void> {
-  const response = await sendPatiently(target, { ...request, signal }, globals.timeout !== undefined);
+  const target = await context.target();
+  const response = await sendPatiently(target, { ...request, signal }, context.globals.timeout !== undefined);
   const progress = startProgress("received", Number(response.headers.get("content-length")) || undefined);
   try {
     const chunks = (response.body ?? new ReadableStream<Uint8Array>()).getReader();

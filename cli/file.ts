@@ -21,6 +21,8 @@ export const file = group("Files", {
   attach: fileAttach,
   list: command({
     summary: "List the files of a space, newest first",
+    examples: ["file list <spaceId> --object <objectId> --limit 20"],
+
     route: `GET ${FILES}`,
     flags: {
       object: { kind: "text", hint: "ID", summary: "Only those of this object", alias: "object-id", query: "objectId" },
@@ -38,12 +40,16 @@ export const file = group("Files", {
   delete: command({ summary: "Delete a file and its variants", route: `DELETE ${FILE}`, confirm: true }),
   query: command({
     summary: "Query the file rows of an object",
+    examples: ['file query <spaceId> <objectId> --filter \'{"name":"plan.pdf"}\''],
+
     route: `POST ${OF_OBJECT}/query`,
     flags: QUERY_FLAGS,
     file: true,
   }),
   "query-subscribe": command({
     summary: "Watch the file rows of an object",
+    examples: ["file query-subscribe <spaceId> <objectId>"],
+
     route: `POST ${OF_OBJECT}/query/subscribe`,
     flags: SUBSCRIBE_FLAGS,
     file: true,

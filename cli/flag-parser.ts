@@ -1,4 +1,5 @@
 import { UsageError } from "./exit.ts";
+import { didYouMean } from "./suggestion.ts";
 
 /**
  * How a flag's text is read. `texts` may be repeated; `list` may be repeated and each value is split at commas; `json`
@@ -104,9 +105,16 @@ export function nameWords(words: readonly string[], args: ArgSpecs): Record<stri
   }
   if (words.length > names.length) {
     const takes = names.length === 0 ? "none" : names.map((name) => `<${name}>`).join(" ");
-    throw new UsageError(`unexpected argument ${JSON.stringify(words[names.length])}; the command takes ${takes}`);
+    const surplus = JSON.stringify(words[names.length]);
+    throw new UsageError(`unexpected argument ${surplus}; the command takes ${takes}${quoting(words, names.length)}`);
   }
   return named;
+}
+
+/** Most often the words are one text whose quotes were forgotten. */
+function quoting(words: readonly string[], takes: number): string {
+  if (takes === 0) return "";
+  return `; if the last ones are one text, quote it: ${JSON.stringify(words.slice(takes - 1).join(" "))}`;
 }
 
 /** A lone `-` is a word: it stands for stdin or stdout. */
@@ -132,5 +140,5 @@ export function spellings(flags: FlagSpecs): Map<string, string> {
 
 function unknownFlag(spelling: string, flags: FlagSpecs): string {
   const known = Object.keys(flags).map((name) => `--${name}`);
-  return `unknown flag ${spelling}; the command takes ${known.join(" ")} (a word that begins with - goes after --)`;
+  return `unknown flag ${spelling}${didYouMean(spelling, known)}; the command takes ${known.join(" ")} (a word that begins with - goes after --)`;
 }

@@ -8,7 +8,7 @@ export const GLOBAL_FLAGS = {
   addr: {
     kind: "text",
     hint: "host:port",
-    summary: "Server to call (default 127.0.0.1:7001; SVC_LISTEN_ADDR is the server's setting and not read here)",
+    summary: "Server to call (default: where the configuration says that it listens, else 127.0.0.1:7001)",
   },
   timeout: {
     kind: "text",
@@ -19,11 +19,21 @@ export const GLOBAL_FLAGS = {
 } as const satisfies FlagSpecs;
 
 /** What a command accepts, its own flags first; it may describe a global one in its own words. */
-export const flagsOf = (leaf: { flags: FlagSpecs } | undefined): FlagSpecs => ({
+export const flagsOf = (leaf: { readonly flags: FlagSpecs } | undefined): FlagSpecs => ({
   ...leaf?.flags,
   ...GLOBAL_FLAGS,
   ...leaf?.flags,
 });
+
+/** What help shows of them: a command that calls no server has no use for the global ones, nor a stream for a timeout. */
+export function shownFlagsOf(
+  leaf: { readonly flags: FlagSpecs; readonly routes: readonly unknown[]; readonly stream: boolean } | undefined,
+): FlagSpecs {
+  if (!leaf) return GLOBAL_FLAGS;
+  const { timeout, ...others } = GLOBAL_FLAGS;
+  const globals = leaf.routes.length === 0 ? {} : leaf.stream ? others : { ...others, timeout };
+  return { ...leaf.flags, ...globals, ...leaf.flags };
+}
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 
@@ -33,13 +43,16 @@ export interface GlobalValues {
   verbose?: boolean;
 }
 
-/** The server a command talks to. */
-export function targetOf(values: GlobalValues): Target {
-  return {
-    addr: connectAddr(values.addr ?? DEFAULT_ADDR),
-    timeoutMs: values.timeout === undefined ? DEFAULT_TIMEOUT_MS : timeoutMsOf(values.timeout),
-    verbose: values.verbose ?? false,
-  };
+/** The server a command talks to: `--addr`, else what the server's own configuration says. */
+export async function targetOf(values: GlobalValues): Promise<Target> {
+  const timeoutMs = values.timeout === undefined ? DEFAULT_TIMEOUT_MS : timeoutMsOf(values.timeout);
+  return { ...(await addressOf(values.addr)), timeoutMs, verbose: values.verbose ?? false };
+}
+
+async function addressOf(flag: string | undefined): Promise<Pick<Target, "addr" | "source">> {
+  if (flag !== undefined) return { addr: connectAddr(flag), source: undefined };
+  const { findServerAddress } = await import("./server-address.ts");
+  return findServerAddress();
 }
 
 function connectAddr(addr: string): string {

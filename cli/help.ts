@@ -1,7 +1,8 @@
 import { type ArgsDef, type CommandDef, renderUsage } from "citty";
-import type { CommandNode, Leaf } from "./command.ts";
-import { commandRoot, WORD_ALIASES } from "./command-root.ts";
-import { flagsOf } from "./global-flags.ts";
+import { COMMAND_SECTIONS, ROOT_EXAMPLES, WORD_ALIASES } from "./command-root.ts";
+import type { CommandNode, Leaf } from "./command-spec.ts";
+import type { FlagSpecs } from "./flag-parser.ts";
+import { shownFlagsOf } from "./global-flags.ts";
 import { wantsColor } from "./output.ts";
 
 /** Writes a command's help as citty renders it. `words` are the command as typed, `svc` first. */
@@ -10,34 +11,21 @@ export async function printHelp(
   words: readonly string[],
   stream: NodeJS.WriteStream & { isTTY?: boolean },
 ): Promise<void> {
-  const usage = await renderUsage(await describe(node, words.join(" ")));
-  const tidy = (wantsColor(stream) ? usage : Bun.stripANSI(usage)).replace(/ +$/gm, "").trimEnd();
-  const text = `${tidy}\n${footer(node)}\n`;
+  const isRoot = words.length === 1;
+  const usage = await renderUsage(isRoot ? rootDef(node) : await commandDef(node, words.join(" ")));
+  const sections = isRoot ? await rootSections(node) : "";
+  const tidy = [usage.trimEnd(), sections, footer(node.leaf, isRoot ? ROOT_EXAMPLES : undefined)]
+    .filter((part) => part !== "")
+    .join("\n\n")
+    .replace(/ +$/gm, "");
+  const text = `${wantsColor(stream) ? tidy : Bun.stripANSI(tidy)}\n`;
   await new Promise<void>((resolve) => stream.write(text, () => resolve()));
 }
 
-async function describe(node: CommandNode, name: string): Promise<CommandDef> {
-  const subCommands: Record<string, CommandDef> = {};
-  for (const [word, entry] of Object.entries(node.subCommands ?? {})) {
-    const { meta } = typeof entry === "function" ? await entry() : entry;
-    const alias = node === commandRoot ? aliasesOf(word) : [];
-    subCommands[word] = { meta: { description: meta.description, ...(alias.length > 0 && { alias }) } };
-  }
-  return {
-    meta: { name, description: node.meta.description },
-    args: cittyArgs(node.leaf),
-    ...(node.subCommands && { subCommands }),
-  };
-}
-
-const aliasesOf = (word: string): string[] => [...WORD_ALIASES].flatMap(([alias, of]) => (of === word ? alias : []));
-
-function cittyArgs(leaf: Leaf | undefined): ArgsDef {
+/** Flags as citty knows them. */
+export function cittyFlags(flags: FlagSpecs): ArgsDef {
   const args: ArgsDef = {};
-  for (const [name, { summary, optional }] of Object.entries(leaf?.args ?? {})) {
-    args[name] = { type: "positional", description: summary, required: !optional };
-  }
-  for (const [name, spec] of Object.entries(flagsOf(leaf))) {
+  for (const [name, spec] of Object.entries(flags)) {
     const description = spec.summary + (spec.alias && spec.alias.length > 1 ? ` (also --${spec.alias})` : "");
     const alias = spec.alias?.length === 1 ? spec.alias : [];
     if (spec.kind === "switch") args[name] = { type: "boolean", description, alias };
@@ -55,8 +43,52 @@ function cittyArgs(leaf: Leaf | undefined): ArgsDef {
 
 const HINTS = { text: "text", integer: "N", json: "json|@FILE|-", texts: "text", list: "a,b" } as const;
 
-function footer({ leaf }: CommandNode): string {
+async function commandDef({ description, leaf, subCommands }: CommandNode, name: string): Promise<CommandDef> {
+  const args: ArgsDef = {};
+  for (const [arg, { summary, optional }] of Object.entries(leaf?.args ?? {})) {
+    args[arg] = { type: "positional", description: summary, required: !optional };
+  }
+  const described: [string, CommandDef][] = [];
+  for (const [word, entry] of Object.entries(subCommands ?? {})) {
+    described.push([word, { meta: { description: await descriptionOf(entry) } }]);
+  }
+  return {
+    meta: { name, description },
+    args: { ...args, ...cittyFlags(shownFlagsOf(leaf)) },
+    ...(subCommands && { subCommands: Object.fromEntries(described) }),
+  };
+}
+
+/** The words of the first level are shown by section, which citty cannot. */
+function rootDef({ description, leaf }: CommandNode): CommandDef {
+  const command = { type: "positional", description: "One of the commands below", required: true } as const;
+  return { meta: { name: "svc", description }, args: { command, ...cittyFlags(shownFlagsOf(leaf)) } };
+}
+
+async function rootSections({ subCommands }: CommandNode): Promise<string> {
+  const labelOf = (word: string) => [word, ...aliasesOf(word)].join(", ");
+  const width = Math.max(...Object.keys(subCommands ?? {}).map((word) => labelOf(word).length));
+  const sections = Object.entries(COMMAND_SECTIONS).map(async ([title, commands]) => {
+    const lines = Object.entries(commands).map(
+      async ([word, load]) => `  ${labelOf(word).padEnd(width)}  ${await descriptionOf(load)}`,
+    );
+    return [title.toUpperCase(), "", ...(await Promise.all(lines))].join("\n");
+  });
+  return `${(await Promise.all(sections)).join("\n\n")}\n\nUse svc <command> --help for more information about a command.`;
+}
+
+async function descriptionOf(entry: CommandNode | (() => Promise<CommandNode>)): Promise<string> {
+  return (typeof entry === "function" ? await entry() : entry).description;
+}
+
+const aliasesOf = (word: string): string[] => [...WORD_ALIASES].flatMap(([alias, of]) => (of === word ? alias : []));
+
+function footer(leaf: Leaf | undefined, examples: readonly string[] = leaf?.examples ?? []): string {
   const routes = (leaf?.routes ?? []).map((route) => route.replace(/:([a-zA-Z]+)/g, "<$1>"));
-  const call = routes.length > 0 ? `\nCalls ${routes.join(" or ")}.\n` : "";
-  return `${call}\nExit codes: 0 success, 1 user error or 4xx, 2 5xx, 3 server unreachable.`;
+  const parts = [
+    examples.length > 0 ? `EXAMPLES\n\n${examples.map((example) => `  svc ${example}`).join("\n")}` : "",
+    routes.length > 0 ? `Calls ${routes.join(" or ")}.` : "",
+    "Exit codes: 0 success, 1 user error or 4xx, 2 5xx, 3 server unreachable.",
+  ];
+  return parts.filter((part) => part !== "").join("\n\n");
 }

@@ -42,10 +42,12 @@ test("secrets are taken out of what --verbose shows, at any depth", () => {
   });
 });
 
-test("the global flags have the defaults of the specification", () => {
-  expect(targetOf({})).toEqual({ addr: "127.0.0.1:7001", timeoutMs: 30_000, verbose: false });
-  expect(targetOf({ addr: "[::1]:80", timeout: "250ms", verbose: true })).toEqual({
+test("the global flags have the defaults of the specification", async () => {
+  const addr = "127.0.0.1:1";
+  expect(await targetOf({ addr })).toEqual({ addr, source: undefined, timeoutMs: 30_000, verbose: false });
+  expect(await targetOf({ addr: "[::1]:80", timeout: "250ms", verbose: true })).toEqual({
     addr: "[::1]:80",
+    source: undefined,
     timeoutMs: 250,
     verbose: true,
   });
@@ -62,10 +64,10 @@ test.each([
   "host:1/path",
   ":7001",
   "",
-])("--addr %p is refused", (addr) => {
-  expect(() => targetOf({ addr })).toThrow("--addr takes host:port");
+])("--addr %p is refused", async (addr) => {
+  await expect(targetOf({ addr })).rejects.toThrow("--addr takes host:port");
 });
 
-test.each(["30", "0s", "-1s", "forever", "600h0", "9999h"])("--timeout %p is refused", (timeout) => {
-  expect(() => targetOf({ timeout })).toThrow("--timeout takes a duration");
+test.each(["30", "0s", "-1s", "forever", "600h0", "9999h"])("--timeout %p is refused", async (timeout) => {
+  await expect(targetOf({ timeout })).rejects.toThrow("--timeout takes a duration");
 });

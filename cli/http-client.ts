@@ -90,7 +90,7 @@ function transportError(target: Target, error: Error): Error {
   if (error instanceof CliError || error.name === "AbortError") return error;
   if (error.name === "TimeoutError") {
     return new CliError(
-      `${target.addr} did not answer within ${target.timeoutMs / 1000} s; --timeout sets how long to wait`,
+      `${placeOf(target)} did not answer within ${target.timeoutMs / 1000} s; --timeout sets how long to wait`,
       EXIT.unreachable,
       { cause: error },
     );
@@ -98,11 +98,14 @@ function transportError(target: Target, error: Error): Error {
   if ((error as NodeJS.ErrnoException).code === "ECONNRESET") {
     return new CliError(`${target.addr} broke off the connection`, EXIT.unreachable, { cause: error });
   }
-  const command = target.addr === DEFAULT_ADDR ? "svc run" : `svc run --addr ${target.addr}`;
-  return new CliError(`no server answers at ${target.addr}\nstart one with: ${command}`, EXIT.unreachable, {
-    cause: error,
-  });
+  const fromSettings = target.source !== undefined || target.addr === DEFAULT_ADDR;
+  const command = fromSettings ? "svc run" : `svc run --addr ${target.addr}`;
+  const message = `no server answers at ${placeOf(target)}\nstart one with: ${command}`;
+  return new CliError(message, EXIT.unreachable, { cause: error });
 }
+
+/** The address, and which setting it came from where it was not typed. */
+const placeOf = ({ addr, source }: Target): string => (source === undefined ? addr : `${addr}, from ${source}`);
 
 async function apiErrorOf(target: Target, response: Response): Promise<ApiError> {
   const text = await guarded(target, () => response.text());

@@ -1,10 +1,12 @@
 import { localCommand } from "./command.ts";
 import { EXIT, type ExitCode } from "./exit.ts";
 import { prettyJson, say, writeOut } from "./output.ts";
-import { readSecrets, SECRET_FLAGS } from "./secret-input.ts";
+import { PHRASE_WARNING, readSecrets, SECRET_FLAGS } from "./secret-input.ts";
 
 export const init = localCommand({
   summary: "Create the data root and an account's wallet on this machine, or restore one from its phrase",
+  examples: ["init", "init --mnemonic-stdin < words.txt", "init --new --data-dir ./scratch"],
+
   flags: {
     ...SECRET_FLAGS,
     index: {
@@ -32,7 +34,7 @@ export const init = localCommand({
     });
     if ("accounts" in result) say("There is an account here already; --new makes another one.");
     const { mnemonic, ...facts } = { mnemonic: undefined, ...result };
-    if (mnemonic !== undefined) say(`Recovery phrase, shown only this once. Write it down:\n\n  ${mnemonic}\n`);
+    if (mnemonic !== undefined) say(`${PHRASE_WARNING}\n\n  ${mnemonic}\n`);
     await writeOut(prettyJson(facts));
     return EXIT.ok;
   },

@@ -7,6 +7,8 @@ export interface InputReader {
   json(label: string, text: string): Promise<Json>;
   /** JSON in the file at `path`, or on stdin (`-`). */
   jsonFile(label: string, path: string): Promise<Json>;
+  /** The bytes of text written in place, of `@FILE`, or of stdin (`-`), as they come. */
+  chunks(label: string, text: string): AsyncIterable<Uint8Array>;
   /** The first lines of stdin, one per label, without their line ends: secrets that must not stand in arguments. */
   secretLines(labels: readonly string[]): Promise<string[]>;
   /** Claims stdin for bytes that the caller streams itself. */
@@ -36,6 +38,13 @@ export function createInputReader(readStdin: () => Promise<string> = () => Bun.s
       if (path === "-") return parseJson(`${label} (stdin)`, await stdin(label));
       return parseJson(`${label} (${path})`, await readFileText(label, path));
     },
+    async *chunks(label, text) {
+      if (text === "-") {
+        claimStdin(label);
+        yield* Bun.stdin.stream();
+      } else if (text.startsWith("@")) yield* fileChunks(label, text.slice(1));
+      else yield new TextEncoder().encode(text);
+    },
     async secretLines(labels) {
       const lines = (await stdin(labels.join(" and "))).split(/\r?\n/);
       return labels.map((label, index) => {
@@ -55,7 +64,16 @@ async function readFileText(label: string, path: string): Promise<string> {
   }
 }
 
-function parseJson(label: string, text: string): Json {
+async function* fileChunks(label: string, path: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* Bun.file(path).stream();
+  } catch (error) {
+    throw new UsageError(`${label} cannot read ${path}: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+  }
+}
+
+/** JSON as the API can be sent it; `label` names it in the refusal. */
+export function parseJson(label: string, text: string): Json {
   let value: Json;
   try {
     value = JSON.parse(text) as Json;

@@ -5,26 +5,45 @@ export interface Progress {
   end(): void;
 }
 
+/** A line on stderr that says how far something is. */
+interface ProgressLine {
+  show(text: string): void;
+  /** Takes the line away; more calls do nothing. */
+  end(): void;
+}
+
 const REDRAW_MS = 100;
 
 /** Undefined where nobody would see it: stderr is not a terminal. */
-export function startProgress(verb: string, totalBytes: number | undefined): Progress | undefined {
+export function startLine(): ProgressLine | undefined {
   if (!process.stderr.isTTY) return undefined;
-  let bytes = 0;
   let drawnAtMs = Number.NEGATIVE_INFINITY;
   let ended = false;
   return {
-    add(more) {
-      bytes += more;
-      if (performance.now() - drawnAtMs < REDRAW_MS) return;
+    show(text) {
+      if (ended || performance.now() - drawnAtMs < REDRAW_MS) return;
       drawnAtMs = performance.now();
-      const share = totalBytes ? ` of ${mebibytes(totalBytes)}` : "";
-      process.stderr.write(`\r\u001b[K${verb} ${mebibytes(bytes)}${share}`);
+      process.stderr.write(`\r\u001b[K${text}`);
     },
     end() {
       if (!ended && Number.isFinite(drawnAtMs)) process.stderr.write("\r\u001b[K");
       ended = true;
     },
+  };
+}
+
+/** Undefined where nobody would see it: stderr is not a terminal. */
+export function startProgress(verb: string, totalBytes: number | undefined): Progress | undefined {
+  const line = startLine();
+  if (!line) return undefined;
+  let bytes = 0;
+  const share = totalBytes ? ` of ${mebibytes(totalBytes)}` : "";
+  return {
+    add(more) {
+      bytes += more;
+      line.show(`${verb} ${mebibytes(bytes)}${share}`);
+    },
+    end: line.end,
   };
 }
 

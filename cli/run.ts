@@ -3,6 +3,12 @@ import { EXIT, type ExitCode } from "./exit.ts";
 
 export const run = localCommand({
   summary: "Run the server in the foreground",
+  examples: [
+    "run",
+    "run --addr 127.0.0.1:0 --data-dir ./scratch --log-level debug",
+    "run --config svc.yaml --passkey-stdin < passkey.txt",
+  ],
+
   flags: {
     addr: {
       kind: "text",

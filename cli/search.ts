@@ -3,6 +3,8 @@ import { command } from "./command.ts";
 export const search = command({
   summary: 'Search a space: words are ORed, "a phrase" stands together, prefix* matches beginnings',
   route: "POST /v1/spaces/:spaceId/search",
+  examples: ['search <spaceId> "two words" --scopes basic,chat --require urgent'],
+
   args: { query: { summary: "What to look for", field: "query" } },
   flags: {
     scopes: { kind: "list", hint: "basic,chat,props", summary: "Where to look (default everywhere)", field: "scopes" },

@@ -36,3 +36,6 @@ export async function readSecrets(
   for (const [index, secret] of wanted.entries()) fromStdin[secret] = lines[index] as string;
   return { ...(flags.mnemonic === undefined ? {} : { mnemonic: flags.mnemonic }), ...fromStdin };
 }
+
+/** Goes before or beside the phrase of an account that was just made: nothing else brings the account back. */
+export const PHRASE_WARNING = "Recovery phrase, shown only this once. Write it down:";

@@ -11,12 +11,16 @@ export const space = group("Spaces", {
   get: command({ summary: "Show a space", route: "GET /v1/spaces/:spaceId" }),
   update: command({
     summary: "Change a space's name, description or icon; an empty value clears",
+    examples: ['space update <spaceId> --name "Reading list"', "space update <spaceId> --description="],
+
     route: "PATCH /v1/spaces/:spaceId",
     flags: PROFILE_FLAGS,
     file: true,
   }),
   settings: command({
     summary: "Change the account's own settings for a space",
+    examples: ["space settings <spaceId> --set notifyMode=mentions --set-bool pinned=true --unset color"],
+
     route: "PATCH /v1/spaces/:spaceId/settings",
     flags: {
       set: { kind: "texts", hint: "key=text", summary: "Set a text, such as notifyMode=mentions; may be repeated" },
@@ -53,12 +57,16 @@ export const space = group("Spaces", {
   ),
   query: command({
     summary: "Query the space rows as they are stored",
+    examples: ['space query --filter \'{"status":"active"}\' --sort name'],
+
     route: "POST /v1/spaces/query",
     flags: { ...COLLECTION_FLAG, ...QUERY_FLAGS },
     file: true,
   }),
   subscribe: command({
     summary: "Watch the space rows",
+    examples: ["space subscribe --sort name --limit 50"],
+
     route: "POST /v1/spaces/query/subscribe",
     flags: { ...COLLECTION_FLAG, ...SUBSCRIBE_FLAGS },
     file: true,

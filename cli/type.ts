@@ -11,6 +11,8 @@ const OPTION_ARG = { key: { summary: "Key of the option" } } as const;
 const option = group("Options of a select property", {
   set: command({
     summary: "Add or change an option",
+    examples: ["type property option set <spaceId> <typeId> <propId> doing --name Doing --color blue"],
+
     route: `PATCH ${PROPERTY}`,
     args: OPTION_ARG,
     flags: {
@@ -40,6 +42,11 @@ const property = group("Properties of a type", {
   list: command({ summary: "List a type's properties", route: `GET ${TYPES}/:typeId/properties` }),
   add: command({
     summary: "Add a property",
+    examples: [
+      "type property add <spaceId> <typeId> --name Due --kind datetime",
+      "type property add <spaceId> <typeId> --name State --format-type select",
+    ],
+
     route: `POST ${TYPES}/:typeId/properties`,
     flags: {
       name: { kind: "text", summary: "Display name", field: "name" },
@@ -69,6 +76,8 @@ const property = group("Properties of a type", {
   }),
   patch: command({
     summary: "Change display leaves of a property",
+    examples: ['type property patch <spaceId> <typeId> <propId> --set \'{"name":"Due date"}\' --unset description'],
+
     route: `PATCH ${PROPERTY}`,
     flags: PATCH_FLAGS,
     file: true,
@@ -81,6 +90,10 @@ const dataset = group("Datasets that a type declares", {
   list: command({ summary: "List a type's datasets", route: `GET ${TYPES}/:typeId/datasets` }),
   add: command({
     summary: "Declare a dataset",
+    examples: [
+      'type dataset add <spaceId> <typeId> --draft \'{"name":"tasks","idRule":"user","fields":[{"key":"title","kind":"string","mutableBy":"any"}]}\'',
+    ],
+
     route: `POST ${TYPES}/:typeId/datasets`,
     flags: { draft: { kind: "json", summary: "Its definition: {name, fields, idRule?, deleteBy?, search?, …}" } },
     file: true,
@@ -88,6 +101,8 @@ const dataset = group("Datasets that a type declares", {
   }),
   patch: command({
     summary: "Change display leaves of a dataset",
+    examples: ['type dataset patch <spaceId> <typeId> <defId> --set \'{"displayName":"Tasks"}\''],
+
     route: `PATCH ${DATASET}`,
     flags: PATCH_FLAGS,
     file: true,
@@ -96,6 +111,10 @@ const dataset = group("Datasets that a type declares", {
   field: group("Fields of a dataset", {
     add: command({
       summary: "Add a field",
+      examples: [
+        'type dataset field add <spaceId> <typeId> <defId> --field \'{"key":"due","kind":"datetime","mutableBy":"any"}\'',
+      ],
+
       route: `POST ${DATASET}/fields`,
       flags: { field: { kind: "json", summary: "Its definition: {key, kind?, scope?, mutableBy?, …}" } },
       file: true,
@@ -108,6 +127,8 @@ const dataset = group("Datasets that a type declares", {
 export const type = group("Types, their properties and datasets", {
   create: command({
     summary: "Create a type",
+    examples: ["type create <spaceId> --xkey task --name Task"],
+
     route: `POST ${TYPES}`,
     flags: {
       xkey: { kind: "text", hint: "KEY", summary: "Stable key, unique within the space", field: "xKey" },

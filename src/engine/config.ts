@@ -11,6 +11,7 @@ import {
   UNTOLD_KEYS,
 } from "./config-keys.ts";
 import type { ValueContext, ValueReader } from "./config-values.ts";
+import type { ListenAddress } from "./listen-address.ts";
 import { StartRefusal } from "./start-refusal.ts";
 
 /** The settings of a run, read by key: `config["listen.addr"].port`. */
@@ -106,6 +107,26 @@ export async function loadConfig(sources: ConfigSources = {}): Promise<Config> {
     passkey: sources.passkey ?? nonEmpty(env[PASSKEY_VARIABLE]),
     unknownVariables: unknownVariables(env),
   };
+}
+
+/**
+ * Where the server of this configuration listens, for those who call it: the same places and precedence, but only this
+ * setting is read. Undefined where nothing says so and the default holds. Refuses like `loadConfig`.
+ */
+export async function readListenAddress(
+  sources: Omit<ConfigSources, "flags" | "passkey"> = {},
+): Promise<{ readonly address: ListenAddress; readonly source: string } | undefined> {
+  const env = sources.env ?? process.env;
+  const homeDir = sources.homeDir ?? env["HOME"] ?? homedir();
+  const atCwd: ValueContext = { baseDir: sources.cwd ?? process.cwd(), homeDir };
+  const variables = givenByEnvironment(env, atCwd);
+  const dataDir = variables.get("dataDir");
+  const given =
+    variables.get("listen.addr") ??
+    (
+      await findConfigFile(undefined, env, atCwd, dataDir ? readGiven("dataDir", dataDir) : join(homeDir, ".svc"))
+    )?.given.get("listen.addr");
+  return given && { address: readGiven("listen.addr", given), source: given.source };
 }
 
 function givenByFlags(flags: ConfigFlags, context: ValueContext): Map<SettingKey, Given> {

@@ -192,6 +192,23 @@ describe("commands", () => {
     expect(ids).toHaveLength(3);
   });
 
+  rule("[cli] upsert takes files larger than a request, as an array and as lines; all refused is exit 1", async () => {
+    using dir = scratchDir();
+    const records = Array.from({ length: 6_000 }, (_, n) => ({ id: `big-${n}`, fields: { n, s: "text ".repeat(50) } }));
+    const [array, lines] = [join(dir.path, "records.json"), join(dir.path, "records.jsonl")];
+    writeFileSync(array, JSON.stringify(records));
+    writeFileSync(lines, records.map((record) => JSON.stringify(record)).join("\n"));
+    expect(Bun.file(array).size).toBeGreaterThan(1 << 20);
+    const head = ["upsert", space.id, items.objectId, "--dataset", items.dataset, "--records"];
+    const first = await run([...head, `@${array}`]);
+    expect([first.code, first.stderr]).toEqual([0, ""]);
+    expect(first.json()).toMatchObject({ created: 6_000, skipped: 0, rejections: [] });
+    expect((await run([...head, `@${lines}`])).json()).toMatchObject({ created: 0, skipped: 6_000, pages: [] });
+    const refused = await run([...head, JSON.stringify([{ id: "bad id", fields: {} }])]);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain("1 of 1 records were refused");
+  });
+
   rule("[cli] query-subscribe prints one JSON object per frame, and ends with 0 on SIGINT", async () => {
     using home = scratchDir();
     const child = Bun.spawn(

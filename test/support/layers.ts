@@ -20,8 +20,11 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ui: ["protocol"],
 };
 
-/** `svc run` and `svc init` work without a server; the rest of the command line is an HTTP client. */
-const LOCAL_COMMANDS = /^cli\/(run|init)(-[a-z-]+)?\.ts$/;
+/**
+ * `svc run` and `svc init` work without a server, and `server-address.ts` reads where the configuration says that it
+ * listens; the rest of the command line is an HTTP client.
+ */
+const LOCAL_COMMANDS = /^cli\/(run|init|server-address)(-[a-z-]+)?\.ts$/;
 const LOCAL_COMMAND_ROOMS = ["base", "protocol", "crypto", "engine", "serve"];
 const PORT_FILE = /(^|\/|-)port\.ts$/;
 const TEST_FILE = /\.test\.tsx?$/;
