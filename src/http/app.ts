@@ -2,14 +2,16 @@ import { Elysia } from "elysia";
 import type { Log } from "../base/log.ts";
 import type { AccountHost } from "../engine/account-host.ts";
 import { fail } from "../protocol/errors.ts";
+import { STREAMS_PATH, type SubscriptionRequest } from "../protocol/stream.ts";
 import { addCorsHeaders, preflightResponse } from "./cors.ts";
 import { createDispatch, type RequestInfo } from "./dispatch.ts";
 import { errorResponse } from "./error-response.ts";
 import { type GuardRules, guardRequest } from "./guard.ts";
-import { createPathMatcher } from "./path-match.ts";
+import { createPathMatcher, type PathMatcher } from "./path-match.ts";
 import { JSON_CONTENT_TYPE } from "./reply.ts";
 import type { Route } from "./route.ts";
 import type { ServerHandle } from "./server-handle.ts";
+import type { InnerStreams } from "./stream-carrier.ts";
 
 const PAGE_METHODS = ["GET", "HEAD", "OPTIONS"];
 
@@ -43,6 +45,7 @@ export function createApp(deps: AppDeps): App {
     takesRawBody: (method, pathname) => rawRoutes.find(method, pathname) !== undefined,
   };
   const infoByRequest = new WeakMap<Request, RequestInfo>();
+  const streams = createPathMatcher(routes.filter((route) => isStream(route) && route.path !== STREAMS_PATH));
   const router = createRouter(deps, infoByRequest);
   const nextRequestId = createRequestIds();
 
@@ -58,6 +61,22 @@ export function createApp(deps: AppDeps): App {
       default:
         return routed(request, pathname, info);
     }
+  }
+
+  /** The streams that `request` may carry. What they answer counts as said to it. */
+  function innerStreams(request: Request, requestId: string, log: Log): InnerStreams {
+    const inner: InnerStreams = {
+      fault: (asked) => streamFault(asked, request.url, streams),
+      open(asked, carrier, signal) {
+        const { href, pathname } = new URL(asked.path, request.url);
+        const sent = asked.method === "GET" || asked.body === undefined ? {} : jsonBody(asked.body);
+        const opening = new Request(href, { method: asked.method, signal, ...sent });
+        return routed(opening, pathname, { requestId, log, inner, carrier }).catch((thrown: unknown) =>
+          errorResponse(thrown, log),
+        );
+      },
+    };
+    return inner;
   }
 
   async function routed(request: Request, pathname: string, info: RequestInfo): Promise<Response> {
@@ -107,9 +126,8 @@ export function createApp(deps: AppDeps): App {
       const log = deps.log.child({ requestId });
       const pathname = pathOf(request.url);
       const startedMs = performance.now();
-      const response = await answer(request, pathname, { requestId, log }).catch((thrown: unknown) =>
-        errorResponse(thrown, log),
-      );
+      const info = { requestId, log, inner: innerStreams(request, requestId, log) };
+      const response = await answer(request, pathname, info).catch((thrown: unknown) => errorResponse(thrown, log));
       response.headers.set("x-request-id", requestId);
       const origin = request.headers.get("origin");
       if (origin !== null && rules.allowedOrigins.has(origin) && !response.headers.has("access-control-allow-origin")) {
@@ -157,6 +175,21 @@ function createRouter(deps: AppDeps, infoByRequest: WeakMap<Request, RequestInfo
 
 function isStream(route: Route): boolean {
   return Object.values(route.responses).some((response) => response.frames !== undefined);
+}
+
+/** Why a subscription names no stream that another one may carry. */
+function streamFault(asked: SubscriptionRequest, base: string, streams: PathMatcher): string | undefined {
+  const { method, path, body } = asked;
+  if (method === "GET" && body !== undefined) return "a GET takes no body";
+  const target = path.startsWith("/") ? URL.parse(path, base) : null;
+  if (target?.origin !== new URL(base).origin) return "the path begins with /v1/";
+  if (streams.find(method, target.pathname)) return undefined;
+  const others = streams.methods(target.pathname).filter((other) => other === "GET" || other === "POST");
+  return others.length > 0 ? `this stream is a ${others.join(" or ")}` : "no event stream has this path";
+}
+
+function jsonBody(body: unknown): { body: string; headers: Record<string, string> } {
+  return { body: JSON.stringify(body), headers: { "content-type": JSON_CONTENT_TYPE } };
 }
 
 /** Ids are unique over restarts by their random head, cheap by their counter. */

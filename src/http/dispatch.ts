@@ -11,6 +11,7 @@ import { createReplyCheck } from "./reply-check.ts";
 import type { OpenRouteContext, Route, RouteContext } from "./route.ts";
 import { createBodyCheck } from "./schema-check.ts";
 import type { ServerHandle } from "./server-handle.ts";
+import type { InnerStreams, StreamCarrier } from "./stream-carrier.ts";
 
 export interface DispatchDeps {
   readonly host: AccountHost;
@@ -23,6 +24,8 @@ export interface DispatchDeps {
 export interface RequestInfo {
   readonly requestId: string;
   readonly log: Log;
+  readonly inner: InnerStreams;
+  readonly carrier?: StreamCarrier;
 }
 
 type Dispatch = (request: Request, params: Record<string, string>, info: RequestInfo) => Promise<Response>;
@@ -75,6 +78,8 @@ class HandlerContext implements RouteContext<unknown, unknown, unknown>, OpenRou
   readonly requestId: string;
   readonly log: Log;
   readonly server: ServerHandle;
+  readonly carrier: StreamCarrier | undefined;
+  readonly inner: InnerStreams;
   readonly host: AccountHost;
   /** Present whenever the route is not open: `createDispatch` has answered 401 otherwise. */
   readonly engine: Engine;
@@ -95,6 +100,8 @@ class HandlerContext implements RouteContext<unknown, unknown, unknown>, OpenRou
     this.request = request;
     this.requestId = info.requestId;
     this.log = info.log;
+    this.carrier = info.carrier;
+    this.inner = info.inner;
     this.server = server;
     this.host = host;
     this.engine = engine as Engine;

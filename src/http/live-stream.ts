@@ -1,5 +1,5 @@
 import type { CloseReason } from "../protocol/sse-frames.ts";
-import type { StreamSource } from "./sse.ts";
+import type { StreamSource } from "./stream-source.ts";
 
 /** A window's records at first, each as stored JSON text. */
 interface WindowSnapshot {

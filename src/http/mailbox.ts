@@ -8,11 +8,16 @@ export interface MailboxOptions {
   readonly capacity: number;
   /** Encodes the notice of dropped frames; without it a full mailbox accepts nothing and drops nothing silently. */
   readonly lagged?: (total: number) => Uint8Array;
+  /** Told of every change of the bytes that wait. */
+  readonly weighed?: (deltaBytes: number) => void;
 }
 
 /** Frames waiting for one reader: bounded in number and bytes. */
 export interface Mailbox {
   readonly isEmpty: boolean;
+  /** Frames and bytes that wait. */
+  readonly frames: number;
+  readonly bytes: number;
   /** Frames dropped so far (with `lagged`). */
   readonly dropped: number;
   /** Queues a frame. False when it is full: the frame was dropped and counted (with `lagged`), or refused. */
@@ -25,7 +30,7 @@ export interface Mailbox {
 }
 
 export function createMailbox(options: MailboxOptions): Mailbox {
-  const { capacity, lagged } = options;
+  const { capacity, lagged, weighed } = options;
   let queue: (Uint8Array | typeof LAG)[] = [];
   let head = 0;
   let frames = 0;
@@ -37,6 +42,7 @@ export function createMailbox(options: MailboxOptions): Mailbox {
     queue.push(frame);
     frames++;
     bytes += frame.length;
+    weighed?.(frame.length);
   }
 
   function next(): Uint8Array | undefined {
@@ -49,6 +55,7 @@ export function createMailbox(options: MailboxOptions): Mailbox {
       if (item !== LAG) {
         frames--;
         bytes -= item.length;
+        weighed?.(-item.length);
         return item;
       }
       if (lagged && dropped > reported) {
@@ -62,6 +69,12 @@ export function createMailbox(options: MailboxOptions): Mailbox {
   return {
     get isEmpty() {
       return head === queue.length;
+    },
+    get frames() {
+      return frames;
+    },
+    get bytes() {
+      return bytes;
     },
     get dropped() {
       return dropped;
@@ -95,7 +108,9 @@ export function createMailbox(options: MailboxOptions): Mailbox {
       queue = [];
       head = 0;
       frames = 0;
+      const freed = bytes;
       bytes = 0;
+      if (freed > 0) weighed?.(-freed);
     },
   };
 }

@@ -1,5 +1,5 @@
 import { encodeFrame } from "../protocol/sse-frames.ts";
-import type { StreamSink } from "./sse.ts";
+import type { StreamSink } from "./stream-source.ts";
 
 /** States told to a reader of which only the newest of each thing counts. */
 export interface NewestFrames<T> {

@@ -23,6 +23,7 @@ import { propertyRoutes } from "./routes/properties.ts";
 import { recordRoutes } from "./routes/records.ts";
 import { shutdownRoutes } from "./routes/shutdown.ts";
 import { spaceRoutes } from "./routes/spaces.ts";
+import { streamRoutes } from "./routes/streams.ts";
 import { syncRoutes } from "./routes/sync.ts";
 import { typeRoutes } from "./routes/types.ts";
 import { windowRoutes } from "./routes/windows.ts";
@@ -36,6 +37,7 @@ export const ROUTES: readonly Route[] = [
   ...identityRoutes,
   ...deviceRoutes,
   ...eventRoutes,
+  ...streamRoutes,
   ...processRoutes,
   ...spaceRoutes,
   ...datasetRoutes,

@@ -52,6 +52,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
 import type { JsonText, Reply } from "./reply.ts";
 import type { ServerHandle } from "./server-handle.ts";
+import type { InnerStreams, StreamCarrier } from "./stream-carrier.ts";
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
@@ -99,6 +100,10 @@ export interface BaseContext<Params, Query, Body> {
   readonly signal: AbortSignal;
   readonly log: Log;
   readonly server: ServerHandle;
+  /** Where the frames of a stream go that was asked for inside another one; `openStream` sees to it. */
+  readonly carrier: StreamCarrier | undefined;
+  /** The streams that one of this request may carry. */
+  readonly inner: InnerStreams;
 }
 export interface RouteContext<Params, Query, Body> extends BaseContext<Params, Query, Body> {
   readonly engine: Engine;

@@ -5,8 +5,9 @@ import { encodeFrame } from "../protocol/sse-frames.ts";
 import { listen } from "./listener.ts";
 import type { ServerHandle } from "./server-handle.ts";
 import { createShutdown } from "./shutdown.ts";
-import { openStream, type StreamSink } from "./sse.ts";
+import { openStream } from "./sse.ts";
 import { createStreamRegistry } from "./stream-registry.ts";
+import type { StreamSink } from "./stream-source.ts";
 
 /** A listener with a stream at /stream and a handler at /wait that the test lets go. */
 function serve(drainMs: number, closeEngine: () => Promise<void> = async () => {}) {

@@ -1,6 +1,6 @@
 import type { SpaceId } from "../base/ids.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { StreamSource } from "./sse.ts";
+import type { StreamSource } from "./stream-source.ts";
 
 /**
  * A stream of what a space holds ends with `closed{sdk_closed}` when the space does for this account: it was removed, left

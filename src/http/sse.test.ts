@@ -5,8 +5,9 @@ import { fail } from "../protocol/errors.ts";
 import { encodeFrame, encodeFrameText } from "../protocol/sse-frames.ts";
 import { errorResponse } from "./error-response.ts";
 import type { ServerHandle } from "./server-handle.ts";
-import { openStream, type StreamSink, type StreamSource } from "./sse.ts";
+import { openStream } from "./sse.ts";
 import { createStreamRegistry, type StreamTimes } from "./stream-registry.ts";
+import type { StreamSink, StreamSource } from "./stream-source.ts";
 
 const stops: (() => Promise<void>)[] = [];
 afterEach(async () => {

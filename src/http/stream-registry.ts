@@ -1,6 +1,7 @@
 import { fail } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { CloseReason } from "../protocol/sse-frames.ts";
+import type { SubscriptionRequest } from "../protocol/stream.ts";
 
 /** An open stream, as its registry sees it. */
 export interface OpenStream {
@@ -14,10 +15,24 @@ export interface StreamTimes {
   readonly readDeadlineMs: number;
 }
 
+/** A stream that carries others, as the requests that change it see it. */
+interface OpenMultiplex {
+  /** Of its subscriptions. */
+  readonly ids: Iterable<string>;
+  /** Their ids are free. */
+  add(subscriptions: readonly SubscriptionRequest[]): void;
+  /** From here on no frame of them is sent. */
+  drop(ids: readonly string[]): void;
+  /** Resolves when everything that was handed over so far is written to the socket, or the connection has ended. */
+  written(): Promise<void>;
+}
+
 /** The open streams of a server: one timer for all, and the way to end them at shutdown. */
 export interface StreamRegistry extends Disposable {
   readonly size: number;
   readonly times: StreamTimes;
+  /** Those that carry others, by the id their `ready` tells. */
+  readonly multiplexById: Map<string, OpenMultiplex>;
   /** Throws server.unavailable when too many are open or the server stops. */
   admit(): void;
   add(stream: OpenStream): void;
@@ -45,6 +60,7 @@ export function createStreamRegistry(times: StreamTimes = DEFAULT_TIMES): Stream
       return streams.size;
     },
     times,
+    multiplexById: new Map(),
     admit() {
       if (stopping) throw fail("server.unavailable");
       if (streams.size >= LIMITS.openStreams) {

@@ -147,6 +147,7 @@ export const ERROR_RULES = {
   "network.disabled": rule(409, "No network is configured (network.url)"),
   "network.unavailable": rule(503, "The network cannot be reached; retry"),
   "network.forbidden": rule(403, "The network's credentials do not allow this"),
+  "stream.not_found": rule(404, "No such stream is open; POST /v1/streams opens one", ["streamId"]),
   "sdk.not_implemented": rule(501, "This is not offered"),
   "sdk.not_found": rule(404, "The target is unknown or gone", [
     "objectId",

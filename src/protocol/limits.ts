@@ -50,6 +50,13 @@ export const LIMITS = {
   streamReadDeadlineMs: 60_000,
   /** Event streams open at once; more are refused with server.unavailable. */
   openStreams: 16_384,
+  /** Subscriptions of one multiplexed stream, at a time. */
+  streamSubscriptions: 256,
+  subscriptionIdChars: 64,
+  /** What the frames that wait in one multiplexed stream may take together. */
+  multiplexBytes: 8 << 20,
+  /** Subscriptions of one multiplexed stream whose first frames are made and not yet taken. */
+  multiplexOpenings: 4,
   /** Fields of one dataset's definition, and what they may take together as text. */
   datasetFields: 500,
   declarationChars: 128 << 10,

@@ -24,3 +24,20 @@ export function encodeFrameText(event: string, json: string): Uint8Array {
 export const READY_FRAME: Uint8Array = encodeFrame("ready", {});
 /** A comment: keeps the connection alive through idle times and shows a reader that has gone. */
 export const KEEPALIVE_FRAME: Uint8Array = encoder.encode(": keepalive\n\n");
+
+const NEWLINE = 0x0a;
+const EVENT_FIELD = "event: ".length;
+const DATA_FIELD = "data: ".length;
+
+/**
+ * A frame of a subscription inside a multiplexed stream: `event: frame`, `data: {id, event, data}`. In parts, to be joined:
+ * the payload stays the bytes it was, which others may share.
+ */
+export function multiplexedFrame(id: string, frame: Uint8Array): Uint8Array[] {
+  const eventEnd = frame.indexOf(NEWLINE);
+  const event = Buffer.from(frame.buffer, frame.byteOffset + EVENT_FIELD, eventEnd - EVENT_FIELD).toString("latin1");
+  const head = `event: frame\ndata: {"id":${JSON.stringify(id)},"event":"${event}","data":`;
+  return [encoder.encode(head), frame.subarray(eventEnd + 1 + DATA_FIELD, -2), MULTIPLEXED_END];
+}
+
+const MULTIPLEXED_END: Uint8Array = encoder.encode("}\n\n");

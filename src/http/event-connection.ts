@@ -1,0 +1,133 @@
+import { type CloseReason, KEEPALIVE_FRAME } from "../protocol/sse-frames.ts";
+import type { OpenStream, StreamRegistry } from "./stream-registry.ts";
+
+/** What a connection carries to its reader. */
+export interface StreamOutlet {
+  /** The next bytes; undefined when there are none for now. `wake` of the connection says that there are. */
+  take(): Uint8Array | undefined;
+  /** Everything, `closed` included, has been taken. */
+  readonly finished: boolean;
+  /** Ends it: what waits is still to be taken, then `closed{reason}`. */
+  close(reason: CloseReason): void;
+  /** Called exactly once, however the connection ends. */
+  stop(): void;
+}
+
+/**
+ * One reader's connection: bytes when it can take them, keepalive comments while there are none. A reader that has gone, or
+ * takes nothing for `readDeadlineMs`, is cut off.
+ */
+export class EventConnection implements OpenStream {
+  private readonly registry: StreamRegistry;
+  private readonly outlet: StreamOutlet;
+  private readonly readable: ReadableStream<Uint8Array>;
+  private controller!: ReadableStreamDefaultController<Uint8Array>;
+  private disposed = false;
+  private keepaliveDue = false;
+  /** Resolves the reader's waiting pull. */
+  private resume: (() => void) | undefined;
+  /** Those who wait until what was handed over is written to the socket. */
+  private afterWrite: (() => void)[] = [];
+  /** When the reader last took something, or the wait for it to do so began. Monotonic. */
+  private activeMs = performance.now();
+
+  constructor(outlet: StreamOutlet, registry: StreamRegistry) {
+    this.outlet = outlet;
+    this.registry = registry;
+    this.readable = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.controller = controller;
+        },
+        pull: () => this.fill(),
+        cancel: () => this.dispose(),
+      },
+      { highWaterMark: 0 },
+    );
+    registry.add(this);
+  }
+
+  /** The answer that carries it, until `signal` says that the client has gone. */
+  respond(signal: AbortSignal): Response {
+    if (signal.aborted) this.dispose();
+    else signal.addEventListener("abort", () => this.dispose(), { once: true });
+    return new Response(this.readable, {
+      headers: {
+        "content-type": "text/event-stream; charset=utf-8",
+        "cache-control": "no-store",
+        "x-accel-buffering": "no",
+      },
+    });
+  }
+
+  wake(): void {
+    const { resume } = this;
+    this.resume = undefined;
+    resume?.();
+  }
+
+  close(reason: CloseReason): void {
+    this.outlet.close(reason);
+    this.wake();
+  }
+
+  /** Resolves when everything that was handed over so far is written to the socket, or the connection has ended. */
+  async written(): Promise<void> {
+    if (this.disposed || this.resume !== undefined) return;
+    await new Promise<void>((resolve) => this.afterWrite.push(resolve));
+  }
+
+  tick(nowMs: number): void {
+    const { keepaliveMs, readDeadlineMs } = this.registry.times;
+    if (this.resume === undefined) {
+      // The reader is not waiting for us, so we are waiting for it.
+      if (nowMs - this.activeMs >= readDeadlineMs) this.cutOff();
+    } else if (nowMs - this.activeMs >= keepaliveMs) {
+      this.keepaliveDue = true;
+      this.wake();
+    }
+  }
+
+  /** Hands the reader what there is, waiting for something if need be. One pull is answered by one chunk. */
+  private async fill(): Promise<void> {
+    this.activeMs = performance.now();
+    this.tellWritten();
+    while (!this.disposed) {
+      const chunk = this.outlet.take() ?? (this.keepaliveDue ? KEEPALIVE_FRAME : undefined);
+      this.keepaliveDue = false;
+      if (chunk) {
+        this.controller.enqueue(chunk);
+        if (this.outlet.finished) this.finish();
+        return;
+      }
+      await new Promise<void>((resolve) => {
+        this.resume = resolve;
+      });
+      this.activeMs = performance.now();
+    }
+  }
+
+  private tellWritten(): void {
+    for (const resolve of this.afterWrite.splice(0)) resolve();
+  }
+
+  private finish(): void {
+    this.controller.close();
+    this.dispose();
+  }
+
+  private cutOff(): void {
+    // Without a reason: Bun prints the reason of an errored response to stderr.
+    this.controller.error();
+    this.dispose();
+  }
+
+  dispose(): void {
+    if (this.disposed) return;
+    this.disposed = true;
+    this.registry.remove(this);
+    this.outlet.stop();
+    this.tellWritten();
+    this.wake();
+  }
+}

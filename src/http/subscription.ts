@@ -1,0 +1,96 @@
+import { type CloseReason, encodeFrame, READY_FRAME } from "../protocol/sse-frames.ts";
+import { createMailbox, type Mailbox } from "./mailbox.ts";
+import type { StreamFeed, StreamSink, StreamSource } from "./stream-source.ts";
+
+interface SubscriptionHooks {
+  /** There may be something to take. */
+  changed(): void;
+  /** What waits in the mailbox has grown or shrunk by so many bytes. */
+  weighed?(deltaBytes: number): void;
+}
+
+/** A source with the mailbox of its one reader: all of a stream but the connection. */
+export class Subscription implements StreamSink {
+  /** Nothing more is queued: `closed` has been, or it was stopped. */
+  ended = false;
+  /** `ready` has been handed over; it takes no place in the mailbox. */
+  private greeted = false;
+  private stopped = false;
+  private feed: StreamFeed | undefined;
+  private readonly source: StreamSource;
+  private readonly hooks: SubscriptionHooks;
+  private readonly mailbox: Mailbox;
+
+  constructor(source: StreamSource, hooks: SubscriptionHooks) {
+    this.source = source;
+    this.hooks = hooks;
+    this.mailbox = createMailbox({
+      capacity: source.capacity,
+      ...(source.overflow === "lag" ? { lagged: (total: number) => encodeFrame("lagged", { total }) } : {}),
+      ...(hooks.weighed ? { weighed: hooks.weighed } : {}),
+    });
+  }
+
+  /** Subscribes at the source. Nothing is to be taken before; throws what the source throws. */
+  async start(): Promise<void> {
+    try {
+      this.feed = await this.source.start(this);
+    } catch (thrown) {
+      this.stop();
+      throw thrown;
+    }
+    if (this.stopped) this.feed.stop();
+  }
+
+  /** Frames and bytes that wait in the mailbox. */
+  get waiting(): { readonly frames: number; readonly bytes: number } {
+    return this.mailbox;
+  }
+
+  /** Everything, `closed` included, has been taken. */
+  get finished(): boolean {
+    return this.ended && this.mailbox.isEmpty;
+  }
+
+  /** The next bytes: `ready`, what is queued up to about `maxBytes` (one frame for 0), else what the feed gives. */
+  take(maxBytes: number): Uint8Array | undefined {
+    if (!this.greeted) {
+      this.greeted = true;
+      return READY_FRAME;
+    }
+    return this.mailbox.take(maxBytes) ?? (this.ended ? undefined : this.feed?.pull?.());
+  }
+
+  send(frame: Uint8Array): void {
+    if (this.ended) return;
+    if (this.mailbox.push(frame)) this.hooks.changed();
+    else if (this.source.overflow === "close") this.close("overflow");
+  }
+
+  wake(): void {
+    this.hooks.changed();
+  }
+
+  close(reason: CloseReason): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.mailbox.force(encodeFrame("closed", { reason }));
+    this.hooks.changed();
+  }
+
+  /** Ends it at once with `closed{overflow}`: what is queued is given up. */
+  overflow(): void {
+    this.ended = false;
+    this.mailbox.clear();
+    this.close("overflow");
+  }
+
+  /** Unsubscribes and forgets what waits. */
+  stop(): void {
+    if (this.stopped) return;
+    this.stopped = true;
+    this.ended = true;
+    this.mailbox.clear();
+    this.feed?.stop();
+  }
+}
