@@ -23,7 +23,7 @@ export const init = localCommand({
   },
   run: async ({ flags }, { reader }): Promise<ExitCode> => {
     const { mnemonic: words, passkey } = await readSecrets(flags, reader);
-    const { initAccount } = await import("../src/engine/account-init.ts");
+    const { initAccount } = await import("../src/engine/account/account-init.ts");
     const result = await initAccount({
       mnemonic: words,
       passkey,

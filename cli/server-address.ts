@@ -1,4 +1,4 @@
-import { readListenAddress } from "../src/engine/config.ts";
+import { readListenAddress } from "../src/engine/config/config.ts";
 import { formatAddress } from "../src/engine/listen-address.ts";
 import { StartRefusal } from "../src/engine/start-refusal.ts";
 import { UsageError } from "./exit.ts";

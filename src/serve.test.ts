@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { initAccount } from "./engine/account-init.ts";
+import { initAccount } from "./engine/account/account-init.ts";
 import type { BootEngine } from "./engine/boot-engine.ts";
 import type { Engine } from "./engine/engine.ts";
 import { StartRefusal } from "./engine/start-refusal.ts";

@@ -73,7 +73,7 @@ const ALARMS: Readonly<Record<SpaceDebug["alarms"][number]["kind"], string>> = {
   key: "Somebody who changed the members gave out a key that does not fit: some may not be able to read what is written.",
 };
 
-/** What is wrong with the chain of rights, whoever did it. */
+/** What is wrong with the ACL log, whoever did it. */
 function Alarms({ alarms }: Pick<SpaceDebug, "alarms">) {
   const kinds = [...new Set(alarms.map(({ kind }) => kind))];
   return kinds.map((kind) => (

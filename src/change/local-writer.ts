@@ -3,18 +3,18 @@ import type { SpaceId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import type { Signer } from "../crypto/sign.ts";
-import { fail } from "../protocol/errors.ts";
+import { svcError } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { WriterRow } from "../store/change-table.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
-import type { BodyOpener } from "./body-opener.ts";
-import type { ChangeBody } from "./change-body.ts";
-import { type ChangeHeader, encodeChange, encodeDerivedRoot, encodeHeader } from "./change-codec.ts";
-import type { ChangeLog } from "./change-log.ts";
-import type { DatasetRules } from "./dataset-rules.ts";
-import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
+import type { BodyOpener } from "./codec/body-opener.ts";
+import type { ChangeBody } from "./codec/change-body.ts";
+import { type ChangeHeader, encodeChange, encodeDerivedRoot, encodeHeader } from "./codec/change-codec.ts";
+import type { DatasetRules } from "./codec/dataset-rules.ts";
+import type { FoldOutcome, Projection } from "./fold/projection.ts";
+import type { ChangeLog } from "./graph/change-log.ts";
+import type { ObjectCache, ObjectEntry } from "./graph/object-cache.ts";
 import type { AclView, KeyRing } from "./ports.ts";
-import type { FoldOutcome, Projection } from "./projection.ts";
 
 const ROOT_DATASET = 0;
 const NOBODY = new Uint8Array(0);
@@ -140,7 +140,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
     /** Signs, seals and folds one change to an object. */
     append(object: ObjectEntry, body: ChangeBody, rules: DatasetRules, scope: WriteScope): Appended {
       const epoch = keys.current();
-      if (!epoch) throw fail("space.not_accepted", { spaceId: deps.spaceId });
+      if (!epoch) throw svcError("space.not_accepted", { spaceId: deps.spaceId });
       const writer = ownWriter(scope);
       const parents =
         object.heads.length <= LIMITS.changeParents
@@ -154,7 +154,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       const headerBytes = encodeHeader(header);
       const sealed = opener.seal(body, object.idText, epoch, headerBytes);
       if (sealed.length > LIMITS.sealedChangeBytes) {
-        throw fail(
+        throw svcError(
           "request.too_large",
           { limitBytes: LIMITS.sealedChangeBytes },
           "The write does not fit into one change, split it into smaller ones",

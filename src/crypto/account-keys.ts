@@ -1,4 +1,4 @@
-import { fail } from "../protocol/errors.ts";
+import { svcError } from "../protocol/errors.ts";
 import { deriveKey } from "./derive.ts";
 import { entropyToMnemonic, mnemonicToSeed } from "./mnemonic.ts";
 import { deriveSlip10 } from "./slip10.ts";
@@ -26,7 +26,7 @@ export async function deriveAccountSeed(entropy: Uint8Array, index: number): Pro
 export function checkAccountIndex(index: number): void {
   if (!Number.isInteger(index) || index < 0 || index > MAX_ACCOUNT_INDEX) {
     const reason = `an integer from 0 to ${MAX_ACCOUNT_INDEX}`;
-    throw fail("request.invalid_field", { field: "index", reason }, `index must be ${reason}`);
+    throw svcError("request.invalid_field", { field: "index", reason }, `index must be ${reason}`);
   }
 }
 

@@ -1,7 +1,7 @@
 import { base64ToBytes, bytesToBase64, bytesToHex, bytesToUtf8, hexToBytes, utf8ToBytes } from "../base/bytes.ts";
 import type { AccountId, PeerId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
-import { fail, SvcError } from "../protocol/errors.ts";
+import { SvcError, svcError } from "../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../protocol/json.ts";
 import { parseAccountId } from "./account-id.ts";
 import { sha256 } from "./hash.ts";
@@ -68,7 +68,7 @@ export async function encodeWallet(
   if (passkey === undefined) return envelopeText({ accountId, peerId, machineId, kdf: undefined, payload: secrets });
   if (passkey === "") {
     const reason = "must not be empty; leave it out for a wallet without one";
-    throw fail("request.invalid_field", { field: "passkey", reason }, `passkey ${reason}`);
+    throw svcError("request.invalid_field", { field: "passkey", reason }, `passkey ${reason}`);
   }
   const salt = randomBytes(PASSKEY_SALT_BYTES);
   const { memoryKiB, passes, parallelism } = cost;
@@ -109,13 +109,13 @@ export function readWalletHeader(text: string): WalletHeader {
 }
 
 async function openPayload(envelope: Envelope, kdf: Kdf, passkey: string | undefined): Promise<Json> {
-  if (passkey === undefined || passkey === "") throw fail("auth.passkey_required");
+  if (passkey === undefined || passkey === "") throw svcError("auth.passkey_required");
   const salt = base64ToBytes(kdf.salt)!;
   const sealed = typeof envelope.payload === "string" ? base64ToBytes(envelope.payload) : undefined;
   if (!sealed) throw damaged("its payload is not base64");
   const key = await passkeyToKey(passkey, salt, kdf);
   const opened = open(key, sealed, utf8ToBytes(headerText(envelope)));
-  if (!opened) throw fail("auth.passkey_wrong");
+  if (!opened) throw svcError("auth.passkey_wrong");
   return parseJson(bytesToUtf8(opened) ?? "");
 }
 

@@ -1,6 +1,6 @@
 import type { AccountId, PeerId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
-import { fail } from "../protocol/errors.ts";
+import { svcError } from "../protocol/errors.ts";
 import { accountIdOf } from "./account-id.ts";
 import { checkAccountIndex, DEFAULT_ACCOUNT_INDEX, deriveAccountSeed } from "./account-keys.ts";
 import { entropyToMnemonic, generateEntropy, mnemonicToEntropy } from "./mnemonic.ts";
@@ -37,7 +37,7 @@ export async function createWallet(options: {
   const index = options.index ?? DEFAULT_ACCOUNT_INDEX;
   checkAccountIndex(index);
   const entropy = options.mnemonic === undefined ? generateEntropy() : await mnemonicToEntropy(options.mnemonic);
-  if (!entropy) throw fail("auth.bad_mnemonic");
+  if (!entropy) throw svcError("auth.bad_mnemonic");
   const accountSeed = await deriveAccountSeed(entropy, index);
   return assembleWallet({
     entropy,

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Wallet } from "../crypto/wallet.ts";
-import type { Config } from "./config.ts";
+import type { Config } from "./config/config.ts";
 import type { Engine } from "./engine.ts";
 
 interface BootOptions {

@@ -1,9 +1,23 @@
 import { hostname } from "node:os";
+import { createAccountValues } from "../account/account-values.ts";
+import { createAclSecrets } from "../account/acl-secrets.ts";
+import { createDirectAddService } from "../account/direct-add-service.ts";
+import { createJoinService } from "../account/join-service.ts";
+import { createOneToOneService } from "../account/one-to-one-service.ts";
+import { createReadFrontiers } from "../account/read-frontiers.ts";
+import { spacePaths } from "../account/space-files.ts";
+import { createSpaceService } from "../account/space-service.ts";
+import { TECH_SPACE_NAME } from "../account/tech-datasets.ts";
+import { createTechSpace, techIndex } from "../account/tech-space.ts";
+import type { AclBuild } from "../acl/acl-service.ts";
+import type { ComposeOptions } from "../acl/compose.ts";
 import type { SpaceId } from "../base/ids.ts";
+import { createServices } from "../base/service.ts";
 import { PRODUCT_VERSION } from "../base/version.ts";
-import { createChangeChecker } from "../change/change-checker.ts";
-import { createHistoryMemory } from "../change/history-memory.ts";
+import { createHistoryMemory } from "../change/history/memory.ts";
+import { createChangeChecker } from "../change/intake/change-checker.ts";
 import type { RulesRegistry } from "../change/ports.ts";
+import type { Account } from "../crypto/account.ts";
 import { createSigner } from "../crypto/sign.ts";
 import { createDeviceService } from "../domain/device/device-service.ts";
 import { createEventHub } from "../domain/event/event-hub.ts";
@@ -16,24 +30,12 @@ import { TECH_DATASETS } from "../domain/type/built-in-schemas.ts";
 import type { WritableDataset } from "../domain/type/port.ts";
 import { createSchema, type Schema } from "../domain/type/schema.ts";
 import { createReaderPool } from "../query/reader-pool.ts";
-import type { Account } from "../space/account.ts";
-import { createAccountValues } from "../space/account-values.ts";
-import type { ComposeOptions } from "../space/acl-compose.ts";
-import { createAclSecrets } from "../space/acl-secrets.ts";
-import type { AclBuild } from "../space/acl-service.ts";
-import { createDirectAddService } from "../space/direct-add-service.ts";
-import { createJoinService } from "../space/join-service.ts";
-import { createOneToOneService } from "../space/one-to-one-service.ts";
-import { createReadFrontiers } from "../space/read-frontiers.ts";
-import { openSpace, plantSpace, type Space, seedDerivedSpace } from "../space/space.ts";
-import { spacePaths } from "../space/space-files.ts";
-import { createSpaceService } from "../space/space-service.ts";
-import { TECH_SPACE_NAME } from "../space/tech-datasets.ts";
-import { createTechSpace, techIndex } from "../space/tech-space.ts";
+import { derivedSpaceGenesis, openSpace, type Space, writeGenesis } from "../space/space.ts";
+import { createSpaceEvents } from "../space/space-events.ts";
 import { openAccountStore } from "../store/account-store.ts";
 import { createWalCheckpointer } from "../store/wal-checkpointer.ts";
 import { createEventRelay } from "../sync/event-relay.ts";
-import { createLetters } from "../sync/letters.ts";
+import { createInboxMessages } from "../sync/inbox/inbox-messages.ts";
 import { createSyncService } from "../sync/sync-service.ts";
 import type { BootEngine } from "./boot-engine.ts";
 import { spaceDatasets, techDatasets } from "./built-in-datasets.ts";
@@ -78,6 +80,10 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     onFault: (error: unknown) => log.warn("a checkpoint failed, it is tried again", { err: error }),
   };
 
+  const spaceEvents = createSpaceEvents();
+  /** Workers behind the requests; they start at the end of the boot pass. */
+  const workers = createServices(log);
+
   const openWith = (
     spaceId: SpaceId,
     builtIns: ReadonlyMap<string, WritableDataset>,
@@ -96,12 +102,14 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
         return schema.registry;
       },
     });
+    space.engine.onCommit((batch) => spaceEvents.emit("committed", space, batch));
+    space.aclService.onMoved(() => spaceEvents.emit("aclChanged", space));
     return { space, schema: schema! };
   };
 
   try {
-    const techSeed = seedDerivedSpace(account, TECH_SPACE_NAME);
-    plantSpace(paths.space(techSeed.spaceId), techSeed);
+    const techSeed = derivedSpaceGenesis(account, TECH_SPACE_NAME);
+    writeGenesis(paths.space(techSeed.spaceId), techSeed);
     paths.syncDirectory();
     const { space: techOpened, schema: techSchema } = openWith(techSeed.spaceId, techDatasets(), {
       keepsHistory: false,
@@ -179,7 +187,16 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
             isSynced: (objectId) => sync.isObjectSynced(opened.space, objectId),
           },
         });
-        return { ...services, busy: () => services.busy() || sync.isBusy(spaceId) };
+        spaceEvents.emit("opened", opened.space);
+        return {
+          ...services,
+          busy: () => services.busy() || sync.isBusy(spaceId),
+          async close() {
+            spaceEvents.emit("closing", opened.space);
+            await services.close();
+            spaceEvents.emit("closed", spaceId);
+          },
+        };
       },
     });
     const sync = createSyncService({
@@ -201,6 +218,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     });
     sync.attach(techOpened);
     spaces.onKnown((spaceId) => sync.firstRoundSoon(spaceId));
+    spaces.onEnded((spaceId) => spaceEvents.emit("ended", spaceId));
     spaces.onEnding((spaceId) => {
       processes.unhear(spaceId);
       relay.detach(spaceId);
@@ -261,7 +279,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       receive: (event) => void events.receive(event),
     });
     events.connect(relay);
-    const letters = createLetters({ account, tech: techOpened, clock, log });
+    const inboxMessages = createInboxMessages({ account, tech: techOpened, clock, log });
     const directAdds = createDirectAddService({ tech, spaces, secrets });
     const oneToOne = createOneToOneService({
       account,
@@ -272,7 +290,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       profile: () => tech.profile(),
       announce: (other) => invitations.oneToOne(other),
     });
-    const invitations = createInvitations({ letters, directAdds, oneToOne, profile: () => tech.profile() });
+    const invitations = createInvitations({ inboxMessages, directAdds, oneToOne, profile: () => tech.profile() });
     /** Other devices or members; an account without a space may be one that is being restored. */
     const mayHaveOthers = (): boolean =>
       !brandNew &&
@@ -295,7 +313,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
           sync,
           tech: techOpened,
           relay,
-          letters,
+          inboxMessages,
           linkKeys,
           mayHaveOthers,
           placeOf: (spaceId) => secrets.placeOf(spaceId),
@@ -305,6 +323,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
         joins.start();
         await sync.start();
         profileNews.start();
+        await workers.startAll();
       })
       .then(() => void (config["index.enabled"] && probeVectorSupport(accountDir, log)))
       .catch((error: unknown) => log.error("the boot pass failed", { err: error }))
@@ -335,13 +354,14 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       bootstrapping: () => bootstrapping,
       async close() {
         closing = true;
+        await workers.stopAll();
         clearInterval(processSweep);
         clearInterval(purge);
         processes.close();
         rights.close();
         await profileNews.close();
         await joins.close();
-        await letters.close();
+        await inboxMessages.close();
         await sync.close();
         await pass;
         await replication?.close();

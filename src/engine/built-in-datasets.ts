@@ -1,4 +1,6 @@
-import { DELETION_RULES } from "../change/deletion-log.ts";
+import { PRIVATE_RULES } from "../account/private-datasets.ts";
+import { TECH_RULES } from "../account/tech-datasets.ts";
+import { DELETION_RULES } from "../change/fold/deletion-log.ts";
 import { BUNDLE_CHILDREN_RULES, BUNDLE_RULES } from "../domain/bundle/bundle-rules.ts";
 import { CHAT_RULES } from "../domain/chat/chat-rules.ts";
 import { checkRawMessageOp, completeRawMessages, rawFlagFault } from "../domain/chat/raw-message.ts";
@@ -7,9 +9,7 @@ import { OBJECT_RULES } from "../domain/object/object-rules.ts";
 import { DEFINITION_RULES } from "../domain/type/definition-rules.ts";
 import type { WritableDataset } from "../domain/type/port.ts";
 import { PAIR_PROFILES_RULES } from "../space/pair-profiles.ts";
-import { PRIVATE_RULES } from "../space/private-datasets.ts";
 import { SPACE_INDEX_RULES } from "../space/space-index.ts";
-import { TECH_RULES } from "../space/tech-datasets.ts";
 
 /** Datasets that every shared space has, with the rules they fold under. */
 export function spaceDatasets(): ReadonlyMap<string, WritableDataset> {

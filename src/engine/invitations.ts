@@ -1,28 +1,28 @@
+import type { DirectAddService } from "../account/direct-add-service.ts";
+import type { DisplayHint, OneToOneService } from "../account/one-to-one-service.ts";
 import { base64ToBytes, bytesToBase64 } from "../base/bytes.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import type { JsonObject } from "../protocol/json.ts";
-import type { DirectAddService } from "../space/direct-add-service.ts";
-import type { DisplayHint, OneToOneService } from "../space/one-to-one-service.ts";
 import type { Space } from "../space/space.ts";
-import type { Letters } from "../sync/letters.ts";
+import type { InboxMessages } from "../sync/inbox/inbox-messages.ts";
 
-/** Kinds of letters between accounts. */
+/** Kinds of inbox messages between accounts. */
 const ADDED = "space.added";
 const ONE_TO_ONE = "space.one-to-one";
 const HINT_CHARS = 512;
 const SECRET_BYTES = 32;
 
-/** Letters that tell accounts of spaces they could not know of, and what comes of those that arrive. */
+/** Inbox messages that tell accounts of spaces they could not know of, and what comes of those that arrive. */
 export function createInvitations(deps: {
-  letters: Pick<Letters, "send" | "onLetter">;
+  inboxMessages: Pick<InboxMessages, "send" | "onMessage">;
   directAdds: DirectAddService;
   oneToOne: Pick<OneToOneService, "registerIncoming">;
   profile(): DisplayHint | undefined;
 }) {
-  const { letters } = deps;
+  const { inboxMessages } = deps;
 
-  letters.onLetter(ADDED, async (from, body) => {
+  inboxMessages.onMessage(ADDED, async (from, body) => {
     const { spaceId, transport } = body;
     const secret = typeof transport === "string" ? base64ToBytes(transport) : undefined;
     if (typeof spaceId !== "string" || !digestOfCid(spaceId) || secret?.length !== SECRET_BYTES) return;
@@ -35,18 +35,18 @@ export function createInvitations(deps: {
     });
   });
   // Whose space it is, is said by the verified sender alone.
-  letters.onLetter(ONE_TO_ONE, async (from, body) => deps.oneToOne.registerIncoming(from, hintIn(body)));
+  inboxMessages.onMessage(ONE_TO_ONE, async (from, body) => deps.oneToOne.registerIncoming(from, hintIn(body)));
 
   return {
-    /** Leaves a letter for each; durable when it resolves. */
+    /** Leaves an inbox message for each; durable when it resolves. */
     async added(space: Space, name: string | undefined, identities: readonly string[]): Promise<void> {
       const secret = space.keys.transportSecret();
       if (!secret) return;
       const body: JsonObject = { spaceId: space.id, transport: bytesToBase64(secret), ...hintIn({ name: name ?? "" }) };
-      for (const identity of identities) await letters.send(identity as AccountId, { kind: ADDED, body });
+      for (const identity of identities) await inboxMessages.send(identity as AccountId, { kind: ADDED, body });
     },
     oneToOne: (other: AccountId): Promise<void> =>
-      letters.send(other, { kind: ONE_TO_ONE, body: { ...hintIn({ ...deps.profile() }) } }),
+      inboxMessages.send(other, { kind: ONE_TO_ONE, body: { ...hintIn({ ...deps.profile() }) } }),
   };
 }
 

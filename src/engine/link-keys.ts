@@ -1,11 +1,11 @@
+import { inviteLinkKeyOf, linkKeyOf, pairLinkKeyOf } from "../acl/space-keys.ts";
+import type { MemberState } from "../acl/state.ts";
 import { equalBytes } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
-import type { Account } from "../space/account.ts";
-import type { MemberState } from "../space/acl-state.ts";
+import type { Account } from "../crypto/account.ts";
 import type { Space } from "../space/space.ts";
-import { inviteLinkKeyOf, linkKeyOf, pairLinkKeyOf } from "../space/space-keys.ts";
-import { transportSecretOf } from "../space/space-roots.ts";
-import type { SpacePlace } from "../sync/carrier.ts";
+import { transportSecretOf } from "../space/transport-secret.ts";
+import type { SpacePlace } from "../sync/transport.ts";
 
 interface LinkKey {
   readonly spaceId: SpaceId;
@@ -23,7 +23,7 @@ const PAIRS = 64;
 /** How many guest keys that were revoked are still recognised, so that who read by them hears of it. */
 const GUEST_KEYS = 8;
 /**
- * How long who lost membership, or the guest key, may still recognise the space: it is served the chain of rights, which
+ * How long who lost membership, or the guest key, may still recognise the space: it is served the ACL log, which
  * says so, and no content.
  */
 const FADE_MS = 20_000;
@@ -95,7 +95,7 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
 
 /**
  * Whoever holds the present read key has the first; the secret of two members lets one that missed a change of keys back
- * in, and tells one that missed its own removal of it: it is served the chain of rights, which says so, and no content. Who
+ * in, and tells one that missed its own removal of it: it is served the ACL log, which says so, and no content. Who
  * holds an invite or the guest key finds the space by it.
  */
 function linkKeysOf(space: Space, account: Account): Uint8Array[] {

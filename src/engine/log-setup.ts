@@ -1,7 +1,7 @@
 import { systemClock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { createLog, fileOutput, stderrOutput } from "../base/log-writer.ts";
-import type { Config } from "./config.ts";
+import type { Config } from "./config/config.ts";
 import { StartRefusal } from "./start-refusal.ts";
 
 /** Opens the log as configured: standard error and `log.addOutputPaths`. Throws StartRefusal for a path that cannot be opened. */

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { until } from "../../test/support/client.ts";
+import { SPACES_RULES } from "../account/tech-datasets.ts";
+import type { Profile, TechSpace } from "../account/tech-space.ts";
 import type { Log } from "../base/log.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
-import { SPACES_RULES } from "../space/tech-datasets.ts";
-import type { Profile, TechSpace } from "../space/tech-space.ts";
 import { createProfileNews } from "./profile-news.ts";
 
 test("[profile] what is told while a new one is being written down settles nothing: the new one is told after it", async () => {

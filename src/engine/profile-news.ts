@@ -1,9 +1,9 @@
+import { SPACES_RULES } from "../account/tech-datasets.ts";
+import type { Profile, TechSpace } from "../account/tech-space.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { SvcError } from "../protocol/errors.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
-import { SPACES_RULES } from "../space/tech-datasets.ts";
-import type { Profile, TechSpace } from "../space/tech-space.ts";
 
 /** Kept in the store of the account's space: the spaces whose members are still to be told, as a JSON list. */
 const UNTOLD = "profile.untold";

@@ -1,23 +1,23 @@
 import { readFile } from "node:fs/promises";
+import { ACL_SECRETS_DATASET } from "../account/private-datasets.ts";
+import { inboxLinkKeyOf } from "../acl/space-keys.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import type { Account } from "../crypto/account.ts";
 import { deriveAccountSecret } from "../crypto/account-keys.ts";
-import type { Account } from "../space/account.ts";
-import { ACL_SECRETS_DATASET } from "../space/private-datasets.ts";
 import type { Space } from "../space/space.ts";
-import { lettersLinkKeyOf } from "../space/space-keys.ts";
-import { transportSecretOf } from "../space/space-roots.ts";
-import type { SpacePlace } from "../sync/carrier.ts";
-import { createLanEvents, createNetworkEvents } from "../sync/event-carriers.ts";
+import { transportSecretOf } from "../space/transport-secret.ts";
 import type { EventRelay } from "../sync/event-relay.ts";
-import { createLanSync } from "../sync/lan-sync.ts";
-import type { Letters } from "../sync/letters.ts";
-import { startLinkManager } from "../sync/link/link-manager.ts";
-import type { PeerLink } from "../sync/link/peer-link.ts";
+import { createLanEvents, createNetworkEvents } from "../sync/event-transports.ts";
+import type { InboxMessages } from "../sync/inbox/inbox-messages.ts";
+import { createLanSync } from "../sync/lan/lan-sync.ts";
+import { startLinkManager } from "../sync/lan/link-manager.ts";
+import type { PeerLink } from "../sync/lan/peer-link.ts";
 import type { NetworkServers } from "../sync/network/network-url.ts";
 import type { SyncService } from "../sync/sync-service.ts";
-import type { Config } from "./config.ts";
+import type { SpacePlace } from "../sync/transport.ts";
+import type { Config } from "./config/config.ts";
 import type { LinkKeys } from "./link-keys.ts";
 
 export interface ReplicationDeps {
@@ -29,7 +29,7 @@ export interface ReplicationDeps {
   readonly sync: SyncService;
   readonly tech: Space;
   readonly relay: EventRelay;
-  readonly letters: Letters;
+  readonly inboxMessages: InboxMessages;
   readonly linkKeys: LinkKeys;
   /** Whether others may have what is to come here: then they are waited for a moment. */
   mayHaveOthers(): boolean;
@@ -45,8 +45,8 @@ export interface Replication {
   close(): Promise<void>;
 }
 
-/** A peer hands over a letter for this account. */
-const LETTER = "letter";
+/** A peer hands over an inbox message for this account. */
+const INBOX_MESSAGE = "inbox-message";
 const COMPARE_AGAIN_MS = 150;
 /** How long the boot pass waits for the network, or for another device on the LAN, before it goes on without. */
 const CONNECT_WAIT_MS = 3_000;
@@ -72,7 +72,7 @@ async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Pro
   const { sync, account, log, config } = deps;
   const [{ createNetworkStore }, { createNetworkSync }, { createNetworkKey }] = await Promise.all([
     import("../sync/network/network-store.ts"),
-    import("../sync/network-sync.ts"),
+    import("../sync/network/network-sync.ts"),
     import("../sync/network/nkey.ts"),
   ]);
   const creds = config["network.credsFile"];
@@ -87,7 +87,7 @@ async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Pro
     clock: deps.clock,
     log,
   });
-  sync.addCarrier(
+  sync.addTransport(
     createNetworkSync({
       store,
       book: sync.book,
@@ -102,8 +102,8 @@ async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Pro
       holding: sync.holding,
     }),
   );
-  await deps.relay.addCarrier(createNetworkEvents(store, log));
-  deps.letters.connect(store);
+  await deps.relay.addTransport(createNetworkEvents(store, log));
+  deps.inboxMessages.connect(store);
   sync.setNetwork({ init: (replicas) => store.init(replicas) });
   const settled = Promise.withResolvers<boolean>();
   let known = store.state().phase;
@@ -123,16 +123,16 @@ interface Lan {
 }
 
 async function startLan(deps: ReplicationDeps): Promise<Lan> {
-  const { sync, account, log, config, linkKeys, letters } = deps;
+  const { sync, account, log, config, linkKeys, inboxMessages } = deps;
   const met = Promise.withResolvers<boolean>();
   const own = deriveAccountSecret(account.seed, "p2p");
-  const letterBoxes = () => [account.signer.publicKey, ...letters.receivers()].map(lettersLinkKeyOf);
+  const inboxes = () => [account.signer.publicKey, ...inboxMessages.receivers()].map(inboxLinkKeyOf);
   const handing = new WeakMap<PeerLink, Promise<void>>();
-  const handLetters = (link: PeerLink): void => {
-    const give = async (sealed: Uint8Array) => void (await link.request(LETTER, sealed));
+  const handInboxMessages = (link: PeerLink): void => {
+    const give = async (sealed: Uint8Array) => void (await link.request(INBOX_MESSAGE, sealed));
     const done = (handing.get(link) ?? Promise.resolve())
-      .then(() => letters.handOver(link.accountId, give))
-      .catch((error: unknown) => log.debug("letters: one was not taken by a peer", { err: error }));
+      .then(() => inboxMessages.handOver(link.accountId, give))
+      .catch((error: unknown) => log.debug("inbox: one was not taken by a peer", { err: error }));
     handing.set(link, done);
   };
   const links = await startLinkManager({
@@ -141,10 +141,10 @@ async function startLan(deps: ReplicationDeps): Promise<Lan> {
     log,
     listenPort: config["p2p.port"],
     port: {
-      keys: () => ({ own, spaces: linkKeys.all(), letters: letterBoxes() }),
+      keys: () => ({ own, spaces: linkKeys.all(), inboxMessages: inboxes() }),
       connected: (link) => {
         met.resolve(true);
-        handLetters(link);
+        handInboxMessages(link);
         sync.reachChanged();
         if (link.own) sync.allSoon();
         else for (const spaceId of link.sharedSpaces()) sync.roundSoon(spaceId);
@@ -156,8 +156,8 @@ async function startLan(deps: ReplicationDeps): Promise<Lan> {
       },
     },
   });
-  links.onRequest(LETTER, async (link, body) => {
-    await letters.receive(link.accountId, body);
+  links.onRequest(INBOX_MESSAGE, async (link, body) => {
+    await inboxMessages.receive(link.accountId, body);
     return new Uint8Array(0);
   });
   sync.setLan({
@@ -167,7 +167,7 @@ async function startLan(deps: ReplicationDeps): Promise<Lan> {
       return { ...seen, peers: seen.peers.map((peer) => ({ ...peer, spaceIds: [...peer.spaceIds] })) };
     },
   });
-  sync.addCarrier(
+  sync.addTransport(
     createLanSync({
       links,
       book: sync.book,
@@ -183,7 +183,7 @@ async function startLan(deps: ReplicationDeps): Promise<Lan> {
       holding: sync.holding,
     }),
   );
-  await deps.relay.addCarrier(
+  await deps.relay.addTransport(
     createLanEvents({ links, techId: deps.tech.id, log, open: deps.open, take: deps.relay.take }),
   );
 
@@ -194,8 +194,8 @@ async function startLan(deps: ReplicationDeps): Promise<Lan> {
       links.spacesChanged();
     }, COMPARE_AGAIN_MS);
   };
-  letters.onOutbox(() => {
-    for (const link of links.links()) handLetters(link);
+  inboxMessages.onOutbox(() => {
+    for (const link of links.links()) handInboxMessages(link);
     compareSoon();
   });
   linkKeys.onChange((atOnce) => (atOnce ? links.spacesChanged() : compareSoon()));

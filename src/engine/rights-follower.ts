@@ -1,8 +1,8 @@
+import type { AclBuild } from "../acl/acl-service.ts";
+import { completeRemovals } from "../acl/actions.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { IdentityDirectory } from "../domain/identity/identity-directory.ts";
-import { completeRemovals } from "../space/acl-actions.ts";
-import type { AclBuild } from "../space/acl-service.ts";
 import { rosterIn } from "../space/pair-profiles.ts";
 import type { Space } from "../space/space.ts";
 import { ownCutCount } from "../sync/cut-changes.ts";
@@ -20,7 +20,7 @@ interface RightsFollowerDeps {
 }
 
 /**
- * What an account's server does when a space's chain of rights has moved: the directory of identities is brought in step, and who left by itself
+ * What an account's server does when a space's ACL log has moved: the directory of identities is brought in step, and who left by itself
  * is removed for good.
  */
 export function createRightsFollower(deps: RightsFollowerDeps) {

@@ -1,8 +1,14 @@
+import type { AccountValues } from "../account/account-values.ts";
+import type { AclSecrets } from "../account/acl-secrets.ts";
+import type { ReadFrontiers } from "../account/read-frontiers.ts";
+import type { AclBuild } from "../acl/acl-service.ts";
+import type { MemberMetadata } from "../acl/epoch.ts";
 import { equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
-import { createHistory, type History } from "../change/history.ts";
-import type { HistoryMemory } from "../change/history-memory.ts";
+import { createHistory, type History } from "../change/history/history.ts";
+import type { HistoryMemory } from "../change/history/memory.ts";
+import type { Account } from "../crypto/account.ts";
 import {
   type BundleService,
   bundleChildren,
@@ -27,14 +33,8 @@ import { createDatasetService, type DatasetService } from "../domain/type/datase
 import { createPropertyService, type PropertyService } from "../domain/type/property-service.ts";
 import type { Schema } from "../domain/type/schema.ts";
 import { createTypeService, type TypeService } from "../domain/type/type-service.ts";
-import { fail } from "../protocol/errors.ts";
+import { svcError } from "../protocol/errors.ts";
 import type { ReaderPool } from "../query/reader-pool.ts";
-import type { Account } from "../space/account.ts";
-import type { AccountValues } from "../space/account-values.ts";
-import type { MemberMetadata } from "../space/acl-epoch.ts";
-import type { AclSecrets } from "../space/acl-secrets.ts";
-import type { AclBuild } from "../space/acl-service.ts";
-import type { ReadFrontiers } from "../space/read-frontiers.ts";
 import type { Space } from "../space/space.ts";
 
 /** Everything that is built upon one open space. */
@@ -81,12 +81,12 @@ export function createSpaceServices(deps: {
   const requireWriter = () => {
     const role = space.role();
     if (role !== "owner" && role !== "admin" && role !== "writer")
-      throw fail("space.read_only", { spaceId: space.id, role });
+      throw svcError("space.read_only", { spaceId: space.id, role });
   };
   const requireReader = () => {
     // What a guest has read stays readable when the guest key was revoked.
     const asGuest = !equalBytes(space.accountKey, account.signer.publicKey);
-    if (space.role() === "none" && !asGuest) throw fail("space.not_joined", { spaceId: space.id });
+    if (space.role() === "none" && !asGuest) throw svcError("space.not_joined", { spaceId: space.id });
   };
   const onBackgroundError = (error: unknown) =>
     deps.log.error("work behind a request failed", { err: error, spaceId: space.id });

@@ -1,17 +1,17 @@
+import { SPACES_RULES } from "../account/tech-datasets.ts";
+import type { TechSpace } from "../account/tech-space.ts";
 import type { Clock } from "../base/clock.ts";
-import type { ChangeEngine } from "../change/change-engine.ts";
-import type { CommitBatch, TouchedRecord } from "../change/commit-batch.ts";
-import type { Effect } from "../change/record-fold.ts";
-import { versionOf } from "../change/version.ts";
+import { versionOf } from "../change/codec/version.ts";
+import type { CommitBatch, TouchedRecord } from "../change/fold/commit-batch.ts";
+import type { Effect } from "../change/fold/record-fold.ts";
+import type { ChangeEngine } from "../change/space-engine.ts";
 import { digestOfCid } from "../crypto/cid.ts";
-import { fail } from "../protocol/errors.ts";
+import { svcError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { parseFilter } from "../query/filter-parse.ts";
 import type { ReaderPool } from "../query/reader-pool.ts";
 import { runQuery } from "../query/run-query.ts";
 import { parseSort } from "../query/sort.ts";
-import { SPACES_RULES } from "../space/tech-datasets.ts";
-import type { TechSpace } from "../space/tech-space.ts";
 import type { AccountStore } from "../store/account-store.ts";
 import { ROW_LIVE, ROW_TOMBSTONE } from "../store/row-table.ts";
 import { openSpaceStore } from "../store/space-store.ts";
@@ -28,7 +28,7 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
   const shared = tech.space.engine;
   const listing = openSpaceStore(":memory:");
   const { rows } = listing;
-  const coll = rows.coll(tech.index.no, listing.datasetNo(SPACES_RULES.name));
+  const collectionId = rows.collectionId(tech.index.no, listing.datasetNo(SPACES_RULES.name));
   const listeners = new Set<(batch: CommitBatch) => void>();
 
   /** The row that only this device has, unless the account has one by now. No change made it: it is older than all. */
@@ -42,13 +42,13 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
 
   /** Puts one row in place; answers what was there. */
   const show = (spaceId: string, doc: string | null): string | null => {
-    const known = rows.get(coll, spaceId);
+    const known = rows.get(collectionId, spaceId);
     const before = known?.state === ROW_LIVE ? known.doc : null;
     if (before === doc) return before;
     const state = doc === null ? ROW_TOMBSTONE : ROW_LIVE;
     if (known) rows.update(known.no, doc, state, 0, NO_CHANGE, 0);
-    else rows.insert(coll, spaceId, doc, state, 0, NO_CHANGE, 0);
-    if ((before === null) !== (doc === null)) rows.addLive(coll, doc === null ? -1 : 1);
+    else rows.insert(collectionId, spaceId, doc, state, 0, NO_CHANGE, 0);
+    if ((before === null) !== (doc === null)) rows.addLive(collectionId, doc === null ? -1 : 1);
     return before;
   };
 
@@ -75,7 +75,7 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
       : [{ type: "$set", path: [], payload: doc === null ? {} : (JSON.parse(doc) as JsonObject) }];
     return [
       {
-        coll,
+        collectionId,
         object: tech.index.idText,
         dataset: SPACES_RULES.name,
         recordId: spaceId,
@@ -89,12 +89,12 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
     ];
   };
 
-  const sharedColl = shared.collOf(tech.index, SPACES_RULES.name);
+  const sharedColl = shared.collectionIdOf(tech.index, SPACES_RULES.name);
   const first = sharedColl === undefined ? [] : shared.store.rows.docs(sharedColl);
   for (const doc of first) show((JSON.parse(doc) as { id: string }).id, doc);
   for (const text of store.pendingSpaces()) {
     const { id } = JSON.parse(text) as { id: string };
-    if (!rows.get(coll, id)) show(id, pendingRow(id));
+    if (!rows.get(collectionId, id)) show(id, pendingRow(id));
   }
 
   const stopShared = shared.onCommit(({ touched }) => {
@@ -106,10 +106,11 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
     tell(row ? [] : touchedRow(spaceId, pendingRow(spaceId)));
   });
 
-  const engine: Pick<ChangeEngine, "store" | "object" | "collOf" | "onCommit"> = {
+  const engine: Pick<ChangeEngine, "store" | "object" | "collectionIdOf" | "onCommit"> = {
     store: listing,
     object: (id) => shared.object(id),
-    collOf: (object, dataset) => (object.no === tech.index.no && dataset === SPACES_RULES.name ? coll : undefined),
+    collectionIdOf: (object, dataset) =>
+      object.no === tech.index.no && dataset === SPACES_RULES.name ? collectionId : undefined,
     onCommit(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
@@ -119,7 +120,7 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
   /** Nobody else can read what is in this process's memory, and it is small: what would be read aside is read here. */
   const readers: Pick<ReaderPool, "run"> = {
     run: async (_path, job) => {
-      if (job.kind !== "query") throw fail("internal");
+      if (job.kind !== "query") throw svcError("internal");
       const { source, limit, offset, includeTotal } = job;
       const request = { filter: parseFilter(job.filter), sort: parseSort(job.sort), limit, offset, includeTotal };
       return runQuery(listing.db, source, request) as never;

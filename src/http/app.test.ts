@@ -2,9 +2,9 @@ import { expect, test } from "bun:test";
 import { Type } from "@sinclair/typebox";
 import type { AccountId, PeerId } from "../base/ids.ts";
 import { silentLog } from "../base/log.ts";
-import type { AccountHost } from "../engine/account-host.ts";
+import type { AccountHost } from "../engine/account/account-host.ts";
 import type { Engine } from "../engine/engine.ts";
-import { fail } from "../protocol/errors.ts";
+import { svcError } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { oneOf, strict } from "../protocol/schema.ts";
 import { createApp } from "./app.ts";
@@ -44,7 +44,7 @@ const testRoutes: Route[] = [
     },
     errors: ["space.exists"],
     handler: async ({ params, body }) => {
-      if (body.name === "taken") throw fail("space.exists", { spaceId: params.spaceId });
+      if (body.name === "taken") throw svcError("space.exists", { spaceId: params.spaceId });
       if (body.name === "boom") throw new TypeError("secret /path");
       return reply(201, { space: params.spaceId, object: params.objectId, name: body.name });
     },

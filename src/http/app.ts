@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import type { Log } from "../base/log.ts";
-import type { AccountHost } from "../engine/account-host.ts";
-import { fail } from "../protocol/errors.ts";
+import type { AccountHost } from "../engine/account/account-host.ts";
+import { svcError } from "../protocol/errors.ts";
 import { STREAMS_PATH, type SubscriptionRequest } from "../protocol/stream.ts";
 import { addCorsHeaders, preflightResponse } from "./cors.ts";
 import { createDispatch, type RequestInfo } from "./dispatch.ts";
@@ -52,7 +52,7 @@ export function createApp(deps: AppDeps): App {
   async function answer(request: Request, pathname: string, info: RequestInfo): Promise<Response> {
     const refusal = guardRequest(request, pathname, rules);
     if (refusal) return errorResponse(refusal, info.log);
-    if (server.stopping.aborted) return errorResponse(fail("server.unavailable"), info.log);
+    if (server.stopping.aborted) return errorResponse(svcError("server.unavailable"), info.log);
     switch (request.method) {
       case "OPTIONS":
         return options(request, pathname, info);
@@ -89,14 +89,14 @@ export function createApp(deps: AppDeps): App {
     const page = await deps.page?.(request, pathname);
     if (page && method === "GET") return page;
     const allowed = page ? PAGE_METHODS : matcher.methods(pathname);
-    if (allowed.length === 0) return errorResponse(fail("request.not_found", { path: pathname }), info.log);
+    if (allowed.length === 0) return errorResponse(svcError("request.not_found", { path: pathname }), info.log);
     const message = `This route takes ${allowed.join(", ")}, not ${method}`;
-    return errorResponse(fail("request.method_not_allowed", { method, allowed }, message), info.log);
+    return errorResponse(svcError("request.method_not_allowed", { method, allowed }, message), info.log);
   }
 
   async function options(request: Request, pathname: string, info: RequestInfo): Promise<Response> {
     const allowed = (await deps.page?.(request, pathname)) ? PAGE_METHODS : matcher.methods(pathname);
-    if (allowed.length === 0) return errorResponse(fail("request.not_found", { path: pathname }), info.log);
+    if (allowed.length === 0) return errorResponse(svcError("request.not_found", { path: pathname }), info.log);
     const origin = request.headers.get("origin");
     if (origin !== null && request.headers.has("access-control-request-method")) {
       return preflightResponse(request, origin, allowed);

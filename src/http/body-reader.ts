@@ -1,4 +1,4 @@
-import { fail, type SvcError } from "../protocol/errors.ts";
+import { type SvcError, svcError } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
@@ -11,7 +11,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 export async function readJsonBody(request: Request): Promise<unknown> {
   const bytes = await readCapped(request, LIMITS.bodyBytes);
   if (bytes.length === 0) return undefined;
-  if (request.headers.get("content-type") === null) throw fail("request.unsupported_media_type", { got: "" });
+  if (request.headers.get("content-type") === null) throw svcError("request.unsupported_media_type", { got: "" });
   return parseJson(bytes);
 }
 
@@ -34,7 +34,11 @@ async function readCapped(request: Request, limitBytes: number): Promise<Uint8Ar
 }
 
 function tooLarge(limitBytes: number): SvcError {
-  return fail("request.too_large", { limitBytes }, `A request body is at most ${limitBytes} bytes; send it in parts`);
+  return svcError(
+    "request.too_large",
+    { limitBytes },
+    `A request body is at most ${limitBytes} bytes; send it in parts`,
+  );
 }
 
 function parseJson(bytes: Uint8Array): unknown {
@@ -42,7 +46,7 @@ function parseJson(bytes: Uint8Array): unknown {
   try {
     text = decoder.decode(bytes);
   } catch {
-    throw fail("request.bad_json", undefined, "The request body is not valid UTF-8");
+    throw svcError("request.bad_json", undefined, "The request body is not valid UTF-8");
   }
   const tooDeep = exceedsDepth(text, LIMITS.bodyDepth);
   let value: unknown;
@@ -50,11 +54,11 @@ function parseJson(bytes: Uint8Array): unknown {
     // A body nested too deeply is not parsed: the parser's stack is not the place to find its limit.
     if (!tooDeep) value = JSON.parse(text);
   } catch (cause) {
-    throw fail("request.bad_json", undefined, `The request body is not valid JSON: ${(cause as Error).message}`);
+    throw svcError("request.bad_json", undefined, `The request body is not valid JSON: ${(cause as Error).message}`);
   }
   if (tooDeep) {
     const expected = `at most ${LIMITS.bodyDepth} levels of nesting`;
-    throw fail("request.schema", { path: "", expected }, `The body takes ${expected}`);
+    throw svcError("request.schema", { path: "", expected }, `The body takes ${expected}`);
   }
   if (mayHoldProto(text)) refuseNestedProto(value, "", true);
   if (ODD_NUMBER.test(text)) settleNumbers(value, "");
@@ -108,7 +112,7 @@ function refuseNestedProto(value: unknown, path: string, top: boolean): void {
     const childPath = path === "" ? key : `${path}.${key}`;
     if (key === "__proto__" && !top) {
       const expected = "a key other than __proto__";
-      throw fail("request.schema", { path: childPath, expected }, `${childPath} must be ${expected}`);
+      throw svcError("request.schema", { path: childPath, expected }, `${childPath} must be ${expected}`);
     }
     refuseNestedProto(item, childPath, false);
   }
@@ -124,7 +128,7 @@ const ODD_NUMBER = /[:,[\s]-0|\d[eE][+-]?\d{2}|\d{200}/;
 function settleNumbers(value: unknown, path: string): void {
   if (typeof value === "number" && !Number.isFinite(value)) {
     const expected = `a number from -${Number.MAX_VALUE} to ${Number.MAX_VALUE}`;
-    throw fail("request.schema", { path, expected }, `${path} must be ${expected}`);
+    throw svcError("request.schema", { path, expected }, `${path} must be ${expected}`);
   }
   if (typeof value !== "object" || value === null) return;
   const parts = value as Record<string, unknown>;

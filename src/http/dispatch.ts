@@ -1,7 +1,7 @@
 import type { Log } from "../base/log.ts";
-import type { AccountHost } from "../engine/account-host.ts";
+import type { AccountHost } from "../engine/account/account-host.ts";
 import type { Engine } from "../engine/engine.ts";
-import { fail } from "../protocol/errors.ts";
+import { svcError } from "../protocol/errors.ts";
 import { readJsonBody } from "./body-reader.ts";
 import { errorResponse } from "./error-response.ts";
 import { refuseNilId } from "./nil-id.ts";
@@ -43,7 +43,7 @@ export function createDispatch(route: Route, deps: DispatchDeps): Dispatch {
     if (!bodyCheck) return undefined;
     let body = await readJsonBody(request);
     if (body === undefined) {
-      if (!bodyCheck.strict) throw fail("request.bad_json", undefined, "The request needs a JSON body");
+      if (!bodyCheck.strict) throw svcError("request.bad_json", undefined, "The request needs a JSON body");
       body = {};
     }
     bodyCheck.check(body);
@@ -54,7 +54,7 @@ export function createDispatch(route: Route, deps: DispatchDeps): Dispatch {
   return async (request, params, info) => {
     try {
       const engine = host.engine;
-      if (!route.open && engine === undefined) throw fail("auth.required");
+      if (!route.open && engine === undefined) throw svcError("auth.required");
       checkParams(params);
       const query = readQuery ? readQuery(searchOf(request.url)) : {};
       const body = await readBody(request);
@@ -117,7 +117,7 @@ function checkParams(params: Record<string, string | null | undefined>): void {
     const value = params[name];
     if (value === null || value === undefined) {
       const reason = "the path segment is not valid percent-encoding";
-      throw fail("request.invalid_field", { field: name, reason }, `${name} is refused: ${reason}`);
+      throw svcError("request.invalid_field", { field: name, reason }, `${name} is refused: ${reason}`);
     }
     if (name === "objectId") refuseNilId(name, value);
   }

@@ -1,5 +1,5 @@
 import type { Log } from "../base/log.ts";
-import { fail, SvcError } from "../protocol/errors.ts";
+import { SvcError, svcError } from "../protocol/errors.ts";
 import { jsonResponse } from "./reply.ts";
 
 /** The one place where anything thrown becomes an answer: what is not an `SvcError` is `internal`, told to the log alone. */
@@ -17,7 +17,7 @@ export function errorResponse(thrown: unknown, log: Log): Response {
 
 function toSvcError(thrown: unknown): SvcError {
   if (thrown instanceof SvcError) return thrown;
-  if (isAbort(thrown)) return fail("server.unavailable");
+  if (isAbort(thrown)) return svcError("server.unavailable");
   return new SvcError("internal", { cause: thrown });
 }
 

@@ -1,4 +1,4 @@
-import { fail, type SvcError } from "../protocol/errors.ts";
+import { type SvcError, svcError } from "../protocol/errors.ts";
 
 /** What a listener holds every request against before anything is routed (design § 11). */
 export interface GuardRules {
@@ -53,11 +53,11 @@ function checkMediaType(request: Request, pathname: string, rules: GuardRules): 
   // A chunked body may turn out to be empty, which needs no type: the body reader decides.
   if (type === null ? chunked : JSON_TYPE.test(type)) return undefined;
   if (rules.takesRawBody(request.method, pathname)) return undefined;
-  return fail("request.unsupported_media_type", { got: type ?? "" });
+  return svcError("request.unsupported_media_type", { got: type ?? "" });
 }
 
 function forbiddenHost(host: string | null, port: number): SvcError {
-  return fail(
+  return svcError(
     "request.forbidden_host",
     { host: host ?? "" },
     `The Host header must name this server by a loopback name and its port, such as 127.0.0.1:${port}; listen.addr sets the port`,
@@ -65,7 +65,7 @@ function forbiddenHost(host: string | null, port: number): SvcError {
 }
 
 function forbiddenOrigin(origin: string): SvcError {
-  return fail(
+  return svcError(
     "request.forbidden_origin",
     { origin },
     "Requests from other web origins are refused; http.allowedOrigins lists the origins that are allowed",

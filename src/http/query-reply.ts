@@ -1,4 +1,4 @@
-import { fail } from "../protocol/errors.ts";
+import { svcError } from "../protocol/errors.ts";
 import type { CollectionQueryBody } from "../protocol/record.ts";
 import { type JsonText, jsonText } from "./reply.ts";
 
@@ -21,7 +21,7 @@ export function refuseTarget(
 ): void {
   for (const field of fields) {
     if (body[field])
-      throw fail(
+      throw svcError(
         "request.invalid_field",
         { field, reason: "absent or empty on this collection" },
         `${field} must be absent or empty here: the path names the collection`,

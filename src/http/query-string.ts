@@ -1,7 +1,7 @@
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { ValueErrorType as Kind } from "@sinclair/typebox/errors";
-import { fail, type SvcError } from "../protocol/errors.ts";
+import { type SvcError, svcError } from "../protocol/errors.ts";
 import { refusalReason } from "./schema-check.ts";
 import { describeSchema } from "./schema-describe.ts";
 import "./schema-formats.ts";
@@ -53,15 +53,15 @@ function convert(name: string, text: string, schema: TSchema): unknown {
 }
 
 function refusal(field: string, reason: string): SvcError {
-  return fail("request.invalid_field", { field, reason }, `The query parameter ${field} is refused: ${reason}`);
+  return svcError("request.invalid_field", { field, reason }, `The query parameter ${field} is refused: ${reason}`);
 }
 
 function throwQueryFault(compiled: TypeCheck<TObject>, query: Record<string, unknown>): never {
   for (const error of compiled.Errors(query)) {
     const field = error.path.split("/")[1] ?? "";
     if (error.type === Kind.ObjectRequiredProperty)
-      throw fail("request.missing_field", { field }, `The query parameter ${field} is required`);
+      throw svcError("request.missing_field", { field }, `The query parameter ${field} is required`);
     throw refusal(field, refusalReason(error));
   }
-  throw fail("request.schema", { path: "", expected: "a valid query string" });
+  throw svcError("request.schema", { path: "", expected: "a valid query string" });
 }

@@ -19,7 +19,7 @@
  *     })
  *
  * Rules
- * - Handlers are always `async` functions and throw `fail(code, details?, message?)`; nothing else is ever caught here.
+ * - Handlers are always `async` functions and throw `svcError(code, details?, message?)`; nothing else is ever caught here.
  * - `ctx.engine` is there because an unauthorized server answers 401 before the handler. A route that also works
  *   unauthorized is an `openRoute({...})`: no engine, but `ctx.host` (account host) and `ctx.server`.
  * - Wire schemas (TypeBox, from "@sinclair/typebox") live in `src/protocol/`; `strict({...})` and `oneOf([...])` are in
@@ -47,7 +47,7 @@
 import type { Static, TObject, TSchema } from "@sinclair/typebox";
 import type { ObjectId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
-import type { AccountHost } from "../engine/account-host.ts";
+import type { AccountHost } from "../engine/account/account-host.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
 import type { JsonText, Reply } from "./reply.ts";

@@ -1,7 +1,7 @@
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { ValueErrorType as Kind, type ValueError } from "@sinclair/typebox/errors";
-import { fail, type SvcError } from "../protocol/errors.ts";
+import { type SvcError, svcError } from "../protocol/errors.ts";
 import { describeSchema, isLiteralUnion } from "./schema-describe.ts";
 import "./schema-formats.ts";
 
@@ -54,23 +54,23 @@ function bodyFault(schema: TSchema, compiled: TypeCheck<TSchema>, body: unknown)
   if (fields.length > 0) {
     const accepted = Object.keys((schema as TObject).properties);
     const message = `Unknown field ${fields.slice(0, 5).join(", ")}; this endpoint accepts ${accepted.join(", ") || "none"}`;
-    return fail("request.unknown_field", { fields, accepted }, message);
+    return svcError("request.unknown_field", { fields, accepted }, message);
   }
   if (missing !== undefined)
-    return fail("request.missing_field", { field: missing }, `The field ${missing} is required`);
+    return svcError("request.missing_field", { field: missing }, `The field ${missing} is required`);
   if (invalid)
-    return fail("request.invalid_field", invalid, `The field ${invalid.field} is refused: ${invalid.reason}`);
-  return fail("request.schema", { path: "", expected: describeSchema(schema) });
+    return svcError("request.invalid_field", invalid, `The field ${invalid.field} is refused: ${invalid.reason}`);
+  return svcError("request.schema", { path: "", expected: describeSchema(schema) });
 }
 
 function strangeKey(path: string): SvcError {
-  return fail("request.schema", { path, expected: "no such key" }, `${path} is no key that this endpoint takes`);
+  return svcError("request.schema", { path, expected: "no such key" }, `${path} is no key that this endpoint takes`);
 }
 
 function shapeFault(error: ValueError, body: unknown, segments: string[]): SvcError {
   const path = renderPath(body, segments);
   const expected = describeSchema(error.schema);
-  return fail("request.schema", { path, expected }, `${path === "" ? "The body" : path} must be ${expected}`);
+  return svcError("request.schema", { path, expected }, `${path === "" ? "The body" : path} must be ${expected}`);
 }
 
 /** A value of the right JSON type that a rule refuses, as against a value of the wrong type. */

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { silentLog } from "../base/log.ts";
-import { fail } from "../protocol/errors.ts";
+import { svcError } from "../protocol/errors.ts";
 import { encodeFrame, encodeFrameText } from "../protocol/sse-frames.ts";
 import { errorResponse } from "./error-response.ts";
 import type { ServerHandle } from "./server-handle.ts";
@@ -110,7 +110,7 @@ test("[§4 SSE.1] a fault before the stream opens is an ordinary JSON error", as
     capacity: 16,
     overflow: "close",
     start: async () => {
-      throw fail("space.not_found", { spaceId: "s" });
+      throw svcError("space.not_found", { spaceId: "s" });
     },
   }));
   const response = await fetch(url);

@@ -1,4 +1,4 @@
-import { fail } from "../protocol/errors.ts";
+import { svcError } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { CloseReason } from "../protocol/sse-frames.ts";
 import type { SubscriptionRequest } from "../protocol/stream.ts";
@@ -62,9 +62,9 @@ export function createStreamRegistry(times: StreamTimes = DEFAULT_TIMES): Stream
     times,
     multiplexById: new Map(),
     admit() {
-      if (stopping) throw fail("server.unavailable");
+      if (stopping) throw svcError("server.unavailable");
       if (streams.size >= LIMITS.openStreams) {
-        throw fail(
+        throw svcError(
           "server.unavailable",
           undefined,
           `${LIMITS.openStreams} streams are open, which is the limit; close some`,

@@ -199,7 +199,7 @@ export interface ErrorBody {
   error: { code: ErrorCode; message: string; details?: ErrorDetails };
 }
 
-/** Shorthand for the common throw: `throw fail("space.not_found", { spaceId })`. */
-export function fail(code: ErrorCode, details?: ErrorDetails, message?: string): SvcError {
+/** Shorthand for the common throw: `throw svcError("space.not_found", { spaceId })`. */
+export function svcError(code: ErrorCode, details?: ErrorDetails, message?: string): SvcError {
   return new SvcError(code, { ...(details ? { details } : {}), ...(message ? { message } : {}) });
 }

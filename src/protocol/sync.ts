@@ -58,8 +58,7 @@ export const SpaceDebug = strict({
     description: "Records of rights, and proposals made here, that nobody else is known to have",
   }),
   alarms: Type.Array(strict({ kind: oneOf(["split", "rolled_back", "key"]), record: Type.String() }), {
-    description:
-      "What is wrong with the chain of rights: somebody shows different people different things, or an older one",
+    description: "What is wrong with the ACL log: somebody shows different people different things, or an older one",
   }),
   cut: Type.Array(CutChanges, {
     description: "What does not count: written by somebody who, unknown to it, had lost the right to write",

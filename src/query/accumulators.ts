@@ -1,5 +1,5 @@
 /** The accumulators of $group (gaps § 6). */
-import { fail } from "../protocol/errors.ts";
+import { svcError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
 import { finite } from "./expression-types.ts";
 import { type MemoryMeter, measureValue } from "./memory-meter.ts";
@@ -148,7 +148,7 @@ function createAddToSet({ meter, arrayLimit }: AccumulatorBounds): Accumulator {
 
 function checkArrayLimit(length: number, limit: number): void {
   if (limit >= 0 && length > limit)
-    throw fail(
+    throw svcError(
       "aggregate.limit_exceeded",
       { limit: "accumArray" },
       `An array of $push or $addToSet has more than ${limit} entries; match less, or raise accumArrayLimit`,

@@ -42,7 +42,7 @@ function describeAccess(db: Database, source: RowSource, { execution, pushdown, 
     case "stream":
       return execution.narrow
         ? `index on ${execution.narrow.path}, ${describeCandidates(execution.narrow)}, then by id`
-        : "all rows by id, over the index on (coll, id)";
+        : "all rows by id, over the index on (collectionId, id)";
   }
 }
 

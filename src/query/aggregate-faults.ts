@@ -1,5 +1,5 @@
 /** Where in a pipeline something stands, and the error for what is wrong there. */
-import { fail, type SvcError } from "../protocol/errors.ts";
+import { type SvcError, svcError } from "../protocol/errors.ts";
 import { joinPath, shorten } from "./filter-faults.ts";
 
 export interface Place {
@@ -16,5 +16,5 @@ export function below(place: Place, key: string | number): Place {
 export function badPipeline(place: Place, reason: string): SvcError {
   const path = shorten(place.path);
   const stage = shorten(place.stage);
-  return fail("aggregate.bad_pipeline", { stage, path, reason }, `The pipeline is not valid at ${path}: ${reason}`);
+  return svcError("aggregate.bad_pipeline", { stage, path, reason }, `The pipeline is not valid at ${path}: ${reason}`);
 }

@@ -1,5 +1,5 @@
 /** Parses pipelines (gaps § 6). A fault is aggregate.bad_pipeline with the stage, the path and the reason. */
-import { fail, SvcError } from "../protocol/errors.ts";
+import { SvcError, svcError } from "../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { ACCUMULATOR_NAMES } from "./accumulators.ts";
@@ -23,7 +23,7 @@ const FEW_FIELDS = 8;
  */
 export function parsePipeline(input: unknown, options: FilterOptions = {}): Pipeline {
   if (!Array.isArray(input))
-    throw fail("request.schema", { path: "pipeline", expected: "array" }, "pipeline is an array of stages");
+    throw svcError("request.schema", { path: "pipeline", expected: "array" }, "pipeline is an array of stages");
   return { stages: new PipelineParser(options).parseStages(input, { stage: "", path: "pipeline" }, false) };
 }
 
@@ -79,7 +79,7 @@ class PipelineParser {
       if (!(error instanceof SvcError)) throw error;
       const at = joinPath(place.path, String(error.details?.["path"] ?? ""));
       if (error.code === "filter.unknown_operator") throw badPipeline({ stage: place.stage, path: at }, error.message);
-      throw fail(error.code, { ...error.details, path: at }, error.message);
+      throw svcError(error.code, { ...error.details, path: at }, error.message);
     }
   }
 

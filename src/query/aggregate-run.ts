@@ -1,6 +1,6 @@
 /** Runs a pipeline over the live rows of a collection (gaps § 6): SQL does what it does exactly, documents stream through the rest. */
 import type { Database } from "bun:sqlite";
-import { fail } from "../protocol/errors.ts";
+import { svcError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { type AggregatePlan, planAggregate } from "./aggregate-plan.ts";
@@ -44,7 +44,7 @@ export function parseAggregateLimits(body: { readonly [Name in keyof AggregateLi
     const value = body[name];
     if (value === undefined || value === 0) return DEFAULT_LIMITS[name];
     if (typeof value === "number" && Number.isSafeInteger(value)) return value;
-    throw fail(
+    throw svcError(
       "request.schema",
       { path: name, expected: "integer" },
       `${name} is an integer; a negative one is no limit`,

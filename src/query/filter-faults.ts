@@ -1,5 +1,5 @@
 /** The errors a filter is refused with: where (`details.path`), which rule, and what to write instead. */
-import { fail, type SvcError } from "../protocol/errors.ts";
+import { type SvcError, svcError } from "../protocol/errors.ts";
 import { OPERATORS } from "./filter-grammar.ts";
 
 /** Callers choose keys and operators freely; an error repeats at most this much of them. */
@@ -11,18 +11,18 @@ export function joinPath(parent: string, key: string): string {
 
 export function invalidFilter(where: string, reason: string): SvcError {
   const path = shorten(where);
-  return fail("filter.invalid", { path, reason }, `The filter is not valid${path ? ` at ${path}` : ""}: ${reason}`);
+  return svcError("filter.invalid", { path, reason }, `The filter is not valid${path ? ` at ${path}` : ""}: ${reason}`);
 }
 
 export function tooComplex(where: string, limit: number, unit: string): SvcError {
   const path = shorten(where);
-  return fail("filter.too_complex", { limit, path }, `The filter has more than ${limit} ${unit}; make it smaller`);
+  return svcError("filter.too_complex", { limit, path }, `The filter has more than ${limit} ${unit}; make it smaller`);
 }
 
 export function unknownOperator(operator: string, where: string): SvcError {
   const shown = shorten(operator);
   const message = `The filter uses ${shown}, which is not among the operators: ${[...OPERATORS].join(" ")}`;
-  return fail("filter.unknown_operator", { operator: shown, path: shorten(where) }, message);
+  return svcError("filter.unknown_operator", { operator: shown, path: shorten(where) }, message);
 }
 
 export function shorten(text: string): string {

@@ -1,5 +1,5 @@
 /** $group: one hash table of groups in the order of their first document (gaps § 6). */
-import { fail } from "../protocol/errors.ts";
+import { svcError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { type Accumulator, createAccumulator } from "./accumulators.ts";
 import type { AggregateLimits, GroupField, Sink } from "./aggregate-types.ts";
@@ -60,7 +60,7 @@ export function createGroupSink(
 /** @throws SvcError aggregate.limit_exceeded with limit "group" */
 export function checkGroupLimit(groups: number, limit: number): void {
   if (limit >= 0 && groups > limit)
-    throw fail(
+    throw svcError(
       "aggregate.limit_exceeded",
       { limit: "group" },
       `$group makes more than ${limit} groups; group by less, or raise groupLimit`,

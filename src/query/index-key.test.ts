@@ -76,7 +76,7 @@ test("[design 6] an index is used from when it is filled until it is retired", (
   const table = createQueryIndexTable(rows);
   const inUse = () => [[...indexesOf(rows, rowsOf(COLL)).keys()], [...table.inUse(COLL).keys()]];
   const path = indexedPathOf("a")!;
-  const index = { no: table.add(COLL, path), coll: COLL, path: "a" };
+  const index = { no: table.add(COLL, path), collectionId: COLL, path: "a" };
   expect([inUse(), table.filling()]).toEqual([[[], []], [index]]);
   table.fill(index.no, 1);
   table.finish(index);
@@ -128,7 +128,7 @@ const keyOfElement = db.prepare<{ key: string }, [string]>(keyQuery("v", "(SELEC
 function expectedEntries(rows: Database, path: string): Entry[] {
   const live = rows
     .query<{ no: number; doc: string; key: string }, []>(
-      `${keyQuery(path, "rows").replace(" AS key", " AS key, no, doc")} WHERE coll = ${COLL} AND state = 1`,
+      `${keyQuery(path, "rows").replace(" AS key", " AS key, no, doc")} WHERE collectionId = ${COLL} AND state = 1`,
     )
     .all();
   return live
@@ -176,10 +176,10 @@ for (const seed of [1, 7, Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_
           return rows.run("UPDATE rows SET doc = ?, state = 1 WHERE no = ?", [doc(`r${no}`), no]);
         default: {
           const state = random.below(4) ? 1 : random.below(3);
-          const [coll, text] = [random.below(5) ? COLL : COLL + 1, state === 1 ? doc(`r${no}`) : null];
-          return rows.run("INSERT OR IGNORE INTO rows(no, coll, id, doc, state) VALUES (?, ?, ?, ?, ?)", [
+          const [collectionId, text] = [random.below(5) ? COLL : COLL + 1, state === 1 ? doc(`r${no}`) : null];
+          return rows.run("INSERT OR IGNORE INTO rows(no, collectionId, id, doc, state) VALUES (?, ?, ?, ?, ?)", [
             no,
-            coll,
+            collectionId,
             `r${no}`,
             text,
             state,

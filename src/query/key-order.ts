@@ -9,7 +9,7 @@ const FIRST_CAPACITY = 1 << 14;
  * end to the other: keys that come in no order make every commit write most of the index's pages again. Empty for a path
  * that cannot be indexed.
  */
-export function rowsInKeyOrder(db: Database, coll: number, path: string): Float64Array {
+export function rowsInKeyOrder(db: Database, collectionId: number, path: string): Float64Array {
   const key = indexKeySql(path);
   if (key === undefined) return new Float64Array();
   // What does not fit into the connection's cache is sorted on disk.
@@ -17,8 +17,8 @@ export function rowsInKeyOrder(db: Database, coll: number, path: string): Float6
   try {
     let numbers = new Float64Array(FIRST_CAPACITY);
     let count = 0;
-    const text = `SELECT no FROM rows WHERE coll = ? AND state = 1 ORDER BY ${key}, id`;
-    for (const { no } of iterateStatement<{ no: number }>(db, { text, params: [coll] })) {
+    const text = `SELECT no FROM rows WHERE collectionId = ? AND state = 1 ORDER BY ${key}, id`;
+    for (const { no } of iterateStatement<{ no: number }>(db, { text, params: [collectionId] })) {
       if (count === numbers.length) {
         const larger = new Float64Array(2 * count);
         larger.set(numbers);

@@ -1,5 +1,5 @@
 /** $lookup: records of the same collection by their ids (gaps § 6). */
-import { fail } from "../protocol/errors.ts";
+import { svcError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { Sink } from "./aggregate-types.ts";
@@ -28,7 +28,7 @@ function fetchAll(local: Json | undefined, fetchById: FetchById): JsonObject[] {
     if (!record) continue;
     bytes += measureValue(record);
     if (bytes > LIMITS.pipelineDocumentBytes)
-      throw fail("aggregate.limit_exceeded", { limit: "memory" }, "A $lookup fetches too much into one document");
+      throw svcError("aggregate.limit_exceeded", { limit: "memory" }, "A $lookup fetches too much into one document");
     records.push(record);
   }
   return records;

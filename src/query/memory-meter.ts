@@ -1,5 +1,5 @@
 /** What a pipeline holds, estimated in bytes, against `memoryLimitBytes` (gaps § 6). */
-import { fail, type SvcError } from "../protocol/errors.ts";
+import { type SvcError, svcError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";
 
@@ -53,5 +53,5 @@ function measureWithin(value: Json | undefined, budget: number): number {
 }
 
 function tooLarge(message: string): SvcError {
-  return fail("aggregate.limit_exceeded", { limit: "memory" }, message);
+  return svcError("aggregate.limit_exceeded", { limit: "memory" }, message);
 }

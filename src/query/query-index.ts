@@ -3,12 +3,12 @@ import type { RowSource } from "./row-source.ts";
 import { iterateStatement } from "./statement-cache.ts";
 
 /** The indexes that queries of a source may use, by path: those it names, else those the database has right now. */
-export function indexesOf(db: Database, { coll, indexes }: RowSource): ReadonlyMap<string, number> {
+export function indexesOf(db: Database, { collectionId, indexes }: RowSource): ReadonlyMap<string, number> {
   if (indexes) return indexes;
-  if (coll === undefined) return new Map();
-  const text = "SELECT path, no FROM query_indexes WHERE coll = ? AND state = 1 ORDER BY no";
+  if (collectionId === undefined) return new Map();
+  const text = "SELECT path, no FROM query_indexes WHERE collectionId = ? AND state = 1 ORDER BY no";
   const found = new Map<string, number>();
-  for (const { path, no } of iterateStatement<{ path: string; no: number }>(db, { text, params: [coll] }))
+  for (const { path, no } of iterateStatement<{ path: string; no: number }>(db, { text, params: [collectionId] }))
     found.set(path, no);
   return found;
 }

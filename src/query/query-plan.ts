@@ -99,9 +99,12 @@ function fetchedRatherThanRead(db: Database, source: RowSource, filter: Filter, 
 }
 
 /** How many live rows the source has; the store counts them as they are written. */
-export function liveRows(db: Database, { coll }: RowSource): number {
-  if (coll === undefined) return 0;
-  return getRow<{ live: number }>(db, { text: "SELECT live FROM colls WHERE no = ?", params: [coll] })?.live ?? 0;
+export function liveRows(db: Database, { collectionId }: RowSource): number {
+  if (collectionId === undefined) return 0;
+  return (
+    getRow<{ live: number }>(db, { text: "SELECT live FROM collectionIds WHERE no = ?", params: [collectionId] })
+      ?.live ?? 0
+  );
 }
 
 /** Whether reading the rows of `narrow` at random is cheaper than reading all: always if few, else below a quarter. */

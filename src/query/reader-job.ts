@@ -33,7 +33,7 @@ interface ExplainJob {
 /** The rows of a collection in the order of their keys at a path, for an index to be filled. */
 interface KeyOrderJob {
   readonly kind: "keyOrder";
-  readonly coll: number;
+  readonly collectionId: number;
   readonly path: string;
 }
 

@@ -1,6 +1,6 @@
 import { workerEntry } from "../base/worker-entry.ts";
 import { createWorkerPool, WorkerRefused } from "../base/worker-pool.ts";
-import { type ErrorCode, type ErrorDetails, fail, SvcError } from "../protocol/errors.ts";
+import { type ErrorCode, type ErrorDetails, SvcError, svcError } from "../protocol/errors.ts";
 import type { ReaderJob, ReaderReply, ReaderRequest, ReaderResult } from "./reader-job.ts";
 
 export interface ReaderPoolOptions {
@@ -31,7 +31,7 @@ export function createReaderPool(options: Partial<ReaderPoolOptions> = {}): Read
 
   return {
     async run<J extends ReaderJob>(path: string, job: J, signal?: AbortSignal): Promise<ReaderResult<J>> {
-      if (signal?.aborted) throw fail("server.unavailable");
+      if (signal?.aborted) throw svcError("server.unavailable");
       const stop = new SharedArrayBuffer(4);
       const flag = new Int32Array(stop);
       const halt = () => void Atomics.store(flag, 0, 1);
@@ -42,7 +42,7 @@ export function createReaderPool(options: Partial<ReaderPoolOptions> = {}): Read
         if (!reply.ok) throw errorOf(reply);
         return reply.result as ReaderResult<J>;
       } catch (error) {
-        throw error instanceof WorkerRefused ? fail("server.unavailable") : error;
+        throw error instanceof WorkerRefused ? svcError("server.unavailable") : error;
       } finally {
         clearTimeout(timer);
         signal?.removeEventListener("abort", halt);

@@ -47,9 +47,9 @@ function closeAt(path: string): void {
 }
 
 function run(db: Database, job: ReaderJob, shouldStop: () => boolean): unknown {
-  if (job.kind === "keyOrder") return rowsInKeyOrder(db, job.coll, job.path);
+  if (job.kind === "keyOrder") return rowsInKeyOrder(db, job.collectionId, job.path);
   // Which indexes there are is of the moment that is read, not of the one when the job was sent.
-  const source = job.source.coll === undefined ? NO_ROWS : rowsOf(job.source.coll);
+  const source = job.source.collectionId === undefined ? NO_ROWS : rowsOf(job.source.collectionId);
   // One transaction, so that the window and the count are of one moment.
   return inSnapshot(db, () => {
     switch (job.kind) {

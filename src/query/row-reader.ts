@@ -1,6 +1,6 @@
 /** Reads rows of a source one by one, keeps count of them, and stops when it is told to. */
 import type { Database } from "bun:sqlite";
-import { fail } from "../protocol/errors.ts";
+import { svcError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { compileFilter } from "./filter-match.ts";
 import { type Filter, isMatchAll } from "./filter-types.ts";
@@ -115,6 +115,6 @@ export class RowReader {
   /** @throws SvcError server.unavailable when the reader was told to stop */
   check(): void {
     this.#charsSinceCheck = 0;
-    if (this.#shouldStop?.()) throw fail("server.unavailable", undefined, "The query was cancelled");
+    if (this.#shouldStop?.()) throw svcError("server.unavailable", undefined, "The query was cancelled");
   }
 }

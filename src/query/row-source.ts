@@ -1,19 +1,19 @@
-/** Where rows come from: `rows(no, coll, id, doc, state)` with UNIQUE(coll, id); live rows have state 1. */
+/** Where rows come from: `rows(no, collectionId, id, doc, state)` with UNIQUE(collectionId, id); live rows have state 1. */
 import { BOUND, type Sql, type SqlValue } from "./sql-superset.ts";
 
 export interface RowSource {
   /** The collection; undefined is one that nothing was ever written to. */
-  readonly coll: number | undefined;
+  readonly collectionId: number | undefined;
   /** The indexes of the collection, by path. Absent: whoever reads looks for them in the database. */
   readonly indexes?: ReadonlyMap<string, number> | undefined;
 }
 
 /** The live rows of one collection. */
-export function rowsOf(coll: number, indexes?: ReadonlyMap<string, number>): RowSource {
-  return { coll, indexes };
+export function rowsOf(collectionId: number, indexes?: ReadonlyMap<string, number>): RowSource {
+  return { collectionId, indexes };
 }
 
-export const NO_ROWS: RowSource = { coll: undefined, indexes: new Map() };
+export const NO_ROWS: RowSource = { collectionId: undefined, indexes: new Map() };
 
 export interface SelectParts {
   readonly columns: string;
@@ -52,9 +52,9 @@ interface From {
   readonly params: readonly SqlValue[];
 }
 
-function fromOf({ coll }: RowSource, { index, keysOnly }: SelectParts): From {
-  if (coll === undefined) return { table: "rows", where: "0", params: [] };
-  if (index === undefined) return { table: "rows", where: "coll = ? AND state = 1", params: [coll] };
+function fromOf({ collectionId }: RowSource, { index, keysOnly }: SelectParts): From {
+  if (collectionId === undefined) return { table: "rows", where: "0", params: [] };
+  if (index === undefined) return { table: "rows", where: "collectionId = ? AND state = 1", params: [collectionId] };
   // CROSS JOIN keeps the order of the tables: SQLite has no statistics to choose a better one by.
   const table = keysOnly ? "query_keys" : "query_keys CROSS JOIN rows ON no = row";
   return { table, where: `idx = ${BOUND}`, params: [index] };

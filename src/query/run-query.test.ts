@@ -32,7 +32,7 @@ function query(filter: Json, sort: string[] = [], rest: Partial<QueryRequest> = 
 test("[gaps 3] records are the stored texts, untouched", () => {
   const text = '{"id":"x", "n":1.0,"s":"\\u0041"}';
   const other = createRowsTable([]);
-  other.prepare("INSERT INTO rows(coll, id, doc, state) VALUES (?, 'x', ?, 1)").run(COLL, text);
+  other.prepare("INSERT INTO rows(collectionId, id, doc, state) VALUES (?, 'x', ?, 1)").run(COLL, text);
   const result = runQuery(other, source, { filter: parseFilter({ n: 1, s: "A" }), sort: [] });
   expect(result.records).toEqual([text]);
 });

@@ -123,7 +123,7 @@ class WindowFinder {
     return this.#windowByHeap(offset, limit);
   }
 
-  /** The index on (coll, id) gives the order, so reading stops when the window is full. */
+  /** The index on (collectionId, id) gives the order, so reading stops when the window is full. */
   #windowById(descending: boolean, offset: number, limit: number): Window {
     const { may, exact } = this.#plan.sql;
     const parts = { columns: "id, doc", conditions: [may], orderBy: descending ? "id DESC" : "id" };

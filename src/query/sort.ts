@@ -1,5 +1,5 @@
 /** Sorting of records (gaps § 3): keys, the values they compare by, and the comparator with ids as the last word. */
-import { fail } from "../protocol/errors.ts";
+import { svcError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { arrayIndexOf, type FieldPath, isSubdocument, ownValue, toFieldPath } from "./field-path.ts";
@@ -37,14 +37,18 @@ export interface SortEntry {
 export function parseSort(input: unknown): SortKey[] {
   if (input === undefined) return [];
   if (!Array.isArray(input))
-    throw fail(
+    throw svcError(
       "request.schema",
       { path: "sort", expected: "string[]" },
       'sort is an array of paths, as ["-createdAt"]',
     );
   const keys = input.map((entry: unknown, index): SortKey => {
     if (typeof entry !== "string")
-      throw fail("request.schema", { path: `sort[${index}]`, expected: "string" }, `sort[${index}] is not a string`);
+      throw svcError(
+        "request.schema",
+        { path: `sort[${index}]`, expected: "string" },
+        `sort[${index}] is not a string`,
+      );
     const descending = entry.startsWith("-");
     const text = descending ? entry.slice(1) : entry;
     if (text === "") throw invalidSort(`sort[${index}] names no path`);
@@ -55,7 +59,7 @@ export function parseSort(input: unknown): SortKey[] {
 }
 
 function invalidSort(reason: string) {
-  return fail("request.invalid_field", { field: "sort", reason }, reason);
+  return svcError("request.invalid_field", { field: "sort", reason }, reason);
 }
 
 /** Orders whole records. Where many are compared, make their entries once (`toSortEntry`) and use `compareEntries`. */

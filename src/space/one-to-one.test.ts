@@ -1,29 +1,29 @@
 import { expect, test } from "bun:test";
 import { createAccount, createAclWorld } from "../../test/support/acl-world.ts";
 import { scratchDir } from "../../test/support/scratch.ts";
-import { addAccounts, leaveSpace } from "./acl-actions.ts";
-import { permissionOf } from "./acl-state.ts";
-import { seedOneToOneSpace } from "./one-to-one.ts";
-import { openSpace, plantSpace } from "./space.ts";
-import { transportSecretOf } from "./space-keys.ts";
+import { addAccounts, leaveSpace } from "../acl/actions.ts";
+import { transportSecretOf } from "../acl/space-keys.ts";
+import { permissionOf } from "../acl/state.ts";
+import { oneToOneGenesis } from "./one-to-one.ts";
+import { openSpace, writeGenesis } from "./space.ts";
 
 const clock = { nowMs: () => 1_800_000_000_000 };
 const registry = () => ({ rulesFor: () => ({ unknown: true }) as const });
 
 test("[one-to-one] both sides compute the same space, down to its bytes", () => {
   const [a, b] = [createAccount(), createAccount()];
-  expect(seedOneToOneSpace(a, b.signer.publicKey)).toEqual(seedOneToOneSpace(b, a.signer.publicKey));
-  expect(seedOneToOneSpace(a, createAccount().signer.publicKey).spaceId).not.toBe(
-    seedOneToOneSpace(a, b.signer.publicKey).spaceId,
+  expect(oneToOneGenesis(a, b.signer.publicKey)).toEqual(oneToOneGenesis(b, a.signer.publicKey));
+  expect(oneToOneGenesis(a, createAccount().signer.publicKey).spaceId).not.toBe(
+    oneToOneGenesis(a, b.signer.publicKey).spaceId,
   );
 });
 
 test("[one-to-one] both are writers, nobody owns it, and both hold its key", () => {
   using dir = scratchDir();
   const [a, b] = [createAccount(), createAccount()];
-  const seed = seedOneToOneSpace(a, b.signer.publicKey);
+  const seed = oneToOneGenesis(a, b.signer.publicKey);
   const spaces = [a, b].map((account, index) => {
-    plantSpace(`${dir.path}/${index}.db`, seedOneToOneSpace(account, [b, a][index]!.signer.publicKey));
+    writeGenesis(`${dir.path}/${index}.db`, oneToOneGenesis(account, [b, a][index]!.signer.publicKey));
     return openSpace(`${dir.path}/${index}.db`, seed.spaceId, { account, clock, registry });
   });
   const [ofA, ofB] = spaces;
@@ -36,7 +36,7 @@ test("[one-to-one] both are writers, nobody owns it, and both hold its key", () 
 
 test("[one-to-one] no record ever follows the root", () => {
   const [a, b] = [createAccount(), createAccount()];
-  const world = createAclWorld({ owner: a, seed: seedOneToOneSpace(a, b.signer.publicKey) });
+  const world = createAclWorld({ owner: a, seed: oneToOneGenesis(a, b.signer.publicKey) });
   expect(permissionOf(world.state, b.signer.publicKey)).toBe("writer");
   for (const account of [a, b]) {
     expect(world.forge(account.signer, [{ op: "selfRemove" }])).toBe(
@@ -53,10 +53,10 @@ test("[one-to-one] no record ever follows the root", () => {
 test("[one-to-one] a root that somebody else made, and a pair one does not belong to, are not opened", () => {
   using dir = scratchDir();
   const [a, b, c] = [createAccount(), createAccount(), createAccount()];
-  const real = seedOneToOneSpace(a, b.signer.publicKey);
-  const forged = { ...real, aclRoot: seedOneToOneSpace(a, c.signer.publicKey).aclRoot };
-  plantSpace(`${dir.path}/forged.db`, forged);
+  const real = oneToOneGenesis(a, b.signer.publicKey);
+  const forged = { ...real, aclRoot: oneToOneGenesis(a, c.signer.publicKey).aclRoot };
+  writeGenesis(`${dir.path}/forged.db`, forged);
   expect(() => openSpace(`${dir.path}/forged.db`, real.spaceId, { account: a, clock, registry })).toThrow();
-  plantSpace(`${dir.path}/real.db`, real);
+  writeGenesis(`${dir.path}/real.db`, real);
   expect(() => openSpace(`${dir.path}/real.db`, real.spaceId, { account: c, clock, registry })).toThrow();
 });

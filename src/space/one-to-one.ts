@@ -1,21 +1,21 @@
+import { makeEpoch } from "../acl/epoch.ts";
+import { encodeOneToOneHeader } from "../acl/space-header.ts";
+import { oneToOneReadKey, oneToOneSecret } from "../acl/space-keys.ts";
+import type { Account } from "../crypto/account.ts";
 import { deriveKey } from "../crypto/derive.ts";
 import { createSigner } from "../crypto/sign.ts";
-import type { Account } from "./account.ts";
-import { makeEpoch } from "./acl-epoch.ts";
-import { encodeOneToOneHeader } from "./space-header.ts";
-import { oneToOneReadKey, oneToOneSecret } from "./space-keys.ts";
-import { makeSeed, type SpaceSeed } from "./space-seed.ts";
+import { makeGenesis, type SpaceGenesis } from "./genesis.ts";
 
 /**
  * The space of two accounts, down to its bytes a function of the two: each side computes it alone. Its root is signed by
  * a key that both can derive and nobody else, so it needs no exchange, and no record ever follows it. Throws RangeError
  * for a key that is not admissible; whether the two are one account is for the caller to ask.
  */
-export function seedOneToOneSpace(account: Account, otherPublicKey: Uint8Array): SpaceSeed {
+export function oneToOneGenesis(account: Account, otherPublicKey: Uint8Array): SpaceGenesis {
   const { publicKey } = account.signer;
   const encoded = encodeOneToOneHeader(publicKey, otherPublicKey);
   const secret = oneToOneSecret(account, [publicKey, otherPublicKey])!;
   const signer = createSigner(deriveKey(secret, "one-to-one-root", encoded.spaceId));
   const epoch = makeEpoch(encoded.spaceId, oneToOneReadKey(secret, encoded.spaceId), [], []);
-  return makeSeed(encoded, signer, 0, epoch);
+  return makeGenesis(encoded, signer, 0, epoch);
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { AccountId, ObjectId, SpaceId } from "../base/ids.ts";
-import type { RecordOp } from "../change/change-body.ts";
-import type { ChangeEnvelope } from "../change/dataset-rules.ts";
+import type { RecordOp } from "../change/codec/change-body.ts";
+import type { ChangeEnvelope } from "../change/codec/dataset-rules.ts";
 import { PAIR_PROFILES_RULES as rules } from "./pair-profiles.ts";
 
 const by = (author: string): ChangeEnvelope => ({

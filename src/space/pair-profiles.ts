@@ -1,9 +1,9 @@
+import type { MemberMetadata } from "../acl/epoch.ts";
+import { type RosterMember, rosterMember, rosterOf } from "../acl/roster.ts";
 import type { AccountId } from "../base/ids.ts";
-import type { DatasetRules } from "../change/dataset-rules.ts";
+import type { DatasetRules } from "../change/codec/dataset-rules.ts";
 import { accountIdOf } from "../crypto/account-id.ts";
 import type { JsonObject } from "../protocol/json.ts";
-import type { MemberMetadata } from "./acl-epoch.ts";
-import { type RosterMember, rosterMember, rosterOf } from "./acl-roster.ts";
 import type { Space } from "./space.ts";
 import { SPACE_INDEX_TYPE, spaceIndexIn } from "./space-index.ts";
 

@@ -1,7 +1,7 @@
-import { encodeDerivedRoot } from "../change/change-codec.ts";
-import type { WriteTx } from "../change/change-engine.ts";
-import type { DatasetRules } from "../change/dataset-rules.ts";
-import type { ObjectEntry } from "../change/object-cache.ts";
+import { encodeDerivedRoot } from "../change/codec/change-codec.ts";
+import type { DatasetRules } from "../change/codec/dataset-rules.ts";
+import type { ObjectEntry } from "../change/graph/object-cache.ts";
+import type { WriteTx } from "../change/space-engine.ts";
 import { cidFromDigest, digestOfCid } from "../crypto/cid.ts";
 import type { JsonObject } from "../protocol/json.ts";
 

@@ -1,30 +1,30 @@
 import { existsSync, renameSync, rmSync } from "node:fs";
+import { type AclLog, openAclLog } from "../acl/acl-log.ts";
+import { type AclService, createAclService } from "../acl/acl-service.ts";
+import { makeEpoch, READ_KEY_BYTES } from "../acl/epoch.ts";
+import { createKeyRing, type SpaceKeyRing } from "../acl/key-ring.ts";
+import type { Permission } from "../acl/permission.ts";
+import { decodeSpaceHeader, encodeSpaceHeader, SPACE_TYPE, type SpaceHeader } from "../acl/space-header.ts";
+import { derivedReadKey } from "../acl/space-keys.ts";
 import { equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
-import type { ChangeChecker } from "../change/change-checker.ts";
-import { type ChangeEngine, createChangeEngine } from "../change/change-engine.ts";
+import type { ChangeChecker } from "../change/intake/change-checker.ts";
 import type { RulesRegistry } from "../change/ports.ts";
+import { type ChangeEngine, createChangeEngine } from "../change/space-engine.ts";
+import type { Account } from "../crypto/account.ts";
 import type { Signer } from "../crypto/sign.ts";
 import { openSpaceStore, type SpaceStore } from "../store/space-store.ts";
 import type { WalCopying } from "../store/wal-keeper.ts";
-import type { Account } from "./account.ts";
-import { makeEpoch, READ_KEY_BYTES } from "./acl-epoch.ts";
-import { type AclLog, openAclLog } from "./acl-log.ts";
-import type { Permission } from "./acl-rights.ts";
-import { type AclService, createAclService } from "./acl-service.ts";
-import { createKeyRing, type SpaceKeyRing } from "./key-ring.ts";
-import { seedOneToOneSpace } from "./one-to-one.ts";
-import { decodeSpaceHeader, encodeSpaceHeader, SPACE_TYPE, type SpaceHeader } from "./space-header.ts";
-import { derivedReadKey } from "./space-keys.ts";
-import { makeSeed, type SpaceSeed } from "./space-seed.ts";
+import { makeGenesis, type SpaceGenesis } from "./genesis.ts";
+import { oneToOneGenesis } from "./one-to-one.ts";
 
-export type { SpaceSeed };
+export type { SpaceGenesis };
 
 const HEADER_KEY = "header";
 
-/** An open space: its chain of rights, its keys and its engine. */
+/** An open space: its ACL log, its keys and its engine. */
 export interface Space {
   readonly id: SpaceId;
   readonly header: SpaceHeader;
@@ -45,30 +45,30 @@ export interface Space {
 }
 
 /** A fresh space of this account: random seed, random first read key. */
-export function seedCreatedSpace(account: Account, clock: Clock): SpaceSeed {
+export function createdSpaceGenesis(account: Account, clock: Clock): SpaceGenesis {
   const time = clock.nowMs();
   const encoded = encodeSpaceHeader(
     { kind: "created", spaceType: SPACE_TYPE, author: account.signer.publicKey, time, seed: randomBytes(16) },
     account.signer,
   );
   const epoch = makeEpoch(encoded.spaceId, randomBytes(READ_KEY_BYTES), [account.signer.publicKey], []);
-  return makeSeed(encoded, account.signer, time, epoch);
+  return makeGenesis(encoded, account.signer, time, epoch);
 }
 
 /** A space that is a pure function of the account and a name, down to its bytes. */
-export function seedDerivedSpace(account: Account, name: string): SpaceSeed {
+export function derivedSpaceGenesis(account: Account, name: string): SpaceGenesis {
   const encoded = encodeSpaceHeader(
     { kind: "derived", spaceType: SPACE_TYPE, author: account.signer.publicKey, name },
     account.signer,
   );
-  return makeSeed(encoded, account.signer, 0, makeEpoch(encoded.spaceId, derivedReadKey(account, name), [], []));
+  return makeGenesis(encoded, account.signer, 0, makeEpoch(encoded.spaceId, derivedReadKey(account, name), [], []));
 }
 
 /**
  * Writes header and ACL root into a space's database if they are not there yet. Idempotent. A crash leaves no file under
  * the space's name that is not the whole space: what names it asks for no more than that it exists.
  */
-export function plantSpace(path: string, seed: SpaceSeed): void {
+export function writeGenesis(path: string, seed: SpaceGenesis): void {
   const isNew = !existsSync(path);
   const place = isNew ? `${path}.planting` : path;
   if (isNew) for (const suffix of ["", "-wal", "-shm"]) rmSync(place + suffix, { force: true });
@@ -160,6 +160,6 @@ function checkOneToOne(store: SpaceStore, pair: readonly [Uint8Array, Uint8Array
   const own = account.signer.publicKey;
   const other = equalBytes(pair[0], own) ? pair[1] : equalBytes(pair[1], own) ? pair[0] : undefined;
   const root = store.aclRecords()[0];
-  if (!other || !root || !equalBytes(root.id, seedOneToOneSpace(account, other).aclRoot.id))
+  if (!other || !root || !equalBytes(root.id, oneToOneGenesis(account, other).aclRoot.id))
     throw new Error(`${store.path} is not a one-to-one space of this account`);
 }

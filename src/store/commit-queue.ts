@@ -44,7 +44,7 @@ const SLICE_MS = 8;
 /** What is paid once a batch is shared by writes that take as long, up to this. */
 const MAX_SHARED_MS = 250;
 
-/** Turns of the event loop that a batch waits at most while writes keep coming in. */
+/** Semaphore of the event loop that a batch waits at most while writes keep coming in. */
 const GATHER_TURNS = 3;
 
 /**

@@ -138,7 +138,7 @@ export function createHistoryTable(db: Database) {
     "SELECT 1 AS n FROM touches WHERE row = ? AND lamport < ? LIMIT 1",
   );
   const rowsOf = db.query<{ no: number; id: string }, [number, string, number]>(
-    "SELECT no, id FROM rows WHERE coll = ? AND id > ? ORDER BY id LIMIT ?",
+    "SELECT no, id FROM rows WHERE collectionId = ? AND id > ? ORDER BY id LIMIT ?",
   );
   const countedBefore = db.query<
     { no: number; id: Uint8Array; lamport: number; timeMs: number },
@@ -241,7 +241,7 @@ export function createHistoryTable(db: Database) {
     /** Was the row touched at all before a lamport? */
     isTouchedBefore: (row: number, lamport: number): boolean => touchedBy.get(row, lamport) !== null,
     /** Rows of a collection in the order of their ids, live or not. */
-    rowsAfter: (coll: number, id: string, limit: number) => rowsOf.all(coll, id, limit),
+    rowsAfter: (collectionId: number, id: string, limit: number) => rowsOf.all(collectionId, id, limit),
     /** Changes of an object that count and are folded, up to a place, newest first. */
     countedUpTo: (obj: number, place: Place, limit: number) =>
       countedBefore.all(obj, place.lamport, place.lamport, place.id, limit),

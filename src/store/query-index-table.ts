@@ -8,7 +8,7 @@ const DROPPING = 2;
 /** An index that queries of one collection may use, or will. */
 export interface QueryIndex {
   readonly no: number;
-  readonly coll: number;
+  readonly collectionId: number;
   readonly path: string;
 }
 
@@ -29,13 +29,13 @@ export type QueryIndexTable = ReturnType<typeof createQueryIndexTable>;
 
 export function createQueryIndexTable(db: Database) {
   const byState = db.query<QueryIndex, [number]>(
-    "SELECT no, coll, path FROM query_indexes WHERE state = ? ORDER BY no",
+    "SELECT no, collectionId, path FROM query_indexes WHERE state = ? ORDER BY no",
   );
   const ofColl = db.query<QueryIndex, [number]>(
-    `SELECT no, coll, path FROM query_indexes WHERE coll = ? AND state = ${IN_USE} ORDER BY no`,
+    `SELECT no, collectionId, path FROM query_indexes WHERE collectionId = ? AND state = ${IN_USE} ORDER BY no`,
   );
   const add = db.query<null, [number, string, string, string, string | null]>(
-    `INSERT INTO query_indexes(coll, path, at, date_at, prefixes, state) VALUES(?,?,?,?,?,${FILLING})`,
+    `INSERT INTO query_indexes(collectionId, path, at, date_at, prefixes, state) VALUES(?,?,?,?,?,${FILLING})`,
   );
   const stateOf = db.query<{ state: number }, [number]>("SELECT state FROM query_indexes WHERE no = ?");
   const setState = db.query<null, [number, number]>("UPDATE query_indexes SET state = ? WHERE no = ?");
@@ -50,7 +50,7 @@ export function createQueryIndexTable(db: Database) {
   );
   const remove = db.query<null, [number]>("DELETE FROM query_indexes WHERE no = ?");
   const retireOfColl = db.query<null, [number]>(
-    `UPDATE query_indexes SET state = ${DROPPING} WHERE coll = ? AND state < ${DROPPING}`,
+    `UPDATE query_indexes SET state = ${DROPPING} WHERE collectionId = ? AND state < ${DROPPING}`,
   );
 
   /** What is in use by collection: never filled inside a transaction, dropped by whoever changes it. */
@@ -58,13 +58,13 @@ export function createQueryIndexTable(db: Database) {
 
   return {
     /** The indexes of a collection that hold every live row, by path. */
-    inUse(coll: number): ReadonlyMap<string, number> {
-      const known = inUse.get(coll);
+    inUse(collectionId: number): ReadonlyMap<string, number> {
+      const known = inUse.get(collectionId);
       if (known) return known;
-      const found = new Map(ofColl.all(coll).map(({ path, no }) => [path, no]));
+      const found = new Map(ofColl.all(collectionId).map(({ path, no }) => [path, no]));
       if (db.inTransaction) return found;
       if (inUse.size >= MAX_CACHED_COLLS) inUse.clear();
-      inUse.set(coll, found);
+      inUse.set(collectionId, found);
       return found;
     },
     filling: (): QueryIndex[] => byState.all(FILLING),
@@ -72,8 +72,11 @@ export function createQueryIndexTable(db: Database) {
     dropping: (): QueryIndex[] => byState.all(DROPPING),
 
     /** From now on every row that is written has its key; those there already are to be filled in. Answers its number. */
-    add: (coll: number, { path, at, dateAt, prefixes }: IndexedPath): number =>
-      Number(add.run(coll, path, at, dateAt, prefixes.length === 0 ? null : JSON.stringify(prefixes)).lastInsertRowid),
+    add: (collectionId: number, { path, at, dateAt, prefixes }: IndexedPath): number =>
+      Number(
+        add.run(collectionId, path, at, dateAt, prefixes.length === 0 ? null : JSON.stringify(prefixes))
+          .lastInsertRowid,
+      ),
     isFilling: (no: number): boolean => stateOf.get(no)?.state === FILLING,
     /** Adds the keys that a row has now, those that are not there. None if the row is gone. */
     fill(no: number, row: number): void {
@@ -81,14 +84,14 @@ export function createQueryIndexTable(db: Database) {
       addElements.run(no, row);
     },
     /** Every row has its key: queries may use the index. */
-    finish({ no, coll }: QueryIndex): void {
+    finish({ no, collectionId }: QueryIndex): void {
       setState.run(IN_USE, no);
-      inUse.delete(coll);
+      inUse.delete(collectionId);
     },
     /** Queries use it no more and nothing keeps it in step; `dropSome` takes its keys away. */
-    retire({ no, coll }: QueryIndex): void {
+    retire({ no, collectionId }: QueryIndex): void {
       setState.run(DROPPING, no);
-      inUse.delete(coll);
+      inUse.delete(collectionId);
     },
     /** Removes up to `limit` keys of a retired index, the index with the last. Answers whether it is gone. */
     dropSome(no: number, limit: number): boolean {
@@ -97,9 +100,9 @@ export function createQueryIndexTable(db: Database) {
       return true;
     },
     /** The same for all indexes of a collection. */
-    retireColl(coll: number): void {
-      retireOfColl.run(coll);
-      inUse.delete(coll);
+    retireColl(collectionId: number): void {
+      retireOfColl.run(collectionId);
+      inUse.delete(collectionId);
     },
   };
 }

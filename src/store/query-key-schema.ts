@@ -46,7 +46,7 @@ const arrayOf = (doc: string): string => `CASE json_type(${doc}, i.at) WHEN 'arr
 
 /** Rows of other collections are done with after one look. */
 const isIndexed = (row: string): string =>
-  `EXISTS (SELECT 1 FROM query_indexes WHERE coll = ${row}.coll AND state < 2)`;
+  `EXISTS (SELECT 1 FROM query_indexes WHERE collectionId = ${row}.collectionId AND state < 2)`;
 
 /** Tells `query_key_moves` of a row before and after a change; `after` undefined is a row that is gone. */
 function moves(before: string, after: string | undefined): string {
@@ -55,11 +55,12 @@ function moves(before: string, after: string | undefined): string {
   const array = (side: string | undefined): string => (side === undefined ? "NULL" : arrayOf(`${side}.doc`));
   return `INSERT INTO query_key_moves(idx, old, new, was, becomes, rid, row)
       SELECT i.no, ${key(before)}, ${key(after)}, ${array(before)}, ${array(after)}, ${before}.id, ${before}.no
-      FROM query_indexes i WHERE i.coll = ${before}.coll AND i.state < 2;`;
+      FROM query_indexes i WHERE i.collectionId = ${before}.collectionId AND i.state < 2;`;
 }
 
 /** Parameters stand behind a plus: a bare one in a join makes SQLite plan the statement anew each time it is run. */
-const ONE_ROW = "FROM query_indexes i CROSS JOIN rows r ON r.no = +?2 AND r.coll = i.coll AND r.state = 1";
+const ONE_ROW =
+  "FROM query_indexes i CROSS JOIN rows r ON r.no = +?2 AND r.collectionId = i.collectionId AND r.state = 1";
 
 /** The entry of a row, given as ?2, for an index, given as ?1. */
 export const ENTRY_OF_ROW = `SELECT i.no, ${keyOf("r.doc")}, r.id, r.no, 0 ${ONE_ROW} WHERE i.no = +?1`;
@@ -72,9 +73,9 @@ export const QUERY_KEY_SCHEMA = `
   -- state: 0 being filled, 1 in use, 2 being dropped. at, date_at, prefixes: JSON paths of the value, of the text of a date
   -- there, and (a JSON array, null where there is none) of what stands above it.
   CREATE TABLE query_indexes(
-    no INTEGER PRIMARY KEY AUTOINCREMENT, coll INTEGER NOT NULL, path TEXT NOT NULL, at TEXT NOT NULL, date_at TEXT NOT NULL,
+    no INTEGER PRIMARY KEY AUTOINCREMENT, collectionId INTEGER NOT NULL, path TEXT NOT NULL, at TEXT NOT NULL, date_at TEXT NOT NULL,
     prefixes TEXT, state INTEGER NOT NULL DEFAULT 0);
-  CREATE INDEX query_indexes_of_coll ON query_indexes(coll);
+  CREATE INDEX query_indexes_of_coll ON query_indexes(collectionId);
 
   -- One entry for each live row of the index's collection (part 0); one more for each different element where it has an
   -- array (part 1). rid is the record's id, row its number in rows.
@@ -99,10 +100,10 @@ export const QUERY_KEY_SCHEMA = `
 
   CREATE TRIGGER query_keys_of_new_row AFTER INSERT ON rows WHEN NEW.state = 1 AND ${isIndexed("NEW")} BEGIN
     INSERT OR IGNORE INTO query_keys(idx, key, rid, row, part)
-      SELECT i.no, ${keyOf("NEW.doc")}, NEW.id, NEW.no, 0 FROM query_indexes i WHERE i.coll = NEW.coll AND i.state < 2;
+      SELECT i.no, ${keyOf("NEW.doc")}, NEW.id, NEW.no, 0 FROM query_indexes i WHERE i.collectionId = NEW.collectionId AND i.state < 2;
     INSERT OR IGNORE INTO query_keys(idx, key, rid, row, part)
       SELECT i.no, ${ELEMENT_KEY}, NEW.id, NEW.no, 1 FROM query_indexes i CROSS JOIN json_each(NEW.doc, i.at) e
-      WHERE i.coll = NEW.coll AND i.state < 2 AND json_type(NEW.doc, i.at) = 'array' AND ${keyOf("NEW.doc")} = x'fe';
+      WHERE i.collectionId = NEW.collectionId AND i.state < 2 AND json_type(NEW.doc, i.at) = 'array' AND ${keyOf("NEW.doc")} = x'fe';
   END;
   CREATE TRIGGER query_keys_of_changed_row AFTER UPDATE OF doc, state ON rows WHEN ${isIndexed("NEW")} BEGIN
     ${moves("OLD", "NEW")}

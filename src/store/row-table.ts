@@ -7,7 +7,7 @@ export const ROW_LIVE: RowState = 1;
 export const ROW_TOMBSTONE: RowState = 2;
 
 /** The collection of all objects of the space. */
-export const OBJECTS_COLL = 0;
+export const OBJECTS_COLLECTION = 0;
 
 /** More datasets than a space can have; keeps (object, dataset) apart in one number. */
 const MAX_DATASETS = 1 << 20;
@@ -43,7 +43,7 @@ export interface Checkpoint {
 
 export interface RowKey {
   no: number;
-  coll: number;
+  collectionId: number;
   id: string;
 }
 
@@ -65,16 +65,16 @@ export type RowTable = ReturnType<typeof createRowTable>;
 
 export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable, "retireColl">) {
   const get = db.query<RawRow, [number, string]>(
-    "SELECT no, doc, state, lamport, change, ops, has_local FROM rows WHERE coll = ? AND id = ?",
+    "SELECT no, doc, state, lamport, change, ops, has_local FROM rows WHERE collectionId = ? AND id = ?",
   );
   const statesOf = db.query<{ id: string; state: number }, [number, string]>(
-    "SELECT r.id, r.state FROM json_each(?2) w CROSS JOIN rows r ON r.coll = ?1 AND r.id = w.value",
+    "SELECT r.id, r.state FROM json_each(?2) w CROSS JOIN rows r ON r.collectionId = ?1 AND r.id = w.value",
   );
-  const getByNo = db.query<RawRow & { coll: number; id: string }, [number]>(
-    "SELECT no, coll, id, doc, state, lamport, change, ops, has_local FROM rows WHERE no = ?",
+  const getByNo = db.query<RawRow & { collectionId: number; id: string }, [number]>(
+    "SELECT no, collectionId, id, doc, state, lamport, change, ops, has_local FROM rows WHERE no = ?",
   );
   const insert = db.query<null, [number, string, string | null, number, number, Uint8Array, number]>(
-    "INSERT INTO rows(coll, id, doc, state, lamport, change, ops) VALUES(?,?,?,?,?,?,?)",
+    "INSERT INTO rows(collectionId, id, doc, state, lamport, change, ops) VALUES(?,?,?,?,?,?,?)",
   );
   const update = db.query<null, [string | null, number, number, Uint8Array, number, number]>(
     "UPDATE rows SET doc = ?, state = ?, lamport = ?, change = ?, ops = ? WHERE no = ?",
@@ -88,15 +88,17 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     "INSERT OR IGNORE INTO touches(row, lamport, change) VALUES(?,?,?)",
   );
   const rowsOfObject = db.query<RowKey & { state: number }, [number, string]>(
-    `SELECT r.no, r.coll, r.id, r.state FROM colls c JOIN rows r ON r.coll = c.no WHERE c.obj = ? AND c.no <> ${OBJECTS_COLL}
-     UNION ALL SELECT no, coll, id, state FROM rows WHERE coll = ${OBJECTS_COLL} AND id = ?`,
+    `SELECT r.no, r.collectionId, r.id, r.state FROM collectionIds c JOIN rows r ON r.collectionId = c.no WHERE c.obj = ? AND c.no <> ${OBJECTS_COLLECTION}
+     UNION ALL SELECT no, collectionId, id, state FROM rows WHERE collectionId = ${OBJECTS_COLLECTION} AND id = ?`,
   );
-  const docs = db.query<{ doc: string }, [number]>("SELECT doc FROM rows WHERE coll = ? AND state = 1 ORDER BY id");
+  const docs = db.query<{ doc: string }, [number]>(
+    "SELECT doc FROM rows WHERE collectionId = ? AND state = 1 ORDER BY id",
+  );
   const docsWithLocal = db.query<{ doc: string }, [number]>(
-    "SELECT doc FROM rows WHERE coll = ? AND has_local = 1 AND state = 1 ORDER BY no",
+    "SELECT doc FROM rows WHERE collectionId = ? AND has_local = 1 AND state = 1 ORDER BY no",
   );
   const lastPosition = db.query<{ pos: string }, [string]>(
-    "SELECT doc ->> '$.nav.pos' AS pos FROM rows WHERE coll = 0 AND state = 1 AND doc ->> '$.nav.parentId' = ? ORDER BY doc ->> '$.nav.pos' DESC LIMIT 1",
+    "SELECT doc ->> '$.nav.pos' AS pos FROM rows WHERE collectionId = 0 AND state = 1 AND doc ->> '$.nav.parentId' = ? ORDER BY doc ->> '$.nav.pos' DESC LIMIT 1",
   );
   const addCheckpoint = db.query<null, [number, number, Uint8Array, number, number, string | null]>(
     "INSERT OR REPLACE INTO checkpoints(row, lamport, change, ops, state, doc) VALUES(?,?,?,?,?,?)",
@@ -119,13 +121,13 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     "DELETE FROM checkpoints WHERE row = ? AND lamport = ? AND change = ?",
   );
   const collsOfDeleted = db.query<{ no: number }, []>(
-    `SELECT c.no FROM objects o JOIN colls c ON c.obj = o.no WHERE o.deleted = 1 AND c.no <> ${OBJECTS_COLL}`,
+    `SELECT c.no FROM objects o JOIN collectionIds c ON c.obj = o.no WHERE o.deleted = 1 AND c.no <> ${OBJECTS_COLLECTION}`,
   );
-  const someRows = db.query<{ no: number }, [number, number]>("SELECT no FROM rows WHERE coll = ? LIMIT ?");
+  const someRows = db.query<{ no: number }, [number, number]>("SELECT no FROM rows WHERE collectionId = ? LIMIT ?");
   const dropRow = db.query<null, [number]>("DELETE FROM rows WHERE no = ?");
   const dropTouches = db.query<null, [number]>("DELETE FROM touches WHERE row = ?");
   const dropCheckpoints = db.query<null, [number]>("DELETE FROM checkpoints WHERE row = ?");
-  const dropColl = db.query<null, [number]>("DELETE FROM colls WHERE no = ?");
+  const dropColl = db.query<null, [number]>("DELETE FROM collectionIds WHERE no = ?");
   const getLocal = db.query<{ base: string; fields: string }, [number]>(
     "SELECT base, fields FROM locals WHERE row = ?",
   );
@@ -134,21 +136,23 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
   );
   const dropLocal = db.query<null, [number]>("DELETE FROM locals WHERE row = ?");
 
-  const collOf = db.query<{ no: number }, [number, number]>("SELECT no FROM colls WHERE obj = ? AND ds = ?");
-  const addColl = db.query<null, [number, number]>("INSERT INTO colls(obj, ds) VALUES(?, ?)");
-  const collInfo = db.query<{ no: number; obj: number; ds: number; live: number }, [number]>(
-    "SELECT no, obj, ds, live FROM colls WHERE no = ?",
+  const collectionIdOf = db.query<{ no: number }, [number, number]>(
+    "SELECT no FROM collectionIds WHERE obj = ? AND ds = ?",
   );
-  const addLive = db.query<null, [number, number]>("UPDATE colls SET live = live + ? WHERE no = ?");
+  const addColl = db.query<null, [number, number]>("INSERT INTO collectionIds(obj, ds) VALUES(?, ?)");
+  const collInfo = db.query<{ no: number; obj: number; ds: number; live: number }, [number]>(
+    "SELECT no, obj, ds, live FROM collectionIds WHERE no = ?",
+  );
+  const addLive = db.query<null, [number, number]>("UPDATE collectionIds SET live = live + ? WHERE no = ?");
 
   /** Numbers of collections by object and dataset, as far as they were read lately. */
   const collNumbers = new Map<number, number>();
 
-  function findColl(obj: number, ds: number): number | undefined {
+  function findCollectionId(obj: number, ds: number): number | undefined {
     const key = obj * MAX_DATASETS + ds;
     const known = collNumbers.get(key);
     if (known !== undefined) return known;
-    const no = collOf.get(obj, ds)?.no;
+    const no = collectionIdOf.get(obj, ds)?.no;
     if (no === undefined) return undefined;
     if (collNumbers.size >= MAX_CACHED_COLLS) collNumbers.clear();
     collNumbers.set(key, no);
@@ -158,46 +162,46 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
   /** Live records by collection, as of the last commit: never filled inside a transaction, dropped by what counts anew. */
   const liveCounts = new Map<number, number>();
 
-  function liveCount(coll: number): number {
-    const known = liveCounts.get(coll);
+  function liveCount(collectionId: number): number {
+    const known = liveCounts.get(collectionId);
     if (known !== undefined) return known;
-    const live = collInfo.get(coll)?.live ?? 0;
+    const live = collInfo.get(collectionId)?.live ?? 0;
     if (db.inTransaction) return live;
     if (liveCounts.size >= MAX_CACHED_COLLS) liveCounts.clear();
-    liveCounts.set(coll, live);
+    liveCounts.set(collectionId, live);
     return live;
   }
 
   return {
     forgetColls: () => collNumbers.clear(),
-    get(coll: number, id: string): RowHead | undefined {
-      const row = get.get(coll, id);
+    get(collectionId: number, id: string): RowHead | undefined {
+      const row = get.get(collectionId, id);
       return row ? toHead(row) : undefined;
     },
     /** States of those of the records that have a row. */
-    statesOf(coll: number, ids: readonly string[]): Map<string, RowState> {
+    statesOf(collectionId: number, ids: readonly string[]): Map<string, RowState> {
       // JSON and a bound text part ways on lone surrogates and NUL: such ids are looked up one by one.
       if (ids.every((id) => PRINTABLE.test(id)))
-        return new Map(statesOf.all(coll, JSON.stringify(ids)).map((row) => [row.id, row.state as RowState]));
-      const rows = ids.map((id) => [id, get.get(coll, id)] as const);
+        return new Map(statesOf.all(collectionId, JSON.stringify(ids)).map((row) => [row.id, row.state as RowState]));
+      const rows = ids.map((id) => [id, get.get(collectionId, id)] as const);
       return new Map(rows.flatMap(([id, row]) => (row ? [[id, row.state as RowState]] : [])));
     },
     byNo(no: number): (RowHead & RowKey) | undefined {
       const row = getByNo.get(no);
-      return row ? { ...toHead(row), coll: row.coll, id: row.id } : undefined;
+      return row ? { ...toHead(row), collectionId: row.collectionId, id: row.id } : undefined;
     },
     insert: (
-      coll: number,
+      collectionId: number,
       id: string,
       doc: string | null,
       state: RowState,
       lamport: number,
       change: Uint8Array,
       ops: number,
-    ): number => Number(insert.run(coll, id, doc, state, lamport, change, ops).lastInsertRowid),
+    ): number => Number(insert.run(collectionId, id, doc, state, lamport, change, ops).lastInsertRowid),
     /** A row that was only touched: nothing counted reached it yet. */
-    insertAbsent: (coll: number, id: string): number =>
-      Number(insert.run(coll, id, null, ROW_ABSENT, 0, NOTHING, 0).lastInsertRowid),
+    insertAbsent: (collectionId: number, id: string): number =>
+      Number(insert.run(collectionId, id, null, ROW_ABSENT, 0, NOTHING, 0).lastInsertRowid),
     update: (no: number, doc: string | null, state: RowState, lamport: number, change: Uint8Array, ops: number) =>
       void update.run(doc, state, lamport, change, ops, no),
     /** The row was judged by a change that left it as it is. */
@@ -209,11 +213,11 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     setDoc: (no: number, doc: string) => void setDoc.run(doc, no),
     touch: (row: number, lamport: number, change: number) => void touch.run(row, lamport, change),
     /** The rows of a collection that carry device-local fields. */
-    docsWithLocal: (coll: number): string[] => docsWithLocal.all(coll).map((row) => row.doc),
+    docsWithLocal: (collectionId: number): string[] => docsWithLocal.all(collectionId).map((row) => row.doc),
     /** Position of the last object in a folder (`nav.parentId`), by the index on it. */
     lastPosition: (parentId: string): string | undefined => lastPosition.get(parentId)?.pos ?? undefined,
     /** The stored texts of a small collection, by id. */
-    docs: (coll: number): string[] => docs.all(coll).map((row) => row.doc),
+    docs: (collectionId: number): string[] => docs.all(collectionId).map((row) => row.doc),
     rowsOfObject: (obj: number, objectId: string): (RowKey & { state: number })[] => rowsOfObject.all(obj, objectId),
 
     addCheckpoint: (row: number, at: Checkpoint) =>
@@ -236,9 +240,9 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     /** Collections of objects that the deletion log holds: to be torn down. */
     collsOfDeleted: (): number[] => collsOfDeleted.all().map((row) => row.no),
     /** Removes up to `limit` rows of a collection with all that belongs to them; the collection itself with the last. Answers whether it is gone. */
-    tearDown(coll: number, limit: number): boolean {
-      queryIndexes.retireColl(coll);
-      const numbers = someRows.all(coll, limit);
+    tearDown(collectionId: number, limit: number): boolean {
+      queryIndexes.retireColl(collectionId);
+      const numbers = someRows.all(collectionId, limit);
       for (const { no } of numbers) {
         dropTouches.run(no);
         dropCheckpoints.run(no);
@@ -246,9 +250,9 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
         dropRow.run(no);
       }
       if (numbers.length === limit) return false;
-      dropColl.run(coll);
+      dropColl.run(collectionId);
       collNumbers.clear();
-      liveCounts.delete(coll);
+      liveCounts.delete(collectionId);
       return true;
     },
     local: (row: number) => getLocal.get(row) ?? undefined,
@@ -261,16 +265,16 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
       setHasLocal.run(0, row);
     },
 
-    findColl,
-    coll(obj: number, ds: number): number {
-      return findColl(obj, ds) ?? Number(addColl.run(obj, ds).lastInsertRowid);
+    findCollectionId,
+    collectionId(obj: number, ds: number): number {
+      return findCollectionId(obj, ds) ?? Number(addColl.run(obj, ds).lastInsertRowid);
     },
     collInfo: (no: number) => collInfo.get(no) ?? undefined,
     /** How many live records a collection has. */
     liveCount,
-    addLive(coll: number, by: number): void {
-      addLive.run(by, coll);
-      liveCounts.delete(coll);
+    addLive(collectionId: number, by: number): void {
+      addLive.run(by, collectionId);
+      liveCounts.delete(collectionId);
     },
   };
 }

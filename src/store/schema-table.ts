@@ -21,7 +21,7 @@ const MAX_KNOWN_VERSIONS = 256;
 export function createSchemaTable(db: Database) {
   // Repeats the condition of the index rows_of_types.
   const types = db.query<TypeRow, []>(
-    `SELECT id, doc FROM rows INDEXED BY rows_of_types WHERE coll = 0 AND state = 1 AND instr(doc, '"__type__"') > 0`,
+    `SELECT id, doc FROM rows INDEXED BY rows_of_types WHERE collectionId = 0 AND state = 1 AND instr(doc, '"__type__"') > 0`,
   );
   const declaration = db.query<{ text: string }, [string]>("SELECT text FROM declarations WHERE id = ?");
   const addDeclaration = db.query<null, [string, string]>("INSERT OR IGNORE INTO declarations(id, text) VALUES(?, ?)");

@@ -38,17 +38,17 @@ export const SPACE_MIGRATIONS: readonly Migration[] = [
       CREATE TABLE heads(obj INTEGER NOT NULL, change INTEGER NOT NULL, PRIMARY KEY(obj, change)) WITHOUT ROWID;
 
       -- A collection is a dataset of an object; number 0 is the collection of all objects.
-      CREATE TABLE colls(no INTEGER PRIMARY KEY, obj INTEGER NOT NULL, ds INTEGER NOT NULL, live INTEGER NOT NULL DEFAULT 0, UNIQUE(obj, ds));
-      INSERT INTO colls(no, obj, ds) VALUES(0, 0, 0);
+      CREATE TABLE collectionIds(no INTEGER PRIMARY KEY, obj INTEGER NOT NULL, ds INTEGER NOT NULL, live INTEGER NOT NULL DEFAULT 0, UNIQUE(obj, ds));
+      INSERT INTO collectionIds(no, obj, ds) VALUES(0, 0, 0);
 
       -- state: 0 absent (only touched), 1 live, 2 tombstone. (lamport, change): the last one folded. ops: how many were.
       CREATE TABLE rows(
-        no INTEGER PRIMARY KEY, coll INTEGER NOT NULL, id TEXT NOT NULL, doc TEXT, state INTEGER NOT NULL,
+        no INTEGER PRIMARY KEY, collectionId INTEGER NOT NULL, id TEXT NOT NULL, doc TEXT, state INTEGER NOT NULL,
         lamport INTEGER NOT NULL, change BLOB NOT NULL, ops INTEGER NOT NULL, has_local INTEGER NOT NULL DEFAULT 0,
-        UNIQUE(coll, id));
+        UNIQUE(collectionId, id));
 
-      CREATE INDEX rows_with_local ON rows(coll) WHERE has_local = 1;
-      CREATE INDEX rows_by_folder ON rows(doc ->> '$.nav.parentId', doc ->> '$.nav.pos') WHERE coll = 0 AND state = 1;
+      CREATE INDEX rows_with_local ON rows(collectionId) WHERE has_local = 1;
+      CREATE INDEX rows_by_folder ON rows(doc ->> '$.nav.parentId', doc ->> '$.nav.pos') WHERE collectionId = 0 AND state = 1;
 
       CREATE TABLE touches(row INTEGER NOT NULL, lamport INTEGER NOT NULL, change INTEGER NOT NULL, PRIMARY KEY(row, lamport, change)) WITHOUT ROWID;
 
@@ -71,9 +71,9 @@ export const SPACE_MIGRATIONS: readonly Migration[] = [
       CREATE TABLE declarations(id TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 
       -- The few rows of objects that are types, among all objects.
-      CREATE INDEX rows_of_types ON rows(no) WHERE coll = 0 AND state = 1 AND instr(doc, '"__type__"') > 0;
+      CREATE INDEX rows_of_types ON rows(no) WHERE collectionId = 0 AND state = 1 AND instr(doc, '"__type__"') > 0;
 
-      CREATE INDEX colls_by_dataset ON colls(ds);
+      CREATE INDEX colls_by_dataset ON collectionIds(ds);
 
       -- Reverse of the links (svc://<objectId>) in array values of the objects' rows. A projection of rows.doc.
       CREATE TABLE links(target TEXT NOT NULL, row INTEGER NOT NULL, ns TEXT NOT NULL, prop TEXT NOT NULL, PRIMARY KEY(target, row, ns, prop)) WITHOUT ROWID;
@@ -83,19 +83,19 @@ export const SPACE_MIGRATIONS: readonly Migration[] = [
         SELECT r.no AS row, n.key AS ns, p.key AS prop, substr(v.value, 7) AS target
         FROM rows r, json_each(r.doc) n, json_each(CASE n.type WHEN 'object' THEN n.value ELSE '{}' END) p,
           json_each(CASE p.type WHEN 'array' THEN p.value ELSE '[]' END) v
-        WHERE r.coll = 0 AND substr(n.key, 1, 1) <> '_' AND v.type = 'text'
+        WHERE r.collectionId = 0 AND substr(n.key, 1, 1) <> '_' AND v.type = 'text'
           AND substr(v.value, 1, 6) = 'svc://';
       CREATE TRIGGER links_of_new_row AFTER INSERT ON rows
-        WHEN NEW.coll = 0 AND instr(NEW.doc, 'svc://') > 0
+        WHEN NEW.collectionId = 0 AND instr(NEW.doc, 'svc://') > 0
         BEGIN INSERT OR IGNORE INTO links(target, row, ns, prop) SELECT target, row, ns, prop FROM links_of_rows WHERE row = NEW.no; END;
       CREATE TRIGGER links_of_changed_row AFTER UPDATE OF doc ON rows
-        WHEN NEW.coll = 0 AND (instr(NEW.doc, 'svc://') > 0 OR instr(OLD.doc, 'svc://') > 0)
+        WHEN NEW.collectionId = 0 AND (instr(NEW.doc, 'svc://') > 0 OR instr(OLD.doc, 'svc://') > 0)
         BEGIN
           DELETE FROM links WHERE row = NEW.no;
           INSERT OR IGNORE INTO links(target, row, ns, prop) SELECT target, row, ns, prop FROM links_of_rows WHERE row = NEW.no;
         END;
       CREATE TRIGGER links_of_gone_row AFTER DELETE ON rows
-        WHEN OLD.coll = 0 BEGIN DELETE FROM links WHERE row = OLD.no; END;
+        WHEN OLD.collectionId = 0 BEGIN DELETE FROM links WHERE row = OLD.no; END;
       INSERT OR IGNORE INTO links(target, row, ns, prop)
         SELECT l.target, l.row, l.ns, l.prop FROM links_of_rows l JOIN rows r ON r.no = l.row WHERE instr(r.doc, 'svc://') > 0;
     `);

@@ -161,7 +161,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
     noteRecord: (target: ReplicaTarget, id: Uint8Array) => void addEarly.run(ACL_TARGETS[target], id),
     hasRecord: (target: ReplicaTarget, id: Uint8Array): boolean => hasEarly.get(ACL_TARGETS[target], id) !== null,
     forgetRecords: (target: ReplicaTarget) => void clearEarly.run(ACL_TARGETS[target]),
-    /** How many records of the chain of rights only this device is known to have. */
+    /** How many records of the ACL log only this device is known to have. */
     recordsKeptNowhereElse: (): number => recordsNowhere.get(ACL_TARGETS.network, ACL_TARGETS.peer)?.count ?? 0,
     unconfirmed: (target: ReplicaTarget, limit: number) => unconfirmed.all(markOf(target), target, limit),
     /** Changes that only this device is known to have, by object number. */

@@ -1,12 +1,12 @@
+import type { AclMerge } from "../acl/acl-log.ts";
 import { concatBytes, equalBytes, utf8ToBytes } from "../base/bytes.ts";
 import type { AccountId } from "../base/ids.ts";
 import { parseAccountId } from "../crypto/account-id.ts";
 import { sha256 } from "../crypto/hash.ts";
-import type { AclMerge } from "../space/acl-log.ts";
 import type { Space } from "../space/space.ts";
 import { SYNC_BOUNDS } from "./session/bounds.ts";
 
-/** Whether an account may have a space's content, as its chain of rights stands here. */
+/** Whether an account may have a space's content, as its ACL log stands here. */
 export function mayReadSpace(space: Space, accountId: AccountId): boolean {
   const key = parseAccountId(accountId);
   return key !== undefined && space.acl.permission(key) !== "none";
@@ -18,18 +18,18 @@ export function aclRecordsFrom(space: Space, from: number): Uint8Array[] {
 }
 
 /** What waits for the space's owner, as much as goes into one message. */
-export const aclUnits = (space: Space): Uint8Array[] => within(space.aclService.units(), (unit) => unit);
+export const pendingRecords = (space: Space): Uint8Array[] => within(space.aclService.units(), (unit) => unit);
 
 const NO_UNITS = new Uint8Array(32);
 
 /** Tells apart what waits for the owner here from what waits elsewhere; zeros when nothing does. */
-export function unitsDigest(space: Space): Uint8Array {
+export function pendingDigest(space: Space): Uint8Array {
   const ids = space.acl.units.list().map(({ unit }) => unit.id);
   if (ids.length === 0) return NO_UNITS;
   return sha256(concatBytes(utf8ToBytes("svc/acl-units/v1\0"), ...ids.sort((a, b) => Buffer.compare(a, b))));
 }
 
-export const hasUnits = (digest: Uint8Array): boolean => !equalBytes(digest, NO_UNITS);
+export const hasPending = (digest: Uint8Array): boolean => !equalBytes(digest, NO_UNITS);
 
 /**
  * Takes in records that another replica has, each judged as one's own are. Answers why they could not be, or undefined;
@@ -41,7 +41,7 @@ export async function takeAclRecords(space: Space, chain: readonly Uint8Array[])
 
 function faultOf({ kind, reason }: AclMerge): "gap" | string | undefined {
   if (kind === "gap") return "gap";
-  return kind === "refused" || kind === "split" ? `the chain of rights: ${reason ?? kind}` : undefined;
+  return kind === "refused" || kind === "split" ? `the ACL log: ${reason ?? kind}` : undefined;
 }
 
 /**
@@ -56,11 +56,11 @@ export async function takeEachRecord(space: Space, records: readonly Uint8Array[
 /** Keeps what others propose; an owner's device then gives effect to what waits. */
 export async function takeAclUnits(space: Space, units: readonly Uint8Array[]): Promise<void> {
   if (units.length > 0) await space.aclService.takeUnits(units);
-  await sequenceUnits(space);
+  await sequencePending(space);
 }
 
 /** On an owner's device: gives effect to what waits. To be called when records or changes have come. */
-export async function sequenceUnits(space: Space): Promise<void> {
+export async function sequencePending(space: Space): Promise<void> {
   if (space.role() === "owner" && space.aclService.hasWork()) await space.aclService.sequence();
 }
 

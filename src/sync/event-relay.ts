@@ -1,8 +1,9 @@
 import { bytesToHex, bytesToUtf8, utf8ToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
+import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope } from "../base/dag-cbor.ts";
 import type { PeerId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
-import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope } from "../change/dag-cbor.ts";
+import type { Account } from "../crypto/account.ts";
 import { accountIdOf } from "../crypto/account-id.ts";
 import { deriveKey } from "../crypto/derive.ts";
 import { sha256 } from "../crypto/hash.ts";
@@ -10,7 +11,6 @@ import { admitPublicKey } from "../crypto/public-key.ts";
 import { seal, open as unseal } from "../crypto/seal.ts";
 import { verify } from "../crypto/sign.ts";
 import type { Json } from "../protocol/json.ts";
-import type { Account } from "../space/account.ts";
 import type { Space } from "../space/space.ts";
 
 /** Where an event goes: among the account's devices, or among a space's members. */
@@ -53,8 +53,8 @@ export type EventRelay = ReturnType<typeof createEventRelay>;
 
 export function createEventRelay(deps: EventRelayDeps) {
   const { account, tech, clock, log } = deps;
-  const carriers: EventCarrier[] = [];
-  /** What each room's streams want: told again to a carrier that comes later. */
+  const transports: EventCarrier[] = [];
+  /** What each room's streams want: told again to a transport that comes later. */
   const patternsBySpace = new Map<SpaceId, readonly string[]>();
   const seen = new Set<string>();
   let dropped = 0;
@@ -125,7 +125,7 @@ export function createEventRelay(deps: EventRelayDeps) {
     return text === undefined ? undefined : { ...base, data: JSON.parse(text) as Json };
   };
 
-  /** Takes in a payload that came for a space's room, from whichever carrier, once. */
+  /** Takes in a payload that came for a space's room, from whichever transport, once. */
   const take = (space: Space, payload: Uint8Array): void => {
     const patterns = patternsBySpace.get(space.id);
     if (!patterns || !isFresh(payload)) return;
@@ -138,30 +138,30 @@ export function createEventRelay(deps: EventRelayDeps) {
     if (event === undefined) dropped++;
     else if (event !== "unwanted") deps.receive(event);
   };
-  const watchOn = (carrier: EventCarrier, space: Space, patterns: readonly string[]): void =>
-    carrier.watch(space, patterns, (payload) => take(space, payload));
+  const watchOn = (transport: EventCarrier, space: Space, patterns: readonly string[]): void =>
+    transport.watch(space, patterns, (payload) => take(space, payload));
 
   return {
     take,
     dropped: (): number => dropped,
 
-    async addCarrier(carrier: EventCarrier): Promise<void> {
-      carriers.push(carrier);
+    async addTransport(transport: EventCarrier): Promise<void> {
+      transports.push(transport);
       for (const [spaceId, patterns] of patternsBySpace) {
         const space = spaceId === tech.id ? tech : await deps.open(spaceId);
-        if (space) watchOn(carrier, space, patterns);
+        if (space) watchOn(transport, space, patterns);
       }
     },
 
     /** Sends one event; nothing where nobody is reached. */
     send(room: EventPlace, topic: string, data: Json | undefined): void {
-      if (carriers.length === 0) return;
+      if (transports.length === 0) return;
       spaceOf(room)
         .then((space) => {
           const payload = space && wrap(space, topic, data);
           if (!space || !payload) return;
           isFresh(payload);
-          for (const carrier of carriers) carrier.publish(space, topic, payload);
+          for (const transport of transports) transport.publish(space, topic, payload);
         })
         .catch((error: unknown) => log.debug("events: not sent", { err: error }));
     },
@@ -169,7 +169,7 @@ export function createEventRelay(deps: EventRelayDeps) {
     /** What is wanted from a space's room can be listened for, now that the space is open and its key is here. */
     attach(space: Space): void {
       const patterns = patternsBySpace.get(space.id);
-      if (patterns) for (const carrier of carriers) watchOn(carrier, space, patterns);
+      if (patterns) for (const transport of transports) watchOn(transport, space, patterns);
     },
 
     /** Replaces the patterns wanted from a room. */
@@ -184,14 +184,14 @@ export function createEventRelay(deps: EventRelayDeps) {
       patternsBySpace.set(spaceId, patterns);
       spaceOf(room)
         .then((space) => {
-          if (space) for (const carrier of carriers) watchOn(carrier, space, patternsBySpace.get(spaceId) ?? []);
+          if (space) for (const transport of transports) watchOn(transport, space, patternsBySpace.get(spaceId) ?? []);
         })
         .catch((error: unknown) => log.debug("events: not watched", { err: error }));
     },
 
     /** The space ended. Should it come back, `attach` listens for what is still wanted from its room. */
     detach(spaceId: SpaceId): void {
-      for (const carrier of carriers) carrier.forget(spaceId);
+      for (const transport of transports) transport.forget(spaceId);
     },
   };
 }

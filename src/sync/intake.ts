@@ -1,6 +1,6 @@
 import { equalBytes } from "../base/bytes.ts";
-import { changeIdOf, isStub } from "../change/change-stub.ts";
-import type { IngestVerdict } from "../change/ingest-verdict.ts";
+import { changeIdOf, isStub } from "../change/codec/change-stub.ts";
+import type { IngestVerdict } from "../change/intake/ingest-verdict.ts";
 import type { Space } from "../space/space.ts";
 
 /** What came of a batch of changes of others. Each was judged alone: a bad one holds up none of its neighbours. */

@@ -3,16 +3,16 @@ import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { sha256 } from "../crypto/hash.ts";
 import type { Space } from "../space/space.ts";
-import { hasUnits, unitsDigest } from "./acl-exchange.ts";
-import type { Carrier } from "./carrier.ts";
+import { hasPending, pendingDigest } from "./acl-exchange.ts";
 import type { ProgressBook } from "./progress.ts";
 import { vectorOf } from "./session/vector.ts";
+import type { Transport } from "./transport.ts";
 
 const DOMAIN = utf8ToBytes("svc/sync-mark/v1\0");
 
 /** What a replica is at, in 32 bytes: two with the same mark have nothing to tell each other. */
 function markOf(space: Space): Uint8Array {
-  return sha256(concatBytes(DOMAIN, space.acl.head().id, unitsDigest(space), vectorOf(space.engine.store).digest));
+  return sha256(concatBytes(DOMAIN, space.acl.head().id, pendingDigest(space), vectorOf(space.engine.store).digest));
 }
 
 /**
@@ -25,17 +25,17 @@ export function createResting(deps: { readonly book: ProgressBook; readonly cloc
   return {
     /** A round has found the space synced. What waits for an owner is looked at every round. */
     begin(space: Space): void {
-      if (!hasUnits(unitsDigest(space))) marks.set(space.id, markOf(space));
+      if (!hasPending(pendingDigest(space))) marks.set(space.id, markOf(space));
     },
     end: (spaceId: SpaceId): void => void marks.delete(spaceId),
     mark: (spaceId: SpaceId): Uint8Array | undefined => marks.get(spaceId),
 
     /** Of these spaces those for which a round would do nothing, found out without opening any. */
-    async among(spaceIds: readonly SpaceId[], carriers: readonly Carrier[]): Promise<ReadonlySet<SpaceId>> {
+    async among(spaceIds: readonly SpaceId[], transports: readonly Transport[]): Promise<ReadonlySet<SpaceId>> {
       const asked = new Map(
         spaceIds.filter((id) => deps.book.of(id).roundEnded).map((id) => [id, marks.get(id)] as const),
       );
-      const answers = await Promise.all(carriers.map((carrier) => carrier.resting(asked)));
+      const answers = await Promise.all(transports.map((transport) => transport.resting(asked)));
       const resting = [...asked].filter(
         ([id, mark]) => marks.get(id) === mark && answers.every((each) => each.has(id)),
       );
@@ -43,7 +43,7 @@ export function createResting(deps: { readonly book: ProgressBook; readonly cloc
       for (const [spaceId, mark] of resting) {
         const progress = deps.book.of(spaceId);
         progress.lastRoundEndedMs = now;
-        const names = carriers.flatMap((carrier) => carrier.names(spaceId));
+        const names = transports.flatMap((transport) => transport.names(spaceId));
         if (mark && names.length > 0) progress.lastSyncedMs = now;
       }
       return new Set(resting.map(([id]) => id));

@@ -1,9 +1,9 @@
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
-import { decodeChange, isDerivedRoot } from "../change/change-codec.ts";
-import type { ChangeEngine } from "../change/change-engine.ts";
-import type { ObjectEntry } from "../change/object-cache.ts";
-import { versionOf } from "../change/version.ts";
+import { decodeChange, isDerivedRoot } from "../change/codec/change-codec.ts";
+import { versionOf } from "../change/codec/version.ts";
+import type { ObjectEntry } from "../change/graph/object-cache.ts";
+import type { ChangeEngine } from "../change/space-engine.ts";
 import { cidFromDigest } from "../crypto/cid.ts";
 import type {
   ObjectDebug,

@@ -1,7 +1,11 @@
+import type { AclBuild } from "../acl/acl-service.ts";
+import type { AclMade, ComposeOptions } from "../acl/compose.ts";
 import type { Clock } from "../base/clock.ts";
 import type { PeerId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
-import { fail } from "../protocol/errors.ts";
+import { createSemaphore } from "../base/semaphore.ts";
+import { createSingleFlight } from "../base/single-flight.ts";
+import { svcError } from "../protocol/errors.ts";
 import type {
   ObjectDebug,
   ObjectSyncStatus,
@@ -10,15 +14,11 @@ import type {
   SpaceDebug,
   SpaceSyncStatus,
 } from "../protocol/sync.ts";
-import type { AclMade, ComposeOptions } from "../space/acl-compose.ts";
-import type { AclBuild } from "../space/acl-service.ts";
 import type { Space } from "../space/space.ts";
-import { sequenceUnits } from "./acl-exchange.ts";
-import type { Carrier, SpacePlace } from "./carrier.ts";
+import { sequencePending } from "./acl-exchange.ts";
 import { type CatchUpView, createCatchUp } from "./catch-up.ts";
 import { createProgressBook, NETWORK_PEER, type ProgressBook } from "./progress.ts";
 import { createResting } from "./resting.ts";
-import { createSharedRuns } from "./shared-runs.ts";
 import {
   factsOf,
   markSynced,
@@ -29,7 +29,7 @@ import {
   spaceDebug,
   spaceStatus,
 } from "./status.ts";
-import { createTurns } from "./turns.ts";
+import type { SpacePlace, Transport } from "./transport.ts";
 
 /** What the account's spaces lend to sync. */
 interface SyncSpaces {
@@ -37,7 +37,7 @@ interface SyncSpaces {
   readonly tech: Space;
   /** Active spaces, newest first; the account's own is not among them. */
   active(): SpaceId[];
-  /** Spaces that are kept in step: the active ones, and those of which the chain of rights alone is here so far. */
+  /** Spaces that are kept in step: the active ones, and those of which the ACL log alone is here so far. */
   held(): SpaceId[];
   isHeld(spaceId: SpaceId): boolean;
   openHeld(spaceId: SpaceId): Promise<Space>;
@@ -86,37 +86,37 @@ export function createSyncService(deps: SyncServiceDeps) {
   const { spaces, clock, log } = deps;
   const book: ProgressBook = createProgressBook();
   const catchUp = createCatchUp(book, deps.showCatchUp);
-  const carriers: Carrier[] = [];
+  const transports: Transport[] = [];
   let lan: LanView | undefined;
   let network: NetworkView | undefined;
   let closed = false;
   const listeners = new Set<(spaceId: SpaceId, active: ReadonlySet<SpaceId>) => void | Promise<void>>();
-  const rounds = createSharedRuns();
-  const inTurn = createTurns(ROUNDS_AT_ONCE);
+  const rounds = createSingleFlight();
+  const inTurn = createSemaphore(ROUNDS_AT_ONCE);
   const soon = new Map<SpaceId, ReturnType<typeof setTimeout>>();
   const stale = new Set<SpaceId>();
   let statusTimer: ReturnType<typeof setTimeout> | undefined;
 
   const resting = createResting({ book, clock });
 
-  const namesOf = (spaceId: SpaceId): string[] => carriers.flatMap((carrier) => carrier.names(spaceId).slice());
+  const namesOf = (spaceId: SpaceId): string[] => transports.flatMap((transport) => transport.names(spaceId).slice());
   const isAlone = (spaceId: SpaceId): boolean => namesOf(spaceId).length === 0 && spaces.isOnlyHere(spaceId);
 
   const reachOf = (spaceId: SpaceId): Reach => {
-    const names = carriers.flatMap((carrier) => carrier.names(spaceId));
+    const names = transports.flatMap((transport) => transport.names(spaceId));
     const networkPeers = names.includes(NETWORK_PEER) ? 1 : 0;
     return {
       networkPeers,
       localPeers: names.length - networkPeers,
       p2p: lan?.state() ?? "notpossible",
       names,
-      fault: carriers.map((carrier) => carrier.fault(spaceId)).find((fault) => fault !== undefined),
+      fault: transports.map((transport) => transport.fault(spaceId)).find((fault) => fault !== undefined),
     };
   };
 
-  /** Who keeps the order of a space's chain of rights, if it is reached. */
-  const sequencerOf = (spaceId: SpaceId): Carrier | undefined =>
-    carriers.find((carrier) => carrier.appendAcl && carrier.names(spaceId).length > 0);
+  /** Who keeps the order of a space's ACL log, if it is reached. */
+  const sequencerOf = (spaceId: SpaceId): Transport | undefined =>
+    transports.find((transport) => transport.appendAcl && transport.names(spaceId).length > 0);
 
   const openSpace = (spaceId: SpaceId): Promise<Space> =>
     spaceId === spaces.tech.id ? Promise.resolve(spaces.tech) : spaces.openHeld(spaceId);
@@ -175,7 +175,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     if (!isHere(spaceId)) return; // ended meanwhile, or a peer shares what is only being looked for
     const space = await openSpace(spaceId);
     try {
-      await Promise.all(carriers.map((carrier) => carrier.round(space)));
+      await Promise.all(transports.map((transport) => transport.round(space)));
     } catch (error) {
       if (!space.engine.closing()) throw error;
     }
@@ -185,7 +185,7 @@ export function createSyncService(deps: SyncServiceDeps) {
       return;
     }
     if (!isHere(spaceId)) return; // by what the round brought, or by somebody here
-    await sequenceUnits(space); // what came before a crash has come to nobody's notice since
+    await sequencePending(space); // what came before a crash has come to nobody's notice since
     const progress = book.of(spaceId);
     progress.roundEnded = true;
     progress.lastRoundEndedMs = clock.nowMs();
@@ -225,7 +225,7 @@ export function createSyncService(deps: SyncServiceDeps) {
 
   /** A round nobody waits for. */
   const roundSoon = (spaceId: SpaceId): void => {
-    if (closed || carriers.length === 0 || soon.has(spaceId)) return;
+    if (closed || transports.length === 0 || soon.has(spaceId)) return;
     const sinceMs = clock.nowMs() - (book.of(spaceId).lastRoundEndedMs ?? 0);
     const delayMs = Math.min(ROUND_GAP_MS, Math.max(0, ROUND_GAP_MS - sinceMs));
     soon.set(
@@ -242,7 +242,7 @@ export function createSyncService(deps: SyncServiceDeps) {
   const everyRound = async (): Promise<void> => {
     await round(spaces.tech.id);
     const known = spaces.held();
-    const still = await resting.among(known, carriers);
+    const still = await resting.among(known, transports);
     for (const spaceId of still) tell(spaceId);
     await Promise.all(known.filter((spaceId) => !still.has(spaceId)).map(quietRound));
   };
@@ -285,8 +285,8 @@ export function createSyncService(deps: SyncServiceDeps) {
       for (const spaceId of spaces.held()) roundSoon(spaceId);
     },
     /** A way to other replicas is there. */
-    addCarrier(carrier: Carrier): void {
-      carriers.push(carrier);
+    addTransport(transport: Transport): void {
+      transports.push(transport);
     },
     setLan: (view: LanView) => {
       lan = view;
@@ -297,7 +297,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     /** Follows what is written to a space while it is open. */
     attach(space: Space): void {
       const changed = () => {
-        for (const carrier of carriers) carrier.changed(space);
+        for (const transport of transports) transport.changed(space);
         touch(space.id);
       };
       space.engine.onCommit(changed);
@@ -308,25 +308,25 @@ export function createSyncService(deps: SyncServiceDeps) {
     },
 
     /**
-     * The chain of rights of a space that is not held here, for whoever holds a token; from its root on, unjudged. Undefined
+     * The ACL log of a space that is not held here, for whoever holds a token; from its root on, unjudged. Undefined
      * when nobody who is reached has it: then it is to be tried again later.
      */
     async findChain(place: SpacePlace): Promise<Uint8Array[] | undefined> {
-      const found = carriers.map(
-        async (carrier) => (await carrier.findChain(place)) ?? Promise.reject(new Error("none")),
+      const found = transports.map(
+        async (transport) => (await transport.findChain(place)) ?? Promise.reject(new Error("none")),
       );
       return Promise.any(found).catch(() => undefined);
     },
 
     /**
-     * Moves a space's chain of rights: behind the last record on the network while that is reached; else at once on an
+     * Moves a space's ACL log: behind the last record on the network while that is reached; else at once on an
      * owner's device, and as a proposal to those on any other. Undefined when nothing had to be done. Errors: those of
      * `build`, acl.forbidden, network.unavailable.
      */
     changeAcl: (space: Space, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined> =>
       holding(space.id, async () => {
-        // A space that was opened, or ended and begun anew, a moment ago is not known to the network's carrier yet.
-        if (!sequencerOf(space.id) && carriers.some(({ appendAcl }) => appendAcl)) await round(space.id);
+        // A space that was opened, or ended and begun anew, a moment ago is not known to the network's transport yet.
+        if (!sequencerOf(space.id) && transports.some(({ appendAcl }) => appendAcl)) await round(space.id);
         const sequencer = sequencerOf(space.id);
         if (sequencer?.appendAcl) return sequencer.appendAcl(space, build, options);
         if (space.role() === "owner") return space.aclService.act(build, options);
@@ -344,7 +344,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     /** One round that begins now, of the account's own space and this one. */
     async force(spaceId: string): Promise<void> {
       const { id } = await spaces.open(spaceId);
-      if (carriers.some((carrier) => carrier.names(spaces.tech.id).length + carrier.names(id).length > 0))
+      if (transports.some((transport) => transport.names(spaces.tech.id).length + transport.names(id).length > 0))
         await round(spaces.tech.id);
       await round(id);
       await spaces.open(id); // it may have ended meanwhile
@@ -364,7 +364,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     async objectDebug(spaceId: string, objectId: string): Promise<ObjectDebug> {
       const space = await spaces.open(spaceId);
       const object = space.engine.object(objectId);
-      if (!object || object.deleted) throw fail("object.not_found", { objectId });
+      if (!object || object.deleted) throw svcError("object.not_found", { objectId });
       return objectDebug(space, object, book.of(space.id), reachOf(space.id));
     },
     p2pDebug: (): P2pDebug =>
@@ -378,7 +378,7 @@ export function createSyncService(deps: SyncServiceDeps) {
         peers: [],
       },
     async initNetwork(replicas: number | undefined): Promise<{ created: string[]; existing: string[] }> {
-      if (!network) throw fail("network.disabled");
+      if (!network) throw svcError("network.disabled");
       return network.init(replicas);
     },
 
@@ -464,7 +464,7 @@ export function createSyncService(deps: SyncServiceDeps) {
       book.forget(spaceId);
       resting.end(spaceId);
       factsBySpace.delete(spaceId);
-      await Promise.all(carriers.map((carrier) => carrier.forget(spaceId)));
+      await Promise.all(transports.map((transport) => transport.forget(spaceId)));
     },
 
     async close(): Promise<void> {
@@ -472,7 +472,7 @@ export function createSyncService(deps: SyncServiceDeps) {
       clearTimeout(timer);
       clearTimeout(statusTimer);
       for (const each of soon.values()) clearTimeout(each);
-      await Promise.all(carriers.map((carrier) => carrier.close()));
+      await Promise.all(transports.map((transport) => transport.close()));
       await all;
       await rounds.settled();
     },

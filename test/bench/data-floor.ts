@@ -58,12 +58,12 @@ function copy({ table, from, dataset }: Extract<FloorRequest, { kind: "copy" }>)
   db.run(`CREATE TABLE ${table}(no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, doc TEXT NOT NULL)`);
   db.run("ATTACH ? AS space", [from]);
   // Collection 0 is that of all objects.
-  const coll =
+  const collectionId =
     dataset === undefined
       ? "0"
-      : "(SELECT c.no FROM space.colls c JOIN space.datasets d ON d.no = c.ds WHERE d.name = ? ORDER BY c.live DESC LIMIT 1)";
+      : "(SELECT c.no FROM space.collectionIds c JOIN space.datasets d ON d.no = c.ds WHERE d.name = ? ORDER BY c.live DESC LIMIT 1)";
   db.run(
-    `INSERT INTO ${table}(id, doc) SELECT id, doc FROM space.rows WHERE coll = ${coll} AND state = 1 ORDER BY id`,
+    `INSERT INTO ${table}(id, doc) SELECT id, doc FROM space.rows WHERE collectionId = ${collectionId} AND state = 1 ORDER BY id`,
     dataset === undefined ? [] : [dataset],
   );
   db.run("DETACH space");

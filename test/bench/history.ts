@@ -4,7 +4,7 @@
  * and how long the loop was held at most.
  */
 import { parseArgs } from "node:util";
-import { createHistory } from "../../src/change/history.ts";
+import { createHistory } from "../../src/change/history/history.ts";
 import type { HistoryReplica } from "../support/history-replica.ts";
 import { openHistoryReplica } from "../support/history-replica.ts";
 import { createRng } from "../support/rng.ts";

@@ -4,10 +4,6 @@
  * one roster and the same rows.
  */
 import { describe, expect } from "bun:test";
-import { bytesToHex } from "../../src/base/bytes.ts";
-import { randomBytes } from "../../src/base/random.ts";
-import { SvcError } from "../../src/protocol/errors.ts";
-import type { Account } from "../../src/space/account.ts";
 import {
   acceptRequest,
   addAccounts,
@@ -25,13 +21,17 @@ import {
   revokeInvites,
   stopSharing,
   transferOwnership,
-} from "../../src/space/acl-actions.ts";
-import type { AclContext } from "../../src/space/acl-compose.ts";
-import type { AclOp } from "../../src/space/acl-op.ts";
-import { applyAclRecord } from "../../src/space/acl-reducer.ts";
-import type { GrantablePermission } from "../../src/space/acl-rights.ts";
-import { rosterOf } from "../../src/space/acl-roster.ts";
-import { type AclState, emptyAcl, permissionOf, readKeyHolders } from "../../src/space/acl-state.ts";
+} from "../../src/acl/actions.ts";
+import type { AclContext } from "../../src/acl/compose.ts";
+import type { AclOp } from "../../src/acl/op.ts";
+import type { GrantablePermission } from "../../src/acl/permission.ts";
+import { applyAclRecord } from "../../src/acl/reducer.ts";
+import { rosterOf } from "../../src/acl/roster.ts";
+import { type AclState, emptyAcl, permissionOf, readKeyHolders } from "../../src/acl/state.ts";
+import { bytesToHex } from "../../src/base/bytes.ts";
+import { randomBytes } from "../../src/base/random.ts";
+import type { Account } from "../../src/crypto/account.ts";
+import { SvcError } from "../../src/protocol/errors.ts";
 import { createDevices, type Device, exchange, fetchFrom, sameHead } from "../support/acl-devices.ts";
 import { type AclWorld, createAccount, createAclWorld, stateText } from "../support/acl-world.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";

@@ -4,7 +4,7 @@
  * are byte-identical everywhere and equal to the slow reference fold, which imports nothing of the engine.
  */
 import { describe, expect } from "bun:test";
-import { stubOf } from "../../src/change/change-stub.ts";
+import { stubOf } from "../../src/change/codec/change-stub.ts";
 import { batches, heal, planHistory, randomRecords, takeStep } from "../support/history.ts";
 import {
   type DecodedChange,

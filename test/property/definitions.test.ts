@@ -3,8 +3,8 @@
  * of them knew: once everybody holds everything, rows and schema are byte-identical, in whatever order it came.
  */
 import { describe, expect } from "bun:test";
-import type { RecordOp } from "../../src/change/change-body.ts";
-import { DELETED_GRACE_MS } from "../../src/change/object-deletions.ts";
+import type { RecordOp } from "../../src/change/codec/change-body.ts";
+import { DELETED_GRACE_MS } from "../../src/change/fold/object-deletions.ts";
 import { SvcError } from "../../src/protocol/errors.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";

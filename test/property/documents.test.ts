@@ -3,8 +3,8 @@
  * is lost that nobody deleted.
  */
 import { describe, expect } from "bun:test";
-import type { ChangeEngine } from "../../src/change/change-engine.ts";
-import type { DatasetRules } from "../../src/change/dataset-rules.ts";
+import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
+import type { ChangeEngine } from "../../src/change/space-engine.ts";
 import { EDITOR_DATASET, EDITOR_RULES } from "../../src/domain/editor/editor-rules.ts";
 import { createEditorService, type EditorService } from "../../src/domain/editor/editor-service.ts";
 import { createOpenSeed, createTestAccount, deliver, openEngine } from "../support/open-engine.ts";
@@ -53,8 +53,8 @@ async function edit(rng: Rng, { editor, made, deleted }: Replica, objectId: stri
 }
 
 const liveBlocks = ({ engine }: Replica, objectId: string): Set<string> => {
-  const coll = engine.collOf(engine.object(objectId)!, EDITOR_DATASET);
-  const docs = coll === undefined ? [] : engine.store.rows.docs(coll);
+  const collectionId = engine.collectionIdOf(engine.object(objectId)!, EDITOR_DATASET);
+  const docs = collectionId === undefined ? [] : engine.store.rows.docs(collectionId);
   return new Set(docs.map((text) => (JSON.parse(text) as { id: string }).id));
 };
 

@@ -3,8 +3,8 @@
  * the version it wrote, on every replica, whatever else came in between; and diffs lead from one version to another.
  */
 import { expect } from "bun:test";
-import type { RecordChange } from "../../src/change/change-body.ts";
-import { changeIdOf, stubOf } from "../../src/change/change-stub.ts";
+import type { RecordChange } from "../../src/change/codec/change-body.ts";
+import { changeIdOf, stubOf } from "../../src/change/codec/change-stub.ts";
 import { cidFromDigest } from "../../src/crypto/cid.ts";
 import type { HistoryChange, HistoryDiff, HistoryQuery } from "../../src/protocol/history.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
@@ -26,12 +26,12 @@ function recordsNow(replica: HistoryReplica, objectId: string): Records {
   const object = engine.object(objectId)!;
   const records: Records = {};
   for (const dataset of SHOWN) {
-    const coll = engine.collOf(object, dataset);
+    const collectionId = engine.collectionIdOf(object, dataset);
     const rows = engine.store.db
       .query<{ id: string; doc: string }, [number, string]>(
-        "SELECT id, doc FROM rows WHERE coll = ? AND state > 0 AND (coll > 0 OR id = ?)",
+        "SELECT id, doc FROM rows WHERE collectionId = ? AND state > 0 AND (collectionId > 0 OR id = ?)",
       )
-      .all(coll ?? -1, objectId);
+      .all(collectionId ?? -1, objectId);
     for (const { id, doc } of rows) {
       const record = JSON.parse(doc) as JsonObject;
       delete record[LOCAL_FIELD];

@@ -4,7 +4,7 @@
  */
 import { afterEach, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import type { ChangeEngine } from "../../src/change/change-engine.ts";
+import type { ChangeEngine } from "../../src/change/space-engine.ts";
 import { createIndexBuilder } from "../../src/domain/record/index-builder.ts";
 import { parseFilter } from "../../src/query/filter-parse.ts";
 import { rowsInKeyOrder } from "../../src/query/key-order.ts";
@@ -28,7 +28,7 @@ const readers = {
     if (job.kind !== "keyOrder") throw new Error(`a builder asked for ${job.kind}`);
     const db = openReader(path);
     try {
-      return rowsInKeyOrder(db, job.coll, job.path);
+      return rowsInKeyOrder(db, job.collectionId, job.path);
     } finally {
       db.close();
     }
@@ -77,7 +77,7 @@ function randomWrite(random: Random, { put, remove, op, setLocal, together }: Li
 }
 
 /** The same query with the indexes there are and with none. */
-function compareOne(random: Random, { engine }: LiveSpace, coll: number, context: object): string | undefined {
+function compareOne(random: Random, { engine }: LiveSpace, collectionId: number, context: object): string | undefined {
   const raw = random.below(5) ? randomFilter(random, 1) : {};
   const request = {
     filter: parseFilter(raw),
@@ -88,8 +88,8 @@ function compareOne(random: Random, { engine }: LiveSpace, coll: number, context
     everyRow: random.below(2) === 0,
   };
   const { db, queryIndexes } = engine.store;
-  const plain = runQuery(db, rowsOf(coll, new Map()), request);
-  const indexed = runQuery(db, rowsOf(coll, queryIndexes.inUse(coll)), request);
+  const plain = runQuery(db, rowsOf(collectionId, new Map()), request);
+  const indexed = runQuery(db, rowsOf(collectionId, queryIndexes.inUse(collectionId)), request);
   const told = { ...context, raw: JSON.stringify(raw), sort: request.sort, limit: request.limit };
   // What the query did differs, its answer must not.
   expect({ ...told, ...indexed, stats: undefined }).toEqual({ ...told, ...plain, stats: undefined });
@@ -97,14 +97,14 @@ function compareOne(random: Random, { engine }: LiveSpace, coll: number, context
 }
 
 /** One entry of its own for each live row, those of elements beside them, and none besides. */
-function expectWhole({ engine }: LiveSpace, coll: number): void {
+function expectWhole({ engine }: LiveSpace, collectionId: number): void {
   const { db, queryIndexes } = engine.store;
-  for (const [path, no] of queryIndexes.inUse(coll)) {
-    const count = (sql: string) => db.query<{ n: number }, [number, number]>(sql).get(no, coll)!.n;
+  for (const [path, no] of queryIndexes.inUse(collectionId)) {
+    const count = (sql: string) => db.query<{ n: number }, [number, number]>(sql).get(no, collectionId)!.n;
     const own = count("SELECT count(*) AS n FROM query_keys WHERE idx = ?1 AND part = 0 AND ?2 = ?2");
-    const live = count("SELECT count(*) AS n FROM rows WHERE coll = ?2 AND state = 1 AND ?1 = ?1");
+    const live = count("SELECT count(*) AS n FROM rows WHERE collectionId = ?2 AND state = 1 AND ?1 = ?1");
     const stray = count(
-      "SELECT count(*) AS n FROM query_keys k LEFT JOIN rows r ON r.no = k.row AND r.id = k.rid AND r.coll = ?2 AND r.state = 1 WHERE k.idx = ?1 AND r.no IS NULL",
+      "SELECT count(*) AS n FROM query_keys k LEFT JOIN rows r ON r.no = k.row AND r.id = k.rid AND r.collectionId = ?2 AND r.state = 1 WHERE k.idx = ?1 AND r.no IS NULL",
     );
     expect({ path, own, stray }).toEqual({ path, own: live, stray: 0 });
   }
@@ -122,27 +122,27 @@ for (const seed of [2, 31, Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000
           return [{ id: String(id), upsert: true, ops: [{ type: "$set", path: "", value }] }];
         }) as never,
       );
-    const coll = engine.collOf(space.object, "things")!;
+    const collectionId = engine.collectionIdOf(space.object, "things")!;
     const used = new Set<string>();
     let rests = 0;
     const builder = builderOf(engine, async () => {
       const writes = Array.from({ length: random.below(4) }, () => randomWrite(random, space!));
       if (rests++ === 20) writes.push(engine.rebuildProjection("all"));
-      const index = compareOne(random, space!, coll, { seed, rests });
+      const index = compareOne(random, space!, collectionId, { seed, rests });
       if (index !== undefined) used.add(index);
       await Promise.all(writes);
     });
-    for (const path of PATHS) builder.build(coll, path);
+    for (const path of PATHS) builder.build(collectionId, path);
     while (builder.busy()) await Bun.sleep(1);
-    expect([...engine.store.queryIndexes.inUse(coll).keys()]).toEqual(PATHS);
+    expect([...engine.store.queryIndexes.inUse(collectionId).keys()]).toEqual(PATHS);
     for (let round = 0; round < 150; round++) {
       if (round % 3 === 0) await randomWrite(random, space);
-      const index = compareOne(random, space, coll, { seed, round });
+      const index = compareOne(random, space, collectionId, { seed, round });
       if (index !== undefined) used.add(index);
     }
-    expectWhole(space, coll);
+    expectWhole(space, collectionId);
     await engine.rebuildProjection("all");
-    expectWhole(space, coll);
+    expectWhole(space, collectionId);
     expect([...used].sort()).toEqual([...PATHS].sort());
     await builder.close();
   });
@@ -151,14 +151,14 @@ test("[design 6] the indexes of a deleted object's records go with them", async 
   space = await openLiveSpace();
   const { engine, put, deleteObject } = space;
   for (let i = 0; i < 20; i++) await put(`r${i}`, { a: i });
-  const coll = engine.collOf(space.object, "things")!;
+  const collectionId = engine.collectionIdOf(space.object, "things")!;
   const builder = builderOf(engine, () => Bun.sleep(0));
-  builder.build(coll, "a");
+  builder.build(collectionId, "a");
   while (builder.busy()) await Bun.sleep(1);
-  expect(engine.store.queryIndexes.inUse(coll).size).toBe(1);
+  expect(engine.store.queryIndexes.inUse(collectionId).size).toBe(1);
   await deleteObject();
   await engine.tearDownDeleted();
-  expect(engine.store.queryIndexes.inUse(coll).size).toBe(0);
+  expect(engine.store.queryIndexes.inUse(collectionId).size).toBe(0);
   builder.resume();
   while (builder.busy()) await Bun.sleep(1);
   const { db } = engine.store;

@@ -5,14 +5,14 @@
 import { afterAll, describe, expect } from "bun:test";
 import { copyFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
-import { type ChangeChecker, createChangeChecker } from "../../src/change/change-checker.ts";
-import type { ChangeEngine, ChangeEngineDeps } from "../../src/change/change-engine.ts";
-import type { DatasetRules } from "../../src/change/dataset-rules.ts";
-import type { IngestVerdict } from "../../src/change/ingest-verdict.ts";
+import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
+import { type ChangeChecker, createChangeChecker } from "../../src/change/intake/change-checker.ts";
+import type { IngestVerdict } from "../../src/change/intake/ingest-verdict.ts";
 import type { KeyRing } from "../../src/change/ports.ts";
+import type { ChangeEngine, ChangeEngineDeps } from "../../src/change/space-engine.ts";
+import type { Account } from "../../src/crypto/account.ts";
 import { sha256 } from "../../src/crypto/hash.ts";
 import { keyIdOf } from "../../src/crypto/seal.ts";
-import type { Account } from "../../src/space/account.ts";
 import { createOpenSeed, createTestAccount, type OpenSpaceSeed, openEngine } from "../support/open-engine.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
@@ -84,7 +84,7 @@ function stateOf({ store }: ChangeEngine) {
       .all()
       .map(({ x }) => x);
   return {
-    rows: column("SELECT coalesce(doc, '') || state AS x FROM rows ORDER BY coll, id"),
+    rows: column("SELECT coalesce(doc, '') || state AS x FROM rows ORDER BY collectionId, id"),
     changes: column("SELECT hex(id) AS x FROM changes ORDER BY id"),
     parked: column("SELECT hex(id) || wait_kind AS x FROM parked ORDER BY id"),
     quarantined: column("SELECT hex(id) || reason AS x FROM quarantine ORDER BY id"),
@@ -114,7 +114,7 @@ async function randomHistory(world: World, rng: Rng): Promise<Uint8Array[]> {
 const refusals = (verdicts: readonly IngestVerdict[]) =>
   verdicts.flatMap((verdict, at) => (verdict.kind === "quarantined" ? [`${at}: ${verdict.reason}`] : []));
 
-/** Turns one byte near the end, where the signature lies. */
+/** Semaphore one byte near the end, where the signature lies. */
 const withBadSignature = (bytes: Uint8Array): Uint8Array => bytes.with(bytes.length - 3, bytes.at(-3)! ^ 1);
 
 /** A chain in which each change follows the one before, by one writer. */

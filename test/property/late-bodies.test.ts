@@ -4,8 +4,8 @@
  */
 import { describe, expect } from "bun:test";
 import { bytesToHex } from "../../src/base/bytes.ts";
-import { isStub, stubOf } from "../../src/change/change-stub.ts";
-import { DELETED_GRACE_MS } from "../../src/change/object-deletions.ts";
+import { isStub, stubOf } from "../../src/change/codec/change-stub.ts";
+import { DELETED_GRACE_MS } from "../../src/change/fold/object-deletions.ts";
 import { OBJECT_RULES } from "../../src/domain/object/object-rules.ts";
 import { SvcError } from "../../src/protocol/errors.ts";
 import { vectorOf } from "../../src/sync/session/vector.ts";
@@ -234,13 +234,13 @@ async function stateOf(device: Device) {
     verdicts: rowsOf("SELECT hex(id), counts, acl_pos, lamport FROM changes WHERE writer <> 0 ORDER BY id"),
     records: rowsOf(
       `SELECT hex(o.id), d.name, r.id, r.doc, r.state, r.lamport, hex(r.change), r.ops FROM rows r
-       JOIN colls c ON c.no = r.coll JOIN objects o ON o.no = c.obj JOIN datasets d ON d.no = c.ds
+       JOIN collectionIds c ON c.no = r.collectionId JOIN objects o ON o.no = c.obj JOIN datasets d ON d.no = c.ds
        WHERE r.state > 0 AND o.deleted = 0 ORDER BY 1, 2, 3`,
     ),
-    own: rowsOf("SELECT id, doc, state FROM rows WHERE coll = 0 AND state > 0 ORDER BY id"),
+    own: rowsOf("SELECT id, doc, state FROM rows WHERE collectionId = 0 AND state > 0 ORDER BY id"),
     live: rowsOf(
-      `SELECT hex(o.id), d.name, c.live FROM colls c JOIN objects o ON o.no = c.obj JOIN datasets d ON d.no = c.ds
-       WHERE o.deleted = 0 AND c.live > 0 UNION ALL SELECT '', 'objects', live FROM colls WHERE no = 0 ORDER BY 1, 2`,
+      `SELECT hex(o.id), d.name, c.live FROM collectionIds c JOIN objects o ON o.no = c.obj JOIN datasets d ON d.no = c.ds
+       WHERE o.deleted = 0 AND c.live > 0 UNION ALL SELECT '', 'objects', live FROM collectionIds WHERE no = 0 ORDER BY 1, 2`,
     ),
     traces: rowsOf(
       `SELECT hex(o.id), hex(t.trace), hex(c.id) FROM history_traces t JOIN objects o ON o.no = t.obj

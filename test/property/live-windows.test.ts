@@ -3,7 +3,7 @@
  * window must equal a fresh query. Subscribers object to frames that do not fit what they hold.
  */
 import { afterAll, expect, test } from "bun:test";
-import type { RecordChange, RecordOp } from "../../src/change/change-body.ts";
+import type { RecordChange, RecordOp } from "../../src/change/codec/change-body.ts";
 import type { LiveBody } from "../../src/domain/live/live-request.ts";
 import type { Json, JsonObject } from "../../src/protocol/json.ts";
 import { ALWAYS_ASIDE, type LiveSpace, openLiveSpace, watch } from "../support/live-space.ts";

@@ -1,13 +1,13 @@
 /** Unread flags and counters after random traffic between two accounts, against a slow recount of what was read. */
 import { describe, expect } from "bun:test";
+import type { ChangeOrigin, ReadFrontiers } from "../../src/account/read-frontiers.ts";
 import type { ObjectId } from "../../src/base/ids.ts";
-import type { ChangeEngine } from "../../src/change/change-engine.ts";
-import type { DatasetRules } from "../../src/change/dataset-rules.ts";
+import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
+import type { ChangeEngine } from "../../src/change/space-engine.ts";
+import type { Account } from "../../src/crypto/account.ts";
 import { CHAT_DATASET, CHAT_RULES } from "../../src/domain/chat/chat-rules.ts";
 import { type ChatService, createChatService } from "../../src/domain/chat/chat-service.ts";
 import { createUnread } from "../../src/domain/chat/unread.ts";
-import type { Account } from "../../src/space/account.ts";
-import type { ChangeOrigin, ReadFrontiers } from "../../src/space/read-frontiers.ts";
 import { createOpenSeed, createTestAccount, deliver, openEngine } from "../support/open-engine.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
@@ -55,8 +55,8 @@ interface Device {
 }
 
 const messages = ({ engine }: Device, objectId: string): Row[] => {
-  const coll = engine.collOf(engine.object(objectId)!, CHAT_DATASET);
-  const docs = coll === undefined ? [] : engine.store.rows.docs(coll);
+  const collectionId = engine.collectionIdOf(engine.object(objectId)!, CHAT_DATASET);
+  const docs = collectionId === undefined ? [] : engine.store.rows.docs(collectionId);
   return docs.map((text) => JSON.parse(text) as Row).sort((a, b) => (a._ver.id < b._ver.id ? -1 : 1));
 };
 

@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { expect } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { decodeChange, isDerivedRoot } from "../../src/change/change-codec.ts";
+import { decodeChange, isDerivedRoot } from "../../src/change/codec/change-codec.ts";
 import { type JsonObject, until } from "../support/client.ts";
 import { createCollection, createObject, createSpace, setFields } from "../support/fixtures.ts";
 import { rule } from "../support/rule.ts";
@@ -67,7 +67,7 @@ rule(
     await until(
       () => {
         using db = new Database(join(folder, `${space.id}.db`), { readonly: true });
-        const left = "SELECT count(*) AS n FROM colls WHERE obj IN (SELECT no FROM objects WHERE deleted = 1)";
+        const left = "SELECT count(*) AS n FROM collectionIds WHERE obj IN (SELECT no FROM objects WHERE deleted = 1)";
         return Promise.resolve(db.query<{ n: number }, []>(left).get()!.n === 0);
       },
       "the object to be torn down",

@@ -1,16 +1,16 @@
 /** Devices of several accounts that share one space: real databases and engines that exchange nothing but bytes. */
 import { join } from "node:path";
+import { addAccounts, removeAccounts } from "../../src/acl/actions.ts";
+import type { GrantablePermission } from "../../src/acl/permission.ts";
+import { permissionOf } from "../../src/acl/state.ts";
 import { bytesToHex, equalBytes } from "../../src/base/bytes.ts";
-import type { ChangeBody } from "../../src/change/change-body.ts";
-import type { DatasetRules } from "../../src/change/dataset-rules.ts";
-import { DELETION_RULES } from "../../src/change/deletion-log.ts";
-import type { IngestVerdict } from "../../src/change/ingest-verdict.ts";
+import type { ChangeBody } from "../../src/change/codec/change-body.ts";
+import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
+import { DELETION_RULES } from "../../src/change/fold/deletion-log.ts";
+import type { IngestVerdict } from "../../src/change/intake/ingest-verdict.ts";
+import type { Account } from "../../src/crypto/account.ts";
 import { OBJECT_RULES } from "../../src/domain/object/object-rules.ts";
-import type { Account } from "../../src/space/account.ts";
-import { addAccounts, removeAccounts } from "../../src/space/acl-actions.ts";
-import type { GrantablePermission } from "../../src/space/acl-rights.ts";
-import { permissionOf } from "../../src/space/acl-state.ts";
-import { openSpace, plantSpace, type Space, type SpaceSeed, seedCreatedSpace } from "../../src/space/space.ts";
+import { createdSpaceGenesis, openSpace, type Space, type SpaceGenesis, writeGenesis } from "../../src/space/space.ts";
 import type { StoredChange } from "../../src/store/change-table.ts";
 import { createAccount } from "./acl-world.ts";
 import { scratchDir } from "./scratch.ts";
@@ -36,7 +36,7 @@ export interface Device {
 
 export interface Devices extends AsyncDisposable {
   readonly owner: Account;
-  readonly seed: SpaceSeed;
+  readonly seed: SpaceGenesis;
   open(name: string, account: Account): Device;
   /** Time goes on for all of them. */
   wait(ms: number): void;
@@ -46,14 +46,14 @@ export function createDevices(dir: string): Devices {
   let now = 1_800_000_000_000;
   const clock = { nowMs: () => (now += 11) };
   const owner = createAccount();
-  const seed = seedCreatedSpace(owner, clock);
+  const seed = createdSpaceGenesis(owner, clock);
   const open: Device[] = [];
   return {
     owner,
     seed,
     open(name, account) {
       const path = join(dir, `${name}.db`);
-      plantSpace(path, seed);
+      writeGenesis(path, seed);
       const start = () =>
         openSpace(path, seed.spaceId, {
           account,
@@ -83,11 +83,11 @@ function createDevice(name: string, account: Account, start: () => Space): Devic
   const rows = async () => {
     await space.engine.idle();
     const object = space.engine.object(space.engine.derivedId(TYPE, ""));
-    const coll = object && space.engine.collOf(object, ITEMS.name);
-    if (coll === undefined) return [];
+    const collectionId = object && space.engine.collectionIdOf(object, ITEMS.name);
+    if (collectionId === undefined) return [];
     return space.engine.store.db
-      .query<{ doc: string }, [number]>("SELECT doc FROM rows WHERE coll = ? AND state > 0 ORDER BY id")
-      .all(coll)
+      .query<{ doc: string }, [number]>("SELECT doc FROM rows WHERE collectionId = ? AND state > 0 ORDER BY id")
+      .all(collectionId)
       .map((row) => row.doc);
   };
   return {

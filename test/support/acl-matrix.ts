@@ -2,13 +2,14 @@
  * The rights matrix as forged records: for each action, ops that are right in everything but, perhaps, in who signs
  * them. Judged by the reducer alone, and by running servers.
  */
+
+import { addAccounts, joinByInvite, mintInvite } from "../../src/acl/actions.ts";
+import type { AclOp } from "../../src/acl/op.ts";
+import type { GrantablePermission } from "../../src/acl/permission.ts";
+import { pendingRequestOf, writingMembers } from "../../src/acl/state.ts";
 import { randomBytes } from "../../src/base/random.ts";
+import type { Account } from "../../src/crypto/account.ts";
 import { createSigner } from "../../src/crypto/sign.ts";
-import type { Account } from "../../src/space/account.ts";
-import { addAccounts, joinByInvite, mintInvite } from "../../src/space/acl-actions.ts";
-import type { AclOp } from "../../src/space/acl-op.ts";
-import type { GrantablePermission } from "../../src/space/acl-rights.ts";
-import { pendingRequestOf, writingMembers } from "../../src/space/acl-state.ts";
 import { type AclWorld, createAccount, createAclWorld } from "./acl-world.ts";
 
 export type AclRole = "owner" | "admin" | "writer" | "reader" | "guest" | "stranger";

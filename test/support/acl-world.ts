@@ -1,24 +1,25 @@
 /** One ACL chain and the people around it: records signed by anybody, honest or forged, judged by the reducer alone. */
-import type { PeerId } from "../../src/base/ids.ts";
-import { randomBytes } from "../../src/base/random.ts";
-import { accountIdOf } from "../../src/crypto/account-id.ts";
-import { createSigner, type Signer } from "../../src/crypto/sign.ts";
-import type { Account } from "../../src/space/account.ts";
+
 import {
   type AclContext,
   type AclMade,
   type ComposeOptions,
   composeProposal,
   composeRecord,
-} from "../../src/space/acl-compose.ts";
-import type { AclOp } from "../../src/space/acl-op.ts";
-import { type AclRecord, decodeAclRecord, encodeAclRecord } from "../../src/space/acl-record.ts";
-import { applyAclRecord } from "../../src/space/acl-reducer.ts";
-import { type AclState, emptyAcl } from "../../src/space/acl-state.ts";
-import { createKeyRing, type SpaceKeyRing } from "../../src/space/key-ring.ts";
-import { seedCreatedSpace } from "../../src/space/space.ts";
-import { decodeSpaceHeader, type SpaceHeader } from "../../src/space/space-header.ts";
-import type { SpaceSeed } from "../../src/space/space-seed.ts";
+} from "../../src/acl/compose.ts";
+import { createKeyRing, type SpaceKeyRing } from "../../src/acl/key-ring.ts";
+import type { AclOp } from "../../src/acl/op.ts";
+import { type AclRecord, decodeAclRecord, encodeAclRecord } from "../../src/acl/record.ts";
+import { applyAclRecord } from "../../src/acl/reducer.ts";
+import { decodeSpaceHeader, type SpaceHeader } from "../../src/acl/space-header.ts";
+import { type AclState, emptyAcl } from "../../src/acl/state.ts";
+import type { PeerId } from "../../src/base/ids.ts";
+import { randomBytes } from "../../src/base/random.ts";
+import type { Account } from "../../src/crypto/account.ts";
+import { accountIdOf } from "../../src/crypto/account-id.ts";
+import { createSigner, type Signer } from "../../src/crypto/sign.ts";
+import type { SpaceGenesis } from "../../src/space/genesis.ts";
+import { createdSpaceGenesis } from "../../src/space/space.ts";
 
 export function createAccount(seed: Uint8Array = randomBytes(32)): Account {
   const signer = createSigner(seed);
@@ -26,7 +27,7 @@ export function createAccount(seed: Uint8Array = randomBytes(32)): Account {
 }
 
 export interface AclWorld {
-  readonly seed: SpaceSeed;
+  readonly seed: SpaceGenesis;
   readonly header: SpaceHeader;
   readonly owner: Account;
   readonly state: AclState;
@@ -50,10 +51,10 @@ export interface AclWorld {
   propose(account: Account, ops: readonly AclOp[]): AclMade;
 }
 
-export function createAclWorld(planted?: { owner: Account; seed: SpaceSeed }): AclWorld {
+export function createAclWorld(planted?: { owner: Account; seed: SpaceGenesis }): AclWorld {
   const owner = planted?.owner ?? createAccount();
   let now = 1_800_000_000_000;
-  const seed = planted?.seed ?? seedCreatedSpace(owner, { nowMs: () => now });
+  const seed = planted?.seed ?? createdSpaceGenesis(owner, { nowMs: () => now });
   const { header } = decodeSpaceHeader(seed.header)!;
   const state = emptyAcl();
   const records: AclRecord[] = [];

@@ -5,12 +5,12 @@
 import { bytesToHex } from "../../src/base/bytes.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { randomBytes } from "../../src/base/random.ts";
-import { type Change, decodeChange, isDerivedRoot } from "../../src/change/change-codec.ts";
-import { changeIdOf } from "../../src/change/change-stub.ts";
+import { type Change, decodeChange, isDerivedRoot } from "../../src/change/codec/change-codec.ts";
+import { changeIdOf } from "../../src/change/codec/change-stub.ts";
+import type { Account } from "../../src/crypto/account.ts";
 import { deriveAccountSecret } from "../../src/crypto/account-keys.ts";
-import type { Account } from "../../src/space/account.ts";
-import { type LinkManager, startLinkManager } from "../../src/sync/link/link-manager.ts";
-import type { PeerLink } from "../../src/sync/link/peer-link.ts";
+import { type LinkManager, startLinkManager } from "../../src/sync/lan/link-manager.ts";
+import type { PeerLink } from "../../src/sync/lan/peer-link.ts";
 import { aclFrom, SYNC_KINDS } from "../../src/sync/session/fetch.ts";
 import {
   decodeAclRequest,

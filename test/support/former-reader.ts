@@ -1,22 +1,22 @@
 /**
  * Somebody who reads a space's log on the network with every key that it ever had, and all that follows from them: its
- * data root as it was, or nothing but its account, and each record of the chain of rights that it can get at.
+ * data root as it was, or nothing but its account, and each record of the ACL log that it can get at.
  */
 import { join } from "node:path";
+import { openMetadata } from "../../src/acl/epoch.ts";
 import { bytesToUtf8 } from "../../src/base/bytes.ts";
 import { systemClock } from "../../src/base/clock.ts";
+import { decodeCbor } from "../../src/base/dag-cbor.ts";
 import type { SpaceId } from "../../src/base/ids.ts";
-import { decodeBody } from "../../src/change/change-body.ts";
-import { decodeChange, isDerivedRoot } from "../../src/change/change-codec.ts";
-import { decodeCbor } from "../../src/change/dag-cbor.ts";
+import { decodeBody } from "../../src/change/codec/change-body.ts";
+import { decodeChange, isDerivedRoot } from "../../src/change/codec/change-codec.ts";
+import type { Account } from "../../src/crypto/account.ts";
 import { accountIdOf } from "../../src/crypto/account-id.ts";
 import { cidFromDigest } from "../../src/crypto/cid.ts";
 import { deriveKey } from "../../src/crypto/derive.ts";
 import { deriveObjectKey, open } from "../../src/crypto/seal.ts";
-import type { Account } from "../../src/space/account.ts";
-import { openMetadata } from "../../src/space/acl-epoch.ts";
-import { openSpace, plantSpace, type Space } from "../../src/space/space.ts";
-import { seedOfRoot } from "../../src/space/space-seed.ts";
+import { genesisOfRoot } from "../../src/space/genesis.ts";
+import { openSpace, type Space, writeGenesis } from "../../src/space/space.ts";
 import { openAclRecord } from "../../src/sync/network/acl-append.ts";
 import { openBundle } from "../../src/sync/network/bundle.ts";
 import { deriveChannelKeys, logSubject } from "../../src/sync/network/subjects.ts";
@@ -85,15 +85,15 @@ export async function formerReader(options: FormerReaderOptions): Promise<Former
     });
   const scratch = scratchDir("svc-former");
   const path = options.dataDir ? databaseIn(options.dataDir, account, spaceId) : join(scratch.path, "space.db");
-  const seed = chain[0] && seedOfRoot(chain[0]);
-  if (!seed) throw new Error("the chain of rights does not begin with a root");
-  plantSpace(path, seed);
+  const seed = chain[0] && genesisOfRoot(chain[0]);
+  if (!seed) throw new Error("the ACL log does not begin with a root");
+  writeGenesis(path, seed);
   const space = openAs(path, account, spaceId);
   // One by one, as a server does: not all that lies in the log is part of the chain.
   for (const record of chain) await space.aclService.take([record]);
   space.keys.refresh();
   const keys = keysOf(space);
-  if (space.acl.state.epochs.length < 2) throw new Error("the chain of rights, as it can be read, has no second epoch");
+  if (space.acl.state.epochs.length < 2) throw new Error("the ACL log, as it can be read, has no second epoch");
 
   const openChange = (bytes: Uint8Array): "none" | "sealed" | { text: string } => {
     const change = decodeChange(bytes);

@@ -4,13 +4,13 @@
  */
 import { join } from "node:path";
 import type { SpaceId } from "../../src/base/ids.ts";
-import type { RecordChange } from "../../src/change/change-body.ts";
-import { type ChangeEngine, createChangeEngine, type WriteTx } from "../../src/change/change-engine.ts";
-import type { DatasetRules } from "../../src/change/dataset-rules.ts";
-import { createHistory, type History } from "../../src/change/history.ts";
-import type { ObjectEntry } from "../../src/change/object-cache.ts";
+import type { RecordChange } from "../../src/change/codec/change-body.ts";
+import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
+import { OBJECTS_DATASET } from "../../src/change/fold/projection.ts";
+import type { ObjectEntry } from "../../src/change/graph/object-cache.ts";
+import { createHistory, type History } from "../../src/change/history/history.ts";
 import type { AclView, KeyRing } from "../../src/change/ports.ts";
-import { OBJECTS_DATASET } from "../../src/change/projection.ts";
+import { type ChangeEngine, createChangeEngine, type WriteTx } from "../../src/change/space-engine.ts";
 import { accountIdOf } from "../../src/crypto/account-id.ts";
 import { cidFromDigest } from "../../src/crypto/cid.ts";
 import { keyIdOf } from "../../src/crypto/seal.ts";

@@ -4,22 +4,22 @@
  */
 import { readFileSync } from "node:fs";
 import type { TLSSocket } from "node:tls";
+import { inviteLinkKeyOf } from "../../src/acl/space-keys.ts";
+import { decodeCbor } from "../../src/base/dag-cbor.ts";
 import type { SpaceId } from "../../src/base/ids.ts";
 import { randomBytes } from "../../src/base/random.ts";
-import { type ChangeHeader, encodeChange, encodeHeader } from "../../src/change/change-codec.ts";
-import { decodeCbor } from "../../src/change/dag-cbor.ts";
+import { type ChangeHeader, encodeChange, encodeHeader } from "../../src/change/codec/change-codec.ts";
+import type { Account } from "../../src/crypto/account.ts";
 import { deriveAccountSecret, deriveAccountSeed } from "../../src/crypto/account-keys.ts";
 import { sharedSecret } from "../../src/crypto/box.ts";
 import { deriveKey } from "../../src/crypto/derive.ts";
 import { sha256 } from "../../src/crypto/hash.ts";
 import { mnemonicToEntropy } from "../../src/crypto/mnemonic.ts";
-import type { Account } from "../../src/space/account.ts";
-import { inviteLinkKeyOf } from "../../src/space/space-keys.ts";
-import { seedOfRoot } from "../../src/space/space-seed.ts";
-import { createDeviceCertificate } from "../../src/sync/link/device-certificate.ts";
-import { dialPeer } from "../../src/sync/link/link-socket.ts";
-import { type OpenLink, openPeerLink } from "../../src/sync/link/peer-link.ts";
-import type { LinkKeys } from "../../src/sync/link/space-tokens.ts";
+import { genesisOfRoot } from "../../src/space/genesis.ts";
+import { createDeviceCertificate } from "../../src/sync/lan/device-certificate.ts";
+import { dialPeer } from "../../src/sync/lan/link-socket.ts";
+import { type OpenLink, openPeerLink } from "../../src/sync/lan/peer-link.ts";
+import type { LinkKeys } from "../../src/sync/lan/space-tokens.ts";
 import { SYNC_KINDS } from "../../src/sync/session/fetch.ts";
 import {
   decodeAclRequest,
@@ -58,7 +58,7 @@ export interface HostilePeer extends AsyncDisposable {
   /** Answers that take the place of the ordinary ones. */
   readonly answers: Map<string, Answer>;
   readonly offers: Map<string, Offer>;
-  /** The server's chain of rights. */
+  /** The server's ACL log. */
   chainOf(spaceId: string): Promise<Uint8Array[]>;
   /** Has the server fetch what is offered now, and answers what it is at then. */
   push(spaceId: string, offer: Offer): Promise<SpaceState>;
@@ -192,7 +192,7 @@ function frameOf(offer: Offer | undefined, cursor: number): PullReply {
 /** The owner's view of a space that a server holds, from the server's own chain. */
 export async function worldOf(peer: HostilePeer, owner: Account, spaceId: string): Promise<AclWorld> {
   const [root, ...rest] = await peer.chainOf(spaceId);
-  const seed = root && seedOfRoot(root);
+  const seed = root && genesisOfRoot(root);
   if (!seed) throw new Error("the server gives no chain");
   const world = createAclWorld({ owner, seed });
   for (const bytes of rest) {

@@ -8,8 +8,8 @@ import type { SpaceId } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { randomBytes } from "../../src/base/random.ts";
 import { createSigner } from "../../src/crypto/sign.ts";
-import { startLinkManager } from "../../src/sync/link/link-manager.ts";
-import type { PeerLink } from "../../src/sync/link/peer-link.ts";
+import { startLinkManager } from "../../src/sync/lan/link-manager.ts";
+import type { PeerLink } from "../../src/sync/lan/peer-link.ts";
 
 export interface LinkProcessOptions {
   readonly spaceKey: string;

@@ -2,10 +2,11 @@
 import { join } from "node:path";
 import type { PeerId } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
-import type { RecordChange, RecordOp } from "../../src/change/change-body.ts";
-import type { ChangeEngine, WriteTx } from "../../src/change/change-engine.ts";
-import type { DatasetRules } from "../../src/change/dataset-rules.ts";
-import type { ObjectEntry } from "../../src/change/object-cache.ts";
+import type { RecordChange, RecordOp } from "../../src/change/codec/change-body.ts";
+import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
+import type { ObjectEntry } from "../../src/change/graph/object-cache.ts";
+import type { ChangeEngine, WriteTx } from "../../src/change/space-engine.ts";
+import type { Account } from "../../src/crypto/account.ts";
 import { accountIdOf } from "../../src/crypto/account-id.ts";
 import { createSigner } from "../../src/crypto/sign.ts";
 import { createLiveQueries, type ReadTimes } from "../../src/domain/live/live-queries.ts";
@@ -18,8 +19,7 @@ import type { ReaderPool } from "../../src/query/reader-pool.ts";
 import { rowsOf } from "../../src/query/row-source.ts";
 import { type QueryResult, runQuery } from "../../src/query/run-query.ts";
 import { parseSort } from "../../src/query/sort.ts";
-import type { Account } from "../../src/space/account.ts";
-import { openSpace, plantSpace, type Space, type SpaceSeed, seedCreatedSpace } from "../../src/space/space.ts";
+import { createdSpaceGenesis, openSpace, type Space, type SpaceGenesis, writeGenesis } from "../../src/space/space.ts";
 import { openReader } from "../../src/store/database.ts";
 import { type ScratchDir, scratchDir } from "./scratch.ts";
 
@@ -53,8 +53,8 @@ interface LiveSpaceOptions {
 export async function openLiveSpace(options: LiveSpaceOptions = {}): Promise<LiveSpace> {
   const dir = scratchDir("svc-live");
   const path = join(dir.path, "space.db");
-  const planted = options.replicaOf?.planted ?? seedCreatedSpace(ACCOUNT, CLOCK);
-  plantSpace(path, planted);
+  const planted = options.replicaOf?.planted ?? createdSpaceGenesis(ACCOUNT, CLOCK);
+  writeGenesis(path, planted);
   const space = openSpace(path, planted.spaceId, {
     account: ACCOUNT,
     clock: CLOCK,
@@ -99,13 +99,19 @@ function createReaders(path: string) {
   };
 }
 
-function assemble(options: LiveSpaceOptions, space: Space, planted: SpaceSeed, object: ObjectEntry, dir: ScratchDir) {
+function assemble(
+  options: LiveSpaceOptions,
+  space: Space,
+  planted: SpaceGenesis,
+  object: ObjectEntry,
+  dir: ScratchDir,
+) {
   const { engine } = space;
   const readers = createReaders(engine.store.path);
   let broken: Error | undefined;
-  const readRow: typeof engine.store.rows.get = (coll, id) => {
+  const readRow: typeof engine.store.rows.get = (collectionId, id) => {
     if (broken) throw broken;
-    return engine.store.rows.get(coll, id);
+    return engine.store.rows.get(collectionId, id);
   };
   const live = createLiveQueries({
     engine: { ...engine, store: { ...engine.store, rows: { ...engine.store.rows, get: readRow } } },
@@ -145,11 +151,11 @@ function assemble(options: LiveSpaceOptions, space: Space, planted: SpaceSeed, o
 
     /** What a query answers now. */
     query(collection: LiveCollection, body: LiveBody): JsonObject[] {
-      const coll =
-        collection === "objects" ? 0 : engine.collOf(engine.object(collection.objectId)!, collection.dataset);
-      if (coll === undefined) return [];
+      const collectionId =
+        collection === "objects" ? 0 : engine.collectionIdOf(engine.object(collection.objectId)!, collection.dataset);
+      if (collectionId === undefined) return [];
       const request = { ...body, filter: parseFilter(body.filter), sort: parseSort(body.sort) };
-      const result = runQuery(engine.store.db, rowsOf(coll), request);
+      const result = runQuery(engine.store.db, rowsOf(collectionId), request);
       return result.records.map((text) => JSON.parse(text) as JsonObject);
     },
 

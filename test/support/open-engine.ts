@@ -2,13 +2,13 @@
 import { join } from "node:path";
 import type { AccountId, PeerId, SpaceId } from "../../src/base/ids.ts";
 import { randomBytes } from "../../src/base/random.ts";
-import { type ChangeEngine, type ChangeEngineDeps, createChangeEngine } from "../../src/change/change-engine.ts";
-import type { DatasetRules } from "../../src/change/dataset-rules.ts";
+import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
+import { type ChangeEngine, type ChangeEngineDeps, createChangeEngine } from "../../src/change/space-engine.ts";
+import type { Account } from "../../src/crypto/account.ts";
 import { accountIdOf } from "../../src/crypto/account-id.ts";
 import { cidFromDigest } from "../../src/crypto/cid.ts";
 import { keyIdOf } from "../../src/crypto/seal.ts";
 import { createSigner } from "../../src/crypto/sign.ts";
-import type { Account } from "../../src/space/account.ts";
 import { openSpaceStore } from "../../src/store/space-store.ts";
 
 /** What makes a space whose ACL says yes to everyone. */

@@ -3,12 +3,15 @@
  * their texts sort as the ids do.
  */
 import { join } from "node:path";
+import type { AclMerge } from "../../src/acl/acl-log.ts";
+import { addAccounts, removeAccounts } from "../../src/acl/actions.ts";
+import { canWrite } from "../../src/acl/permission.ts";
 import { bytesToHex } from "../../src/base/bytes.ts";
 import type { Clock } from "../../src/base/clock.ts";
 import type { ObjectId, PeerId } from "../../src/base/ids.ts";
 import { randomBytes } from "../../src/base/random.ts";
-import { createBodyOpener } from "../../src/change/body-opener.ts";
-import type { ChangeBody, RecordChange } from "../../src/change/change-body.ts";
+import { createBodyOpener } from "../../src/change/codec/body-opener.ts";
+import type { ChangeBody, RecordChange } from "../../src/change/codec/change-body.ts";
 import {
   type Change,
   type ChangeHeader,
@@ -16,21 +19,17 @@ import {
   encodeChange,
   encodeHeader,
   isDerivedRoot,
-} from "../../src/change/change-codec.ts";
-import { changeIdOf } from "../../src/change/change-stub.ts";
-import type { DatasetRules } from "../../src/change/dataset-rules.ts";
-import type { IngestVerdict } from "../../src/change/ingest-verdict.ts";
-import { autoRecordId } from "../../src/change/version.ts";
+} from "../../src/change/codec/change-codec.ts";
+import { changeIdOf } from "../../src/change/codec/change-stub.ts";
+import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
+import { autoRecordId } from "../../src/change/codec/version.ts";
+import type { IngestVerdict } from "../../src/change/intake/ingest-verdict.ts";
+import type { Account } from "../../src/crypto/account.ts";
 import { accountIdOf } from "../../src/crypto/account-id.ts";
-
 import { keyIdOf } from "../../src/crypto/seal.ts";
 import { createSigner, type Signer } from "../../src/crypto/sign.ts";
-import { fail } from "../../src/protocol/errors.ts";
-import type { Account } from "../../src/space/account.ts";
-import { addAccounts, removeAccounts } from "../../src/space/acl-actions.ts";
-import type { AclMerge } from "../../src/space/acl-log.ts";
-import { canWrite } from "../../src/space/acl-rights.ts";
-import { openSpace, plantSpace, type Space, type SpaceSeed, seedCreatedSpace } from "../../src/space/space.ts";
+import { svcError } from "../../src/protocol/errors.ts";
+import { createdSpaceGenesis, openSpace, type Space, type SpaceGenesis, writeGenesis } from "../../src/space/space.ts";
 import type { StoredChange } from "../../src/store/change-table.ts";
 import type { DecodedChange } from "./reference-fold.ts";
 import type { Forgery, OpenWorld, Packet, Replica } from "./replica-port.ts";
@@ -56,7 +55,7 @@ function createAccount(): Account {
   return { id: accountIdOf(signer.publicKey), peerId: "test" as PeerId, seed, signer };
 }
 
-function openAt(path: string, seed: SpaceSeed, account: Account, clock: Clock, checkpointEveryOps?: number): Space {
+function openAt(path: string, seed: SpaceGenesis, account: Account, clock: Clock, checkpointEveryOps?: number): Space {
   return openSpace(path, seed.spaceId, {
     account,
     clock,
@@ -137,7 +136,7 @@ function createReplica(name: string, opened: Open, reopenSpace: () => Space): Re
   const engine = () => opened.space.engine;
   const append = (dataset: DatasetRules, records: RecordChange[]) => {
     const { space } = opened;
-    if (!canWrite(space.role())) throw fail("space.read_only", { spaceId: space.id, role: space.role() });
+    if (!canWrite(space.role())) throw svcError("space.read_only", { spaceId: space.id, role: space.role() });
     return engine().write((tx) => {
       const body: ChangeBody = { dataset: dataset.name, records };
       return tx.append(tx.ensureDerived(OBJECT_TYPE, ""), body, dataset);
@@ -186,11 +185,13 @@ function createReplica(name: string, opened: Open, reopenSpace: () => Space): Re
     async rowTexts(dataset = "items") {
       await engine().idle();
       const object = objectIn(opened.space);
-      const coll = object && engine().collOf(object, dataset);
-      if (coll === undefined) return [];
+      const collectionId = object && engine().collectionIdOf(object, dataset);
+      if (collectionId === undefined) return [];
       return engine()
-        .store.db.query<{ doc: string }, [number]>("SELECT doc FROM rows WHERE coll = ? AND state > 0 ORDER BY id")
-        .all(coll)
+        .store.db.query<{ doc: string }, [number]>(
+          "SELECT doc FROM rows WHERE collectionId = ? AND state > 0 ORDER BY id",
+        )
+        .all(collectionId)
         .map((row) => row.doc);
     },
     rebuild: async () => void (await engine().rebuildProjection()),
@@ -237,12 +238,12 @@ function createReplica(name: string, opened: Open, reopenSpace: () => Space): Re
 export const openWorld: OpenWorld = async ({ dir, now, checkpointEveryOps }) => {
   const clock: Clock = { nowMs: now };
   const owner = createAccount();
-  const seed = seedCreatedSpace(owner, clock);
+  const seed = createdSpaceGenesis(owner, clock);
   const open = new Map<Replica, Open>();
 
   const create = async (name: string, account: Account): Promise<Replica> => {
     const path = join(dir, `${name}.db`);
-    plantSpace(path, seed);
+    writeGenesis(path, seed);
     const openSpaceHere = () => openAt(path, seed, account, clock, checkpointEveryOps);
     const opened: Open = { path, account, early: [], space: openSpaceHere() };
     const replica = createReplica(name, opened, openSpaceHere);
@@ -282,7 +283,7 @@ interface Draft {
   readKey: Uint8Array;
 }
 
-function forge(kind: Forgery, space: Space, seed: SpaceSeed, owner: Account, now: () => number): ForgedPacket {
+function forge(kind: Forgery, space: Space, seed: SpaceGenesis, owner: Account, now: () => number): ForgedPacket {
   const object = objectIn(space)!;
   const parents = object.heads;
   const own = [...allChanges(space)].filter((change) => change.seq > 0);

@@ -10,10 +10,10 @@ export const COLL = 7;
 export function createRowsTable(docs: readonly { id: string }[]): Database {
   const db = new Database(":memory:");
   db.exec(`
-    CREATE TABLE rows(no INTEGER PRIMARY KEY, coll INTEGER, id TEXT, doc TEXT, state INTEGER, UNIQUE(coll, id));
-    CREATE VIEW colls AS SELECT coll AS no, count(*) AS live FROM rows WHERE state = 1 GROUP BY coll;
+    CREATE TABLE rows(no INTEGER PRIMARY KEY, collectionId INTEGER, id TEXT, doc TEXT, state INTEGER, UNIQUE(collectionId, id));
+    CREATE VIEW collectionIds AS SELECT collectionId AS no, count(*) AS live FROM rows WHERE state = 1 GROUP BY collectionId;
     ${QUERY_KEY_SCHEMA}`);
-  const insert = db.prepare("INSERT INTO rows(coll, id, doc, state) VALUES (?, ?, ?, ?)");
+  const insert = db.prepare("INSERT INTO rows(collectionId, id, doc, state) VALUES (?, ?, ?, ?)");
   db.transaction(() => {
     for (const doc of docs) insert.run(COLL, doc.id, JSON.stringify(doc), 1);
     for (let i = 0; i < 20; i++) {
@@ -27,12 +27,12 @@ export function createRowsTable(docs: readonly { id: string }[]): Database {
 /** Makes indexes of collection 7 and fills them at once. */
 export function indexPaths(db: Database, paths: readonly string[]): void {
   const indexes = createQueryIndexTable(db);
-  const numbers = db.prepare<{ no: number }, []>(`SELECT no FROM rows WHERE coll = ${COLL}`).all();
+  const numbers = db.prepare<{ no: number }, []>(`SELECT no FROM rows WHERE collectionId = ${COLL}`).all();
   for (const path of paths) {
     const indexed = indexedPathOf(path);
     if (!indexed) throw new Error(`${path} cannot be indexed`);
     const no = indexes.add(COLL, indexed);
     for (const row of numbers) indexes.fill(no, row.no);
-    indexes.finish({ no, coll: COLL, path });
+    indexes.finish({ no, collectionId: COLL, path });
   }
 }

@@ -1,7 +1,8 @@
 /** Two or three accounts do everything that sends, with words that can be recognised wherever they turn up. */
+
+import { decodeInviteToken } from "../../src/acl/invite-token.ts";
 import { parseAccountId } from "../../src/crypto/account-id.ts";
 import { digestOfCid } from "../../src/crypto/cid.ts";
-import { decodeInviteToken } from "../../src/space/invite-token.ts";
 import { type SpaceInfo, until } from "./client.ts";
 import { type Device, rowsOf, setName, spacesOf } from "./devices.ts";
 import { createCollection, createObject, createSpace, setFields } from "./fixtures.ts";

@@ -1,5 +1,5 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto";
-import { der, signCertificate, toPem } from "../../src/sync/link/der.ts";
+import { der, signCertificate, toPem } from "../../src/sync/lan/der.ts";
 
 /** An authority of one's own with one server certificate for 127.0.0.1, as a company's network would have. PEM. */
 export function makeTestCa(): { ca: string; certificate: string; privateKey: string } {

@@ -1,4 +1,4 @@
-import { fail } from "../../protocol/errors.ts";
+import { svcError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 
 /** Body of `POST {S}/bundles`, its shape checked. */
@@ -17,7 +17,7 @@ const MAX_ROOT_PROPERTIES_BYTES = 64 << 10;
 const MAX_SEED_BYTES = 256;
 
 const refuse = (field: string, rule: string, remedy: string) =>
-  fail("request.invalid_field", { field, reason: rule }, `The field ${field} is refused: it ${rule}; ${remedy}`);
+  svcError("request.invalid_field", { field, reason: rule }, `The field ${field} is refused: it ${rule}; ${remedy}`);
 
 /** Limits of gaps § 18. Errors: request.invalid_field {field, reason}. */
 export function checkEnsureBundle(request: EnsureBundleRequest): void {

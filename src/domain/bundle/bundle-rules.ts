@@ -1,4 +1,4 @@
-import type { DatasetRules } from "../../change/dataset-rules.ts";
+import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
 
 /** The registry of what is installed in a space: a dataset of its index object, read-only over HTTP. */

@@ -1,8 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
-import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
-import type { ObjectEntry } from "../../change/object-cache.ts";
-import { OBJECTS_DATASET } from "../../change/projection.ts";
-import { fail } from "../../protocol/errors.ts";
+import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
+import type { ObjectEntry } from "../../change/graph/object-cache.ts";
+import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
+import { svcError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { SPACE_INDEX_TYPE } from "../../space/space-index.ts";
 import type { ObjectWriterPort } from "../object/port.ts";
@@ -95,7 +95,7 @@ export function createBundleService(deps: BundleServiceDeps) {
 
   const get = (id: string): Bundle => {
     const bundle = find(id);
-    if (!bundle) throw fail("bundle.not_found", { bundleId: id });
+    if (!bundle) throw svcError("bundle.not_found", { bundleId: id });
     return bundle;
   };
 
@@ -137,11 +137,11 @@ export function createBundleService(deps: BundleServiceDeps) {
   const tryResolve = async (id: string, loserRootId: string): Promise<void> => {
     const bundle = get(id);
     if (bundle.rootId === loserRootId || !bundle.roots?.includes(loserRootId))
-      throw fail("bundle.not_loser", { bundleId: id, rootId: loserRootId });
+      throw svcError("bundle.not_loser", { bundleId: id, rootId: loserRootId });
     if (isDeleted(loserRootId)) return;
     const since = loserSinceMs.get(`${id}\0${loserRootId}`) ?? clock.nowMs();
     const ready = isLive(loserRootId) && convergence.isSynced(loserRootId) && clock.nowMs() - since >= LOSER_GRACE_MS;
-    if (!ready) throw fail("bundle.loser_not_ready", { bundleId: id, rootId: loserRootId });
+    if (!ready) throw svcError("bundle.loser_not_ready", { bundleId: id, rootId: loserRootId });
     await engine.write((tx) => {
       const object = tx.object(loserRootId);
       if (object && !object.deleted) tx.deleteObject(object);
@@ -156,7 +156,8 @@ export function createBundleService(deps: BundleServiceDeps) {
       if (known) return adopt(known);
       deps.requireWriter();
       const converged = await convergence.waitConverged();
-      if (!converged && !deps.isOwner() && !request.derived) throw fail("bundle.not_ready", { bundleId: request.id });
+      if (!converged && !deps.isOwner() && !request.derived)
+        throw svcError("bundle.not_ready", { bundleId: request.id });
       const installed = await engine.write((tx) => {
         // Somebody may have installed it while we waited.
         if (find(request.id)) return false;
@@ -168,10 +169,10 @@ export function createBundleService(deps: BundleServiceDeps) {
 
     list(): Bundle[] {
       const holder = index();
-      const coll = holder && engine.collOf(holder, BUNDLES_DATASET);
-      if (coll === undefined) return [];
+      const collectionId = holder && engine.collectionIdOf(holder, BUNDLES_DATASET);
+      if (collectionId === undefined) return [];
       return engine.store.rows
-        .docs(coll)
+        .docs(collectionId)
         .map((text) => toBundle(JSON.parse(text) as JsonObject))
         .filter((bundle) => bundle !== undefined);
     },
@@ -193,7 +194,7 @@ export function createBundleService(deps: BundleServiceDeps) {
     async child(id: string, seed: string, types: string[]): Promise<string> {
       checkSeed(seed);
       const { rootId } = get(id);
-      if (!isLive(rootId)) throw fail("bundle.not_ready", { bundleId: id });
+      if (!isLive(rootId)) throw svcError("bundle.not_ready", { bundleId: id });
       const derivation = `${rootId}/${seed}`;
       const childId = engine.derivedId(BUNDLE_CHILD_TYPE, derivation);
       const known = engine.object(childId);
@@ -220,7 +221,7 @@ export function createBundleService(deps: BundleServiceDeps) {
   };
 
   function adopt(bundle: Bundle): { bundle: Bundle; installed: boolean } {
-    if (!isLive(bundle.rootId)) throw fail("bundle.not_ready", { bundleId: bundle.id });
+    if (!isLive(bundle.rootId)) throw svcError("bundle.not_ready", { bundleId: bundle.id });
     return { bundle, installed: false };
   }
 
@@ -241,8 +242,8 @@ export function createBundleService(deps: BundleServiceDeps) {
 
 /** Ids of the children that end with a root. */
 export function bundleChildren(engine: ChangeEngine, root: ObjectEntry): string[] {
-  const coll = engine.collOf(root, BUNDLE_CHILDREN_DATASET);
-  return coll === undefined
+  const collectionId = engine.collectionIdOf(root, BUNDLE_CHILDREN_DATASET);
+  return collectionId === undefined
     ? []
-    : engine.store.rows.docs(coll).map((text) => (JSON.parse(text) as JsonObject)["id"] as string);
+    : engine.store.rows.docs(collectionId).map((text) => (JSON.parse(text) as JsonObject)["id"] as string);
 }

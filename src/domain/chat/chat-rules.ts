@@ -1,5 +1,5 @@
-import type { RecordOp } from "../../change/change-body.ts";
-import type { ChangeEnvelope, DatasetRules, FieldScope, Stamp } from "../../change/dataset-rules.ts";
+import type { RecordOp } from "../../change/codec/change-body.ts";
+import type { ChangeEnvelope, DatasetRules, FieldScope, Stamp } from "../../change/codec/dataset-rules.ts";
 import { SvcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { checkAgent, checkAttachments } from "./message-rules.ts";

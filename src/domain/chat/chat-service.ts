@@ -1,8 +1,8 @@
 import type { AccountId, ObjectId } from "../../base/ids.ts";
-import type { RecordChange } from "../../change/change-body.ts";
-import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
-import type { ObjectEntry } from "../../change/object-cache.ts";
-import { fail } from "../../protocol/errors.ts";
+import type { RecordChange } from "../../change/codec/change-body.ts";
+import type { ObjectEntry } from "../../change/graph/object-cache.ts";
+import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
 import { CHAT_DATASET, CHAT_RULES } from "./chat-rules.ts";
@@ -25,16 +25,16 @@ export function createChatService(deps: ChatServiceDeps) {
   const { engine, accountId, unread } = deps;
 
   const chatOf = (object: ObjectEntry | undefined, objectId: string): ObjectEntry => {
-    if (!object || object.deleted) throw fail("object.not_found", { objectId });
+    if (!object || object.deleted) throw svcError("object.not_found", { objectId });
     return object;
   };
   const messageIn = (tx: Pick<WriteTx, "record">, chat: ObjectEntry, messageId: string): JsonObject => {
     const message = tx.record(chat, CHAT_DATASET, messageId);
-    if (!message) throw fail("chat.not_found", { messageId });
+    if (!message) throw svcError("chat.not_found", { messageId });
     return message;
   };
   const requireAuthor = (message: JsonObject): void => {
-    if (message["creator"] !== accountId) throw fail("chat.not_author", { messageId: message["id"] });
+    if (message["creator"] !== accountId) throw svcError("chat.not_author", { messageId: message["id"] });
   };
   const write = (tx: WriteTx, chat: ObjectEntry, record: RecordChange): WriteResult =>
     toWriteResult(tx.append(chat, { dataset: CHAT_DATASET, records: [record] }, CHAT_RULES));

@@ -1,4 +1,4 @@
-import { fail, type SvcError } from "../../protocol/errors.ts";
+import { type SvcError, svcError } from "../../protocol/errors.ts";
 import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 
@@ -47,7 +47,7 @@ export function checkNewMessage(input: MessageInput): NewMessage {
   const attachments = input.attachments === undefined ? {} : checkAttachments(input.attachments);
   const hasAttachments = Object.keys(attachments).length > 0;
   const text = input.text ?? "";
-  if (text === "" && !hasAttachments) throw fail("chat.text_required");
+  if (text === "" && !hasAttachments) throw svcError("chat.text_required");
   checkText(text);
   const { replyToMessageId = "" } = input;
   refuseLonger("replyToMessageId", replyToMessageId, MAX_REPLY_BYTES);
@@ -62,7 +62,7 @@ export function checkNewMessage(input: MessageInput): NewMessage {
 /** Checks the new text of a message. Errors: chat.text_required; request.invalid_field {field, reason, limitBytes}. */
 export function checkEditedText(text: string): string {
   if (text === "")
-    throw fail("chat.text_required", undefined, "An edited message needs text; delete it to take it back");
+    throw svcError("chat.text_required", undefined, "An edited message needs text; delete it to take it back");
   checkText(text);
   return text;
 }
@@ -105,7 +105,7 @@ function checkText(text: string): void {
 /** Checks the agent group of a message. Errors: chat.agent_invalid {field, reason}. */
 export function checkAgent(agent: unknown): AgentGroup {
   const invalid = (field: string, reason: string) =>
-    fail("chat.agent_invalid", { field, reason }, `The agent group is malformed: ${field} ${reason}`);
+    svcError("chat.agent_invalid", { field, reason }, `The agent group is malformed: ${field} ${reason}`);
   if (!isJsonObject(agent)) throw invalid("agent", "must be an object with name and done");
   const known = new Set(["name", "debugLink", "done"]);
   for (const key of Object.keys(agent)) if (!known.has(key)) throw invalid(`agent.${key}`, "is not a field of it");
@@ -154,9 +154,9 @@ function isTextUpTo(value: unknown, limitBytes: number): value is string {
 function refuseLonger(field: string, value: string, limitBytes: number): void {
   if (Buffer.byteLength(value) <= limitBytes) return;
   const reason = `at most ${limitBytes} bytes`;
-  throw fail("request.invalid_field", { field, reason, limitBytes }, `The field ${field} is too long: ${reason}`);
+  throw svcError("request.invalid_field", { field, reason, limitBytes }, `The field ${field} is too long: ${reason}`);
 }
 
 function refusal(field: string, reason: string): SvcError {
-  return fail("request.invalid_field", { field, reason }, `The field ${field} is refused: ${reason}`);
+  return svcError("request.invalid_field", { field, reason }, `The field ${field} is refused: ${reason}`);
 }

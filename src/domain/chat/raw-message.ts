@@ -1,6 +1,6 @@
 import type { AccountId } from "../../base/ids.ts";
-import type { RecordChange, RecordOp } from "../../change/change-body.ts";
-import { fail } from "../../protocol/errors.ts";
+import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { CHAT_DATASET, CHAT_LOCAL_FIELDS } from "./chat-rules.ts";
@@ -12,7 +12,7 @@ import { deriveMentions } from "./message-rules.ts";
 export function checkRawMessageOp(_type: RecordOp["type"], path: string): void {
   if (path.split(".")[0] !== "mentions") return;
   const reason = "mentions are derived from the text";
-  throw fail(
+  throw svcError(
     "dataset.validation",
     { dataset: CHAT_DATASET, reason, path },
     `The dataset ${CHAT_DATASET} refuses the change: ${reason}; send or edit the message with the chat endpoints`,

@@ -1,10 +1,10 @@
+import type { ChangeOrigin, ReadFrontiers } from "../../account/read-frontiers.ts";
 import type { AccountId, ObjectId } from "../../base/ids.ts";
-import type { ChangeEngine, Reaction, WriteTx } from "../../change/change-engine.ts";
-import type { TouchedRecord } from "../../change/commit-batch.ts";
-import type { ObjectEntry } from "../../change/object-cache.ts";
-import { OBJECTS_DATASET } from "../../change/projection.ts";
+import type { TouchedRecord } from "../../change/fold/commit-batch.ts";
+import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
+import type { ObjectEntry } from "../../change/graph/object-cache.ts";
+import type { ChangeEngine, Reaction, WriteTx } from "../../change/space-engine.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
-import type { ChangeOrigin, ReadFrontiers } from "../../space/read-frontiers.ts";
 import { CHAT_DATASET } from "./chat-rules.ts";
 
 /** Counters on the chat object's row, by the flag of a message that each of them counts. */
@@ -115,10 +115,10 @@ export function createUnread(deps: UnreadDeps) {
   const settle = (objectId: ObjectId): Promise<void> =>
     engine.write((tx) => {
       const object = tx.object(objectId);
-      const coll = object && engine.collOf(object, CHAT_DATASET);
-      if (!object || coll === undefined) return;
+      const collectionId = object && engine.collectionIdOf(object, CHAT_DATASET);
+      if (!object || collectionId === undefined) return;
       const delta: Record<Flag, number> = { unread: 0, unreadMention: 0, unreadReactions: 0 };
-      for (const text of engine.store.rows.docsWithLocal(coll)) {
+      for (const text of engine.store.rows.docsWithLocal(collectionId)) {
         const doc = JSON.parse(text) as JsonObject;
         const readMessage = doc["unread"] === true && isRead(objectId, versionAt(doc, ["id"]));
         const readReactions =
@@ -173,10 +173,10 @@ export function createUnread(deps: UnreadDeps) {
     also: (ChangeOrigin | undefined)[],
   ): Promise<void> {
     const object = engine.object(objectId);
-    const coll = object && engine.collOf(object, CHAT_DATASET);
-    if (coll === undefined) return;
+    const collectionId = object && engine.collectionIdOf(object, CHAT_DATASET);
+    if (collectionId === undefined) return;
     const origins = [...also];
-    for (const text of engine.store.rows.docsWithLocal(coll)) {
+    for (const text of engine.store.rows.docsWithLocal(collectionId)) {
       const doc = JSON.parse(text) as JsonObject;
       const version = versionAt(doc, ["id"]) as string;
       if (doc["unread"] === true && wanted(version)) origins.push(originOf(objectId, version));

@@ -1,4 +1,4 @@
-import { fail, type SvcError } from "../../protocol/errors.ts";
+import { type SvcError, svcError } from "../../protocol/errors.ts";
 import { isJsonObject } from "../../protocol/json.ts";
 
 /** What a client may say about an installed app: a flat bag of scalars, by convention `{version}`. */
@@ -32,7 +32,7 @@ export function checkDeviceUpdate({ name = "", apps = {} }: DeviceUpdateInput): 
     checked.set(slug, bag === null ? null : checkBag(`apps.${slug}`, bag));
   }
   if (name === "" && checked.size === 0) {
-    throw fail("request.missing_field", { field: "name" }, "Give a name or apps; an empty update says nothing");
+    throw svcError("request.missing_field", { field: "name" }, "Give a name or apps; an empty update says nothing");
   }
   return { ...(name === "" ? {} : { name }), ...(checked.size === 0 ? {} : { apps: checked }) };
 }
@@ -69,7 +69,7 @@ function keyFault(key: string): string | undefined {
 }
 
 function refusal(field: string, reason: string): SvcError {
-  return fail("request.invalid_field", { field, reason }, `The field ${field} is refused: ${reason}`);
+  return svcError("request.invalid_field", { field, reason }, `The field ${field} is refused: ${reason}`);
 }
 
 /** The `os` vocabulary of the registry (gaps § 16). */

@@ -1,11 +1,11 @@
+import { DEVICES_DATASET, DEVICES_RULES } from "../../account/tech-datasets.ts";
+import type { TechSpace } from "../../account/tech-space.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { PeerId } from "../../base/ids.ts";
-import type { RecordOp } from "../../change/change-body.ts";
-import type { WriteTx } from "../../change/change-engine.ts";
-import { fail } from "../../protocol/errors.ts";
+import type { RecordOp } from "../../change/codec/change-body.ts";
+import type { WriteTx } from "../../change/space-engine.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
-import { DEVICES_DATASET, DEVICES_RULES } from "../../space/tech-datasets.ts";
-import type { TechSpace } from "../../space/tech-space.ts";
 import { type AppBag, checkDeviceUpdate, checkSlug, type DeviceUpdateInput, deviceOs } from "./device-fields.ts";
 import { type Claim, type DeviceRow, electActive, nextClaim, readClaim } from "./election.ts";
 
@@ -35,14 +35,17 @@ export function createDeviceService(deps: DeviceServiceDeps) {
   const { engine } = tech.space;
 
   const rows = (): JsonObject[] => {
-    const coll = engine.collOf(tech.index, DEVICES_DATASET);
-    return coll === undefined ? [] : engine.store.rows.docs(coll).map((text) => JSON.parse(text) as JsonObject);
+    const collectionId = engine.collectionIdOf(tech.index, DEVICES_DATASET);
+    return collectionId === undefined
+      ? []
+      : engine.store.rows.docs(collectionId).map((text) => JSON.parse(text) as JsonObject);
   };
 
   /** Writes to this device's own row; one that was pruned stays so. */
   const writeOwn = (plan: (row: JsonObject | undefined) => RecordOp[]): Promise<void> =>
     engine.write((tx: WriteTx) => {
-      if (tx.recordState(tech.index, DEVICES_DATASET, peerId) === "tombstone") throw fail("device.pruned", { peerId });
+      if (tx.recordState(tech.index, DEVICES_DATASET, peerId) === "tombstone")
+        throw svcError("device.pruned", { peerId });
       const ops = plan(tx.record(tech.index, DEVICES_DATASET, peerId));
       if (ops.length > 0)
         tx.append(
@@ -113,10 +116,10 @@ export function createDeviceService(deps: DeviceServiceDeps) {
 
     /** Prunes another device for ever. */
     async remove(target: string): Promise<void> {
-      if (target === peerId) throw fail("device.self_delete", { peerId: target });
+      if (target === peerId) throw svcError("device.self_delete", { peerId: target });
       await engine.write((tx) => {
         if (tx.recordState(tech.index, DEVICES_DATASET, target) !== "live")
-          throw fail("device.not_found", { peerId: target });
+          throw svcError("device.not_found", { peerId: target });
         tx.append(
           tech.index,
           { dataset: DEVICES_DATASET, records: [{ id: target, delete: true, ops: [] }] },

@@ -1,6 +1,6 @@
-import type { ChangeEngine } from "../../change/change-engine.ts";
-import type { TouchedRecord } from "../../change/commit-batch.ts";
-import type { ObjectEntry } from "../../change/object-cache.ts";
+import type { TouchedRecord } from "../../change/fold/commit-batch.ts";
+import type { ObjectEntry } from "../../change/graph/object-cache.ts";
+import type { ChangeEngine } from "../../change/space-engine.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import type { BlockRow } from "./block.ts";
 import { EDITOR_DATASET } from "./editor-rules.ts";
@@ -19,9 +19,11 @@ export function createDocumentCache(engine: ChangeEngine) {
   const stop = engine.onCommit(({ touched }) => apply(touched));
 
   const load = (object: ObjectEntry): CachedDocument => {
-    const coll = engine.collOf(object, EDITOR_DATASET);
+    const collectionId = engine.collectionIdOf(object, EDITOR_DATASET);
     const rows =
-      coll === undefined ? [] : engine.store.rows.docs(coll).map((text) => toBlock(JSON.parse(text) as JsonObject));
+      collectionId === undefined
+        ? []
+        : engine.store.rows.docs(collectionId).map((text) => toBlock(JSON.parse(text) as JsonObject));
     const blocks = rows.filter((block) => block !== undefined).sort(compareBlocks);
     return { blocks, byId: new Map(blocks.map((block) => [block.id, block])) };
   };

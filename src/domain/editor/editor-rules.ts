@@ -1,5 +1,5 @@
-import type { RecordOp } from "../../change/change-body.ts";
-import type { DatasetRules } from "../../change/dataset-rules.ts";
+import type { RecordOp } from "../../change/codec/change-body.ts";
+import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import { isJsonObject, type Json } from "../../protocol/json.ts";
 
 export const EDITOR_DATASET = "editor_blocks";

@@ -1,8 +1,8 @@
 import { keysBetween } from "../../base/position-key.ts";
-import type { RecordChange, RecordOp } from "../../change/change-body.ts";
-import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
-import type { ObjectEntry } from "../../change/object-cache.ts";
-import { fail } from "../../protocol/errors.ts";
+import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
+import type { ObjectEntry } from "../../change/graph/object-cache.ts";
+import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
+import { svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
 import { createBlockRenderer } from "./block-render.ts";
@@ -47,7 +47,7 @@ export function createEditorService(deps: EditorServiceDeps) {
   const planDeps = { renderer, random: deps.random };
 
   const objectOf = (object: ObjectEntry | undefined, objectId: string): ObjectEntry => {
-    if (!object || object.deleted) throw fail("object.not_found", { objectId });
+    if (!object || object.deleted) throw svcError("object.not_found", { objectId });
     return object;
   };
 
@@ -97,7 +97,7 @@ export function createEditorService(deps: EditorServiceDeps) {
 
   const blockIn = (tx: WriteTx, object: ObjectEntry, blockId: string): JsonObject => {
     const block = tx.record(object, EDITOR_DATASET, blockId);
-    if (!block) throw fail("sdk.not_found", { blockId }, "The block is unknown or deleted");
+    if (!block) throw svcError("sdk.not_found", { blockId }, "The block is unknown or deleted");
     return block;
   };
 
@@ -110,10 +110,10 @@ export function createEditorService(deps: EditorServiceDeps) {
   };
 
   const lastChildPosition = (object: ObjectEntry, parentId: string): string | undefined => {
-    const coll = engine.collOf(object, EDITOR_DATASET);
-    if (coll === undefined) return undefined;
+    const collectionId = engine.collectionIdOf(object, EDITOR_DATASET);
+    if (collectionId === undefined) return undefined;
     let last: string | undefined;
-    for (const text of engine.store.rows.docs(coll)) {
+    for (const text of engine.store.rows.docs(collectionId)) {
       const nav = (JSON.parse(text) as JsonObject)["nav"] as { parentId?: string; pos?: string } | undefined;
       if (nav?.parentId === parentId && nav.pos !== undefined && (last === undefined || nav.pos > last)) last = nav.pos;
     }
@@ -144,7 +144,7 @@ export function createEditorService(deps: EditorServiceDeps) {
     async createBlock(objectId: string, input: NewBlockInput): Promise<WriteResult> {
       deps.requireWriter();
       const refused = refusedPart(input);
-      if (refused) throw fail("request.invalid_field", refused, `The block is refused: ${refused.reason}`);
+      if (refused) throw svcError("request.invalid_field", refused, `The block is refused: ${refused.reason}`);
       return guarded(objectId, (tx) => {
         const object = objectOf(tx.object(objectId), objectId);
         deps.attachType(tx, object, "editor");
@@ -162,7 +162,7 @@ export function createEditorService(deps: EditorServiceDeps) {
         );
         const [drop] = appended.rejections;
         if (drop)
-          throw fail(
+          throw svcError(
             "dataset.validation",
             { dataset: EDITOR_DATASET, reason: drop.reason },
             `The block is refused: ${drop.reason}`,

@@ -1,4 +1,4 @@
-import { fail } from "../../protocol/errors.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { foldLineEnds, splitMarkdown } from "./block-split.ts";
 import { lineEnd, nextLine, trimEnd } from "./line.ts";
@@ -37,7 +37,7 @@ export function applyMarkdownEdits(content: string, edits: readonly MarkdownEdit
 
 function checkEdits(edits: readonly MarkdownEdit[]): void {
   const refuse = (field: string, reason: string) =>
-    fail("request.invalid_field", { field, reason }, `The field ${field} is refused: ${reason}`);
+    svcError("request.invalid_field", { field, reason }, `The field ${field} is refused: ${reason}`);
   if (edits.length === 0) throw refuse("edits", "give at least one edit");
   if (edits.length > LIMITS.markdownEdits) {
     throw refuse("edits", `at most ${LIMITS.markdownEdits} edits at once; send the rest in another request`);
@@ -58,14 +58,14 @@ function replacementsOf(
   const exact = findAll(content, oldText).map((start) => ({ start, end: start + oldText.length }));
   const found = exact.length > 0 ? exact : findFuzzily(oldText, fuzzyLines());
   if (found.length === 0) {
-    throw fail(
+    throw svcError(
       "markdown.no_match",
       { editIndex: index },
       `edits[${index}].oldText is not in the document; read it again and copy the text exactly`,
     );
   }
   if (found.length > 1 && !edit.replaceAll) {
-    throw fail(
+    throw svcError(
       "markdown.ambiguous_match",
       { editIndex: index, occurrences: found.length },
       `edits[${index}].oldText occurs ${found.length} times; make it longer or set replaceAll`,
@@ -129,7 +129,7 @@ function refuseOverlaps(sorted: readonly Replacement[]): void {
   for (const replacement of sorted) {
     if (furthest && replacement.start < furthest.end) {
       const editIndices = [furthest.edit, replacement.edit].sort((a, b) => a - b);
-      throw fail(
+      throw svcError(
         "markdown.overlapping_edits",
         { editIndices },
         `edits[${editIndices[0]}] and edits[${editIndices[1]}] touch the same text; make them one edit`,

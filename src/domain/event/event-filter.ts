@@ -1,4 +1,4 @@
-import { fail, type SvcError } from "../../protocol/errors.ts";
+import { type SvcError, svcError } from "../../protocol/errors.ts";
 import {
   EVENT_SCOPES,
   EVENT_TYPE_GRAMMAR,
@@ -47,7 +47,7 @@ export function readEventFilter(query: EventQuery): EventFilter {
   }
   if (spaceId.includes("")) throw refusal("spaceId", "must not be empty");
   if (scope.includes("space") && spaceId.length === 0) {
-    throw fail("request.missing_field", { field: "spaceId" }, "The scope space needs a spaceId");
+    throw svcError("request.missing_field", { field: "spaceId" }, "The scope space needs a spaceId");
   }
   if (scope.length > 0 && spaceId.length > 0 && !scope.includes("space")) {
     throw refusal("spaceId", "belongs to the scope space, which scope leaves out");
@@ -88,5 +88,5 @@ function hasPrefix(prefixes: ReadonlySet<string>, type: string): boolean {
 }
 
 function refusal(field: string, reason: string): SvcError {
-  return fail("request.invalid_field", { field, reason }, `The field ${field} is refused: it ${reason}`);
+  return svcError("request.invalid_field", { field, reason }, `The field ${field} is refused: it ${reason}`);
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createRng, runSeed } from "../../../test/support/rng.ts";
 import { accountIdOf } from "../../crypto/account-id.ts";
 import { createSigner } from "../../crypto/sign.ts";
-import { fail, SvcError } from "../../protocol/errors.ts";
+import { SvcError, svcError } from "../../protocol/errors.ts";
 import { EVENT_SCOPES } from "../../protocol/event.ts";
 import type { Json } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
@@ -19,7 +19,7 @@ function createWorld() {
     accountId,
     clock,
     async requireSpace(spaceId) {
-      if (spaceId === "gone") throw fail("space.not_found", { spaceId });
+      if (spaceId === "gone") throw svcError("space.not_found", { spaceId });
       return { hasReadKey: spaceId !== "locked" };
     },
   });

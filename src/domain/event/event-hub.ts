@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import { fail, SvcError } from "../../protocol/errors.ts";
+import { SvcError, svcError } from "../../protocol/errors.ts";
 import { encodeFrame } from "../../protocol/sse-frames.ts";
 import { type EventFilter, type EventQuery, matchesFilter, readEventFilter } from "./event-filter.ts";
 import { checkEvent } from "./event-rules.ts";
@@ -87,7 +87,7 @@ export function createEventHub({ accountId, clock, requireSpace }: EventHubDeps)
       checkEvent(input);
       const { type, target, scope, spaceId } = input;
       if (namesForeignTopic(type, target, accountId)) {
-        throw fail(
+        throw svcError(
           "events.topic_not_owned",
           { type, target },
           `${type} is each account's own; the target names another account`,
@@ -95,7 +95,7 @@ export function createEventHub({ accountId, clock, requireSpace }: EventHubDeps)
       }
       if (scope === "space") {
         const { hasReadKey } = await requireSpace(spaceId!);
-        if (!hasReadKey) throw fail("events.no_read_key", { spaceId });
+        if (!hasReadKey) throw svcError("events.no_read_key", { spaceId });
       }
       send(input);
       return { subscribers: deliver(toEvent(input, accountId, accountId)) };

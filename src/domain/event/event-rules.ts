@@ -1,4 +1,4 @@
-import { fail, type SvcError } from "../../protocol/errors.ts";
+import { type SvcError, svcError } from "../../protocol/errors.ts";
 import { EVENT_TYPE_GRAMMAR, type EventScope, isEventType, isTarget, TARGET_GRAMMAR } from "../../protocol/event.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { topicFault } from "./event-topic.ts";
@@ -15,18 +15,18 @@ export function checkEvent(input: EventInput): void {
   const fault = topicFault(input.type, input.target);
   if (fault !== undefined) throw refusal("type", fault);
   if (input.data !== undefined && Buffer.byteLength(JSON.stringify(input.data)) > LIMITS.eventDataBytes) {
-    throw fail("events.payload_too_large", { limitBytes: LIMITS.eventDataBytes });
+    throw svcError("events.payload_too_large", { limitBytes: LIMITS.eventDataBytes });
   }
 }
 
 /** Scope and space go together. Errors: request.missing_field {field}; request.invalid_field {field, reason}. */
 function checkScope(scope: EventScope, spaceId: string | undefined): void {
   if (scope === "space" && (spaceId ?? "") === "") {
-    throw fail("request.missing_field", { field: "spaceId" }, "The scope space needs a spaceId");
+    throw svcError("request.missing_field", { field: "spaceId" }, "The scope space needs a spaceId");
   }
   if (scope !== "space" && spaceId !== undefined) throw refusal("spaceId", "belongs to the scope space alone");
 }
 
 function refusal(field: string, reason: string): SvcError {
-  return fail("request.invalid_field", { field, reason }, `The field ${field} is refused: it ${reason}`);
+  return svcError("request.invalid_field", { field, reason }, `The field ${field} is refused: it ${reason}`);
 }

@@ -1,4 +1,4 @@
-import { fail } from "../../protocol/errors.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { EventFilter } from "./event-filter.ts";
 import { coverOf, patternsOf } from "./event-topic.ts";
@@ -104,7 +104,7 @@ function withinBudget(room: EventRoom, counts: PatternCounts, filter: EventFilte
     if (coverOf(all).length <= LIMITS.patternsPerSpace) return patterns;
     if (!byTarget && room.scope === "account") return patterns;
   }
-  throw fail(
+  throw svcError(
     "events.too_many_patterns",
     { spaceId: room.scope === "space" ? room.spaceId : undefined, limit: LIMITS.patternsPerSpace },
     `A space takes ${LIMITS.patternsPerSpace} patterns of event types; close streams or use wider patterns such as x.*`,

@@ -1,7 +1,7 @@
+import type { Profile } from "../../account/tech-space.ts";
 import type { AccountId, SpaceId } from "../../base/ids.ts";
-import { fail } from "../../protocol/errors.ts";
+import { svcError } from "../../protocol/errors.ts";
 import type { IdentitiesFrame, IdentityInfo } from "../../protocol/identity.ts";
-import type { Profile } from "../../space/tech-space.ts";
 import type { AccountStore } from "../../store/account-store.ts";
 
 interface DirectoryDeps {
@@ -53,7 +53,7 @@ export function createIdentityDirectory({ store, accountId }: DirectoryDeps) {
         .filter((info) => info !== undefined),
     get(identity: string): IdentityInfo {
       const info = infoOf(identity);
-      if (!info) throw fail("identity.not_found", { identity });
+      if (!info) throw svcError("identity.not_found", { identity });
       return info;
     },
     /** The members of a space as its ACL has them now; none once the space was left. */

@@ -1,4 +1,4 @@
-import type { ChangeEngine } from "../../change/change-engine.ts";
+import type { ChangeEngine } from "../../change/space-engine.ts";
 import type { ReaderPool } from "../../query/reader-pool.ts";
 import { rowsOf } from "../../query/row-source.ts";
 import { type QueryRequest, type QueryResult, runQuery } from "../../query/run-query.ts";
@@ -28,18 +28,18 @@ export interface CollectionReader {
   text(id: string): string;
 }
 
-/** `coll` answers the collection's number; undefined while nothing was ever written there. */
+/** `collectionId` answers the collection's number; undefined while nothing was ever written there. */
 export function createCollectionReader(
   engine: Pick<ChangeEngine, "store">,
   readers: Pick<ReaderPool, "run">,
-  coll: () => number | undefined,
+  collectionId: () => number | undefined,
 ): CollectionReader {
   const { store } = engine;
   const empty = (includeTotal: boolean): QueryResult =>
     includeTotal ? { ...NOTHING, total: 0, hasNext: false } : NOTHING;
   return {
     now(request, maxMs = Number.POSITIVE_INFINITY) {
-      const no = coll();
+      const no = collectionId();
       if (no === undefined) return empty(request.includeTotal ?? false);
       const until = performance.now() + maxMs;
       const shouldStop = (): boolean => {
@@ -49,12 +49,12 @@ export function createCollectionReader(
       return runQuery(store.db, rowsOf(no), { ...request, shouldStop });
     },
     async aside({ filter, sort }, limit, includeTotal) {
-      const no = coll();
+      const no = collectionId();
       if (no === undefined) return empty(includeTotal);
       return readers.run(store.path, { kind: "query", source: rowsOf(no), filter, sort, limit, includeTotal });
     },
     text(id) {
-      const no = coll();
+      const no = collectionId();
       const row = no === undefined ? undefined : store.rows.get(no, id);
       if (row?.state !== ROW_LIVE || row.doc === null) throw new Error(`record ${id} is held but not live`);
       return row.doc;

@@ -7,13 +7,13 @@
  * is missed or told twice. A write costs a look at each path that guards windows of its collection, and the windows found.
  */
 import type { Log } from "../../base/log.ts";
-import type { ChangeEngine } from "../../change/change-engine.ts";
-import type { CommitBatch, TouchedRecord } from "../../change/commit-batch.ts";
-import { DELETIONS_DATASET } from "../../change/deletion-log.ts";
-import { fail } from "../../protocol/errors.ts";
+import type { CommitBatch, TouchedRecord } from "../../change/fold/commit-batch.ts";
+import { DELETIONS_DATASET } from "../../change/fold/deletion-log.ts";
+import type { ChangeEngine } from "../../change/space-engine.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { ReaderPool } from "../../query/reader-pool.ts";
-import { OBJECTS_COLL } from "../../store/row-table.ts";
+import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
 import type { Member } from "./audience.ts";
 import { type CollectionReader, createCollectionReader } from "./collection-reader.ts";
 import type { LiveEntry } from "./live-entry.ts";
@@ -55,7 +55,7 @@ const COUNT_ATTEMPTS = 3;
 const KEPT_SNAPSHOT_CHARS = 256 << 10;
 
 export interface LiveQueriesDeps {
-  readonly engine: Pick<ChangeEngine, "store" | "object" | "collOf" | "onCommit">;
+  readonly engine: Pick<ChangeEngine, "store" | "object" | "collectionIdOf" | "onCommit">;
   readonly readers: Pick<ReaderPool, "run">;
   readonly log: Log;
   /** Which paths of a dataset are declared datetimes; none are by default. */
@@ -242,9 +242,9 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   /** The window of a request, watched from now on. */
   function open(request: LiveRequest): WatchedWindow {
     const id = request.collection;
-    if (closed) throw fail("server.unavailable");
+    if (closed) throw svcError("server.unavailable");
     catchUp();
-    if (id !== "objects" && isObjectGone(id)) throw fail("object.not_found", { objectId: id.objectId });
+    if (id !== "objects" && isObjectGone(id)) throw svcError("object.not_found", { objectId: id.objectId });
     const key = collectionKey(id);
     const collection = collectionByKey.get(key) ?? createWatchedCollection(id, readerOf(id), reserve);
     collectionByKey.set(key, collection);
@@ -256,10 +256,10 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   }
 
   function readerOf(id: LiveCollection) {
-    let coll: number | undefined;
+    let collectionId: number | undefined;
     const reader = createCollectionReader(engine, readers, () => {
-      coll ??= collNumber(id);
-      return coll;
+      collectionId ??= collNumber(id);
+      return collectionId;
     });
     const aside: CollectionReader["aside"] = async (...args) => {
       const result = await reader.aside(...args);
@@ -271,9 +271,9 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
 
   /** The number of a collection once something was written there; it never changes then. */
   function collNumber(id: LiveCollection): number | undefined {
-    if (id === "objects") return OBJECTS_COLL;
+    if (id === "objects") return OBJECTS_COLLECTION;
     const object = engine.object(id.objectId);
-    return object && engine.collOf(object, id.dataset);
+    return object && engine.collectionIdOf(object, id.dataset);
   }
 
   /**

@@ -1,5 +1,5 @@
-import type { TouchedRecord } from "../../change/commit-batch.ts";
-import type { Effect } from "../../change/record-fold.ts";
+import type { TouchedRecord } from "../../change/fold/commit-batch.ts";
+import type { Effect } from "../../change/fold/record-fold.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { mergeEffects } from "./merge-effects.ts";
 

@@ -1,5 +1,5 @@
-import { OBJECTS_DATASET } from "../../change/projection.ts";
-import { fail } from "../../protocol/errors.ts";
+import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
+import { svcError } from "../../protocol/errors.ts";
 import type { CloseReason } from "../../protocol/sse-frames.ts";
 import { parseFilter } from "../../query/filter-parse.ts";
 import type { Filter } from "../../query/filter-types.ts";
@@ -59,7 +59,11 @@ export function parseLiveBody(
     terms: { filter, sort },
   };
   if (limit > 0 && request.sort.length === 0)
-    throw fail("request.missing_field", { field: "sort" }, "A window of limit records needs sort to say which ones");
+    throw svcError(
+      "request.missing_field",
+      { field: "sort" },
+      "A window of limit records needs sort to say which ones",
+    );
   return request;
 }
 

@@ -1,5 +1,5 @@
-import type { TouchedRecord } from "../../change/commit-batch.ts";
-import { OBJECTS_COLL } from "../../store/row-table.ts";
+import type { TouchedRecord } from "../../change/fold/commit-batch.ts";
+import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
 import { Audience } from "./audience.ts";
 import type { CollectionReader } from "./collection-reader.ts";
 import type { LiveRecord } from "./live-record.ts";
@@ -42,8 +42,8 @@ export function collectionKey(id: LiveCollection): string {
 }
 
 /** The key of the collection that a touched record belongs to. */
-export function touchedKey({ coll, object, dataset }: TouchedRecord): string {
-  return coll === OBJECTS_COLL ? "objects" : `${object}\0${dataset}`;
+export function touchedKey({ collectionId, object, dataset }: TouchedRecord): string {
+  return collectionId === OBJECTS_COLLECTION ? "objects" : `${object}\0${dataset}`;
 }
 
 /** The window of a request: one that others watch already, or a new one, which is short until it was read. */

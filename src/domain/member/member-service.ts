@@ -1,8 +1,5 @@
-import { randomBytes } from "../../base/random.ts";
-import { parseAccountId } from "../../crypto/account-id.ts";
-import { fail } from "../../protocol/errors.ts";
-import type { Invite, InviteCreateBody, JoinRequest, Member, MemberFrame, MintedToken } from "../../protocol/member.ts";
-import type { Account } from "../../space/account.ts";
+import type { AclSecrets } from "../../account/acl-secrets.ts";
+import type { AclBuild } from "../../acl/acl-service.ts";
 import {
   acceptRequest,
   addAccounts,
@@ -17,13 +14,16 @@ import {
   revokeInvites,
   stopSharing,
   transferOwnership,
-} from "../../space/acl-actions.ts";
-import type { MemberMetadata } from "../../space/acl-epoch.ts";
-import type { GrantablePermission } from "../../space/acl-rights.ts";
-import { invitesOf } from "../../space/acl-roster.ts";
-import type { AclSecrets } from "../../space/acl-secrets.ts";
-import type { AclBuild } from "../../space/acl-service.ts";
-import { encodeInviteToken, type InviteToken } from "../../space/invite-token.ts";
+} from "../../acl/actions.ts";
+import type { MemberMetadata } from "../../acl/epoch.ts";
+import { encodeInviteToken, type InviteToken } from "../../acl/invite-token.ts";
+import type { GrantablePermission } from "../../acl/permission.ts";
+import { invitesOf } from "../../acl/roster.ts";
+import { randomBytes } from "../../base/random.ts";
+import type { Account } from "../../crypto/account.ts";
+import { parseAccountId } from "../../crypto/account-id.ts";
+import { svcError } from "../../protocol/errors.ts";
+import type { Invite, InviteCreateBody, JoinRequest, Member, MemberFrame, MintedToken } from "../../protocol/member.ts";
 import { memberIn, PAIR_PROFILES_DATASET, writePairProfile } from "../../space/pair-profiles.ts";
 import type { Space } from "../../space/space.ts";
 import { memberFrames, membersOf, requestsIn, viewOf } from "./member-view.ts";
@@ -76,7 +76,7 @@ export function createMemberService(deps: MemberServiceDeps) {
 
   const tokenOf = (kind: InviteToken["kind"], seed: Uint8Array): string => {
     const transportSecret = space.keys.transportSecret();
-    if (!transportSecret) throw fail("space.not_accepted", { spaceId: space.id, status: "active" });
+    if (!transportSecret) throw svcError("space.not_accepted", { spaceId: space.id, status: "active" });
     return encodeInviteToken({ kind, spaceId: space.id, seed, transportSecret });
   };
 
@@ -113,7 +113,7 @@ export function createMemberService(deps: MemberServiceDeps) {
     get(identity: string): Member {
       const key = parseAccountId(identity);
       const member = key && memberIn(space, key);
-      if (!member) throw fail("identity.not_found", { identity });
+      if (!member) throw svcError("identity.not_found", { identity });
       return viewOf(member);
     },
     /** Oneself; who reads by a guest key is the guest of the roster. */
@@ -153,7 +153,7 @@ export function createMemberService(deps: MemberServiceDeps) {
     /** Throws `invite.not_found`. */
     invite(recordId: string): Invite {
       const invite = invites().find((one) => one.recordId === recordId);
-      if (!invite) throw fail("invite.not_found", { recordId });
+      if (!invite) throw svcError("invite.not_found", { recordId });
       return invite;
     },
     /** A fresh invite in place of those there are. */
@@ -211,12 +211,12 @@ export function createMemberService(deps: MemberServiceDeps) {
 function inviteKind(mode: InviteCreateBody["mode"], permission: InviteCreateBody["permission"]) {
   if (mode === "open") {
     if (!permission)
-      throw fail("request.missing_field", { field: "permission" }, "An open invite says which role it gives");
+      throw svcError("request.missing_field", { field: "permission" }, "An open invite says which role it gives");
     return { mode, permission } as const;
   }
   if (permission) {
     const reason = "only an open invite gives a role; otherwise it is chosen when the request is accepted";
-    throw fail("request.invalid_field", { field: "permission", reason }, `permission: ${reason}`);
+    throw svcError("request.invalid_field", { field: "permission", reason }, `permission: ${reason}`);
   }
   return { mode: "request" } as const;
 }
@@ -228,7 +228,7 @@ function distinct<T extends Grant>(list: string, grants: readonly T[]): readonly
     if (seen.has(identity)) {
       const field = `${list}[${index}].identity`;
       const reason = "an account is named twice";
-      throw fail("request.invalid_field", { field, reason }, `${field}: ${reason}`);
+      throw svcError("request.invalid_field", { field, reason }, `${field}: ${reason}`);
     }
     seen.add(identity);
   }

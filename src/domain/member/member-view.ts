@@ -1,5 +1,5 @@
+import type { RosterMember } from "../../acl/roster.ts";
 import type { JoinRequest, Member, MemberFrame } from "../../protocol/member.ts";
-import type { RosterMember } from "../../space/acl-roster.ts";
 import { rosterIn } from "../../space/pair-profiles.ts";
 import type { Space } from "../../space/space.ts";
 

@@ -1,8 +1,8 @@
+import type { AccountValues } from "../../account/account-values.ts";
 import type { ObjectId } from "../../base/ids.ts";
-import type { ChangeEngine } from "../../change/change-engine.ts";
-import { OBJECTS_DATASET } from "../../change/projection.ts";
+import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
+import type { ChangeEngine } from "../../change/space-engine.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
-import type { AccountValues } from "../../space/account-values.ts";
 
 /** Lays the account's own values over the rows of a space's objects on this device, and keeps them so. */
 export function createAccountMirror(deps: {

@@ -1,5 +1,5 @@
-import type { DatasetRules, FieldScope, Stamp } from "../../change/dataset-rules.ts";
-import { OBJECTS_DATASET } from "../../change/projection.ts";
+import type { DatasetRules, FieldScope, Stamp } from "../../change/codec/dataset-rules.ts";
+import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
 
 /** Fields at the root of an object's row that the server derives. */
 const DERIVED_FIELDS = new Set(["author", "createdAt", "modifiedAt", "spaceId"]);

@@ -1,11 +1,11 @@
 import type { ObjectId } from "../../base/ids.ts";
 import { keyBetween } from "../../base/position-key.ts";
-import type { RecordOp } from "../../change/change-body.ts";
-import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
-import type { FieldScope } from "../../change/dataset-rules.ts";
-import type { ObjectEntry } from "../../change/object-cache.ts";
-import { OBJECTS_DATASET } from "../../change/projection.ts";
-import { fail, SvcError } from "../../protocol/errors.ts";
+import type { RecordOp } from "../../change/codec/change-body.ts";
+import type { FieldScope } from "../../change/codec/dataset-rules.ts";
+import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
+import type { ObjectEntry } from "../../change/graph/object-cache.ts";
+import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
+import { SvcError, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { canonicalInstants } from "../../query/canonical-instants.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
@@ -55,7 +55,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
       if (!typeId)
         throw bodyError("type.not_found", { typeId: namespace }, `initialProperties.${namespace} names no type`);
       if (!types.has(typeId))
-        throw fail(
+        throw svcError(
           "object.type_required",
           { typeId: namespace },
           `initialProperties.${namespace} needs the type in types`,
@@ -100,7 +100,11 @@ export function createObjectService(deps: ObjectServiceDeps) {
       const [path] = Object.keys({ ...local, ...account });
       if (path === undefined) return synced;
       const reason = "the property is private to a device or an account";
-      throw fail("request.invalid_field", { field: path, reason }, `${path} is refused: ${reason}; set it afterwards`);
+      throw svcError(
+        "request.invalid_field",
+        { field: path, reason },
+        `${path} is refused: ${reason}; set it afterwards`,
+      );
     },
     writeNew,
     fillDerived(tx, object, fields) {
@@ -112,7 +116,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
       if (!row || isType(row)) {
         const dataset = OBJECTS_DATASET;
         const message = `${object.idText} takes no ${typeId} content: ${HOLDS_NO_CONTENT}`;
-        throw fail("dataset.validation", { dataset, reason: HOLDS_NO_CONTENT }, message);
+        throw svcError("dataset.validation", { dataset, reason: HOLDS_NO_CONTENT }, message);
       }
       const types = (row["svc"] as JsonObject | undefined)?.["types"];
       if (!Array.isArray(types) || types.includes(typeId)) return;
@@ -152,7 +156,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
       deps.requireReader();
       const patch = canonicalInstants(values) as JsonObject;
       const typeId = schema.typeId(typeName);
-      if (!typeId) throw fail("type.not_found", { typeId: typeName });
+      if (!typeId) throw svcError("type.not_found", { typeId: typeName });
       const scope = schema.checkValues(typeId, patch, 400);
       if (scope === "synced") deps.requireWriter();
       const result = await engine.write((tx) => writeProperties(tx, objectId, typeId, patch, scope));
@@ -170,11 +174,11 @@ export function createObjectService(deps: ObjectServiceDeps) {
       deps.requireWriter();
       await engine.write((tx) => {
         const object = tx.object(objectId);
-        const gone = () => fail("sdk.not_found", { objectId }, "The object is unknown or deleted");
+        const gone = () => svcError("sdk.not_found", { objectId }, "The object is unknown or deleted");
         if (!object || object.deleted) throw gone();
-        if (object.derived) throw fail("space.derived_undeletable", { objectId });
+        if (object.derived) throw svcError("space.derived_undeletable", { objectId });
         if (isType(tx.record(object, OBJECTS_DATASET, objectId)))
-          throw fail("sdk.not_implemented", undefined, "Types are not deleted: what was written under them stays");
+          throw svcError("sdk.not_implemented", undefined, "Types are not deleted: what was written under them stays");
         for (const child of deps.childrenOf(object)) {
           const entry = tx.object(child);
           if (entry && !entry.deleted) tx.deleteObject(entry);
@@ -194,11 +198,11 @@ export function createObjectService(deps: ObjectServiceDeps) {
   ): WriteResult {
     const object = tx.object(objectId);
     const row = object && !object.deleted ? tx.record(object, OBJECTS_DATASET, objectId) : undefined;
-    if (!object || !row) throw fail("object.not_found", { objectId });
+    if (!object || !row) throw svcError("object.not_found", { objectId });
     const carried = (row["svc"] as JsonObject | undefined)?.["types"];
     if (typeId !== "svc" && !(Array.isArray(carried) && carried.includes(typeId))) {
       const reason = "the object does not carry the type";
-      throw fail(
+      throw svcError(
         "dataset.validation",
         { dataset: OBJECTS_DATASET, reason },
         "The object does not carry this type; types are bound when it is created",
@@ -235,7 +239,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
     const appended = tx.append(object, { dataset: OBJECTS_DATASET, records: [record] }, OBJECT_RULES);
     const [drop] = appended.rejections;
     if (drop)
-      throw fail(
+      throw svcError(
         "dataset.validation",
         { dataset: OBJECTS_DATASET, reason: drop.reason },
         `The object cannot be created: ${drop.reason}`,

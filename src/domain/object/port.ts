@@ -1,5 +1,5 @@
-import type { WriteTx } from "../../change/change-engine.ts";
-import type { ObjectEntry } from "../../change/object-cache.ts";
+import type { ObjectEntry } from "../../change/graph/object-cache.ts";
+import type { WriteTx } from "../../change/space-engine.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 
 /** Why messages, blocks and the like are refused on types and on what the server keeps for itself. */

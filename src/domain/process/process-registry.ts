@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import { fail, type SvcError } from "../../protocol/errors.ts";
+import { type SvcError, svcError } from "../../protocol/errors.ts";
 import type { ProcessFinishBody, ProcessProgressBody, ProcessRow, ProcessStartBody } from "../../protocol/event.ts";
 import type { BusEvent, EventBus, EventRoom } from "../event/port.ts";
 import { frameOf, readFrame } from "./process-frame.ts";
@@ -85,7 +85,7 @@ export function createProcessRegistry(deps: { accountId: string; bus: EventBus; 
       .filter((entry) => entry.row.id === id && entry.row.state === "running" && !isExpired(entry, clock.nowMs()))
       .map((entry) => entry.row)
       .filter((row) => identity === undefined || row.identity === identity);
-    if (running.length > 1) throw fail("process.ambiguous", { identities: running.map((row) => row.identity) });
+    if (running.length > 1) throw svcError("process.ambiguous", { identities: running.map((row) => row.identity) });
     if (running.length === 0) throw notLive(id);
     return running[0]!;
   };
@@ -187,7 +187,7 @@ function evictOne(entries: Map<string, Entry>): void {
 }
 
 function notLive(id: string): SvcError {
-  return fail("process.not_found", { processId: id }, "No such process is live; start it, or start it again");
+  return svcError("process.not_found", { processId: id }, "No such process is live; start it, or start it again");
 }
 
 /** Runs tasks one after the other; a failed one holds up nobody. */

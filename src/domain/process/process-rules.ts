@@ -1,4 +1,4 @@
-import { fail, type SvcError } from "../../protocol/errors.ts";
+import { type SvcError, svcError } from "../../protocol/errors.ts";
 import {
   isTarget,
   type ProcessError,
@@ -45,7 +45,7 @@ export function checkFinish({ status, error }: ProcessFinishBody): ProcessError 
     return undefined;
   }
   if (error === undefined) {
-    throw fail("request.missing_field", { field: "error" }, "A failed process needs an error: {code?, message}");
+    throw svcError("request.missing_field", { field: "error" }, "A failed process needs an error: {code?, message}");
   }
   const { fault, value } = readError(error);
   if (fault !== undefined) throw refusal("error", fault);
@@ -78,9 +78,9 @@ function refuseLonger(field: "kind" | "title" | "message", value: string): void 
   if (isTextWithin(value, field)) return;
   const limitBytes = MAX_BYTES[field];
   const reason = `at most ${limitBytes} bytes`;
-  throw fail("request.invalid_field", { field, reason, limitBytes }, `The field ${field} is too long: ${reason}`);
+  throw svcError("request.invalid_field", { field, reason, limitBytes }, `The field ${field} is too long: ${reason}`);
 }
 
 function refusal(field: string, reason: string): SvcError {
-  return fail("request.invalid_field", { field, reason }, `The field ${field} is refused: it ${reason}`);
+  return svcError("request.invalid_field", { field, reason }, `The field ${field} is refused: it ${reason}`);
 }

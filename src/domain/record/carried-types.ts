@@ -1,7 +1,7 @@
-import type { WriteTx } from "../../change/change-engine.ts";
-import type { TouchedRecord } from "../../change/commit-batch.ts";
-import type { ObjectEntry } from "../../change/object-cache.ts";
-import { OBJECTS_DATASET } from "../../change/projection.ts";
+import type { TouchedRecord } from "../../change/fold/commit-batch.ts";
+import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
+import type { ObjectEntry } from "../../change/graph/object-cache.ts";
+import type { WriteTx } from "../../change/space-engine.ts";
 import { isJsonObject, type Json } from "../../protocol/json.ts";
 
 /** The types that objects carry, as a write sees them. */

@@ -18,8 +18,8 @@ async function setUp(live = 10_000) {
   space = await openLiveSpace();
   const { engine, object, put } = space;
   for (let i = 0; i < 5; i++) await put(`r${i}`, { done: true, n: i, group: `g${i}` });
-  const coll = engine.collOf(object, "things")!;
-  await engine.background(() => engine.store.rows.addLive(coll, live - 5));
+  const collectionId = engine.collectionIdOf(object, "things")!;
+  await engine.background(() => engine.store.rows.addLive(collectionId, live - 5));
   const built: string[] = [];
   const dropped: string[] = [];
   let nowMs = 0;
@@ -29,13 +29,13 @@ async function setUp(live = 10_000) {
       build: (_coll, path) => void built.push(path),
       drop: ({ path }) => void dropped.push(path),
       isComing: (_coll, path) => built.includes(path),
-      coming: () => built.map((path) => ({ coll, path })),
+      coming: () => built.map((path) => ({ collectionId, path })),
     },
     clock: { nowMs: () => nowMs },
     isDeclared: (_dataset, path) => path.startsWith("d") && path !== "done",
   });
   return {
-    coll,
+    collectionId,
     built,
     dropped,
     wait: (ms: number) => {
@@ -43,7 +43,7 @@ async function setUp(live = 10_000) {
     },
     ask: (wanted: string[], stats: { candidates: number; matches: number; index?: string } = EXPENSIVE, raw = {}) =>
       advisor.observe({
-        coll,
+        collectionId,
         dataset: "things",
         wanted: () => wanted,
         filter: parseFilter(raw),
@@ -51,9 +51,9 @@ async function setUp(live = 10_000) {
         stats,
       }),
     /** An index that is there, all its keys in it. */
-    async have(path: string, of = coll) {
+    async have(path: string, of = collectionId) {
       await engine.background(() => {
-        const index = { no: engine.store.queryIndexes.add(of, indexedPathOf(path)!), coll: of, path };
+        const index = { no: engine.store.queryIndexes.add(of, indexedPathOf(path)!), collectionId: of, path };
         engine.store.queryIndexes.finish(index);
       });
     },
@@ -130,8 +130,8 @@ test("[design 6] a full collection gives up the index least lately used, if that
 });
 
 test("[design 6] the indexes of a space are bounded together", async () => {
-  const { ask, built, have, coll } = await setUp();
-  for (let i = 0; i < 32; i++) await have(`p${i % 8}`, coll + 1 + (i >> 3));
+  const { ask, built, have, collectionId } = await setUp();
+  for (let i = 0; i < 32; i++) await have(`p${i % 8}`, collectionId + 1 + (i >> 3));
   ask(["d1"]);
   expect(built).toEqual([]);
 });

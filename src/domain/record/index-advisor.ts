@@ -4,7 +4,7 @@
  * second. When a collection or the space has its fill, the index least lately used gives way, if it was not used for long.
  */
 import type { Clock } from "../../base/clock.ts";
-import type { ChangeEngine } from "../../change/change-engine.ts";
+import type { ChangeEngine } from "../../change/space-engine.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import type { Filter } from "../../query/filter-types.ts";
 import { choosePath } from "../../query/index-choice.ts";
@@ -37,7 +37,7 @@ export interface IndexAdvisorDeps {
 
 /** A query that was answered. */
 interface AnsweredQuery {
-  readonly coll: number;
+  readonly collectionId: number;
   readonly dataset: string;
   /** The paths that an index would have served it by (src/query/wanted-paths.ts); asked for large collections alone. */
   readonly wanted: () => readonly string[];
@@ -63,39 +63,39 @@ export function createIndexAdvisor(deps: IndexAdvisorDeps): IndexAdvisor {
   /** Indexes that were told to go. */
   const leaving = new Set<number>();
   const sample = db.query<{ doc: string }, [number]>(
-    `SELECT doc FROM rows WHERE coll = ? AND state = 1 ORDER BY id LIMIT ${SAMPLE_ROWS}`,
+    `SELECT doc FROM rows WHERE collectionId = ? AND state = 1 ORDER BY id LIMIT ${SAMPLE_ROWS}`,
   );
 
   const observe = (query: AnsweredQuery): void => {
-    const { coll, dataset, stats } = query;
-    if (rows.liveCount(coll) < MIN_ROWS) return;
-    const inUse = queryIndexes.inUse(coll);
+    const { collectionId, dataset, stats } = query;
+    if (rows.liveCount(collectionId) < MIN_ROWS) return;
+    const inUse = queryIndexes.inUse(collectionId);
     if (stats.index !== undefined) {
-      usedMs.set(keyOf(coll, stats.index), clock.nowMs());
+      usedMs.set(keyOf(collectionId, stats.index), clock.nowMs());
       if (isServedWell(stats)) return;
     }
     const wanted = query.wanted();
     // Whether an index that is on its way serves the query will be seen when it is there.
-    if (wanted.some((path) => builder.isComing(coll, path))) return;
-    const hot = wanted.filter((path) => !inUse.has(path) && isHot(coll, dataset, path));
-    const room = hot.length === 0 ? undefined : findRoom(coll);
+    if (wanted.some((path) => builder.isComing(collectionId, path))) return;
+    const hot = wanted.filter((path) => !inUse.has(path) && isHot(collectionId, dataset, path));
+    const room = hot.length === 0 ? undefined : findRoom(collectionId);
     const path = room && best(query, hot);
     if (path === undefined) return;
     if (room?.drop) drop(room.drop);
-    for (const other of wanted) wants.delete(keyOf(coll, other));
-    usedMs.set(keyOf(coll, path), clock.nowMs());
-    builder.build(coll, path);
+    for (const other of wanted) wants.delete(keyOf(collectionId, other));
+    usedMs.set(keyOf(collectionId, path), clock.nowMs());
+    builder.build(collectionId, path);
   };
 
   const drop = (index: QueryIndex): void => {
-    usedMs.delete(keyOf(index.coll, index.path));
+    usedMs.delete(keyOf(index.collectionId, index.path));
     leaving.add(index.no);
     builder.drop(index);
   };
 
   /** Counts a query that lacked the index; what was wanted longest ago is forgotten first. */
-  const isHot = (coll: number, dataset: string, path: string): boolean => {
-    const key = keyOf(coll, path);
+  const isHot = (collectionId: number, dataset: string, path: string): boolean => {
+    const key = keyOf(collectionId, path);
     const uses = (wants.get(key) ?? 0) + 1;
     wants.delete(key);
     wants.set(key, uses);
@@ -104,20 +104,21 @@ export function createIndexAdvisor(deps: IndexAdvisorDeps): IndexAdvisor {
     return uses >= (deps.isDeclared(dataset, path) ? USES_DECLARED : USES_OTHERWISE);
   };
 
-  const best = ({ coll, filter, window }: AnsweredQuery, paths: readonly string[]): string | undefined => {
+  const best = ({ collectionId, filter, window }: AnsweredQuery, paths: readonly string[]): string | undefined => {
     if (paths.length < 2) return paths[0];
-    const docs = sample.all(coll).map(({ doc }) => JSON.parse(doc) as JsonObject);
-    return choosePath(paths, docs, { filter, window, live: rows.liveCount(coll) });
+    const docs = sample.all(collectionId).map(({ doc }) => JSON.parse(doc) as JsonObject);
+    return choosePath(paths, docs, { filter, window, live: rows.liveCount(collectionId) });
   };
 
   /** Whether one more index is allowed, and which one has to go for it. */
-  const findRoom = (coll: number): { drop?: QueryIndex } | undefined => {
+  const findRoom = (collectionId: number): { drop?: QueryIndex } | undefined => {
     const all = queryIndexes.allInUse().filter(({ no }) => !leaving.has(no));
     const coming = builder.coming();
-    const ofColl = all.filter((index) => index.coll === coll);
-    const isFull = ofColl.length + coming.filter((each) => each.coll === coll).length >= MAX_A_COLLECTION;
+    const ofColl = all.filter((index) => index.collectionId === collectionId);
+    const isFull =
+      ofColl.length + coming.filter((each) => each.collectionId === collectionId).length >= MAX_A_COLLECTION;
     if (!isFull && all.length + coming.length < MAX_A_SPACE) return {};
-    const lastUse = (index: QueryIndex) => usedMs.get(keyOf(index.coll, index.path)) ?? openedMs;
+    const lastUse = (index: QueryIndex) => usedMs.get(keyOf(index.collectionId, index.path)) ?? openedMs;
     const [idlest] = (isFull ? ofColl : all).toSorted((a, b) => lastUse(a) - lastUse(b));
     return idlest && clock.nowMs() - lastUse(idlest) >= IDLE_MS ? { drop: idlest } : undefined;
   };
@@ -129,6 +130,6 @@ function isServedWell({ candidates, matches }: AnsweredQuery["stats"]): boolean 
   return candidates <= FEW_CANDIDATES || candidates <= FEW_A_MATCH * matches;
 }
 
-function keyOf(coll: number, path: string): string {
-  return `${coll} ${path}`;
+function keyOf(collectionId: number, path: string): string {
+  return `${collectionId} ${path}`;
 }

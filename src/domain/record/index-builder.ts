@@ -7,7 +7,7 @@
  * is being filled, which is filled again from the beginning at the next open, and one that is being dropped likewise.
  */
 import type { Log } from "../../base/log.ts";
-import type { ChangeEngine } from "../../change/change-engine.ts";
+import type { ChangeEngine } from "../../change/space-engine.ts";
 import { SvcError } from "../../protocol/errors.ts";
 import { indexedPathOf } from "../../query/index-key.ts";
 import type { ReaderPool } from "../../query/reader-pool.ts";
@@ -34,19 +34,19 @@ export interface IndexBuilder {
   /** Takes up what an earlier run left half done. */
   resume(): void;
   /** Makes an index, after those asked for before. Nothing if there is one, or if the path cannot have one. */
-  build(coll: number, path: string): void;
+  build(collectionId: number, path: string): void;
   drop(index: QueryIndex): void;
   /** Whether an index of this path is being made or waits to be. */
-  isComing(coll: number, path: string): boolean;
+  isComing(collectionId: number, path: string): boolean;
   /** Indexes that are being made or wait to be. */
-  coming(): readonly { readonly coll: number; readonly path: string }[];
+  coming(): readonly { readonly collectionId: number; readonly path: string }[];
   busy(): boolean;
   /** Ends after the slice under way; what is not ready is taken up at the next open. */
   close(): Promise<void>;
 }
 
 interface Job {
-  readonly coll: number;
+  readonly collectionId: number;
   readonly path: string;
   /** The index to be dropped; absent for one to be made. */
   readonly drop?: QueryIndex;
@@ -63,10 +63,11 @@ export function createIndexBuilder(deps: IndexBuilderDeps): IndexBuilder {
     for (let job = jobs[0]; job && !closed; job = jobs[0]) {
       try {
         if (job.drop) await drop(job.drop);
-        else await build(job.coll, job.path);
+        else await build(job.collectionId, job.path);
       } catch (error) {
         const stopped = closed || (error instanceof SvcError && error.code === "server.unavailable");
-        if (!stopped) log.error("an index could not be made", { err: error, coll: job.coll, path: job.path });
+        if (!stopped)
+          log.error("an index could not be made", { err: error, collectionId: job.collectionId, path: job.path });
       }
       jobs.shift();
     }
@@ -79,8 +80,8 @@ export function createIndexBuilder(deps: IndexBuilderDeps): IndexBuilder {
     working ??= work();
   };
 
-  const build = async (coll: number, path: string): Promise<void> => {
-    const index = await noteIndex(coll, path);
+  const build = async (collectionId: number, path: string): Promise<void> => {
+    const index = await noteIndex(collectionId, path);
     if (!index) return;
     const startedAt = performance.now();
     const longWork = deps.startLongWork({
@@ -89,11 +90,16 @@ export function createIndexBuilder(deps: IndexBuilderDeps): IndexBuilder {
       target: engine.spaceId,
     });
     try {
-      longWork.progress(0, rows.liveCount(coll));
-      const numbers = await readers.run(database, { kind: "keyOrder", coll, path });
+      longWork.progress(0, rows.liveCount(collectionId));
+      const numbers = await readers.run(database, { kind: "keyOrder", collectionId, path });
       if (!(await fillAll(index, numbers, longWork))) return longWork.end();
       longWork.end();
-      log.info("index made", { coll, path, rows: numbers.length, ms: Math.round(performance.now() - startedAt) });
+      log.info("index made", {
+        collectionId,
+        path,
+        rows: numbers.length,
+        ms: Math.round(performance.now() - startedAt),
+      });
     } catch (error) {
       longWork.end(error);
       throw error;
@@ -101,14 +107,14 @@ export function createIndexBuilder(deps: IndexBuilderDeps): IndexBuilder {
   };
 
   /** From when this is committed, every row that is written has its key. */
-  const noteIndex = (coll: number, path: string): Promise<QueryIndex | undefined> =>
+  const noteIndex = (collectionId: number, path: string): Promise<QueryIndex | undefined> =>
     engine.background(() => {
-      const begun = queryIndexes.filling().find((each) => each.coll === coll && each.path === path);
-      if (begun || queryIndexes.inUse(coll).has(path)) return begun;
+      const begun = queryIndexes.filling().find((each) => each.collectionId === collectionId && each.path === path);
+      if (begun || queryIndexes.inUse(collectionId).has(path)) return begun;
       const indexed = indexedPathOf(path);
       // The collection may have gone while this waited.
-      if (!indexed || !rows.collInfo(coll)) return undefined;
-      return { no: queryIndexes.add(coll, indexed), coll, path };
+      if (!indexed || !rows.collInfo(collectionId)) return undefined;
+      return { no: queryIndexes.add(collectionId, indexed), collectionId, path };
     });
 
   /** Answers whether the index is in use now; it is not when it was retired meanwhile. */
@@ -145,7 +151,7 @@ export function createIndexBuilder(deps: IndexBuilderDeps): IndexBuilder {
 
   const drop = async (index: QueryIndex): Promise<void> => {
     await engine.background(() => queryIndexes.retire(index));
-    log.info("index dropped", { coll: index.coll, path: index.path });
+    log.info("index dropped", { collectionId: index.collectionId, path: index.path });
     while (!closed) {
       const startedAt = performance.now();
       if (await engine.background(() => queryIndexes.dropSome(index.no, DROPPED_A_SLICE))) return;
@@ -154,17 +160,18 @@ export function createIndexBuilder(deps: IndexBuilderDeps): IndexBuilder {
   };
 
   const coming = () => jobs.filter((job) => !job.drop);
-  const isComing = (coll: number, path: string) => coming().some((job) => job.coll === coll && job.path === path);
+  const isComing = (collectionId: number, path: string) =>
+    coming().some((job) => job.collectionId === collectionId && job.path === path);
 
   return {
     resume() {
       for (const index of queryIndexes.dropping()) begin({ ...index, drop: index });
-      for (const { coll, path } of queryIndexes.filling()) begin({ coll, path });
+      for (const { collectionId, path } of queryIndexes.filling()) begin({ collectionId, path });
     },
-    build(coll, path) {
-      if (!isComing(coll, path)) begin({ coll, path });
+    build(collectionId, path) {
+      if (!isComing(collectionId, path)) begin({ collectionId, path });
     },
-    drop: (index) => begin({ coll: index.coll, path: index.path, drop: index }),
+    drop: (index) => begin({ collectionId: index.collectionId, path: index.path, drop: index }),
     isComing,
     coming,
     busy: () => working !== undefined,

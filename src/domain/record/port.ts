@@ -1,5 +1,5 @@
+import type { Rejection } from "../../change/fold/projection.ts";
 import type { Appended } from "../../change/local-writer.ts";
-import type { Rejection } from "../../change/projection.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
 
 /** Reply of every dataset write (spec § 2). Both ids are empty when nothing was written. */

@@ -1,5 +1,5 @@
 import type { Log } from "../../base/log.ts";
-import type { ChangeEngine } from "../../change/change-engine.ts";
+import type { ChangeEngine } from "../../change/space-engine.ts";
 import { explainAggregate } from "../../query/aggregate-explain.ts";
 import { parsePipeline } from "../../query/aggregate-parse.ts";
 import { pushdownOf } from "../../query/aggregate-plan.ts";
@@ -41,8 +41,8 @@ export function createRecordAggregates(deps: {
     const declared = (declaredPath: string) => schema.declaredKind(source.dataset, declaredPath);
     const pipeline = parsePipeline(body.pipeline, { declared });
     const limits = parseAggregateLimits(body);
-    const live = source.coll === undefined ? 0 : rows.liveCount(source.coll);
-    const rowSource = source.coll === undefined ? NO_ROWS : rowsOf(source.coll);
+    const live = source.collectionId === undefined ? 0 : rows.liveCount(source.collectionId);
+    const rowSource = source.collectionId === undefined ? NO_ROWS : rowsOf(source.collectionId);
     return { pipeline, limits, live, rowSource };
   };
 
@@ -61,12 +61,12 @@ export function createRecordAggregates(deps: {
       const result =
         tried ??
         (await readers.run(path, { kind: "aggregate", source: rowSource, pipeline: body.pipeline, limits }, signal));
-      const { dataset, coll } = source;
+      const { dataset, collectionId } = source;
       if (log.enabled("debug")) log.debug("aggregate", { dataset, ...result.stats, reader: tried === undefined });
-      if (coll !== undefined) {
+      if (collectionId !== undefined) {
         const { filter, skip, limit = Number.POSITIVE_INFINITY } = pushdownOf(pipeline.stages);
         const wanted = () => pathsWantedByPipeline(pipeline);
-        advisor?.observe({ coll, dataset, wanted, filter, window: skip + limit, stats: result.stats });
+        advisor?.observe({ collectionId, dataset, wanted, filter, window: skip + limit, stats: result.stats });
       }
       return result;
     },

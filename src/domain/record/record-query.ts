@@ -1,7 +1,7 @@
 import type { Log } from "../../base/log.ts";
-import type { ChangeEngine } from "../../change/change-engine.ts";
-import { OBJECTS_DATASET } from "../../change/projection.ts";
-import { fail } from "../../protocol/errors.ts";
+import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
+import type { ChangeEngine } from "../../change/space-engine.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { parseFilter } from "../../query/filter-parse.ts";
 import { isMatchAll } from "../../query/filter-types.ts";
 import { isQuickRead } from "../../query/quick-read.ts";
@@ -10,7 +10,7 @@ import { rowsOf } from "../../query/row-source.ts";
 import { planRequest, type QueryRequest, type QueryResult, runQuery, windowOf } from "../../query/run-query.ts";
 import { parseSort } from "../../query/sort.ts";
 import { pathsWantedByQuery } from "../../query/wanted-paths.ts";
-import { OBJECTS_COLL } from "../../store/row-table.ts";
+import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
 import type { SchemaPort } from "../type/port.ts";
 import type { IndexAdvisor } from "./index-advisor.ts";
 import { onTheSpot } from "./on-the-spot.ts";
@@ -27,7 +27,7 @@ export interface QueryBody {
 /** A collection to read, and how its declared paths are to be understood. */
 export interface QuerySource {
   /** Undefined: nothing was ever written there. */
-  coll: number | undefined;
+  collectionId: number | undefined;
   dataset: string;
 }
 
@@ -46,7 +46,7 @@ export type RecordQueries = ReturnType<typeof createRecordQueries>;
 
 /** Snapshot reads of the collections of a space. */
 export function createRecordQueries(deps: {
-  engine: Pick<ChangeEngine, "store" | "object" | "collOf">;
+  engine: Pick<ChangeEngine, "store" | "object" | "collectionIdOf">;
   schema: Pick<SchemaPort, "declaredKind">;
   readers: Pick<ReaderPool, "run">;
   log: Log;
@@ -59,22 +59,28 @@ export function createRecordQueries(deps: {
   /** A dataset of an object; unknown datasets are empty, unknown objects an error. */
   const sourceOf = (objectId: string, dataset: string): QuerySource => {
     const object = engine.object(objectId);
-    if (!object || object.deleted) throw fail("object.not_found", { objectId });
+    if (!object || object.deleted) throw svcError("object.not_found", { objectId });
     if (dataset === OBJECTS_DATASET) {
-      throw fail(
+      throw svcError(
         "request.invalid_field",
         { field: "dataset", reason: "objects are queried across the space" },
         "The objects collection is read with POST /v1/spaces/:spaceId/objects/query",
       );
     }
-    return { coll: engine.collOf(object, dataset), dataset };
+    return { collectionId: engine.collectionIdOf(object, dataset), dataset };
   };
 
   /** Runs on the spot if it is quick, on a reader if it is not or turns out not to be. */
-  const read = async (coll: number, dataset: string, body: QueryBody, request: QueryRequest, signal?: AbortSignal) => {
-    const source = rowsOf(coll, queryIndexes.inUse(coll));
+  const read = async (
+    collectionId: number,
+    dataset: string,
+    body: QueryBody,
+    request: QueryRequest,
+    signal?: AbortSignal,
+  ) => {
+    const source = rowsOf(collectionId, queryIndexes.inUse(collectionId));
     const plan = planRequest(db, source, request);
-    const quick = isQuickRead(plan, request, rows.liveCount(coll))
+    const quick = isQuickRead(plan, request, rows.liveCount(collectionId))
       ? onTheSpot((shouldStop) => runQuery(db, source, { ...request, shouldStop, everyRow: true }, plan))
       : undefined;
     const { filter, sort, limit, offset } = body;
@@ -87,7 +93,7 @@ export function createRecordQueries(deps: {
       ));
     if (log.enabled("debug")) log.debug("query", { dataset, ...result.stats, reader: quick === undefined });
     advisor?.observe({
-      coll,
+      collectionId,
       dataset,
       wanted: () => pathsWantedByQuery(request),
       filter: request.filter,
@@ -99,24 +105,25 @@ export function createRecordQueries(deps: {
 
   return {
     sourceOf,
-    objectsSource: (): QuerySource => ({ coll: OBJECTS_COLL, dataset: OBJECTS_DATASET }),
+    objectsSource: (): QuerySource => ({ collectionId: OBJECTS_COLLECTION, dataset: OBJECTS_DATASET }),
     parse: (body: QueryBody, dataset: string): QueryRequest => parseQuery(body, schema, dataset),
 
     /** `POST …/query`: parses the body and answers its window. Ends with server.unavailable when `signal` aborts. */
     async query(source: QuerySource, body: QueryBody, signal?: AbortSignal): Promise<QueryResult> {
       const request = parseQuery(body, schema, source.dataset);
-      const live = source.coll === undefined ? 0 : rows.liveCount(source.coll);
-      if (source.coll === undefined || live === 0) {
+      const live = source.collectionId === undefined ? 0 : rows.liveCount(source.collectionId);
+      if (source.collectionId === undefined || live === 0) {
         return {
           records: [],
           ...(request.includeTotal ? { total: 0, hasNext: false } : {}),
           stats: { candidates: 0, matches: 0, ms: 0 },
         };
       }
-      const { coll, dataset } = source;
-      if (!request.includeTotal || !isMatchAll(request.filter)) return read(coll, dataset, body, request, signal);
+      const { collectionId, dataset } = source;
+      if (!request.includeTotal || !isMatchAll(request.filter))
+        return read(collectionId, dataset, body, request, signal);
       // Everything matches, and how much that is stands beside the collection.
-      const result = await read(coll, dataset, body, { ...request, includeTotal: false }, signal);
+      const result = await read(collectionId, dataset, body, { ...request, includeTotal: false }, signal);
       const offset = Math.max(0, body.offset ?? 0);
       return { ...result, total: live, hasNext: offset + result.records.length < live };
     },

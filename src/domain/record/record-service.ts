@@ -1,12 +1,12 @@
 import type { AccountId } from "../../base/ids.ts";
-import type { ChangeBody, RecordChange, RecordOp } from "../../change/change-body.ts";
-import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
-import type { DatasetRules } from "../../change/dataset-rules.ts";
-import { pathFault } from "../../change/field-path.ts";
-import type { ObjectEntry } from "../../change/object-cache.ts";
-import { OBJECTS_DATASET, type Rejection } from "../../change/projection.ts";
-import { foldRecord } from "../../change/record-fold.ts";
-import { fail } from "../../protocol/errors.ts";
+import type { ChangeBody, RecordChange, RecordOp } from "../../change/codec/change-body.ts";
+import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
+import { pathFault } from "../../change/fold/field-path.ts";
+import { OBJECTS_DATASET, type Rejection } from "../../change/fold/projection.ts";
+import { foldRecord } from "../../change/fold/record-fold.ts";
+import type { ObjectEntry } from "../../change/graph/object-cache.ts";
+import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { canonicalInstants } from "../../query/canonical-instants.ts";
 import { HOLDS_NO_CONTENT } from "../object/port.ts";
@@ -52,7 +52,7 @@ export function createRecordService(deps: RecordServiceDeps) {
 
   const objectOf = (tx: WriteTx, objectId: string): ObjectEntry => {
     const object = tx.object(objectId);
-    if (!object || object.deleted) throw fail("object.not_found", { objectId });
+    if (!object || object.deleted) throw svcError("object.not_found", { objectId });
     return object;
   };
 
@@ -60,7 +60,7 @@ export function createRecordService(deps: RecordServiceDeps) {
   const datasetOf = (tx: WriteTx, object: ObjectEntry, name: string): WritableDataset => {
     const dataset = schema.datasetForWrite(name, tx);
     if (!dataset)
-      throw fail(
+      throw svcError(
         "dataset.unknown",
         { dataset: name },
         `No dataset is named ${JSON.stringify(name)}; GET /v1/spaces/:spaceId/datasets lists them`,
@@ -204,7 +204,7 @@ function invalid(
 ) {
   const { path } = where;
   const at = path === undefined || path.length > NAMED_PATH_CHARS ? "" : ` at ${path}`;
-  return fail(
+  return svcError(
     "dataset.validation",
     { dataset, reason, ...where },
     `The dataset ${dataset} refuses the change${at}: ${reason}`,
@@ -213,7 +213,7 @@ function invalid(
 
 function checkLocalShape(request: ModifyRequest): void {
   const refuse = (path: string, expected: string) =>
-    fail("request.schema", { path, expected }, `With scope local, ${path} must be ${expected}`);
+    svcError("request.schema", { path, expected }, `With scope local, ${path} must be ${expected}`);
   if (request.traceIds) throw refuse("traceIds", "absent");
   if (request.dataset === OBJECTS_DATASET) throw refuse("dataset", "another dataset than objects");
   request.records.forEach((record, index) => {

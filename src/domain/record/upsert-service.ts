@@ -1,12 +1,12 @@
 import type { Clock } from "../../base/clock.ts";
 import type { AccountId } from "../../base/ids.ts";
-import type { RecordChange } from "../../change/change-body.ts";
-import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
-import type { ChangeEnvelope } from "../../change/dataset-rules.ts";
+import type { RecordChange } from "../../change/codec/change-body.ts";
+import type { ChangeEnvelope } from "../../change/codec/dataset-rules.ts";
+import { ABSENT, foldRecord } from "../../change/fold/record-fold.ts";
+import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { Appended } from "../../change/local-writer.ts";
-import type { ObjectEntry } from "../../change/object-cache.ts";
-import { ABSENT, foldRecord } from "../../change/record-fold.ts";
-import { fail, SvcError, type UpsertRejectionCode } from "../../protocol/errors.ts";
+import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
+import { SvcError, svcError, type UpsertRejectionCode } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { canonicalInstants } from "../../query/canonical-instants.ts";
@@ -73,7 +73,8 @@ export function createUpsertService(deps: UpsertDeps) {
           engine.write((tx): { page: Page; written: WriteResult | undefined } => {
             const object = records.objectOf(tx, request.objectId);
             const dataset = records.datasetOf(tx, object, request.dataset);
-            if (dataset.rules.idRule !== "user") throw fail("upsert.requires_user_ids", { dataset: request.dataset });
+            if (dataset.rules.idRule !== "user")
+              throw svcError("upsert.requires_user_ids", { dataset: request.dataset });
             const plan = (judge: boolean) =>
               planPage(
                 tx,

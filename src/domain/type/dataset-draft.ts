@@ -1,4 +1,4 @@
-import { fail, type SvcError } from "../../protocol/errors.ts";
+import { type SvcError, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { DatasetDraft, FieldDef, FieldDraft } from "../../protocol/type.ts";
@@ -17,11 +17,11 @@ export interface DraftRecords {
 }
 
 export function declarationFault(path: string, reason: string): SvcError {
-  return fail("dataset.decl_invalid", { path, reason }, `${path}: ${reason}`);
+  return svcError("dataset.decl_invalid", { path, reason }, `${path}: ${reason}`);
 }
 
 function refusedField(field: string, reason: string): SvcError {
-  return fail("request.invalid_field", { field, reason }, `${field} is refused: ${reason}`);
+  return svcError("request.invalid_field", { field, reason }, `${field} is refused: ${reason}`);
 }
 
 /** Throws request.invalid_field for a name that no dataset may have. */

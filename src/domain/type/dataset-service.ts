@@ -1,4 +1,4 @@
-import { fail } from "../../protocol/errors.ts";
+import { svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import type { DatasetDef, DatasetDraft, FieldDraft, LeafPatchBody } from "../../protocol/type.ts";
 import { type BuiltInDataset, SPACE_DATASETS } from "./built-in-schemas.ts";
@@ -39,7 +39,8 @@ export function createDatasetService(deps: DefinitionWriterDeps) {
 
   const definitionOf = (type: TypeEntry, defId: string): Definition => {
     const definition = type.definitions.find((each) => each.id === defId);
-    if (!definition) throw fail("sdk.not_found", { typeId: type.id, defId }, "The definition is unknown or removed");
+    if (!definition)
+      throw svcError("sdk.not_found", { typeId: type.id, defId }, "The definition is unknown or removed");
     return definition;
   };
 
@@ -58,7 +59,7 @@ export function createDatasetService(deps: DefinitionWriterDeps) {
     /** Of a type by id or xKey. Throws type.not_found. */
     list(typeName: string): DatasetDef[] {
       const typeId = schema.typeId(typeName);
-      if (typeId === undefined) throw fail("type.not_found", { typeId: typeName });
+      if (typeId === undefined) throw svcError("type.not_found", { typeId: typeName });
       return isBuiltInType(typeId) ? [] : view.type(typeId)!.definitions.map(shown);
     },
 
@@ -68,7 +69,11 @@ export function createDatasetService(deps: DefinitionWriterDeps) {
       checkDatasetName(name);
       return writer.change(typeName, (type, tx) => {
         if (schema.isBuiltInDataset(name) || view.definitionByName(name))
-          throw fail("dataset.name_conflict", { name }, `The name ${name} is used by another dataset of this space`);
+          throw svcError(
+            "dataset.name_conflict",
+            { name },
+            `The name ${name} is used by another dataset of this space`,
+          );
         const { definition, fields } = readDatasetDraft(draft);
         const defId = writer.create(tx, type.id, DATASET_DEF_RULES, definition);
         for (const field of fields) writer.create(tx, type.id, DATASET_FIELD_RULES, { def: defId, ...field });
@@ -109,7 +114,8 @@ export function createDatasetService(deps: DefinitionWriterDeps) {
       return writer.change(typeName, (type, tx) => {
         const { def } = definitionOf(type, defId);
         const field = def.fields.find((each) => each.id === fieldId);
-        if (!field) throw fail("sdk.not_found", { typeId: type.id, defId, fieldId }, "The field is unknown or removed");
+        if (!field)
+          throw svcError("sdk.not_found", { typeId: type.id, defId, fieldId }, "The field is unknown or removed");
         if (!field.invalid)
           checkConsistent(
             asRecord(def),
@@ -142,7 +148,7 @@ const validFields = (def: DatasetDef) => def.fields.filter((field) => !field.inv
 function readDisplayPatch(patch: LeafPatch): LeafPatch {
   for (const path of [...patch.set.map(([path]) => path), ...patch.unset]) {
     if (LEAVES.has(path) || (CONTAINERS.has(path) && patch.unset.includes(path))) continue;
-    throw fail(
+    throw svcError(
       "dataset.immutable",
       { path },
       `${path} never changes; what can: ${[...LEAVES].join(", ")}. Declare another dataset for another shape`,
@@ -154,7 +160,7 @@ function readDisplayPatch(patch: LeafPatch): LeafPatch {
       const stored = path === "search.text" ? readSearchText(value) : value;
       const reason = definitionLeafFault(path.split("."), stored);
       if (path === "search.scope" && reason) throw badSearchScope();
-      if (reason) throw fail("request.invalid_field", { field: path, reason }, `${path} is refused: ${reason}`);
+      if (reason) throw svcError("request.invalid_field", { field: path, reason }, `${path} is refused: ${reason}`);
       return [path, stored];
     }),
   };

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { AccountId, ObjectId, SpaceId } from "../../base/ids.ts";
-import type { RecordChange, RecordOp } from "../../change/change-body.ts";
-import type { ChangeEnvelope } from "../../change/dataset-rules.ts";
-import { ABSENT, foldRecord, type RecordState } from "../../change/record-fold.ts";
+import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
+import type { ChangeEnvelope } from "../../change/codec/dataset-rules.ts";
+import { ABSENT, foldRecord, type RecordState } from "../../change/fold/record-fold.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import type { Declaration, DeclaredField } from "./declaration.ts";
 import { compileDeclaration, compileIdPattern } from "./declared-rules.ts";

@@ -1,6 +1,6 @@
 import { RE2JS, RE2JSException } from "re2js";
-import type { RecordOp } from "../../change/change-body.ts";
-import type { DatasetRules, FieldScope, Stamp } from "../../change/dataset-rules.ts";
+import type { RecordOp } from "../../change/codec/change-body.ts";
+import type { DatasetRules, FieldScope, Stamp } from "../../change/codec/dataset-rules.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import {

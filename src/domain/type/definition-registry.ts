@@ -1,4 +1,4 @@
-import type { DatasetRules } from "../../change/dataset-rules.ts";
+import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import type { RulesRegistry } from "../../change/ports.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { decodeDeclaration, parseDefinitionName } from "./declaration.ts";

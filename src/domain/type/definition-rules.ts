@@ -3,8 +3,8 @@
  * creating change, against the changes of other devices as well. Nothing is ever deleted: what was removed says so and
  * stays, since values and records made under it do.
  */
-import type { RecordOp } from "../../change/change-body.ts";
-import type { DatasetRules } from "../../change/dataset-rules.ts";
+import type { RecordOp } from "../../change/codec/change-body.ts";
+import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { definitionLeafFault, definitionRecordFault, fieldRecordFault } from "./dataset-record.ts";
 import { decodeDeclaration, definitionName, versionIdOf } from "./declaration.ts";

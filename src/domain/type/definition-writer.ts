@@ -1,7 +1,7 @@
-import type { RecordOp } from "../../change/change-body.ts";
-import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
-import type { DatasetRules } from "../../change/dataset-rules.ts";
-import { fail } from "../../protocol/errors.ts";
+import type { RecordOp } from "../../change/codec/change-body.ts";
+import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
+import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
+import { svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { isBuiltInType } from "./built-in-types.ts";
 import type { Schema } from "./schema.ts";
@@ -21,7 +21,7 @@ export function createDefinitionWriter({ engine, schema, requireWriter }: Defini
     const record = { id, ...(id === "" ? { upsert: true } : {}), ops };
     const appended = tx.append(tx.object(typeId)!, { dataset: rules.name, records: [record] }, rules);
     const [drop] = appended.rejections;
-    if (drop) throw fail("dataset.validation", { dataset: rules.name, reason: drop.reason }, drop.reason);
+    if (drop) throw svcError("dataset.validation", { dataset: rules.name, reason: drop.reason }, drop.reason);
     schema.view.touch(typeId);
     return appended.recordIds[0]!;
   };
@@ -57,9 +57,9 @@ export function createDefinitionWriter({ engine, schema, requireWriter }: Defini
 
   function typeOf(typeName: string): TypeEntry {
     const typeId = schema.typeId(typeName);
-    if (typeId !== undefined && isBuiltInType(typeId)) throw fail("type.registered", { typeId });
+    if (typeId !== undefined && isBuiltInType(typeId)) throw svcError("type.registered", { typeId });
     const type = typeId === undefined ? undefined : schema.view.type(typeId);
-    if (!type) throw fail("type.not_found", { typeId: typeName });
+    if (!type) throw svcError("type.not_found", { typeId: typeName });
     return type;
   }
 }
@@ -75,10 +75,10 @@ export function readLeafPatch(body: { set?: object; unset?: string[] }): LeafPat
   const set = Object.entries((body.set ?? {}) as JsonObject);
   const unset = [...new Set(body.unset ?? [])];
   if (set.length + unset.length === 0)
-    throw fail("request.missing_field", { field: "set" }, "Give at least one path in set or unset");
+    throw svcError("request.missing_field", { field: "set" }, "Give at least one path in set or unset");
   const both = unset.find((path) => set.some(([other]) => other === path));
   if (both !== undefined)
-    throw fail(
+    throw svcError(
       "request.invalid_field",
       { field: both, reason: "in set and unset" },
       `${both} stands in set and in unset`,

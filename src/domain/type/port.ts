@@ -1,8 +1,8 @@
 import type { AccountId } from "../../base/ids.ts";
-import type { RecordChange, RecordOp } from "../../change/change-body.ts";
-import type { WriteTx } from "../../change/change-engine.ts";
-import type { DatasetRules, FieldScope } from "../../change/dataset-rules.ts";
+import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
+import type { DatasetRules, FieldScope } from "../../change/codec/dataset-rules.ts";
 import type { RulesRegistry } from "../../change/ports.ts";
+import type { WriteTx } from "../../change/space-engine.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 
 /** Reasons of declared rules that upserts report under codes of their own. */

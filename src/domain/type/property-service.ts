@@ -1,4 +1,4 @@
-import { fail, SvcError } from "../../protocol/errors.ts";
+import { SvcError, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import type { LeafPatchBody, PropertyCreateBody, PropertyDef } from "../../protocol/type.ts";
 import { parseFilter } from "../../query/filter-parse.ts";
@@ -18,7 +18,7 @@ export function createPropertyService(deps: DefinitionWriterDeps) {
 
   const propertyOf = (type: TypeEntry, propId: string): PropertyDef => {
     const property = type.properties.get(propId);
-    if (!property) throw fail("sdk.not_found", { typeId: type.id, propId }, "The property is unknown or removed");
+    if (!property) throw svcError("sdk.not_found", { typeId: type.id, propId }, "The property is unknown or removed");
     return property;
   };
 
@@ -27,7 +27,7 @@ export function createPropertyService(deps: DefinitionWriterDeps) {
     list(typeName: string): PropertyDef[] {
       const typeId = schema.typeId(typeName);
       const properties = typeId === undefined ? undefined : schema.properties(typeId);
-      if (!properties) throw fail("type.not_found", { typeId: typeName });
+      if (!properties) throw svcError("type.not_found", { typeId: typeName });
       return [...properties.values()];
     },
 
@@ -73,11 +73,15 @@ function toPropertyRecord(draft: PropertyCreateBody): JsonObject {
   const { name, description, xKey, meta, scope } = draft;
   if (xKey !== undefined && !XKEY.test(xKey)) {
     const reason = "1 to 128 characters of A-Z, a-z, 0-9 and _ . / : -";
-    throw fail("request.invalid_field", { field: "xKey", reason }, `xKey is refused: it takes ${reason}`);
+    throw svcError("request.invalid_field", { field: "xKey", reason }, `xKey is refused: it takes ${reason}`);
   }
   const fault = meta && bagFault(meta, "meta");
   if (fault)
-    throw fail("request.invalid_field", { field: fault.path, reason: fault.reason }, `${fault.path}: ${fault.reason}`);
+    throw svcError(
+      "request.invalid_field",
+      { field: fault.path, reason: fault.reason },
+      `${fault.path}: ${fault.reason}`,
+    );
   const format = draft.format as JsonObject | undefined;
   const kind = kindOf(draft.kind, format);
   if (format) {
@@ -101,7 +105,7 @@ function kindOf(kind: Kind | undefined, format: JsonObject | undefined): Kind {
   const type = format?.["type"];
   if (isFormatType(type)) return impliedKind(type);
   if (format) throw badFormat("format.type", "links, date, datetime, select or multiselect");
-  throw fail("request.missing_field", { field: "kind" }, "A property without a format needs a kind");
+  throw svcError("request.missing_field", { field: "kind" }, "A property without a format needs a kind");
 }
 
 /** The pinned shape: kind, and what is inside an array or object. */
@@ -115,13 +119,13 @@ function shapeOf(kind: Kind, { items, properties, required }: PropertyCreateBody
   const fault = shapeDraftFault(shape, "");
   if (!fault) return canonicalShape(shape as Shape) as unknown as JsonObject;
   const field = fault.path.replace(/^\./, "");
-  throw fail("request.invalid_field", { field, reason: fault.reason }, `${field}: ${fault.reason}`);
+  throw svcError("request.invalid_field", { field, reason: fault.reason }, `${field}: ${fault.reason}`);
 }
 
 function refuseTakenXKey(type: TypeEntry, xKey: string, except?: string): void {
   for (const property of type.properties.values()) {
     if (property.xKey !== xKey || property.id === except) continue;
-    throw fail(
+    throw svcError(
       "type.xkey_conflict",
       { xKey, existingTypeId: type.id, existingPropId: property.id },
       `Another property of this type has the xKey ${xKey}`,
@@ -132,13 +136,13 @@ function refuseTakenXKey(type: TypeEntry, xKey: string, except?: string): void {
 function refuseLeaf(path: string, fault: LeafFault | undefined): void {
   if (!fault) return;
   const message = `${path} is refused: ${fault.reason}`;
-  if (fault.kind === "immutable") throw fail("property.immutable", { path }, message);
+  if (fault.kind === "immutable") throw svcError("property.immutable", { path }, message);
   if (fault.kind === "format") throw badFormat(path, fault.reason);
-  throw fail("request.invalid_field", { field: path, reason: fault.reason }, message);
+  throw svcError("request.invalid_field", { field: path, reason: fault.reason }, message);
 }
 
 function badFormat(path: string, reason: string): SvcError {
-  return fail("property.format_invalid", { path, reason }, `${path} is refused: ${reason}`);
+  return svcError("property.format_invalid", { path, reason }, `${path} is refused: ${reason}`);
 }
 
 /** A filter of links must read as filters of queries do. */

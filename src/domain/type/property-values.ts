@@ -1,6 +1,6 @@
-import type { FieldScope } from "../../change/dataset-rules.ts";
+import type { FieldScope } from "../../change/codec/dataset-rules.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
-import { fail, SvcError } from "../../protocol/errors.ts";
+import { SvcError, svcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import type { PropertyDef } from "../../protocol/type.ts";
 import { parseRfc3339 } from "../../query/instant.ts";
@@ -28,9 +28,9 @@ export function checkPropertyValues(
       });
     }
     if (property.scope === "derived")
-      throw fail("request.invalid_field", { field: propId, reason: "derived" }, `${propId} is set by the server`);
+      throw svcError("request.invalid_field", { field: propId, reason: "derived" }, `${propId} is set by the server`);
     if (scope !== undefined && scope !== property.scope) {
-      throw fail(
+      throw svcError(
         "request.invalid_field",
         { field: "patch", reason: `${propId} is ${property.scope}, others are ${scope}` },
         "All values of one write share a scope: write synced, account and local ones apart",
@@ -47,11 +47,15 @@ export function checkPropertyValue(property: PropertyDef, value: Json): void {
   const { id: propId, kind, format } = property;
   const mismatch = shapeFault(propertyShape(property), value);
   if (mismatch)
-    throw fail("property.kind_mismatch", { propId, kind, reason: mismatch }, `${property.name || propId}: ${mismatch}`);
+    throw svcError(
+      "property.kind_mismatch",
+      { propId, kind, reason: mismatch },
+      `${property.name || propId}: ${mismatch}`,
+    );
   if (!format) return;
   const reason = formatViolation(format.type, value);
   if (reason)
-    throw fail(
+    throw svcError(
       "property.format_violation",
       { propId, format: format.type, reason },
       `${property.name || propId}: ${reason}`,

@@ -1,5 +1,5 @@
-import type { ChangeEngine } from "../../change/change-engine.ts";
-import { OBJECTS_DATASET } from "../../change/projection.ts";
+import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
+import type { ChangeEngine } from "../../change/space-engine.ts";
 import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
 import type { PropertyDef, TypeInfo } from "../../protocol/type.ts";
 import { byCreation, createdVersion, type Definition, readDefinition, withoutSystem } from "./definition.ts";
@@ -109,9 +109,9 @@ function readType(engine: ChangeEngine, id: string): TypeEntry | undefined {
   const row = object && engine.record(object, OBJECTS_DATASET, id);
   if (!object || !row || !isTypeRow(row)) return undefined;
   const recordsOf = (dataset: string): JsonObject[] => {
-    const coll = engine.collOf(object, dataset);
-    if (coll === undefined) return [];
-    const records = engine.store.rows.docs(coll).map((text) => JSON.parse(text) as JsonObject);
+    const collectionId = engine.collectionIdOf(object, dataset);
+    if (collectionId === undefined) return [];
+    const records = engine.store.rows.docs(collectionId).map((text) => JSON.parse(text) as JsonObject);
     return records.filter((record) => record["removed"] !== true).sort(byCreation);
   };
   const fieldsByDef = Map.groupBy(recordsOf(DATASET_FIELDS_DATASET), (field) => field["def"] as string);

@@ -1,6 +1,6 @@
-import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
-import { OBJECTS_DATASET } from "../../change/projection.ts";
-import { fail, SvcError } from "../../protocol/errors.ts";
+import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
+import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
+import { SvcError, svcError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/json.ts";
 import { NOTIFY_MODES, type NotifyMode } from "../../protocol/notify-mode.ts";
 import type { PropertyDef } from "../../protocol/type.ts";
@@ -60,7 +60,8 @@ export function createSchema(deps: {
       const message = `${path}: ${JSON.stringify(namespace)} is no type of this space; values stand at <typeId>.<propId>`;
       throw new SvcError("type.not_found", { details: { typeId: namespace }, message, status: 400 });
     }
-    const refuse = (reason: string) => fail("dataset.validation", { dataset: OBJECTS_DATASET, reason, path }, reason);
+    const refuse = (reason: string) =>
+      svcError("dataset.validation", { dataset: OBJECTS_DATASET, reason, path }, reason);
     if (namespace === "type") throw refuse(`${path} is given when a type is created, and stays`);
     const property = declared.get(propId);
     if (property && property.scope !== "synced") throw refuse(`${path} is ${property.scope}; see the set endpoint`);
@@ -74,7 +75,7 @@ export function createSchema(deps: {
     }
     const shape = shapeBelow(propertyShape(property), below);
     const mismatch = (reason: string) =>
-      fail("property.kind_mismatch", { propId: property.id, kind: property.kind, reason }, `${path}: ${reason}`);
+      svcError("property.kind_mismatch", { propId: property.id, kind: property.kind, reason }, `${path}: ${reason}`);
     if (type === "$set") {
       const fault = shape ? shapeFault(shape, value) : undefined;
       if (fault) throw mismatch(fault);
@@ -99,7 +100,7 @@ export function createSchema(deps: {
     const compiled = registry.compiled(id);
     if (!compiled) {
       const { name } = definition.declaration;
-      throw fail("dataset.validation", { dataset: name, reason: "its definition, as it was merged, is refused" });
+      throw svcError("dataset.validation", { dataset: name, reason: "its definition, as it was merged, is refused" });
     }
     return {
       rules: compiled.rules,
@@ -132,7 +133,7 @@ export function createSchema(deps: {
     checkValues(id, values, notFoundStatus) {
       const counted = id === "chat" ? Object.keys(values).find((property) => CHAT_COUNTERS.has(property)) : undefined;
       if (counted !== undefined)
-        throw fail(
+        throw svcError(
           "request.invalid_field",
           { field: counted, reason: "counted by the server" },
           `${counted} is counted by the server; the chat's read routes lower it`,
@@ -166,7 +167,11 @@ export function createSchema(deps: {
 function checkNotifyMode(value: Json | undefined): void {
   if (value === undefined || value === null || NOTIFY_MODES.includes(value as NotifyMode)) return;
   const reason = `must be one of ${NOTIFY_MODES.join(", ")}`;
-  throw fail("request.invalid_field", { field: "notifyMode", reason }, `notifyMode ${reason}, or null to remove it`);
+  throw svcError(
+    "request.invalid_field",
+    { field: "notifyMode", reason },
+    `notifyMode ${reason}, or null to remove it`,
+  );
 }
 
 function datetimeOnly(kind: string | undefined): "datetime" | undefined {

@@ -1,5 +1,5 @@
-import type { ChangeEngine, WriteTx } from "../../change/change-engine.ts";
-import { fail } from "../../protocol/errors.ts";
+import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
+import { svcError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import type { TypeInfo } from "../../protocol/type.ts";
 import { builtInTypes } from "./built-in-types.ts";
@@ -36,7 +36,7 @@ export function createTypeService({ engine, schema, requireWriter, createRow }: 
   const get = (typeName: string): TypeInfo => {
     const typeId = schema.typeId(typeName);
     const info = builtInTypes().find((type) => type.id === typeId) ?? (typeId && view.type(typeId)?.info);
-    if (!info) throw fail("type.not_found", { typeId: typeName });
+    if (!info) throw svcError("type.not_found", { typeId: typeName });
     return info;
   };
 
@@ -49,16 +49,21 @@ export function createTypeService({ engine, schema, requireWriter, createRow }: 
     /** Throws type.xkey_required, type.xkey_conflict, request.invalid_field. */
     create(draft: TypeDraft): Promise<TypeInfo> {
       const { xKey, name, description, iconCid } = draft;
-      if (!xKey) throw fail("type.xkey_required", undefined, "A type needs an xKey: a stable key, unique in the space");
+      if (!xKey)
+        throw svcError("type.xkey_required", undefined, "A type needs an xKey: a stable key, unique in the space");
       if (!XKEY.test(xKey)) {
         const reason = "1 to 128 characters of A-Z, a-z, 0-9 and _ . / : -";
-        throw fail("request.invalid_field", { field: "xKey", reason }, `xKey is refused: it takes ${reason}`);
+        throw svcError("request.invalid_field", { field: "xKey", reason }, `xKey is refused: it takes ${reason}`);
       }
       requireWriter();
       return engine.write((tx) => {
         const existingTypeId = schema.typeId(xKey);
         if (existingTypeId !== undefined)
-          throw fail("type.xkey_conflict", { xKey, existingTypeId }, `The xKey ${xKey} is another type's key or id`);
+          throw svcError(
+            "type.xkey_conflict",
+            { xKey, existingTypeId },
+            `The xKey ${xKey} is another type's key or id`,
+          );
         const { id } = createRow(tx, {
           "svc.types": [TYPE_MARKER],
           "type.xkey": xKey,

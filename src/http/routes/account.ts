@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { fail } from "../../protocol/errors.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { strict } from "../../protocol/schema.ts";
 import { type Route, route } from "../route.ts";
 
@@ -44,7 +44,11 @@ export const accountRoutes: Route[] = [
     responses: { 204: { description: "Changed" } },
     handler: async ({ engine, body }) => {
       if (Object.keys(body).length === 0)
-        throw fail("request.missing_field", { field: "name" }, "Give at least one of name, description and iconCid");
+        throw svcError(
+          "request.missing_field",
+          { field: "name" },
+          "Give at least one of name, description and iconCid",
+        );
       await engine.changeProfile(body);
     },
   }),

@@ -7,7 +7,7 @@ import { type Route, route } from "../route.ts";
 import { ofSpace } from "../space-stream.ts";
 import { openStream } from "../sse.ts";
 
-/** Who belongs to a space, as its chain of rights has it. */
+/** Who belongs to a space, as its ACL log has it. */
 export const memberRoutes: Route[] = [
   route({
     method: "GET",

@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { fail } from "../../protocol/errors.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { strict } from "../../protocol/schema.ts";
 import { type Route, route } from "../route.ts";
 
@@ -24,7 +24,11 @@ export const networkRoutes: Route[] = [
     errors: ["network.disabled", "network.unavailable", "network.forbidden"],
     handler: async ({ engine, body }) => {
       if (body.replicas !== undefined && !REPLICAS.includes(body.replicas))
-        throw fail("request.invalid_field", { field: "replicas", reason: "1, 3 or 5" }, "replicas must be 1, 3 or 5");
+        throw svcError(
+          "request.invalid_field",
+          { field: "replicas", reason: "1, 3 or 5" },
+          "replicas must be 1, 3 or 5",
+        );
       return engine.sync.initNetwork(body.replicas);
     },
   }),

@@ -1,4 +1,4 @@
-import { fail } from "../../protocol/errors.ts";
+import { svcError } from "../../protocol/errors.ts";
 import {
   CollectionQueryBody,
   ObjectCreateBody,
@@ -73,7 +73,7 @@ export const objectRoutes: Route[] = [
     handler: async ({ engine, params }) => {
       const { objects } = await engine.space(params.spaceId);
       const row = objects.row(params.objectId);
-      if (!row) throw fail("object.not_found", { objectId: params.objectId });
+      if (!row) throw svcError("object.not_found", { objectId: params.objectId });
       return { record: row as { id: string } };
     },
   }),

@@ -1,4 +1,4 @@
-import { fail } from "../../protocol/errors.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { Backlinks, LeafPatchBody, PropertyCreateBody, PropertyCreated, PropertyList } from "../../protocol/type.ts";
 import { type Route, route } from "../route.ts";
 
@@ -82,7 +82,7 @@ export const propertyRoutes: Route[] = [
       errors: ["sdk.not_implemented"],
       handler: async ({ engine, params }) => {
         await engine.space(params.spaceId);
-        throw fail("sdk.not_implemented", undefined, "Types are bound when an object is created");
+        throw svcError("sdk.not_implemented", undefined, "Types are bound when an object is created");
       },
     }),
   ),

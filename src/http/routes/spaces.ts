@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { fail } from "../../protocol/errors.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { NOTIFY_MODES } from "../../protocol/notify-mode.ts";
 import { CollectionQueryBody, QueryReply } from "../../protocol/record.ts";
 import { strict } from "../../protocol/schema.ts";
@@ -29,7 +29,7 @@ const SPACES_COLLECTIONS = ["spaces", "profile"];
 export function spacesCollection(dataset: string | undefined): string {
   const name = dataset || "spaces";
   if (!SPACES_COLLECTIONS.includes(name))
-    throw fail(
+    throw svcError(
       "request.invalid_field",
       { field: "dataset", reason: "spaces or profile" },
       "dataset must be spaces or profile",
@@ -50,7 +50,7 @@ export const spaceRoutes: Route[] = [
     handler: async ({ engine, body }) => {
       const { spaceType, ...metadata } = body;
       if (spaceType && spaceType !== "svc.space") {
-        throw fail(
+        throw svcError(
           "request.invalid_field",
           { field: "spaceType", reason: "empty or svc.space", spaceType },
           "spaceType must be empty or svc.space",
@@ -126,7 +126,11 @@ export const spaceRoutes: Route[] = [
     errors: ["space.read_only"],
     handler: async ({ engine, params, body }) => {
       if (Object.keys(body).length === 0)
-        throw fail("request.missing_field", { field: "name" }, "Give at least one of name, description and iconCid");
+        throw svcError(
+          "request.missing_field",
+          { field: "name" },
+          "Give at least one of name, description and iconCid",
+        );
       await engine.spaces.patch(params.spaceId, body);
     },
   }),
@@ -158,7 +162,7 @@ export const spaceRoutes: Route[] = [
 
 function checkSettings(set: Record<string, unknown>, unset: readonly string[]): void {
   const refuse = (field: string, reason: string) =>
-    fail("request.invalid_field", { field, reason }, `${field}: ${reason}`);
+    svcError("request.invalid_field", { field, reason }, `${field}: ${reason}`);
   const keys = { set: Object.keys(set), unset };
   for (const member of ["set", "unset"] as const) {
     for (const key of keys[member]) {
@@ -171,5 +175,5 @@ function checkSettings(set: Record<string, unknown>, unset: readonly string[]): 
   if (Object.hasOwn(set, "notifyMode") && !NOTIFY_MODES.some((mode) => mode === set["notifyMode"]))
     throw refuse("notifyMode", `must be one of ${NOTIFY_MODES.join(", ")}`);
   if (Object.keys(set).length + unset.length === 0)
-    throw fail("request.missing_field", { field: "set" }, "Give set, unset or both");
+    throw svcError("request.missing_field", { field: "set" }, "Give set, unset or both");
 }

@@ -1,6 +1,6 @@
 import { bytesToBase58 } from "../../base/base58.ts";
 import { randomBytes } from "../../base/random.ts";
-import { fail } from "../../protocol/errors.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import {
   ChangeStreamsBody,
@@ -98,7 +98,7 @@ export const streamRoutes: Route[] = [
     errors: ["stream.not_found"],
     handler: async ({ server, inner, params, body }) => {
       const open = server.streams.multiplexById.get(params.streamId);
-      if (!open) throw fail("stream.not_found", { streamId: params.streamId });
+      if (!open) throw svcError("stream.not_found", { streamId: params.streamId });
       const { add = [], drop = [] } = body;
       check("add", add, new Set(open.ids).difference(new Set(drop)), inner);
       open.drop(drop);
@@ -127,5 +127,5 @@ function check(
 }
 
 function refusal(field: string, reason: string): Error {
-  return fail("request.invalid_field", { field, reason }, `${field} is refused: ${reason}`);
+  return svcError("request.invalid_field", { field, reason }, `${field} is refused: ${reason}`);
 }

@@ -1,4 +1,4 @@
-import { fail } from "../../protocol/errors.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { LaggedFrame } from "../../protocol/sse-frames.ts";
 import { ObjectSyncStatus, SpaceSyncStatus } from "../../protocol/sync.ts";
@@ -48,7 +48,7 @@ export const syncRoutes: Route[] = [
     responses: { 204: { description: "Never" } },
     errors: ["sdk.not_implemented"],
     handler: async () => {
-      throw fail("sdk.not_implemented");
+      throw svcError("sdk.not_implemented");
     },
   }),
   route({

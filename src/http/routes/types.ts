@@ -1,4 +1,4 @@
-import { fail } from "../../protocol/errors.ts";
+import { svcError } from "../../protocol/errors.ts";
 import {
   DatasetDefCreated,
   DatasetDefList,
@@ -72,7 +72,7 @@ export const typeRoutes: Route[] = [
     errors: ["sdk.not_implemented"],
     handler: async ({ engine, params }) => {
       await engine.space(params.spaceId);
-      throw fail("sdk.not_implemented", undefined, "Types are not deleted; what they declare can be removed");
+      throw svcError("sdk.not_implemented", undefined, "Types are not deleted; what they declare can be removed");
     },
   }),
   route({

@@ -1,7 +1,7 @@
 import { equalBytes, utf8ToBytes } from "../../base/bytes.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { open, SEAL_OVERHEAD_BYTES, seal } from "../../crypto/seal.ts";
-import { fail } from "../../protocol/errors.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { readFromLeader } from "./direct-read.ts";
 import type { NatsEpoch, NatsLink } from "./nats-link.ts";
 import { JS_ERROR, jetStreamCode, networkFailure } from "./network-error.ts";
@@ -62,14 +62,14 @@ export function createChunkStore(link: NatsLink): ChunkStore {
         const back = await read(epoch, keys, digest, attempt);
         if (typeof back !== "string") return;
         if (back === "absent") {
-          throw fail(
+          throw svcError(
             "network.unavailable",
             undefined,
             "The network acknowledged a chunk but does not give it back; retry",
           );
         }
       }
-      throw fail("network.unavailable", undefined, "The network holds other bytes in place of a chunk");
+      throw svcError("network.unavailable", undefined, "The network holds other bytes in place of a chunk");
     },
     get: async (keys, digest) => {
       const epoch = requireEpoch();

@@ -1,6 +1,6 @@
 import type { JetStreamManager, SeqMsgRequest } from "@nats-io/jetstream";
 import { createInbox, type Msg, type NatsConnection } from "@nats-io/transport-node";
-import { fail } from "../../protocol/errors.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { networkFailure } from "./network-error.ts";
 
 export interface StoredMessage {
@@ -68,7 +68,7 @@ export function createDirectReader(nc: NatsConnection, batches: boolean): Direct
         abandon(
           token,
           read,
-          fail("network.unavailable", undefined, "The network did not answer a read in time; retry"),
+          svcError("network.unavailable", undefined, "The network did not answer a read in time; retry"),
         ),
       READ_TIMEOUT_MS,
     );
@@ -86,7 +86,7 @@ export function createDirectReader(nc: NatsConnection, batches: boolean): Direct
         return abandon(
           token,
           read,
-          fail("network.unavailable", undefined, "The network answered a read with nonsense"),
+          svcError("network.unavailable", undefined, "The network answered a read with nonsense"),
         );
       }
       read.messages.push({ seq, data: message.data });
@@ -99,7 +99,7 @@ export function createDirectReader(nc: NatsConnection, batches: boolean): Direct
     } else {
       const what =
         status === 503 ? "the stream is missing or has no leader" : `${status} ${headers?.description ?? ""}`;
-      abandon(token, read, fail("network.unavailable", undefined, `The network did not answer a read: ${what}`));
+      abandon(token, read, svcError("network.unavailable", undefined, `The network did not answer a read: ${what}`));
     }
   };
   const subscription = nc.subscribe(`${inbox}.*`, {
@@ -150,7 +150,7 @@ export function createDirectReader(nc: NatsConnection, batches: boolean): Direct
       (await request(`$JS.API.DIRECT.GET.${stream}.${subject}`, undefined, false)).messages[0],
     close: () => {
       subscription.unsubscribe();
-      const gone = fail("network.unavailable", undefined, "The connection to the network was lost; retry");
+      const gone = svcError("network.unavailable", undefined, "The connection to the network was lost; retry");
       for (const [token, read] of reads) abandon(token, read, gone);
     },
   };

@@ -1,5 +1,5 @@
 import type { Log } from "../../base/log.ts";
-import { fail, SvcError } from "../../protocol/errors.ts";
+import { SvcError, svcError } from "../../protocol/errors.ts";
 import { readFromLeader, type StoredMessage } from "./direct-read.ts";
 import { type LogCursor, messageDigest, startCursor } from "./log-cursor.ts";
 import type { NatsEpoch, NatsLink } from "./nats-link.ts";
@@ -271,7 +271,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
       if (!epoch) break;
       await runEpoch(epoch);
       setState({ phase: "offline", atTail: false });
-      failWaiters(fail("network.unavailable", undefined, "The connection to the network was lost; retry"));
+      failWaiters(svcError("network.unavailable", undefined, "The connection to the network was lost; retry"));
     }
   };
   const kick = (seq?: number) => {
@@ -283,7 +283,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
   };
   const until = (satisfied: () => boolean): Promise<void> => {
     if (satisfied()) return Promise.resolve();
-    if (!link.epoch()) return Promise.reject(fail("network.unavailable"));
+    if (!link.epoch()) return Promise.reject(svcError("network.unavailable"));
     return new Promise((resolve, reject) => void waiters.add({ satisfied, resolve, reject }));
   };
   const running = run();
@@ -311,7 +311,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
       closing.abort();
       wake();
       await running;
-      failWaiters(fail("server.unavailable"));
+      failWaiters(svcError("server.unavailable"));
     },
   };
 }

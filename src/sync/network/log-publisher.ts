@@ -1,6 +1,6 @@
 import type { Log } from "../../base/log.ts";
 import { sha256 } from "../../crypto/hash.ts";
-import { fail, SvcError } from "../../protocol/errors.ts";
+import { SvcError, svcError } from "../../protocol/errors.ts";
 import { BUNDLE_ITEMS_MAX, BUNDLE_TARGET_BYTES, MESSAGE_OVERHEAD_BYTES, sealBundle } from "./bundle.ts";
 import type { LogFollower } from "./log-follower.ts";
 import type { NatsEpoch, NatsLink } from "./nats-link.ts";
@@ -88,7 +88,7 @@ export function createLogPublisher(deps: LogPublisherDeps): LogPublisher {
     const items = fitting(batch.items, maxBytes);
     if (items.length === 0) return undefined;
     if (items[0]!.length > maxMessage) {
-      throw fail(
+      throw svcError(
         "network.unavailable",
         undefined,
         `The network takes messages of ${maxMessage} bytes, too few for a change; its operator must raise max_payload`,
@@ -99,7 +99,7 @@ export function createLogPublisher(deps: LogPublisherDeps): LogPublisher {
     sameRounds = id === previousRound ? sameRounds + 1 : 0;
     previousRound = id;
     if (sameRounds >= STUCK_ROUNDS) {
-      throw fail("network.unavailable", undefined, "The network acknowledges changes but does not give them back");
+      throw svcError("network.unavailable", undefined, "The network acknowledges changes but does not give them back");
     }
     return { message: sealBundle(keys.sealKey, subject, items), id, digests, exact: batch.exact };
   };

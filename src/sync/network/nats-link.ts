@@ -8,7 +8,7 @@ import {
 import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/transport-node";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
-import { fail, type SvcError } from "../../protocol/errors.ts";
+import { type SvcError, svcError } from "../../protocol/errors.ts";
 import { createDirectReader, type DirectReader } from "./direct-read.ts";
 import { networkFailure } from "./network-error.ts";
 
@@ -112,7 +112,7 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
     try {
       const version = nc.info?.version ?? "0.0.0";
       if (!versionAtLeast(version, VERSION_MIN)) {
-        throw fail(
+        throw svcError(
           "network.forbidden",
           undefined,
           `The network runs nats-server ${version}; it needs ${VERSION_MIN.join(".")} or newer`,
@@ -129,7 +129,7 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
       void lost.then(() => {
         if (current === epoch) current = undefined;
         reader.close();
-        ended.abort(fail("network.unavailable", undefined, "The connection to the network was lost; retry"));
+        ended.abort(svcError("network.unavailable", undefined, "The connection to the network was lost; retry"));
       });
       return { epoch, lost };
     } catch (error) {
@@ -212,7 +212,7 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
           end();
         };
         const onEpoch = (epoch: NatsEpoch) => settle(() => resolve(epoch));
-        const onAbort = () => settle(() => reject(fail("network.unavailable")));
+        const onAbort = () => settle(() => reject(svcError("network.unavailable")));
         epochListeners.add(onEpoch);
         signal?.addEventListener("abort", onAbort);
         closing.signal.addEventListener("abort", onAbort);

@@ -1,5 +1,5 @@
 import { JetStreamApiError, type JetStreamManager, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
-import { fail } from "../../protocol/errors.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { isForbidden, JS_ERROR, jetStreamCode, networkFailure } from "./network-error.ts";
 import { FILE_STREAM, INBOX_STREAM, LOG_SHARDS, logStream } from "./subjects.ts";
 
@@ -173,14 +173,14 @@ async function createStream(
       if (info) return info;
     }
     if (isForbidden(error)) {
-      throw fail(
+      throw svcError(
         "network.forbidden",
         undefined,
         `The network lacks the stream ${shape.name} and these credentials may not make it; its operator runs \`svc network init\` with credentials that may`,
       );
     }
     if (error instanceof JetStreamApiError) {
-      throw fail(
+      throw svcError(
         "network.unavailable",
         undefined,
         `The network did not make the stream ${shape.name}: ${error.message}`,
@@ -193,7 +193,7 @@ async function createStream(
 function requireShape(shape: StreamShape, info: StreamInfo): void {
   const problems = shapeProblems(shape, info.config);
   if (problems.length === 0) return;
-  throw fail(
+  throw svcError(
     "network.forbidden",
     undefined,
     `The network's stream ${shape.name} cannot be used: ${problems.join("; ")}. Its operator has to change it`,

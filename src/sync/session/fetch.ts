@@ -1,7 +1,7 @@
 import { bytesToHex, bytesToUtf8, concatBytes, equalBytes } from "../../base/bytes.ts";
-import { changeIdOf } from "../../change/change-stub.ts";
+import { changeIdOf } from "../../change/codec/change-stub.ts";
 import type { Space } from "../../space/space.ts";
-import { hasUnits, sequenceUnits, takeAclRecords, takeAclUnits, unitsDigest } from "../acl-exchange.ts";
+import { hasPending, pendingDigest, sequencePending, takeAclRecords, takeAclUnits } from "../acl-exchange.ts";
 import { type Taken, takeIn } from "../intake.ts";
 import { PATIENCE_ROUNDS } from "../patience.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
@@ -55,7 +55,7 @@ export async function askState(remote: RemoteReplica, space: Space): Promise<Spa
   const request = encodeStateRequest({
     space: space.id,
     aclHead: space.acl.head().id,
-    units: unitsDigest(space),
+    units: pendingDigest(space),
     digest,
   });
   const state = await wholeState(remote, space.id, await remote.request(SYNC_KINDS.state, request));
@@ -82,7 +82,7 @@ export async function wholeState(remote: RemoteReplica, spaceId: string, reply: 
   return { ...state, vector };
 }
 
-/** Of a chain of rights that is taken in at once; of a longer one what comes first. */
+/** Of a ACL log that is taken in at once; of a longer one what comes first. */
 const ACL_BYTES_MAX = 64 << 20;
 
 /** Gets the records of rights that are not here, and what waits for the owner there. Answers what was wrong with them. */
@@ -95,14 +95,14 @@ export async function fetchAcl(remote: RemoteReplica, space: Space, state: Space
     if (fault === "gap" || !space.acl.at(state.aclHead))
       fault = await takeAclRecords(space, await aclFrom(remote, space.id, 0));
   }
-  if (hasUnits(state.units) && !equalBytes(state.units, unitsDigest(space))) {
+  if (hasPending(state.units) && !equalBytes(state.units, pendingDigest(space))) {
     const units = decodeItems(await remote.request(SYNC_KINDS.units, encodeSpaceName(space.id)));
     await takeAclUnits(space, units);
-  } else await sequenceUnits(space);
+  } else await sequencePending(space);
   return fault;
 }
 
-/** Records of a space's chain of rights from a position to its end, as the remote has them. */
+/** Records of a space's ACL log from a position to its end, as the remote has them. */
 export async function aclFrom(remote: RemoteReplica, spaceId: string, from: number): Promise<Uint8Array[]> {
   const chain: Uint8Array[] = [];
   for (let bytes = 0; bytes < ACL_BYTES_MAX; ) {

@@ -1,5 +1,5 @@
 import { concatBytes } from "../../base/bytes.ts";
-import { type CborValue, decodeCbor, encodeCbor } from "../../change/dag-cbor.ts";
+import { type CborValue, decodeCbor, encodeCbor } from "../../base/dag-cbor.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import { LACKS_NOTHING, type WriterRange, type WriterState } from "./vector.ts";
 
@@ -20,7 +20,7 @@ export interface SpaceState {
   readonly aclCount: number;
   /** Of what waits for the space's owner there. */
   readonly units: Uint8Array;
-  /** Whether the space's content is served to us; if not, its chain of rights alone is. */
+  /** Whether the space's content is served to us; if not, its ACL log alone is. */
   readonly content: boolean;
   /** A hash of which changes in the vector it has as stubs although they are not deleted; zero where it lacks no body. */
   readonly lacks: Uint8Array;
@@ -172,7 +172,7 @@ export function decodeWants(bytes: Uint8Array): { space: string; ids: Uint8Array
 export const encodeItems = (items: readonly Uint8Array[]): Uint8Array => encodeCbor({ items: [...items] });
 export const decodeItems = (bytes: Uint8Array): Uint8Array[] => blobs(fieldsOf(bytes), "items");
 
-/** A space, and from which record of its chain of rights on. */
+/** A space, and from which record of its ACL log on. */
 export const encodeAclRequest = (space: string, from: number): Uint8Array => encodeCbor({ space, from });
 export function decodeAclRequest(bytes: Uint8Array): { space: string; from: number } {
   const map = fieldsOf(bytes);

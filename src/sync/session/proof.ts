@@ -1,6 +1,6 @@
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
-import { changeIdOf, isStub } from "../../change/change-stub.ts";
+import { changeIdOf, isStub } from "../../change/codec/change-stub.ts";
 import type { Space } from "../../space/space.ts";
 import { aclFrom, type RemoteReplica, SYNC_KINDS } from "./fetch.ts";
 import { decodeItems, encodeSpaceName, encodeWants } from "./messages.ts";
@@ -23,7 +23,7 @@ export async function givesBack(remote: RemoteReplica, space: Space, after: numb
 }
 
 /**
- * The same for records of the chain of rights and for what waits for the owner; these are few, so all are asked for.
+ * The same for records of the ACL log and for what waits for the owner; these are few, so all are asked for.
  * `from` is the place of the first of the records in the chain.
  */
 export async function givesBackRights(

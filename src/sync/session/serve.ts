@@ -1,8 +1,8 @@
 import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
-import { isStub } from "../../change/change-stub.ts";
+import { isStub } from "../../change/codec/change-stub.ts";
 import type { Space } from "../../space/space.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
-import { unitsDigest } from "../acl-exchange.ts";
+import { pendingDigest } from "../acl-exchange.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import type { PullReply, PullRequest, SpaceState, StateRequest } from "./messages.ts";
 import {
@@ -21,7 +21,7 @@ import {
 
 const NOTHING = new Uint8Array(0);
 
-/** The state of our replica, in short if the other is at the same. Without `content`, that of its chain of rights alone. */
+/** The state of our replica, in short if the other is at the same. Without `content`, that of its ACL log alone. */
 export function stateFor(space: Space, request: StateRequest, content: boolean): SpaceState {
   const full = fullState(space, content, false);
   const same =
@@ -40,7 +40,7 @@ export function fullState(space: Space, content: boolean, more: boolean): SpaceS
     more,
     aclHead: space.acl.head().id,
     aclCount: space.acl.records().length,
-    units: unitsDigest(space),
+    units: pendingDigest(space),
     content,
     ...(content ? lackingAndVector(space.engine.store) : { lacks: LACKS_NOTHING, vector: [] }),
   };

@@ -2,27 +2,27 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { addAccounts } from "../../acl/actions.ts";
 import { equalBytes } from "../../base/bytes.ts";
 import { systemClock } from "../../base/clock.ts";
+import { encodeCbor } from "../../base/dag-cbor.ts";
 import type { PeerId } from "../../base/ids.ts";
 import { randomBytes } from "../../base/random.ts";
-import type { ChangeBody } from "../../change/change-body.ts";
-import { type Change, decodeChange, encodeChange, encodeHeader } from "../../change/change-codec.ts";
-import type { WriteTx } from "../../change/change-engine.ts";
-import { changeIdOf, stubOf } from "../../change/change-stub.ts";
-import { encodeCbor } from "../../change/dag-cbor.ts";
-import type { DatasetRules } from "../../change/dataset-rules.ts";
-import { DELETION_RULES } from "../../change/deletion-log.ts";
-import type { ObjectEntry } from "../../change/object-cache.ts";
+import type { ChangeBody } from "../../change/codec/change-body.ts";
+import { type Change, decodeChange, encodeChange, encodeHeader } from "../../change/codec/change-codec.ts";
+import { changeIdOf, stubOf } from "../../change/codec/change-stub.ts";
+import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
+import { DELETION_RULES } from "../../change/fold/deletion-log.ts";
+import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { RulesRegistry } from "../../change/ports.ts";
+import type { WriteTx } from "../../change/space-engine.ts";
+import type { Account } from "../../crypto/account.ts";
 import { accountIdOf } from "../../crypto/account-id.ts";
 import { createSigner } from "../../crypto/sign.ts";
-import type { Account } from "../../space/account.ts";
-import { addAccounts } from "../../space/acl-actions.ts";
-import { openSpace, plantSpace, type Space, seedCreatedSpace } from "../../space/space.ts";
-import type { SpaceSeed } from "../../space/space-seed.ts";
-import { aclRecordsFrom, aclUnits, mayReadSpace } from "../acl-exchange.ts";
-import { CHANNEL_LIMITS } from "../link/message-channel.ts";
+import type { SpaceGenesis } from "../../space/genesis.ts";
+import { createdSpaceGenesis, openSpace, type Space, writeGenesis } from "../../space/space.ts";
+import { aclRecordsFrom, mayReadSpace, pendingRecords } from "../acl-exchange.ts";
+import { CHANNEL_LIMITS } from "../lan/message-channel.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import { askState, fetchAcl, fetchMissing, type RemoteReplica, SYNC_KINDS } from "./fetch.ts";
 import {
@@ -77,11 +77,11 @@ function definitions(): RulesRegistry {
   };
 }
 
-function replicaOf(seed: SpaceSeed, account: Account): Space {
+function replicaOf(seed: SpaceGenesis, account: Account): Space {
   const directory = mkdtempSync(join(tmpdir(), "svc-session-"));
   directories.push(directory);
   const path = join(directory, "space.db");
-  plantSpace(path, seed);
+  writeGenesis(path, seed);
   const space = openSpace(path, seed.spaceId, {
     account,
     clock: systemClock,
@@ -102,8 +102,8 @@ async function write(space: Space, id: string, text: string): Promise<void> {
 
 function rows(space: Space): string {
   const object = space.engine.object(space.engine.derivedId("test.items", ""));
-  const coll = object && space.engine.collOf(object, "items");
-  return coll === undefined ? "" : space.engine.store.rows.docs(coll).sort().join("\n");
+  const collectionId = object && space.engine.collectionIdOf(object, "items");
+  return collectionId === undefined ? "" : space.engine.store.rows.docs(collectionId).sort().join("\n");
 }
 
 /** Writers that both replicas have, with one change each. What it says nobody asks: neither lacks it. */
@@ -151,7 +151,7 @@ function remoteOf(space: Space, reader: Account, tamper: Tamper = (_kind, reply)
       return encodeVectorPage(vectorPage(vectorOf(space.engine.store).vector, decodeVectorRequest(body).after));
     if (kind === SYNC_KINDS.wants) return encodeItems(wanted(space.engine.store, decodeWants(body).ids));
     if (kind === SYNC_KINDS.acl) return encodeItems(aclRecordsFrom(space, decodeAclRequest(body).from));
-    return encodeItems(aclUnits(space));
+    return encodeItems(pendingRecords(space));
   };
   return { request: async (kind, body) => new Uint8Array(tamper(kind, answer(kind, new Uint8Array(body)))) };
 }
@@ -165,7 +165,7 @@ async function pullAll(from: RemoteReplica, into: Space) {
 describe("sessions", () => {
   test("[frames] a long history comes in bounded frames, parents first, and both ends are equal", async () => {
     const account = newAccount();
-    const seed = seedCreatedSpace(account, systemClock);
+    const seed = createdSpaceGenesis(account, systemClock);
     const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
     await Promise.all(Array.from({ length: 1200 }, (_, i) => write(a, `r${i % 40}`, `text ${i}`)));
     let frames = 0;
@@ -190,7 +190,7 @@ describe("sessions", () => {
 
   test("[vector] 50,000 writers take messages that fit a link, and each side gets what it lacks", async () => {
     const account = newAccount();
-    const seed = seedCreatedSpace(account, systemClock);
+    const seed = createdSpaceGenesis(account, systemClock);
     const [a, b, empty] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
     await write(a, "before", "on both");
     await pullAll(remoteOf(a, account), b);
@@ -228,7 +228,7 @@ describe("sessions", () => {
 
   test("[hostile] a vector that does not go forward or never ends is a fault", async () => {
     const account = newAccount();
-    const seed = seedCreatedSpace(account, systemClock);
+    const seed = createdSpaceGenesis(account, systemClock);
     const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
     await write(a, "x", "text");
     const [own] = vectorOf(a.engine.store).vector;
@@ -247,7 +247,7 @@ describe("sessions", () => {
 
   test("[acl] rights travel first: a member added later gets everything, who is none gets the chain alone", async () => {
     const [owner, member] = [newAccount(), newAccount()];
-    const seed = seedCreatedSpace(owner, systemClock);
+    const seed = createdSpaceGenesis(owner, systemClock);
     const [a, b] = [replicaOf(seed, owner), replicaOf(seed, member)];
     await write(a, "x", "before");
     const stranger = await askState(remoteOf(a, member), b);
@@ -265,7 +265,7 @@ describe("sessions", () => {
 
   test("[acl] an admin's proposal reaches the owner's device, which gives it effect, and comes back as a record", async () => {
     const [owner, admin, third] = [newAccount(), newAccount(), newAccount()];
-    const seed = seedCreatedSpace(owner, systemClock);
+    const seed = createdSpaceGenesis(owner, systemClock);
     const [a, b] = [replicaOf(seed, owner), replicaOf(seed, admin)];
     await a.aclService.act((context) => addAccounts(context, [{ identity: admin.id, permission: "admin" }]));
     await pullAll(remoteOf(a, admin), b);
@@ -280,7 +280,7 @@ describe("sessions", () => {
 
   test("[verdicts] a broken change among good ones holds up none of them, and what follows it waits", async () => {
     const account = newAccount();
-    const seed = seedCreatedSpace(account, systemClock);
+    const seed = createdSpaceGenesis(account, systemClock);
     const [a, b, other] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
     await write(a, "first", "1");
     await pullAll(remoteOf(a, account), other);
@@ -310,7 +310,7 @@ describe("sessions", () => {
 
   test("[parked] thousands that wait for what nobody has do not keep one from being asked for that a peer has", async () => {
     const account = newAccount();
-    const seed = seedCreatedSpace(account, systemClock);
+    const seed = createdSpaceGenesis(account, systemClock);
     const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
     for (const text of ["1", "2", "3"]) await write(a, "same", text);
     const parent = vectorOf(a.engine.store).vector[0]!;
@@ -341,7 +341,7 @@ describe("sessions", () => {
 
   test("[status] a peer that claims more than it gives leaves us knowing that something is missing", async () => {
     const account = newAccount();
-    const seed = seedCreatedSpace(account, systemClock);
+    const seed = createdSpaceGenesis(account, systemClock);
     const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
     for (let i = 0; i < 5; i++) await write(a, `r${i}`, "text");
     const greedy = remoteOf(a, account, (kind, reply) =>
@@ -353,7 +353,7 @@ describe("sessions", () => {
 
   test("[stubs] a peer that keeps the bodies to itself: they are missed, asked for by name, and got from another", async () => {
     const account = newAccount();
-    const seed = seedCreatedSpace(account, systemClock);
+    const seed = createdSpaceGenesis(account, systemClock);
     const [a, b, c] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
     for (let i = 0; i < 5; i++) await write(a, `r${i}`, "text");
     const withoutBodies = remoteOf(a, account, (kind, reply) => {
@@ -394,7 +394,7 @@ describe("sessions", () => {
 
   test("[stubs] two that lack as many bodies, but others, give them to each other", async () => {
     const account = newAccount();
-    const seed = seedCreatedSpace(account, systemClock);
+    const seed = createdSpaceGenesis(account, systemClock);
     const [a, b, c] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
     for (let i = 0; i < 2; i++) await write(a, `r${i}`, "text");
     const [first, second] = a.engine.store.changes.after(0, 10).filter(({ writer }) => writer !== 0);
@@ -415,7 +415,7 @@ describe("sessions", () => {
 
   test("[stubs] a body that nobody has does not keep anybody from keeping the rest", async () => {
     const account = newAccount();
-    const seed = seedCreatedSpace(account, systemClock);
+    const seed = createdSpaceGenesis(account, systemClock);
     const [a, b, c] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
     await write(a, "lost", "text");
     for (const replica of [b, c])
@@ -436,7 +436,7 @@ describe("sessions", () => {
 
   test("[stubs] bodies that nobody has do not stand before others, and all that fit no frame come in several", async () => {
     const account = newAccount();
-    const seed = seedCreatedSpace(account, systemClock);
+    const seed = createdSpaceGenesis(account, systemClock);
     const [a, b, c] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
     await Promise.all(Array.from({ length: 600 }, (_, i) => write(a, `r${i}`, "lost")));
     await pullAll(
@@ -456,7 +456,7 @@ describe("sessions", () => {
 
   test("[stubs] one has the stub, the other the body that waits for its key: both have both in the end", async () => {
     const account = newAccount();
-    const seed = seedCreatedSpace(account, systemClock);
+    const seed = createdSpaceGenesis(account, systemClock);
     const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
     await write(a, "x", "text");
     await pullAll(remoteOf(a, account), b);
@@ -476,7 +476,7 @@ describe("sessions", () => {
 
   test("[stubs] the definition of a deleted type is asked for when something was written under it", async () => {
     const account = newAccount();
-    const seed = seedCreatedSpace(account, systemClock);
+    const seed = createdSpaceGenesis(account, systemClock);
     const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
     const append = (object: ObjectEntry, tx: WriteTx, body: Omit<ChangeBody, "records">, id: string) => {
       const ops = [{ type: "$set" as const, path: "text", value: "text" }];
@@ -500,7 +500,7 @@ describe("sessions", () => {
     await pullAll(remoteOf(a, account), b);
     const notes = ({ engine }: Space) => {
       const object = engine.object(engine.derivedId("test.items", ""))!;
-      return engine.store.rows.docs(engine.collOf(object, "notes") ?? -1);
+      return engine.store.rows.docs(engine.collectionIdOf(object, "notes") ?? -1);
     };
     expect(b.engine.store.parked.usage().count).toBe(0);
     expect(notes(b)).toEqual(notes(a));
@@ -509,7 +509,7 @@ describe("sessions", () => {
 
   test("[hostile] frames that do not go forward, ids asked for twice and torn messages end the session, not the server", async () => {
     const account = newAccount();
-    const seed = seedCreatedSpace(account, systemClock);
+    const seed = createdSpaceGenesis(account, systemClock);
     const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
     await write(a, "x", "text");
     const replies: [string, Uint8Array][] = [

@@ -1,5 +1,5 @@
 import { bytesToHex, concatBytes, equalBytes, utf8ToBytes } from "../../base/bytes.ts";
-import { encodeCbor } from "../../change/dag-cbor.ts";
+import { encodeCbor } from "../../base/dag-cbor.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";

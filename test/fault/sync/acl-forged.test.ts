@@ -3,15 +3,15 @@
  * the real keys of every role, and the same actions over HTTP.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { addAccounts, mintGuestKey, removeAccounts, transferOwnership } from "../../../src/acl/actions.ts";
+import type { AclOp } from "../../../src/acl/op.ts";
+import { encodeAclProposal, encodeAclRecord } from "../../../src/acl/record.ts";
+import { pendingRequestOf } from "../../../src/acl/state.ts";
 import { bytesToHex, equalBytes } from "../../../src/base/bytes.ts";
 import type { SpaceId } from "../../../src/base/ids.ts";
+import type { Account } from "../../../src/crypto/account.ts";
 import { cidFromDigest } from "../../../src/crypto/cid.ts";
 import { sha256 } from "../../../src/crypto/hash.ts";
-import type { Account } from "../../../src/space/account.ts";
-import { addAccounts, mintGuestKey, removeAccounts, transferOwnership } from "../../../src/space/acl-actions.ts";
-import type { AclOp } from "../../../src/space/acl-op.ts";
-import { encodeAclProposal, encodeAclRecord } from "../../../src/space/acl-record.ts";
-import { pendingRequestOf } from "../../../src/space/acl-state.ts";
 import { ACL_MATRIX, ACL_ROLES, type AclCast, type AclRole, createAclCast } from "../../support/acl-matrix.ts";
 import { type AclWorld, createAccount } from "../../support/acl-world.ts";
 import { type SpaceInfo, until } from "../../support/client.ts";

@@ -11,7 +11,7 @@ import {
   encodeChange,
   encodeHeader,
   isDerivedRoot,
-} from "../../../src/change/change-codec.ts";
+} from "../../../src/change/codec/change-codec.ts";
 import { digestOfCid } from "../../../src/crypto/cid.ts";
 import { until } from "../../support/client.ts";
 import { type Device, setName, startDevice, statusOf } from "../../support/devices.ts";

@@ -4,16 +4,16 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect } from "bun:test";
 import { connect } from "node:net";
+import { addAccounts } from "../../../src/acl/actions.ts";
 import { utf8ToBytes } from "../../../src/base/bytes.ts";
 import type { AccountId, SpaceId } from "../../../src/base/ids.ts";
 import { randomBytes } from "../../../src/base/random.ts";
-import { changeIdOf } from "../../../src/change/change-stub.ts";
+import { changeIdOf } from "../../../src/change/codec/change-stub.ts";
+import type { Account } from "../../../src/crypto/account.ts";
 import { parseAccountId } from "../../../src/crypto/account-id.ts";
 import { cidFromDigest } from "../../../src/crypto/cid.ts";
-import type { Account } from "../../../src/space/account.ts";
-import { addAccounts } from "../../../src/space/acl-actions.ts";
-import { encodeFrame, FRAGMENT_BYTES, FRAME } from "../../../src/sync/link/framing.ts";
-import { CHANNEL_LIMITS } from "../../../src/sync/link/message-channel.ts";
+import { encodeFrame, FRAGMENT_BYTES, FRAME } from "../../../src/sync/lan/framing.ts";
+import { CHANNEL_LIMITS } from "../../../src/sync/lan/message-channel.ts";
 import { SYNC_KINDS } from "../../../src/sync/session/fetch.ts";
 import { encodeSpaceName } from "../../../src/sync/session/messages.ts";
 import { type AclWorld, createAccount } from "../../support/acl-world.ts";

@@ -1,4 +1,4 @@
-/** Devices of one owner fork the chain of rights while they are apart; what members wrote on the lost branch counts. */
+/** Devices of one owner fork the ACL log while they are apart; what members wrote on the lost branch counts. */
 import { expect } from "bun:test";
 import { type JsonObject, until } from "../../support/client.ts";
 import { type Device, mintInvite, rowsOf, spacesOf, startDevice, statusOf, untilSame } from "../../support/devices.ts";
@@ -12,7 +12,7 @@ const WAIT_MS = 30_000;
 const FORKS = 2;
 const OPEN = { mode: "open", permission: "writer" };
 
-describeWithNats("a chain of rights that its owner's devices forked", () => {
+describeWithNats("a ACL log that its owner's devices forked", () => {
   rule(
     "[acl] what a member wrote on the branch that lost reaches everybody, though it comes later and over the network alone",
     async () => {

@@ -1,14 +1,14 @@
 /**
- * A member on the LAN that serves an older chain of rights, or another one than before: what was seen stays, people are
+ * A member on the LAN that serves an older ACL log, or another one than before: what was seen stays, people are
  * told of two that cannot both be, and honest sync goes on.
  */
 import { describe, expect } from "bun:test";
+import { addAccounts } from "../../../src/acl/actions.ts";
+import { composeRecord } from "../../../src/acl/compose.ts";
 import { bytesToHex } from "../../../src/base/bytes.ts";
 import type { AccountId, SpaceId } from "../../../src/base/ids.ts";
 import { parseAccountId } from "../../../src/crypto/account-id.ts";
 import { sha256 } from "../../../src/crypto/hash.ts";
-import { addAccounts } from "../../../src/space/acl-actions.ts";
-import { composeRecord } from "../../../src/space/acl-compose.ts";
 import { createAccount } from "../../support/acl-world.ts";
 import { until } from "../../support/client.ts";
 import { type Device, joinOpen, setName, startDevice, untilSame, untilSynced } from "../../support/devices.ts";
@@ -34,7 +34,7 @@ interface Debug {
   alarms: { kind: string; record: string }[];
 }
 
-describe("a member that serves a chain of rights that is not the present one", () => {
+describe("a member that serves a ACL log that is not the present one", () => {
   rule(
     "[acl] an older chain moves nothing; of two by admins the first stays and debug shows the alarm, over a restart, until the owner decides",
     async () => {

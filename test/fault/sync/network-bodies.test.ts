@@ -2,8 +2,8 @@
 import { expect } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
 import { silentLog } from "../../../src/base/log.ts";
-import { DELETED_GRACE_MS } from "../../../src/change/object-deletions.ts";
-import { createNetworkSync } from "../../../src/sync/network-sync.ts";
+import { DELETED_GRACE_MS } from "../../../src/change/fold/object-deletions.ts";
+import { createNetworkSync } from "../../../src/sync/network/network-sync.ts";
 import { createProgressBook } from "../../../src/sync/progress.ts";
 import { add, type Device, fetchFrom, remove, withDevices } from "../../support/acl-devices.ts";
 import { createAccount } from "../../support/acl-world.ts";

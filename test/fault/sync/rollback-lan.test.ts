@@ -57,7 +57,7 @@ describe("a device that is not what it was, on a LAN alone", () => {
       await later.server.stop();
       await member.server.stop();
 
-      // It goes on with the writer of which the member has more, and with an older chain of rights.
+      // It goes on with the writer of which the member has more, and with an older ACL log.
       await using back = await startDevice({ lan: true, dataDir: copy.path });
       for (let i = 0; i < 3; i++) await createObject(back.server.client, id, named(`on the copy ${i}`));
       await mintInvite(back, id, { mode: "open", permission: "writer" });

@@ -6,6 +6,8 @@
 import { expect } from "bun:test";
 import { createSocket } from "node:dgram";
 import { connect } from "node:net";
+import { decodeInviteToken } from "../../../src/acl/invite-token.ts";
+import { inviteLinkKeyOf, linkKeyOf } from "../../../src/acl/space-keys.ts";
 import type { SpaceId } from "../../../src/base/ids.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import { deriveAccountSecret } from "../../../src/crypto/account-keys.ts";
@@ -13,12 +15,10 @@ import { sharedSecret } from "../../../src/crypto/box.ts";
 import { deriveKey } from "../../../src/crypto/derive.ts";
 import { publicKeyOfSeed } from "../../../src/crypto/private-key.ts";
 import { createSigner } from "../../../src/crypto/sign.ts";
-import { decodeInviteToken } from "../../../src/space/invite-token.ts";
-import { inviteLinkKeyOf, linkKeyOf } from "../../../src/space/space-keys.ts";
-import { createDeviceCertificate } from "../../../src/sync/link/device-certificate.ts";
-import { dialPeer } from "../../../src/sync/link/link-socket.ts";
-import { openPeerLink, type PeerLink } from "../../../src/sync/link/peer-link.ts";
-import type { LinkKeys } from "../../../src/sync/link/space-tokens.ts";
+import { createDeviceCertificate } from "../../../src/sync/lan/device-certificate.ts";
+import { dialPeer } from "../../../src/sync/lan/link-socket.ts";
+import { openPeerLink, type PeerLink } from "../../../src/sync/lan/peer-link.ts";
+import type { LinkKeys } from "../../../src/sync/lan/space-tokens.ts";
 import { SYNC_KINDS } from "../../../src/sync/session/fetch.ts";
 import {
   decodeItems,

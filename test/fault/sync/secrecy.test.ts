@@ -5,11 +5,11 @@
 import { afterAll, beforeAll, expect } from "bun:test";
 import { cpSync } from "node:fs";
 import type { NatsConnection } from "@nats-io/transport-node";
+import { TECH_SPACE_NAME } from "../../../src/account/tech-datasets.ts";
+import { decodeInviteToken, guestAccount } from "../../../src/acl/invite-token.ts";
+import { derivedReadKey, transportSecretOf } from "../../../src/acl/space-keys.ts";
 import type { PeerId, SpaceId } from "../../../src/base/ids.ts";
 import { openWith } from "../../../src/crypto/box.ts";
-import { decodeInviteToken, guestAccount } from "../../../src/space/invite-token.ts";
-import { derivedReadKey, transportSecretOf } from "../../../src/space/space-keys.ts";
-import { TECH_SPACE_NAME } from "../../../src/space/tech-datasets.ts";
 import { openAclRecord } from "../../../src/sync/network/acl-append.ts";
 import { openBundle } from "../../../src/sync/network/bundle.ts";
 import { deriveChannelKeys } from "../../../src/sync/network/subjects.ts";

@@ -6,7 +6,7 @@ import { describe, expect } from "bun:test";
 import { join } from "node:path";
 import { systemClock } from "../../../src/base/clock.ts";
 import type { SpaceId } from "../../../src/base/ids.ts";
-import type { Account } from "../../../src/space/account.ts";
+import type { Account } from "../../../src/crypto/account.ts";
 import { openSpace, type Space } from "../../../src/space/space.ts";
 import { createAccount } from "../../support/acl-world.ts";
 import { type SpaceInfo, until } from "../../support/client.ts";

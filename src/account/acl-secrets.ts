@@ -1,0 +1,90 @@
+import type { MemberMetadata } from "../acl/epoch.ts";
+import { decodeInviteToken, guestAccount, type InviteToken } from "../acl/invite-token.ts";
+import { inviteLinkKeyOf, pairLinkKeyOf } from "../acl/space-keys.ts";
+import { base64ToBytes, bytesToBase64, bytesToHex } from "../base/bytes.ts";
+import type { AccountId, SpaceId } from "../base/ids.ts";
+import type { Account } from "../crypto/account.ts";
+import { parseAccountId } from "../crypto/account-id.ts";
+import { publicKeyOfSeed } from "../crypto/private-key.ts";
+import { isJsonObject } from "../protocol/json.ts";
+import { ACL_SECRETS_RULES } from "./private-datasets.ts";
+import type { TechSpace } from "./tech-space.ts";
+
+type SecretKind = "invites" | "guests";
+
+/** Custody of what was minted or used to join: in the account's own space, so that all its devices have it. */
+export type AclSecrets = ReturnType<typeof createAclSecrets>;
+
+export function createAclSecrets(tech: TechSpace, account: Account) {
+  return {
+    /** Durable before anybody can be given what the seed is the secret of. */
+    async keep(spaceId: SpaceId, kind: SecretKind, seed: Uint8Array): Promise<void> {
+      const key = bytesToHex(publicKeyOfSeed(seed));
+      await tech.write(ACL_SECRETS_RULES, spaceId, [
+        { type: "$set", path: `${kind}.${key}`, value: bytesToBase64(seed) },
+      ]);
+    },
+    /** The seed of a public key, if this account minted it and its device has told this one. */
+    seedOf(spaceId: SpaceId, kind: SecretKind, publicKey: Uint8Array): Uint8Array | undefined {
+      const seeds = tech.record(ACL_SECRETS_RULES, spaceId)?.[kind];
+      const text = isJsonObject(seeds) ? seeds[bytesToHex(publicKey)] : undefined;
+      return typeof text === "string" ? base64ToBytes(text) : undefined;
+    },
+    /** Drops the secrets whose keys are not among the live ones. */
+    async prune(spaceId: SpaceId, kind: SecretKind, live: readonly Uint8Array[]): Promise<void> {
+      const seeds = tech.record(ACL_SECRETS_RULES, spaceId)?.[kind];
+      const wanted = new Set(live.map(bytesToHex));
+      const stale = Object.keys(isJsonObject(seeds) ? seeds : {}).filter((key) => !wanted.has(key));
+      if (stale.length === 0) return;
+      await tech.write(
+        ACL_SECRETS_RULES,
+        spaceId,
+        stale.map((key) => ({ type: "$unset", path: `${kind}.${key}` })),
+      );
+    },
+    /** What this account joins by, and what it says of itself where it asks to. */
+    async keepToken(spaceId: SpaceId, token: string, hint: MemberMetadata | undefined): Promise<void> {
+      await tech.write(ACL_SECRETS_RULES, spaceId, [
+        { type: "$set", path: "", value: { token, hint: hint ? JSON.stringify(hint) : "" } },
+      ]);
+    },
+    /** The token by which this account joined, or asked to join. */
+    tokenOf(spaceId: SpaceId): InviteToken | undefined {
+      const token = tech.record(ACL_SECRETS_RULES, spaceId)?.["token"];
+      return typeof token === "string" ? decodeInviteToken(token) : undefined;
+    },
+    /** Where the space is to be found that is joined by a token, or that somebody added this account to. */
+    placeOf(spaceId: SpaceId) {
+      const token = this.tokenOf(spaceId);
+      if (token) {
+        const { transportSecret } = token;
+        const linkKey = inviteLinkKeyOf(spaceId, transportSecret, publicKeyOfSeed(token.seed));
+        return { spaceId, transportSecret, linkKey };
+      }
+      const row = tech.record(ACL_SECRETS_RULES, spaceId);
+      const transportSecret = typeof row?.["place"] === "string" ? base64ToBytes(row["place"]) : undefined;
+      const adder = typeof row?.["adder"] === "string" ? parseAccountId(row["adder"]) : undefined;
+      return transportSecret && adder && { spaceId, transportSecret, linkKey: pairLinkKeyOf(spaceId, account, adder) };
+    },
+    /** Whether somebody added this account, at any time, without being asked. */
+    wasAdded: (spaceId: SpaceId): boolean => tech.record(ACL_SECRETS_RULES, spaceId)?.["adder"] !== undefined,
+    /** What somebody who added this account says of the space. */
+    async keepPlace(spaceId: SpaceId, transportSecret: Uint8Array, adder: AccountId): Promise<void> {
+      const value = { place: bytesToBase64(transportSecret), adder };
+      await tech.write(ACL_SECRETS_RULES, spaceId, [{ type: "$set", path: "", value }]);
+    },
+    hintOf(spaceId: SpaceId): MemberMetadata | undefined {
+      const hint = tech.record(ACL_SECRETS_RULES, spaceId)?.["hint"];
+      return typeof hint === "string" && hint !== "" ? (JSON.parse(hint) as MemberMetadata) : undefined;
+    },
+    async dropToken(spaceId: SpaceId): Promise<void> {
+      if (tech.record(ACL_SECRETS_RULES, spaceId)?.["token"] === undefined) return;
+      await tech.write(ACL_SECRETS_RULES, spaceId, [{ type: "$unset", path: "", value: { token: 1, hint: 1 } }]);
+    },
+    /** Who this account is in a space: itself, or the account of the guest key that it reads by. */
+    accountIn(spaceId: SpaceId): Account {
+      const token = this.tokenOf(spaceId);
+      return token?.kind === "guest" ? guestAccount(token, account.peerId) : account;
+    },
+  };
+}

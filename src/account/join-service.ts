@@ -1,0 +1,300 @@
+import type { AclBuild } from "../acl/acl-service.ts";
+import { joinByInvite } from "../acl/actions.ts";
+import type { ComposeOptions } from "../acl/compose.ts";
+import type { MemberMetadata } from "../acl/epoch.ts";
+import { decodeInviteToken, type InviteToken } from "../acl/invite-token.ts";
+import { SPACE_TYPE } from "../acl/space-header.ts";
+import { pendingRequestOf } from "../acl/state.ts";
+import { bytesToHex, equalBytes } from "../base/bytes.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import { publicKeyOfSeed } from "../crypto/private-key.ts";
+import { SvcError, svcError } from "../protocol/errors.ts";
+import type { SpaceInfo } from "../protocol/space.ts";
+import type { Space } from "../space/space.ts";
+import type { AclSecrets } from "./acl-secrets.ts";
+import { ACL_SECRETS_DATASET } from "./private-datasets.ts";
+import type { SpaceHandle } from "./space-handles.ts";
+import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
+import type { SpaceService } from "./space-service.ts";
+import { SPACES_RULES } from "./tech-datasets.ts";
+import type { SpaceStatus, TechSpace } from "./tech-space.ts";
+
+/** How often a space that was not found is looked for again. */
+const SEEK_AGAIN_MS = 2_000;
+/** How long joining waits for the space's ACL log, which tells a revoked invite at once. */
+const CHAIN_WAIT_MS = 5_000;
+/** Kept in the space's store: the request of this device that the answer is awaited to. */
+const ASKED = "join-asked";
+
+interface JoinServiceDeps {
+  tech: TechSpace;
+  spaces: Pick<
+    SpaceService<SpaceHandle & { space: Space }>,
+    | "plant"
+    | "isPlanted"
+    | "activate"
+    | "giveUp"
+    | "whenEnded"
+    | "rowOf"
+    | "knownRow"
+    | "openHeld"
+    | "farewells"
+    | "list"
+  >;
+  secrets: AclSecrets;
+  log: Log;
+  changeAcl(space: Space, build: AclBuild, options: ComposeOptions): Promise<unknown>;
+  /** The ACL log of a space that is not held here, if anybody who is reached has it. */
+  findChain(place: {
+    spaceId: SpaceId;
+    transportSecret: Uint8Array;
+    linkKey: Uint8Array;
+  }): Promise<Uint8Array[] | undefined>;
+  /** Makes the ways to others known that a space's chain can be moved by; a moment at most. */
+  reach(spaceId: SpaceId): Promise<void>;
+  /** What this account says of itself where it asks to join. */
+  profile(): MemberMetadata | undefined;
+}
+
+/** Spaces that this account asks to join, from the token to the first content. */
+export type JoinService = ReturnType<typeof createJoinService>;
+
+export function createJoinService(deps: JoinServiceDeps) {
+  const { tech, spaces, secrets, log } = deps;
+  let closed = false;
+  const seeking = new Map<SpaceId, Promise<void>>();
+  /** Those who wait for the first look that found nothing. */
+  const missed = new Map<SpaceId, () => void>();
+  const advancing = new Map<SpaceId, Promise<void>>();
+
+  const statusOf = (spaceId: SpaceId): SpaceStatus | undefined => {
+    const row = tech.spaceRow(spaceId);
+    return row && spaceStatusOf(row);
+  };
+  const isJoining = (spaceId: SpaceId): boolean => statusOf(spaceId) === "joining";
+
+  /** Whether a space is to be here and nothing of it is: one is joining, or has accepted to have been added. */
+  const isAwaited = (spaceId: SpaceId): boolean => {
+    if (spaces.isPlanted(spaceId)) return false;
+    const status = statusOf(spaceId);
+    return status === "joining" || (status === "active" && secrets.placeOf(spaceId) !== undefined);
+  };
+
+  /** Asks whoever is reached for the chain until it is here, or nobody waits for it any more. */
+  const seek = (spaceId: SpaceId): Promise<void> => {
+    let running = seeking.get(spaceId);
+    if (!running) {
+      running = look(spaceId)
+        .catch((error: unknown) => {
+          if (!closed) log.warn("joining: looking for a space failed", { err: error, spaceId });
+        })
+        .finally(() => seeking.delete(spaceId));
+      seeking.set(spaceId, running);
+    }
+    return running;
+  };
+
+  const look = async (spaceId: SpaceId): Promise<void> => {
+    while (!closed && isAwaited(spaceId)) {
+      const place = secrets.placeOf(spaceId);
+      if (!place) return; // comes with the account's own space, and calls again
+      const chain = await deps.findChain(place);
+      if (closed || !isAwaited(spaceId)) break;
+      if (chain && (await spaces.plant(spaceId, chain))) {
+        if (!isJoining(spaceId)) await spaces.activate(spaceId);
+        break;
+      }
+      missed.get(spaceId)?.();
+      await Bun.sleep(SEEK_AGAIN_MS);
+    }
+    if (!closed && isJoining(spaceId)) await advance(spaceId);
+  };
+
+  /** One step after the other, each from what the chain says then. */
+  const advance = (spaceId: SpaceId): Promise<void> => inTurn(spaceId, () => step(spaceId));
+
+  /** What begins, moves and ends a join of a space never overlaps. */
+  const inTurn = (spaceId: SpaceId, work: () => Promise<void>): Promise<void> => {
+    const before = advancing.get(spaceId) ?? Promise.resolve();
+    const next = before.then(() => (closed ? undefined : work()));
+    const kept = next
+      .catch((error: unknown) => {
+        if (!closed) log.warn("joining a space did not go on", { err: error, spaceId });
+      })
+      .finally(() => {
+        if (advancing.get(spaceId) === kept) advancing.delete(spaceId);
+      });
+    advancing.set(spaceId, kept);
+    return next;
+  };
+
+  /** Throws `invite.invalid` when the token is not live any more; the join has ended then. */
+  const step = async (spaceId: SpaceId): Promise<void> => {
+    if (!isJoining(spaceId) || !spaces.isPlanted(spaceId)) return;
+    const { space } = await spaces.openHeld(spaceId);
+    if (space.role() !== "none") return spaces.activate(spaceId);
+    const token = secrets.tokenOf(spaceId);
+    const { state } = space.acl;
+    if (state.deletedAt !== undefined) return refuse(spaceId);
+    if (!token || (pendingRequestOf(state, space.accountKey) && !letsIn(space, token))) return;
+    const asked = space.engine.store.meta(ASKED);
+    // What was asked has its place in the chain and waits no more: it was declined, or taken back.
+    if (asked && (state.sequenced.has(bytesToHex(asked)) || space.acl.at(asked))) return end(spaceId);
+    if (!isLive(space, token)) return recheck(space, token);
+    if (space.acl.units.list().some(({ unit: { author } }) => equalBytes(author, space.accountKey))) return;
+    await ask(space, token);
+  };
+
+  /** The row says joining, and the token is kept for all devices. Throws `space.deleted` for what has ended for ever. */
+  const begin = async (spaceId: SpaceId, inviteToken: string, hint: MemberMetadata | undefined): Promise<void> => {
+    const row = tech.spaceRow(spaceId);
+    const status = statusOf(spaceId);
+    if (row?.["final"] === true) throw svcError("space.deleted", { spaceId });
+    if (status === "active") return;
+    if (status === "guest_revoked") {
+      const { space } = await spaces.openHeld(spaceId);
+      if (isSpent(space, decodeInviteToken(inviteToken))) throw spent();
+      // What was read by a guest key is another account's copy.
+      await spaces.giveUp(spaceId, true);
+    }
+    await secrets.keepToken(spaceId, inviteToken, hint);
+    spaces.farewells.drop(spaceId);
+    await spaces.whenEnded(spaceId);
+    if (spaces.isPlanted(spaceId)) {
+      const { space } = await spaces.openHeld(spaceId);
+      await space.engine.write(() => space.engine.store.dropMeta(ASKED));
+    }
+    if (status === "joining") return;
+    const spaceType = row?.["spaceType"] ? {} : { spaceType: SPACE_TYPE };
+    await tech.set(SPACES_RULES, spaceId, { status: "joining", ...spaceType }, { ownRole: "none" });
+  };
+
+  /** The chain knew the token, and has ended it. */
+  const isSpent = ({ acl: { state } }: Space, { seed }: InviteToken): boolean => {
+    const key = publicKeyOfSeed(seed);
+    const isGuestKey = state.guest !== undefined && equalBytes(state.guest.key, key);
+    return state.usedKeys.has(bytesToHex(key)) && !state.invites.has(bytesToHex(key)) && !isGuestKey;
+  };
+
+  /** A live open invite, which is worth more than the request that waits. */
+  const letsIn = ({ acl: { state } }: Space, { seed }: InviteToken): boolean =>
+    (state.invites.get(bytesToHex(publicKeyOfSeed(seed)))?.permission ?? "none") !== "none";
+
+  const isLive = ({ acl: { state } }: Space, { kind, seed }: InviteToken): boolean =>
+    kind === "member" && state.invites.has(bytesToHex(publicKeyOfSeed(seed)));
+
+  /** The chain here does not know the token: it may be older than the token is. */
+  const recheck = async (space: Space, token: InviteToken): Promise<void> => {
+    const place = secrets.placeOf(space.id);
+    const chain = place && (await deps.findChain(place));
+    if (closed || !isJoining(space.id)) return;
+    if (chain) await space.aclService.take(chain);
+    if (space.role() !== "none") return spaces.activate(space.id);
+    if (isLive(space, token)) return ask(space, token);
+    // A peer's chain may be older than the token, too: only one that knew the token can say that it is over.
+    if (space.acl.state.usedKeys.has(bytesToHex(publicKeyOfSeed(token.seed)))) return refuse(space.id);
+    resumeLater(space.id);
+  };
+
+  const ask = async (space: Space, token: InviteToken): Promise<void> => {
+    const metadata = secrets.hintOf(space.id) ?? deps.profile();
+    let asked: { id: Uint8Array } | undefined;
+    try {
+      await deps.reach(space.id);
+      const build: AclBuild = (context) => joinByInvite(context, token.seed, metadata);
+      // Whoever comes by an open invite gives itself the key that is sealed to the invite.
+      asked = (await deps.changeAcl(space, build, { inviteSeed: token.seed })) as typeof asked;
+    } catch (error) {
+      if (error instanceof SvcError && error.code === "invite.invalid") return refuse(space.id);
+      throw error;
+    }
+    if (!asked) return;
+    const { id } = asked;
+    await space.engine.write(() => space.engine.store.putMeta(ASKED, id));
+    if (space.role() !== "none") await spaces.activate(space.id);
+  };
+
+  const end = async (spaceId: SpaceId): Promise<void> => {
+    await spaces.giveUp(spaceId, true);
+    await secrets.dropToken(spaceId);
+  };
+
+  const refuse = async (spaceId: SpaceId): Promise<never> => {
+    await end(spaceId);
+    throw spent();
+  };
+
+  /** Whatever waits, goes on: called when rows, tokens or chains have changed. */
+  const resume = (spaceId: SpaceId): void => {
+    if (closed) return;
+    if (isAwaited(spaceId)) void seek(spaceId);
+    else if (isJoining(spaceId)) advance(spaceId).catch(() => undefined); // logged where it happened
+  };
+
+  const timers = new Map<SpaceId, ReturnType<typeof setTimeout>>();
+  const resumeLater = (spaceId: SpaceId): void => {
+    clearTimeout(timers.get(spaceId));
+    timers.set(
+      spaceId,
+      setTimeout(() => {
+        timers.delete(spaceId);
+        resume(spaceId);
+      }, SEEK_AGAIN_MS),
+    );
+  };
+
+  const stop = tech.space.engine.onCommit((batch) => {
+    for (const { dataset, recordId } of batch.touched)
+      if (dataset === SPACES_RULES.name || dataset === ACL_SECRETS_DATASET) resume(recordId as SpaceId);
+  });
+
+  return {
+    /**
+     * Joins by an invite or guest token: 202 with the row, which says `joining` until the space is here. Throws
+     * `invite.invalid` for what is no token and, as far as it can be told within a moment, one that is not live any more.
+     */
+    async join(inviteToken: string, hint: MemberMetadata | undefined): Promise<SpaceInfo> {
+      const token = decodeInviteToken(inviteToken);
+      const { spaceId } = token;
+      if (statusOf(spaceId) !== "active") {
+        await inTurn(spaceId, () => begin(spaceId, inviteToken, hint));
+        const found = spaces.isPlanted(spaceId) ? advance(spaceId) : seek(spaceId);
+        const miss = new Promise<void>((resolve) => missed.set(spaceId, resolve));
+        await Promise.race([found, miss, Bun.sleep(CHAIN_WAIT_MS)]);
+        missed.delete(spaceId);
+        if (statusOf(spaceId) === "deleted") throw spent();
+      }
+      return spaceInfoOf(spaces.rowOf(spaceId));
+    },
+
+    /** Takes back a request to join. Throws the space resolution errors, and `space.not_invite_pending` unless one waits. */
+    async cancel(spaceId: SpaceId): Promise<void> {
+      const status = spaceStatusOf(spaces.rowOf(spaceId));
+      if (status === "deleted") throw svcError("space.deleted", { spaceId });
+      if (status !== "joining")
+        throw svcError("space.not_invite_pending", { spaceId, status }, "No request to join this space waits");
+      await inTurn(spaceId, async () => {
+        if (!isJoining(spaceId)) return; // let in, or refused, meanwhile
+        await spaces.giveUp(spaceId, secrets.tokenOf(spaceId)?.kind === "guest");
+        if (!spaces.farewells.has(spaceId)) await secrets.dropToken(spaceId);
+      });
+    },
+
+    /** Goes on with what an earlier run began. */
+    start(): void {
+      for (const { id, status } of spaces.list("all"))
+        if (status === "joining" || status === "active") resume(id as SpaceId);
+    },
+    /** A space's chain has moved. */
+    rightsMoved: (space: Space): void => resume(space.id),
+    async close(): Promise<void> {
+      closed = true;
+      stop();
+      for (const timer of timers.values()) clearTimeout(timer);
+      await Promise.allSettled([...advancing.values()]);
+    },
+  };
+}
+
+const spent = () => svcError("invite.invalid", {}, "The invite was revoked or replaced; ask for a new one");

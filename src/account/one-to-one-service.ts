@@ -1,0 +1,135 @@
+import { ONE_TO_ONE_TYPE } from "../acl/space-header.ts";
+import type { Clock } from "../base/clock.ts";
+import type { AccountId, SpaceId } from "../base/ids.ts";
+import type { Account } from "../crypto/account.ts";
+import { accountIdOf, parseAccountId } from "../crypto/account-id.ts";
+import { svcError } from "../protocol/errors.ts";
+import type { JsonObject } from "../protocol/json.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import type { SpaceInfo } from "../protocol/space.ts";
+import { oneToOneGenesis } from "../space/one-to-one.ts";
+import { writePairProfile } from "../space/pair-profiles.ts";
+import type { Space } from "../space/space.ts";
+import type { AccountStore } from "../store/account-store.ts";
+import type { SpaceHandle } from "./space-handles.ts";
+import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
+import type { SpaceService } from "./space-service.ts";
+import { SPACES_RULES } from "./tech-datasets.ts";
+import type { SpaceStatus, TechSpace } from "./tech-space.ts";
+
+/** Names, description and icon that somebody gave of the other participant. */
+export interface DisplayHint {
+  name?: string;
+  description?: string;
+  iconCid?: string;
+}
+
+/**
+ * Spaces of two accounts. Both sides compute the same space, so nothing is exchanged to make it; what waits for an answer
+ * is a row on this device alone (gaps § 20), what was answered is shared by the account's devices.
+ */
+export type OneToOneService = ReturnType<typeof createOneToOneService>;
+
+export function createOneToOneService(deps: {
+  account: Account;
+  tech: TechSpace;
+  store: AccountStore;
+  spaces: Pick<SpaceService<SpaceHandle & { space: Space }>, "open" | "rowOf" | "knownRow">;
+  clock: Clock;
+  /** What this account says of itself. */
+  profile(): DisplayHint | undefined;
+  /** Tells the other that a space of the two was begun. */
+  announce(other: AccountId): Promise<void>;
+}) {
+  const { account, tech, store, spaces, clock } = deps;
+
+  /** Throws `request.invalid_field` for what is no account, and for oneself. */
+  const pairWith = (identity: string, field: string): { other: AccountId; spaceId: SpaceId } => {
+    const key = parseAccountId(identity);
+    const refuse = (reason: string, message: string) =>
+      svcError("request.invalid_field", { field, reason }, `${field}: ${message}`);
+    if (!key) throw refuse("not an account id", "give an account id");
+    if (identity === account.id) throw refuse("self", "a one-to-one space is with somebody else");
+    return { other: accountIdOf(key), spaceId: oneToOneGenesis(account, key).spaceId };
+  };
+
+  /** Writes the row that all devices of the account see, in place of the one this device has. */
+  const answer = async (spaceId: SpaceId, other: AccountId, status: SpaceStatus): Promise<void> => {
+    const pending = store.pendingSpace(spaceId);
+    const hint = pending === undefined ? {} : (JSON.parse(pending) as JsonObject);
+    const row = tech.spaceRow(spaceId);
+    const fields: JsonObject = { status };
+    if (!row) {
+      Object.assign(fields, { spaceType: ONE_TO_ONE_TYPE, author: other });
+      for (const field of ["name", "description", "iconCid", "settings"])
+        if (hint[field] !== undefined) fields[field] = hint[field];
+    }
+    await tech.set(SPACES_RULES, spaceId, fields);
+    store.dropPendingSpace(spaceId);
+  };
+
+  const open = async (spaceId: SpaceId): Promise<SpaceInfo> => {
+    const { space } = await spaces.open(spaceId);
+    await writePairProfile(space, deps.profile());
+    return spaceInfoOf(spaces.rowOf(spaceId));
+  };
+
+  /** The other participant of a one-to-one row and its status. Throws `space.not_invite_pending` for other rows. */
+  const pairRow = (spaceId: SpaceId): { other: AccountId; status: SpaceStatus } => {
+    const row = spaces.rowOf(spaceId);
+    const status = spaceStatusOf(row);
+    if (row["spaceType"] !== ONE_TO_ONE_TYPE) {
+      if (status === "deleted") throw svcError("space.deleted", { spaceId });
+      throw svcError("space.not_invite_pending", { spaceId, status }, "This is no one-to-one space");
+    }
+    return { other: row["author"] as AccountId, status };
+  };
+
+  return {
+    /** Initiates, accepts what the other has begun, takes back a decline, or revives what was deleted. */
+    async start(otherIdentity: string): Promise<SpaceInfo> {
+      const { other, spaceId } = pairWith(otherIdentity, "otherIdentity");
+      const row = tech.spaceRow(spaceId);
+      const asked = store.pendingSpace(spaceId) !== undefined;
+      if (!row || spaceStatusOf(row) !== "active") {
+        await answer(spaceId, other, "active");
+        if (!asked) await deps.announce(other);
+      }
+      return open(spaceId);
+    },
+
+    /** Somebody began a one-to-one space: this device shows it as pending. A row there is already is left alone. */
+    registerIncoming(peerIdentity: string, hint: DisplayHint): void {
+      const { other, spaceId } = pairWith(peerIdentity, "peerIdentity");
+      if (spaces.knownRow(spaceId) || store.pendingSpaces().length >= LIMITS.pendingSpaces) return;
+      store.putPendingSpace(
+        spaceId,
+        JSON.stringify({
+          id: spaceId,
+          createdAt: { $date: new Date(clock.nowMs()).toISOString() },
+          spaceType: ONE_TO_ONE_TYPE,
+          author: other,
+          status: "one_to_one_pending",
+          ...hint,
+        }),
+      );
+    },
+
+    /** Throws the space resolution errors, and `space.not_invite_pending` for a space that is none of two. */
+    async accept(spaceId: SpaceId): Promise<SpaceInfo> {
+      const { other, status } = pairRow(spaceId);
+      if (status === "deleted") throw svcError("space.deleted", { spaceId });
+      if (status !== "active") await answer(spaceId, other, "active");
+      return open(spaceId);
+    },
+
+    /** Holds on all devices of the account until it is accepted or begun anew. */
+    async decline(spaceId: SpaceId): Promise<void> {
+      const { other, status } = pairRow(spaceId);
+      if (status === "deleted") throw svcError("space.deleted", { spaceId });
+      if (status === "active")
+        throw svcError("space.not_invite_pending", { spaceId, status }, "The space was accepted; delete it instead");
+      if (status !== "one_to_one_declined") await answer(spaceId, other, "one_to_one_declined");
+    },
+  };
+}

@@ -1,0 +1,88 @@
+import type { DatasetRules } from "../change/codec/dataset-rules.ts";
+import { digestOfCid } from "../crypto/cid.ts";
+import type { Json } from "../protocol/json.ts";
+
+/** Datasets of the tech space that no endpoint shows: what an account keeps to itself, in step across its devices. */
+export const READ_FRONTIERS_DATASET = "read_frontiers";
+export const ACCOUNT_VALUES_DATASET = "account_values";
+export const SPACE_ROOTS_DATASET = "space_roots";
+export const ACL_SECRETS_DATASET = "acl_secrets";
+
+/**
+ * How far an object was read: for each writer the highest seq of its changes that was. A frontier only moves forward,
+ * whatever order its changes come in, so the union of what all devices read is what counts.
+ */
+export const READ_FRONTIERS_RULES: DatasetRules = {
+  name: READ_FRONTIERS_DATASET,
+  idRule: "user",
+  skipHistory: true,
+  refuseCreate: (id) => (digestOfCid(id) ? undefined : "the record's id is no object id"),
+  refuseDelete: () => "a frontier is not taken back",
+  refuseOp(doc, segments, op) {
+    if (op.type !== "$set") return "a frontier is set";
+    if (segments.length === 1 && segments[0] === "spaceId") return undefined;
+    if (segments.length !== 2 || segments[0] !== "writers" || typeof op.value !== "number")
+      return "a frontier is writers.<writer>: seq";
+    const known = (doc["writers"] as Record<string, Json> | undefined)?.[segments[1]!];
+    return typeof known === "number" && known >= op.value ? "the frontier is further already" : undefined;
+  },
+};
+
+/** Values of properties with scope `account`, by object: mirrored into the object's row on each device. */
+export const ACCOUNT_VALUES_RULES: DatasetRules = {
+  name: ACCOUNT_VALUES_DATASET,
+  idRule: "user",
+  skipHistory: true,
+  refuseCreate: (id) => (digestOfCid(id) ? undefined : "the record's id is no object id"),
+};
+
+/**
+ * What another device of the account needs to make a space there: header and first record of the ACL log (base64),
+ * and the secret under which its channel on the network is found and opened. Set once.
+ */
+export const SPACE_ROOTS_RULES: DatasetRules = {
+  name: SPACE_ROOTS_DATASET,
+  idRule: "user",
+  skipHistory: true,
+  refuseCreate: (id) => (digestOfCid(id) ? undefined : "the record's id is no space id"),
+  refuseDelete: () => "a space's root stays",
+  refuseOp(doc, segments, op) {
+    const [field] = segments;
+    if (segments.length !== 1 || (field !== "header" && field !== "aclRoot" && field !== "transport"))
+      return "a space's root has header, aclRoot and transport";
+    if (op.type !== "$set" || typeof op.value !== "string") return "the field is a text";
+    return Object.hasOwn(doc, field) ? "the field is set once" : undefined;
+  },
+};
+
+/**
+ * Secrets of a space's invites and guest keys (`invites.<hex of the public key>` and `guests.<…>`: the base64 seed) that this
+ * account minted, and the token (`token`) by which it joined, with what it says of itself (`hint`, JSON) or the secret of
+ * the channel (`place`, base64) of a space it was added to and by whom (`adder`): what its other devices need to show and to
+ * use them.
+ */
+export const ACL_SECRETS_RULES: DatasetRules = {
+  name: ACL_SECRETS_DATASET,
+  idRule: "user",
+  skipHistory: true,
+  refuseCreate: (id) => (digestOfCid(id) ? undefined : "the record's id is no space id"),
+  refuseDelete: () => "secrets are dropped one by one",
+  refuseOp(_doc, segments, op) {
+    const [field, key] = segments;
+    const known =
+      field === "token" || field === "hint" || field === "place" || field === "adder"
+        ? segments.length === 1
+        : (field === "invites" || field === "guests") && key !== undefined;
+    if (!known || segments.length > 2) return "secrets are token, hint, place, adder, invites.<key> and guests.<key>";
+    return op.type === "$unset" || (op.type === "$set" && typeof op.value === "string")
+      ? undefined
+      : "a secret is a text";
+  },
+};
+
+export const PRIVATE_RULES: readonly DatasetRules[] = [
+  READ_FRONTIERS_RULES,
+  ACCOUNT_VALUES_RULES,
+  SPACE_ROOTS_RULES,
+  ACL_SECRETS_RULES,
+];

@@ -1,0 +1,69 @@
+import type { AclBuild } from "../acl/acl-service.ts";
+import { cancelRequest, leaveSpace } from "../acl/actions.ts";
+import { pendingRequestOf } from "../acl/state.ts";
+import type { Clock } from "../base/clock.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { Space } from "../space/space.ts";
+import type { AccountStore } from "../store/account-store.ts";
+import { ownMember } from "./space-row.ts";
+
+/** Nobody who has not been heard of for so long is waited for. */
+const FAREWELL_MS = 30 * 24 * 3_600_000;
+
+/**
+ * Spaces that ended for this account while others have not heard of it. Their content is no longer served here, their chain
+ * of rights is still kept in step, so that leaving, taking back a request or deleting reaches those concerned.
+ */
+export function createFarewells(deps: {
+  store: Pick<AccountStore, "farewells" | "putFarewell" | "dropFarewell">;
+  clock: Clock;
+  changeAcl(space: Space, build: AclBuild): Promise<unknown>;
+}) {
+  const { store, clock } = deps;
+  const sinceBySpace = new Map(store.farewells().map(({ spaceId, sinceMs }) => [spaceId, sinceMs]));
+
+  const drop = (spaceId: string): void => {
+    if (sinceBySpace.delete(spaceId)) store.dropFarewell(spaceId);
+  };
+
+  /** Whether everything that others must know of it is said, or too old. */
+  const isOver = async (space: Space, sinceMs: number): Promise<boolean> => {
+    if (clock.nowMs() - sinceMs > FAREWELL_MS) return true;
+    const { state } = space.acl;
+    if (state.deletedAt !== undefined) return space.engine.store.sync.hasRecord("network", space.acl.head().id);
+    if (space.acl.units.list().some(({ unit: { author } }) => Buffer.compare(author, space.accountKey) === 0))
+      return false;
+    if (pendingRequestOf(state, space.accountKey)) {
+      await deps.changeAcl(space, cancelRequest);
+      return pendingRequestOf(space.acl.state, space.accountKey) === undefined;
+    }
+    if (ownMember(space)?.status !== "active" || space.role() === "guest") return true;
+    await deps.changeAcl(space, leaveSpace);
+    return ownMember(space)?.status !== "active";
+  };
+
+  const settling = new Set<SpaceId>();
+  return {
+    has: (spaceId: string): boolean => sinceBySpace.has(spaceId),
+    /** Durable when it returns. */
+    begin(spaceId: SpaceId): void {
+      const sinceMs = clock.nowMs();
+      store.putFarewell(spaceId, sinceMs);
+      sinceBySpace.set(spaceId, sinceMs);
+    },
+    drop,
+    /** Says what is still to be said; `ended` when nothing is. Called whenever the chain has moved. */
+    async settle(space: Space, ended: () => Promise<void>): Promise<void> {
+      const sinceMs = sinceBySpace.get(space.id);
+      if (sinceMs === undefined || settling.has(space.id)) return;
+      settling.add(space.id);
+      try {
+        if (!(await isOver(space, sinceMs)) || !sinceBySpace.has(space.id)) return;
+        drop(space.id);
+        await ended();
+      } finally {
+        settling.delete(space.id);
+      }
+    },
+  };
+}

@@ -1,0 +1,34 @@
+import { SPACE_TYPE } from "../acl/space-header.ts";
+import type { JsonObject } from "../protocol/json.ts";
+import type { SpaceInfo } from "../protocol/space.ts";
+import { spaceIndexIdOf } from "../space/space-index.ts";
+import type { SpaceStatus } from "./tech-space.ts";
+
+/** What the row of a space says about it, as callers see it. Empty fields are omitted (gaps § 2). */
+export function spaceInfoOf(row: JsonObject): SpaceInfo {
+  const status = spaceStatusOf(row);
+  const info: SpaceInfo = {
+    id: row["id"] as string,
+    createdAt: row["createdAt"] as SpaceInfo["createdAt"],
+    spaceType: (row["spaceType"] as string | undefined) ?? SPACE_TYPE,
+    // Whoever left without having been heard of yet is nobody in it any more.
+    ownRole: status === "deleted" ? "none" : ((row["ownRole"] as SpaceInfo["ownRole"] | undefined) ?? "none"),
+    status,
+  };
+  for (const field of ["name", "description", "iconCid", "author"] as const) {
+    const value = row[field];
+    if (typeof value === "string" && value !== "") info[field] = value;
+  }
+  if (info.status === "active")
+    info.spaceIndexObjectId = (row["spaceIndexObjectId"] as string | undefined) ?? spaceIndexIdOf(info.id);
+  const settings = row["settings"] as SpaceInfo["settings"];
+  if (settings && Object.keys(settings).length > 0) info.settings = settings;
+  if (row["push"]) info.push = row["push"] as NonNullable<SpaceInfo["push"]>;
+  if (row["derived"] === true) info.derived = true;
+  return info;
+}
+
+/** A final end outweighs whatever another device wrote as status meanwhile. */
+export function spaceStatusOf(row: JsonObject): SpaceStatus {
+  return row["final"] === true ? "deleted" : ((row["status"] as SpaceStatus | undefined) ?? "active");
+}

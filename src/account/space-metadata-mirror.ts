@@ -1,0 +1,23 @@
+import type { JsonObject } from "../protocol/json.ts";
+import type { Space } from "../space/space.ts";
+import { SPACE_INDEX_DATASET, SPACE_INDEX_RECORD, SPACE_INDEX_TYPE } from "../space/space-index.ts";
+import { SPACES_RULES } from "./tech-datasets.ts";
+import type { TechSpace } from "./tech-space.ts";
+
+/** The row in the tech space follows the metadata in the space, whoever changed it, for as long as the space is open. */
+export function mirrorMetadata(space: Space, tech: TechSpace, onError: (error: unknown) => void): void {
+  const mirror = async (): Promise<void> => {
+    const index = space.engine.object(space.engine.derivedId(SPACE_INDEX_TYPE, ""));
+    const metadata = index && space.engine.record(index, SPACE_INDEX_DATASET, SPACE_INDEX_RECORD);
+    const row = tech.spaceRow(space.id);
+    if (!metadata || !row) return;
+    const changed: JsonObject = {};
+    for (const field of ["name", "description", "iconCid"]) {
+      if ((metadata[field] ?? "") !== (row[field] ?? "")) changed[field] = metadata[field] ?? "";
+    }
+    if (Object.keys(changed).length > 0) await tech.set(SPACES_RULES, space.id, changed);
+  };
+  space.engine.onCommit((batch) => {
+    if (batch.touched.some((touched) => touched.dataset === SPACE_INDEX_DATASET)) mirror().catch(onError);
+  });
+}

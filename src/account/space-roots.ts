@@ -1,0 +1,54 @@
+import { decodeAclRecord } from "../acl/record.ts";
+import { decodeSpaceHeader } from "../acl/space-header.ts";
+import { base64ToBytes, bytesToBase64 } from "../base/bytes.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { JsonObject } from "../protocol/json.ts";
+import type { Space, SpaceGenesis } from "../space/space.ts";
+import { transportSecretOf } from "../space/transport-secret.ts";
+import { SPACE_ROOTS_RULES } from "./private-datasets.ts";
+import type { TechSpace } from "./tech-space.ts";
+
+/** What a device of the account needs of a space that it does not hold yet. */
+export interface SpaceRoot {
+  readonly seed: SpaceGenesis;
+  /** Of its channel on the network; every member and invitee computes it from the first read key. */
+  readonly transportSecret: Uint8Array | undefined;
+}
+
+/** The roots of the account's spaces, kept in its own space, so that its other devices can make them too. */
+export type SpaceRoots = ReturnType<typeof createSpaceRoots>;
+
+export function createSpaceRoots(tech: TechSpace) {
+  return {
+    /** The root of a space as another device left it; undefined when it has not come yet, or is not that space's. */
+    of(spaceId: SpaceId): SpaceRoot | undefined {
+      const row = tech.record(SPACE_ROOTS_RULES, spaceId);
+      const header = bytesIn(row, "header");
+      const root = bytesIn(row, "aclRoot");
+      const record = root && decodeAclRecord(root);
+      if (!header || !record || decodeSpaceHeader(header)?.spaceId !== spaceId) return undefined;
+      return {
+        seed: { spaceId, header, aclRoot: { id: record.id, bytes: root } },
+        transportSecret: bytesIn(row, "transport"),
+      };
+    },
+
+    /** Leaves a space's root for the other devices, as far as it is not there yet. */
+    async keep(space: Space): Promise<void> {
+      const row = tech.record(SPACE_ROOTS_RULES, space.id);
+      const fields: JsonObject = {};
+      const add = (field: string, bytes: Uint8Array | undefined) => {
+        if (bytes && !row?.[field]) fields[field] = bytesToBase64(bytes);
+      };
+      add("header", space.headerBytes);
+      add("aclRoot", space.engine.store.aclRecords()[0]?.bytes);
+      add("transport", transportSecretOf(space));
+      if (Object.keys(fields).length > 0) await tech.set(SPACE_ROOTS_RULES, space.id, fields);
+    },
+  };
+}
+
+function bytesIn(row: JsonObject | undefined, field: string): Uint8Array | undefined {
+  const text = row?.[field];
+  return typeof text === "string" ? base64ToBytes(text) : undefined;
+}

@@ -1,0 +1,58 @@
+import type { AclState, MemberState } from "../acl/state.ts";
+import { bytesToBase64, bytesToHex } from "../base/bytes.ts";
+import { deriveKey } from "../crypto/derive.ts";
+import { sha256 } from "../crypto/hash.ts";
+import type { Json, JsonObject } from "../protocol/json.ts";
+import type { Space } from "../space/space.ts";
+import { spaceIndexIn } from "../space/space-index.ts";
+import { SPACES_RULES } from "./tech-datasets.ts";
+import type { TechSpace } from "./tech-space.ts";
+
+/** Brings what a space's row says on this device alone in step with its ACL log. */
+export async function settleLocalFields(tech: TechSpace, space: Space): Promise<void> {
+  const row = tech.spaceRow(space.id);
+  if (!row) return;
+  const role = space.role();
+  const fields: Record<string, Json> = {};
+  if (row["ownRole"] !== role) fields["ownRole"] = role;
+  // Kept when the membership ends: what came under them before is still to be opened.
+  const push = role === "none" ? undefined : pushKeys(space);
+  if (push && !Bun.deepEquals(push, row["push"] as JsonObject | undefined)) fields["push"] = push;
+  if (row["spaceIndexObjectId"] === undefined && role !== "none")
+    fields["spaceIndexObjectId"] = (await space.engine.write(spaceIndexIn)).idText;
+  if (Object.keys(fields).length > 0) await tech.set(SPACES_RULES, space.id, {}, fields);
+}
+
+/** What this account is in a space's chain; undefined while the chain says nothing of it. */
+export function ownMember(space: Space): MemberState | undefined {
+  return memberIn(space.acl.state, space.accountKey);
+}
+
+function memberIn(state: AclState, account: Uint8Array): MemberState | undefined {
+  return state.members.get(bytesToHex(account));
+}
+
+/**
+ * How the chain ended an active space for this account, if it did. A chain that has not come as far as this account's
+ * coming ends nothing.
+ */
+export function endingOf(space: Space): "left" | "deleted" | undefined {
+  const { deletedAt } = space.acl.state;
+  if (deletedAt !== undefined) return "deleted";
+  const member = ownMember(space);
+  const over = member?.status === "removed" || member?.status === "removing";
+  return over && space.role() === "none" ? "left" : undefined;
+}
+
+/** The keys that the push service knows a space by (gaps § 2): a signing key for ever, a sealing key per read key. */
+export function pushKeys(space: Space): JsonObject | undefined {
+  const current = space.keys.current();
+  if (!current) return undefined;
+  const first = space.keys.byId(space.acl.state.epochs[0]!.epoch.keyId) ?? current.key;
+  const encKey = deriveKey(current.key, "push-encryption", space.id);
+  return {
+    spaceKey: bytesToBase64(deriveKey(first, "push-signing", space.id)),
+    encKey: bytesToBase64(encKey),
+    encKeyId: bytesToHex(sha256(encKey)),
+  };
+}

@@ -1,0 +1,78 @@
+import type { DatasetRules, FieldScope } from "../change/codec/dataset-rules.ts";
+import { digestOfCid } from "../crypto/cid.ts";
+import { parsePeerId } from "../crypto/peer-id.ts";
+import { isJsonObject, type Json } from "../protocol/json.ts";
+
+/** The tech space: derived, one per account, never listed. What all devices of the account share lies here. */
+export const TECH_SPACE_NAME = "tech";
+export const TECH_INDEX_TYPE = "svc.tech";
+const SPACES_DATASET = "spaces";
+const PROFILE_DATASET = "profile";
+export const DEVICES_DATASET = "devices";
+/** The one record of the profile dataset. */
+export const PROFILE_RECORD = "profile";
+
+const text = (value: Json | undefined): boolean => typeof value === "string";
+
+/** Fields of a `spaces` row that are this device's own. */
+const SPACE_LOCAL_FIELDS = new Set(["ownRole", "push", "spaceIndexObjectId"]);
+
+export const SPACES_RULES: DatasetRules = {
+  name: SPACES_DATASET,
+  idRule: "user",
+  skipHistory: true,
+  refuseCreate: (id) => (digestOfCid(id) ? undefined : "the record's id is no space id"),
+  refuseDelete: () => "a space's row ends with its status, it is never deleted",
+  refuseOp(doc, segments, op) {
+    const [field] = segments;
+    if (SPACE_LOCAL_FIELDS.has(field!)) return "the field is this device's own";
+    if (field === "createdAt") return "the field is derived";
+    // The tombstone of a space is set once and never taken back, so that concurrent statuses cannot disagree about it.
+    if (field === "final" && (op.type !== "$set" || op.value !== true)) return "the end of a space is final";
+    if ((field === "spaceType" || field === "author" || field === "derived") && Object.hasOwn(doc, field))
+      return "the field is set once";
+    return undefined;
+  },
+  stamps(doc, creating, envelope) {
+    const stamps: [string[], Json][] = [];
+    if (creating) stamps.push([["createdAt"], { $date: new Date(envelope.timeMs).toISOString() }]);
+    if (doc["final"] === true && doc["status"] !== "deleted") stamps.push([["status"], "deleted"]);
+    return stamps;
+  },
+  scopeOf: (segments): FieldScope =>
+    SPACE_LOCAL_FIELDS.has(segments[0]!) ? "local" : segments[0] === "createdAt" ? "derived" : "synced",
+};
+
+const PROFILE_FIELDS = new Set(["name", "description", "iconCid"]);
+
+export const PROFILE_RULES: DatasetRules = {
+  name: PROFILE_DATASET,
+  idRule: "user",
+  skipHistory: true,
+  refuseCreate: (id) => (id === PROFILE_RECORD ? undefined : "the profile is one record"),
+  refuseDelete: () => "the profile is cleared field by field",
+  refuseOp: (_doc, segments, op) =>
+    segments.length === 1 &&
+    PROFILE_FIELDS.has(segments[0]!) &&
+    (op.type === "$unset" || (op.type === "$set" && text(op.value)))
+      ? undefined
+      : "a profile has the texts name, description and iconCid",
+};
+
+export const DEVICES_RULES: DatasetRules = {
+  name: DEVICES_DATASET,
+  idRule: "user",
+  skipHistory: true,
+  refuseCreate: (id) => (parsePeerId(id) ? undefined : "the record's id is no peer id"),
+  refuseOp(_doc, segments, op) {
+    const [field, slug] = segments;
+    if (field === "name" || field === "os" || field === "version")
+      return op.type === "$set" && text(op.value) && segments.length === 1 ? undefined : "the field is a text";
+    if (field === "apps" && slug) return undefined;
+    if (field === "activeClaims" && segments.length === 2)
+      return op.type === "$unset" || isJsonObject(op.value) ? undefined : "a claim is {seq, at}";
+    return "a device has name, os, version, apps.<slug> and activeClaims.<slug>";
+  },
+};
+
+export const TECH_RULES: readonly DatasetRules[] = [SPACES_RULES, PROFILE_RULES, DEVICES_RULES];

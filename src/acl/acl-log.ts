@@ -1,0 +1,316 @@
+import { bytesToHex, equalBytes, hexToBytes, readUint64, writeUint64 } from "../base/bytes.ts";
+import type { Clock } from "../base/clock.ts";
+import type { AclView } from "../change/ports.ts";
+import type { WriteScope } from "../store/commit-queue.ts";
+import type { SpaceStore } from "../store/space-store.ts";
+import { createAlarms } from "./alarms.ts";
+import { chooseBranch } from "./fork.ts";
+import type { AclOffer } from "./offered-records.ts";
+import { createAclUnits } from "./pending.ts";
+import { canWrite, type Permission } from "./permission.ts";
+import { type AclRecord, decodeAclRecord } from "./record.ts";
+import { type AclApplied, applyAclRecord } from "./reducer.ts";
+import { createCutJudge } from "./revocation-cut-off.ts";
+import type { SpaceHeader } from "./space-header.ts";
+import {
+  type AclState,
+  type Cut,
+  type EpochState,
+  emptyAcl,
+  permissionAt,
+  permissionOf,
+  rightsPositions,
+} from "./state.ts";
+
+/** Thrown when a stored chain does not verify: the file was damaged or written by somebody else. */
+class AclDamagedError extends Error {}
+
+/** What records taken in mean for the changes of the space. */
+export interface AclMove {
+  /** Ids that changes can name from now on. */
+  named: Uint8Array[];
+  /** Accounts of whose changes some may have ceased to count. */
+  cut: Uint8Array[];
+  /** Changes that name this position or a later one may stand elsewhere now. */
+  repositionFrom?: number;
+}
+
+/**
+ * What became of records that were offered: `extended` the chain; won a fork and `replaced` its end; `known` before;
+ * `lost` to what is here (they wait to be proposed again); `split`: nothing decides, an alarm was raised; `gap`: what
+ * they follow is not here; `refused`: invalid, with the reason.
+ */
+export type AclMerge = {
+  kind: "extended" | "replaced" | "known" | "lost" | "split" | "gap" | "refused";
+  /** How many of the records are in the chain now that were not before. */
+  taken: number;
+  reason?: string;
+  move?: AclMove;
+  /** Epochs of the branch that was replaced. */
+  dropped?: readonly EpochState[];
+};
+
+/** The stored ACL chain of a space, judged record by record when it is opened and whenever one is added. */
+export type AclLog = ReturnType<typeof openAclLog>;
+
+const HEAD_KEY = "acl-head";
+const DROPPED = "acl-dropped/";
+const UNPLACED_KEY = "acl-unplaced";
+const NAMED = 1;
+
+export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock) {
+  const units = createAclUnits(store);
+  const alarms = createAlarms(store);
+  const judge = createCutJudge(store.changes);
+  let { state, records } = load(store, header);
+
+  const pinned = store.meta(HEAD_KEY);
+  if (pinned && !state.positions.has(bytesToHex(pinned)))
+    alarms.raise({ kind: "rolled_back", record: bytesToHex(pinned) });
+
+  const recordIndex = (id: Uint8Array): number | undefined => {
+    const pos = state.positions.get(bytesToHex(id))?.pos;
+    return pos !== undefined && Number.isInteger(pos) ? pos : undefined;
+  };
+
+  const cutsOf = (account: Uint8Array): readonly Cut[] =>
+    state.cuts.size === 0 ? [] : (state.cuts.get(bytesToHex(account)) ?? []);
+
+  /** Applies and stores the next record; taken back with the write. */
+  const extend = (record: AclRecord, scope: WriteScope): { fault: string } | AclApplied => {
+    const applied = applyAclRecord(state, record, header);
+    if ("fault" in applied) return applied;
+    const list = records;
+    list.push(record);
+    scope.onRollback(() => {
+      list.pop();
+      applied.undo();
+    });
+    store.addAclRecord(list.length - 1, record.id, record.bytes);
+    store.putMeta(HEAD_KEY, record.id);
+    return applied;
+  };
+
+  /** Below this position no change here ever lost its place; undefined while none did. */
+  const lowestUnplaced = (): number | undefined => {
+    const stored = store.meta(UNPLACED_KEY);
+    return stored && Number(readUint64(stored, 0));
+  };
+
+  const moveOf = (applied: readonly AclApplied[]): AclMove => {
+    const named = applied.flatMap((one) => one.named);
+    const from = lowestUnplaced();
+    const moved = from !== undefined && named.some((id) => !Number.isInteger(state.positions.get(bytesToHex(id))!.pos));
+    return {
+      named,
+      cut: applied.flatMap((one) => one.cut),
+      ...(moved ? { repositionFrom: from } : {}),
+    };
+  };
+
+  const extendBy = (offered: readonly AclRecord[], scope: WriteScope): AclMerge => {
+    const applied: AclApplied[] = [];
+    for (const record of offered) {
+      const one = extend(record, scope);
+      if ("fault" in one) {
+        const move = applied.length > 0 ? { move: moveOf(applied) } : {};
+        return { kind: "refused", taken: applied.length, reason: one.fault, ...move };
+      }
+      applied.push(one);
+    }
+    settle();
+    return { kind: "extended", taken: applied.length, move: moveOf(applied) };
+  };
+
+  /** Forgets what waited to take effect, or to be placed, and now did. */
+  const settle = (): void => {
+    units.settle(state);
+    for (const { key } of store.metaUnder(DROPPED))
+      if (state.positions.has(key.slice(DROPPED.length))) store.dropMeta(key);
+    for (const alarm of alarms.list()) if (alarm.kind === "split" && isDecided(alarm.record)) alarms.end(alarm);
+  };
+
+  /** Whether, by now, an owner's record decides between the chain and the branch that begins with this record. */
+  const isDecided = (recordId: string): boolean => {
+    if (state.positions.has(recordId)) return true;
+    const other = lostRecord(hexToBytes(recordId)!);
+    const at = other?.prev ? recordIndex(other.prev) : undefined;
+    if (!other || at === undefined) return false;
+    return chooseBranch(replay(records.slice(0, at + 1), header), records.slice(at + 1), [other]) !== "split";
+  };
+
+  /** A branch from where it leaves the chain: what comes may follow records that lost before. */
+  const fromChainOn = (offered: readonly AclRecord[]): AclRecord[] | undefined => {
+    const branch = [...offered];
+    while (recordIndex(branch[0]!.prev!) === undefined) {
+      const before = lostRecord(branch[0]!.prev!);
+      if (!before?.prev) return undefined;
+      branch.unshift(before);
+    }
+    return branch;
+  };
+
+  const lostRecord = (id: Uint8Array): AclRecord | undefined => {
+    const held = units.lostRecord(id);
+    if (held || !state.positions.has(bytesToHex(id))) return held;
+    for (const record of records) {
+      for (const op of record.ops) {
+        const unit = op.op === "sequenced" ? decodeAclRecord(op.unit) : undefined;
+        if (unit && equalBytes(unit.id, id)) return unit;
+      }
+    }
+    return undefined;
+  };
+
+  /** Two branches follow record `at`: ours and the one offered. */
+  const resolveFork = (at: number, offered: readonly AclRecord[], scope: WriteScope): AclMerge => {
+    const base = replay(records.slice(0, at + 1), header);
+    const theirs: AclRecord[] = [];
+    let reason: string | undefined;
+    const candidate = replay(records.slice(0, at + 1), header);
+    for (const record of offered) {
+      const one = applyAclRecord(candidate, record, header);
+      if ("fault" in one) {
+        reason = one.fault;
+        break;
+      }
+      theirs.push(record);
+    }
+    if (theirs.length === 0) return { kind: "refused", taken: 0, reason: reason! };
+    const ours = records.slice(at + 1);
+    const choice = chooseBranch(base, ours, theirs);
+    if (choice !== "theirs")
+      for (const record of theirs) if (!state.positions.has(bytesToHex(record.id))) units.put(record, clock.nowMs());
+    if (choice === "split") {
+      alarms.raise({ kind: "split", record: bytesToHex(theirs[0]!.id) });
+      return { kind: "split", taken: 0, reason: "two branches, and no owner's record decides between them" };
+    }
+    if (choice === "ours") return { kind: "lost", taken: 0, reason: "another branch of the chain has priority" };
+    const dropped = state.epochs.filter(({ pos }) => pos > at);
+    const repositionFrom = unplace(candidate, at);
+    // What either branch cut: the one's cuts are no more, the other's are new here.
+    const cut = [state, candidate].flatMap((one) => accountsCutAfter(one, at));
+    replaceFrom(at + 1, theirs, candidate, scope);
+    for (const record of ours) units.put(record, clock.nowMs(), true);
+    settle();
+    const named = [...state.positions.keys()].flatMap((name) =>
+      base.positions.has(name) ? [] : [Buffer.from(name, "hex")],
+    );
+    return { kind: "replaced", taken: theirs.length, move: { named, cut, repositionFrom }, dropped };
+  };
+
+  /** Notes which records lose their place and whether changes name them. Answers from where on changes stand elsewhere. */
+  const unplace = (candidate: AclState, at: number): number => {
+    let from = Math.min(at, lowestUnplaced() ?? at);
+    for (const [name, { pos }] of state.positions) {
+      const after = candidate.positions.get(name)?.pos;
+      if (after === pos) continue;
+      from = Math.min(from, Math.floor(pos));
+      if (after === undefined) store.putMeta(DROPPED + name, Uint8Array.of(store.changes.anyAtAclPos(pos) ? NAMED : 0));
+    }
+    const stored = new Uint8Array(8);
+    writeUint64(stored, 0, BigInt(from));
+    store.putMeta(UNPLACED_KEY, stored);
+    return from;
+  };
+
+  const replaceFrom = (pos: number, theirs: readonly AclRecord[], candidate: AclState, scope: WriteScope): void => {
+    const before = { state, records };
+    scope.onRollback(() => {
+      ({ state, records } = before);
+    });
+    store.cutAclRecords(pos);
+    for (const [index, record] of theirs.entries()) store.addAclRecord(pos + index, record.id, record.bytes);
+    records = [...records.slice(0, pos), ...theirs];
+    state = candidate;
+    store.putMeta(HEAD_KEY, state.head!);
+  };
+
+  const view: AclView = {
+    head() {
+      const pos = state.clocks.length - 1;
+      return { id: state.head!, pos, clock: state.clocks[pos]! };
+    },
+    at: (id) => state.positions.get(bytesToHex(id)),
+    counts: (change) => {
+      const cuts = cutsOf(change.author);
+      return rightsPositions(change.aclPos).some(
+        (pos) => canWrite(permissionAt(state, change.author, pos)) && !judge.rejects(cuts, change, pos),
+      );
+    },
+    knows: (author) => state.members.has(bytesToHex(author)),
+    settles: (change) => judge.settles(cutsOf(change.author), change),
+  };
+
+  return {
+    ...view,
+    units,
+    alarms,
+    /**
+     * Whether a record stood in the chain here before its branch lost, and whether changes here name it; undefined for
+     * any other.
+     */
+    dropped(id: Uint8Array): { named: boolean } | undefined {
+      const marker = store.meta(DROPPED + bytesToHex(id));
+      return marker && { named: marker[0] === NAMED };
+    },
+    /** Replaced, not only changed, when a fork is resolved: read it anew in every turn. */
+    get state(): AclState {
+      return state;
+    },
+    records: (): readonly AclRecord[] => records,
+    permission: (account: Uint8Array): Permission => permissionOf(state, account),
+
+    /** Whether it stands in the chain. */
+    has: (id: Uint8Array): boolean => recordIndex(id) !== undefined,
+
+    /**
+     * Takes in records that follow one another, in a write of the commit queue. Whatever they lead to, the changes of
+     * the space must be brought in step with `move` in the same write.
+     */
+    merge({ records: read, fault }: AclOffer, scope: WriteScope): AclMerge {
+      if (fault) return { kind: "refused", taken: 0, reason: fault };
+      const fresh = read.findIndex(({ id }) => recordIndex(id) === undefined);
+      if (fresh < 0) return { kind: "known", taken: 0 };
+      const offered = read.slice(fresh);
+      if (!offered[0]!.prev) return { kind: "refused", taken: 0, reason: "it is the root of another chain" };
+      const branch = fromChainOn(offered);
+      const at = branch && recordIndex(branch[0]!.prev!);
+      if (!branch || at === undefined) return { kind: "gap", taken: 0, reason: "what it follows is not here" };
+      return at === records.length - 1 ? extendBy(branch, scope) : resolveFork(at, branch, scope);
+    },
+
+    /** After a failed transaction: what is stored is what counts. */
+    reload(): void {
+      ({ state, records } = load(store, header));
+    },
+  };
+}
+
+function accountsCutAfter(state: AclState, pos: number): Uint8Array[] {
+  return [...state.cuts].flatMap(([name, cuts]) =>
+    cuts.some((cut) => cut.pos > pos) ? [state.members.get(name)!.account] : [],
+  );
+}
+
+function replay(records: readonly AclRecord[], header: SpaceHeader): AclState {
+  const state = emptyAcl();
+  for (const record of records) {
+    const applied = applyAclRecord(state, record, header);
+    if ("fault" in applied) throw new AclDamagedError(`ACL record ${bytesToHex(record.id)}: ${applied.fault}`);
+  }
+  return state;
+}
+
+function load(store: SpaceStore, header: SpaceHeader): { state: AclState; records: AclRecord[] } {
+  const state = emptyAcl();
+  const records: AclRecord[] = [];
+  for (const { pos, bytes } of store.aclRecords()) {
+    const record = decodeAclRecord(bytes);
+    const applied = record ? applyAclRecord(state, record, header) : { fault: "it is no ACL record" };
+    if ("fault" in applied) throw new AclDamagedError(`${store.path}: ACL record ${pos}: ${applied.fault}`);
+    records.push(record!);
+  }
+  if (records.length === 0) throw new AclDamagedError(`${store.path}: the ACL has no root`);
+  return { state, records };
+}

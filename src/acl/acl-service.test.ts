@@ -1,0 +1,428 @@
+import { describe, expect, test } from "bun:test";
+import {
+  add,
+  type Device,
+  exchange,
+  fetchFrom,
+  keyIds,
+  remove,
+  roleOf,
+  withDevices,
+} from "../../test/support/acl-devices.ts";
+import { createAccount, stateText } from "../../test/support/acl-world.ts";
+import { bytesToHex } from "../base/bytes.ts";
+import type { ObjectId } from "../base/ids.ts";
+import { randomBytes } from "../base/random.ts";
+import { createBodyOpener } from "../change/codec/body-opener.ts";
+import { decodeChange, isDerivedRoot } from "../change/codec/change-codec.ts";
+import type { Account } from "../crypto/account.ts";
+import { cidFromDigest } from "../crypto/cid.ts";
+import {
+  acceptRequest,
+  addAccounts,
+  changePermissions,
+  completeRemovals,
+  joinByInvite,
+  leaveSpace,
+  mintInvite,
+  removeAccounts,
+  stopSharing,
+} from "./actions.ts";
+import { makeEpoch } from "./epoch.ts";
+import { readAclChain } from "./offered-records.ts";
+import { encodeAclRecord } from "./record.ts";
+import { rosterMember } from "./roster.ts";
+import { readKeyHolders } from "./state.ts";
+
+const bytesToCid = (digest: Uint8Array) => cidFromDigest(digest) as ObjectId;
+const signedChanges = (device: Device) =>
+  device.changes().flatMap(({ bytes }) => {
+    const change = decodeChange(bytes);
+    return isDerivedRoot(change) ? [] : [change];
+  });
+
+/** Records behind the chain's head, each behind the one before, signed by somebody who has no right to. */
+function forgedChain({ space }: Device, stranger: Account, length: number): Uint8Array[] {
+  const { head, space: id, clocks } = space.acl.state;
+  const chain: Uint8Array[] = [];
+  for (let prev = head!; chain.length < length; ) {
+    const record = encodeAclRecord(
+      {
+        space: id!,
+        prev,
+        time: 0,
+        clock: clocks.at(-1)!,
+        ops: [{ op: "accountRemove", account: stranger.signer.publicKey, pins: [] }],
+      },
+      stranger.signer,
+    );
+    chain.push(record.bytes);
+    prev = record.id;
+  }
+  return chain;
+}
+
+describe("membership", () => {
+  test("[acl] who is added reads everything, before and after, and after a restart", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      await owner.write("a", "before");
+      const account = createAccount();
+      await add(owner, account);
+      await owner.write("b", "after");
+      const member = devices.open("member", account);
+      await fetchFrom(member, owner);
+      expect(await member.values()).toEqual({ a: "before", b: "after" });
+      await member.reopen();
+      expect(await member.rows()).toEqual(await owner.rows());
+      await member.write("c", "mine");
+      await fetchFrom(owner, member);
+      expect(await owner.values()).toEqual({ a: "before", b: "after", c: "mine" });
+    }));
+
+  test("[acl] content that came before its key waits, and opens in the same moment as the key comes", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      await owner.write("a", "sealed");
+      const account = createAccount();
+      const member = devices.open("member", account);
+      for (const change of owner.changes()) await member.ingest(change.bytes);
+      expect(await member.values()).toEqual({});
+      await add(owner, account);
+      await member.space.aclService.take(owner.chain());
+      expect(await member.values()).toEqual({ a: "sealed" });
+      expect(member.space.engine.store.parked.usage().count).toBe(0);
+    }));
+
+  test("[acl] who is removed opens nothing written since, keeps what it had, and what it writes on counts nowhere", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      const account = createAccount();
+      await add(owner, account);
+      const member = devices.open("member", account);
+      await owner.write("a", "shared");
+      await fetchFrom(member, owner);
+      await member.write("b", "in time");
+      await fetchFrom(owner, member);
+      await member.write("c", "unseen");
+      await remove(owner, account);
+      await owner.write("d", "secret");
+      // Before it learns of its removal it writes on, under the old head and the old key.
+      await member.write("e", "too late");
+      await exchange([owner, member]);
+      expect(await owner.values()).toEqual({ a: "shared", b: "in time", d: "secret" });
+      expect(await member.values()).toEqual({ a: "shared", b: "in time" });
+      expect(member.space.role()).toBe("none");
+      expect(member.space.keys.current()).toBeUndefined();
+      const held = keyIds(owner).flatMap((id) => member.space.keys.byId(Buffer.from(id, "hex")) ?? []);
+      expect(held).toHaveLength(1);
+      const since = signedChanges(owner).filter(({ header }) => bytesToHex(header.keyId) === keyIds(owner)[1]);
+      expect(since).toHaveLength(1);
+      for (const change of since) {
+        const object = bytesToCid(change.header.object!);
+        expect(member.space.engine.opener.open(change, object)).toHaveProperty("missingKey");
+        for (const key of held) {
+          const opener = createBodyOpener(member.space.id, { current: () => undefined, byId: () => key });
+          expect(opener.open(change, object)).toHaveProperty("broken");
+        }
+      }
+      // Whoever comes anew, and whatever comes first, agrees.
+      const late = devices.open("late", devices.owner);
+      for (const change of [...member.changes(), ...owner.changes()]) await late.ingest(change.bytes);
+      await late.space.aclService.take(owner.chain());
+      for (const change of [...member.changes(), ...owner.changes()]) await late.ingest(change.bytes);
+      expect(await late.rows()).toEqual(await owner.rows());
+    }));
+
+  test("[acl] re-adding a removed member keeps its old changes, and does not bring back what was cut", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      const account = createAccount();
+      await add(owner, account);
+      const member = devices.open("member", account);
+      await fetchFrom(member, owner);
+      await member.write("a", "old");
+      await fetchFrom(owner, member);
+      await remove(owner, account);
+      await member.write("b", "cut");
+      await fetchFrom(owner, member);
+      await add(owner, account);
+      await fetchFrom(member, owner);
+      await member.write("c", "new");
+      await exchange([owner, member]);
+      expect(await owner.values()).toEqual({ a: "old", c: "new" });
+      const fresh = devices.open("fresh", devices.owner);
+      await fetchFrom(fresh, member);
+      expect(await fresh.rows()).toEqual(await owner.rows());
+      expect(await member.rows()).toEqual(await owner.rows());
+    }));
+
+  test("[acl] a demoted writer reads on and writes no more", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      const account = createAccount();
+      await add(owner, account);
+      const member = devices.open("member", account);
+      await fetchFrom(member, owner);
+      await member.write("a", "in time");
+      await fetchFrom(owner, member);
+      await owner.space.aclService.act((context) =>
+        changePermissions(context, [{ identity: account.id, permission: "reader" }]),
+      );
+      await member.write("b", "too late");
+      await owner.write("c", "for readers");
+      await exchange([owner, member]);
+      expect(await owner.values()).toEqual({ a: "in time", c: "for readers" });
+      expect(await member.rows()).toEqual(await owner.rows());
+      expect(keyIds(owner)).toHaveLength(1);
+    }));
+
+  test("[acl] who leaves may no longer write at once; an owner's device completes it with a new key", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      const account = createAccount();
+      await add(owner, account);
+      const member = devices.open("member", account);
+      await fetchFrom(member, owner);
+      const left = member.space.aclService.draft(leaveSpace)!;
+      expect((await member.space.aclService.take([left.bytes])).kind).toBe("extended");
+      expect(member.space.role()).toBe("none");
+      await fetchFrom(owner, member);
+      expect(owner.space.acl.state.members.get(bytesToHex(account.signer.publicKey))!.status).toBe("removing");
+      await owner.space.aclService.act(completeRemovals);
+      expect(owner.space.acl.state.members.get(bytesToHex(account.signer.publicKey))!.status).toBe("removed");
+      expect(keyIds(owner)).toHaveLength(2);
+      await fetchFrom(member, owner);
+      expect(member.space.keys.current()).toBeUndefined();
+    }));
+
+  test("[acl] an open invite is joined without anybody's help, and removing who came by it ends it", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      await owner.write("a", "for guests of honour");
+      const inviteSeed = randomBytes(32);
+      await owner.space.aclService.act((context) =>
+        mintInvite(context, inviteSeed, { mode: "open", permission: "writer" }),
+      );
+      const account = createAccount();
+      const joiner = devices.open("joiner", account);
+      await joiner.space.aclService.take(owner.chain());
+      const joined = joiner.space.aclService.draft((c) => joinByInvite(c, inviteSeed, { name: "Jo" }), { inviteSeed })!;
+      await joiner.space.aclService.take([joined.bytes]);
+      await exchange([owner, joiner]);
+      expect(await joiner.values()).toEqual({ a: "for guests of honour" });
+      expect(roleOf(owner, account)).toBe("writer");
+      await remove(owner, account);
+      expect(owner.space.acl.state.invites.size).toBe(0);
+      expect([...readKeyHolders(owner.space.acl.state).keys()]).toEqual([bytesToHex(devices.owner.signer.publicKey)]);
+    }));
+
+  test("[acl] stopping to share drops everybody, and does nothing where nobody is", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      expect(await owner.space.aclService.act(stopSharing)).toBeUndefined();
+      const [writer, reader] = [createAccount(), createAccount()];
+      await add(owner, writer);
+      await add(owner, reader, "reader");
+      await owner.space.aclService.act((context) => mintInvite(context, randomBytes(32), { mode: "request" }));
+      await owner.space.aclService.act(stopSharing);
+      expect([roleOf(owner, writer), roleOf(owner, reader)]).toEqual(["none", "none"]);
+      expect(owner.space.acl.state.invites.size).toBe(0);
+      expect(readKeyHolders(owner.space.acl.state).size).toBe(1);
+      await owner.write("a", "alone");
+      const device = devices.open("writer", writer);
+      await fetchFrom(device, owner);
+      expect(await device.values()).toEqual({});
+    }));
+});
+
+describe("proposals", () => {
+  test("[acl] without a network only the owner extends the chain; what others ask for its device carries out", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      const [adminAccount, joinerAccount] = [createAccount(), createAccount()];
+      await add(owner, adminAccount, "admin");
+      await owner.write("a", "hello");
+      const admin = devices.open("admin", adminAccount);
+      await fetchFrom(admin, owner);
+      const inviteSeed = randomBytes(32);
+      const mint = (context: Parameters<typeof mintInvite>[0]) => mintInvite(context, inviteSeed, { mode: "request" });
+      await expect(admin.space.aclService.act(mint)).rejects.toMatchObject({ code: "acl.forbidden" });
+      const minted = await admin.space.aclService.propose(mint);
+      expect(admin.space.acl.state.invites.size).toBe(0);
+      await exchange([owner, admin]);
+      expect([...admin.space.acl.state.invites.values()].map(({ id }) => bytesToHex(id))).toEqual([
+        bytesToHex(minted!.id),
+      ]);
+      expect(admin.space.aclService.units()).toEqual([]);
+
+      const joiner = devices.open("joiner", joinerAccount);
+      await joiner.space.aclService.take(admin.chain());
+      await joiner.space.aclService.propose((context) => joinByInvite(context, inviteSeed, { name: "Jo" }));
+      await exchange([owner, admin, joiner]);
+      const { requestRecordId } = pendingRow(admin, joinerAccount);
+      await admin.space.aclService.propose((context) => acceptRequest(context, requestRecordId!, "writer"));
+      await exchange([owner, admin, joiner]);
+      expect(joiner.space.role()).toBe("writer");
+      expect(await joiner.values()).toEqual({ a: "hello" });
+      await joiner.write("b", "from the joiner");
+      await exchange([owner, admin, joiner]);
+      expect(await owner.values()).toEqual({ a: "hello", b: "from the joiner" });
+    }));
+
+  test("[acl] two admins who act at once end with one roster", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      const [a, b, x] = [createAccount(), createAccount(), createAccount()];
+      await add(owner, a, "admin");
+      await add(owner, b, "admin");
+      await add(owner, x);
+      const [one, two] = [devices.open("a", a), devices.open("b", b)];
+      await exchange([owner, one, two]);
+      await one.space.aclService.propose((c) => removeAccounts(c, [x.id]));
+      await two.space.aclService.propose((c) => changePermissions(c, [{ identity: x.id, permission: "reader" }]));
+      await exchange([owner, one, two]);
+      expect(roleOf(owner, x)).toBe("none");
+      for (const device of [one, two]) expect(stateText(device.space.acl.state)).toBe(stateText(owner.space.acl.state));
+      expect(owner.space.acl.alarms.list()).toEqual([]);
+    }));
+
+  test("[acl] what its author may no longer do when the owner's device meets it is forgotten", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      const [a, x] = [createAccount(), createAccount()];
+      await add(owner, a, "admin");
+      const admin = devices.open("a", a);
+      await fetchFrom(admin, owner);
+      await admin.space.aclService.propose((c) => addAccounts(c, [{ identity: x.id, permission: "writer" }]));
+      await owner.space.aclService.act((c) => changePermissions(c, [{ identity: a.id, permission: "writer" }]));
+      const [unit] = admin.space.aclService.units();
+      expect(await owner.space.aclService.takeUnits([unit!, randomBytes(50)])).toEqual([
+        { kind: "refused", reason: "only the owner and admins add accounts" },
+        { kind: "refused", reason: "it is neither a record nor a proposal" },
+      ]);
+      await exchange([owner, admin]);
+      expect(roleOf(owner, x)).toBe("none");
+    }));
+});
+
+describe("storage", () => {
+  test("[acl] a write that fails leaves neither chain nor state nor keys behind", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      const { acl, engine, aclService } = owner.space;
+      const before = stateText(acl.state);
+      const made = aclService.draft((c) => addAccounts(c, [{ identity: createAccount().id, permission: "writer" }]))!;
+      const failing = engine.moveAcl((scope) => {
+        expect(acl.merge(readAclChain([made.bytes], acl.has), scope).kind).toBe("extended");
+        throw new Error("the disk is full");
+      });
+      await expect(failing).rejects.toThrow("the disk is full");
+      await engine.idle();
+      expect(stateText(acl.state)).toBe(before);
+      expect((await aclService.take([made.bytes])).kind).toBe("extended");
+      await owner.reopen();
+      expect(owner.space.acl.records()).toHaveLength(2);
+    }));
+
+  test("[acl] a chain that is shorter than what was seen raises an alarm that stays", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      await add(owner, createAccount());
+      await add(owner, createAccount());
+      owner.space.engine.store.cutAclRecords(2);
+      await owner.reopen();
+      expect(owner.space.acl.alarms.list().map(({ kind }) => kind)).toEqual(["rolled_back"]);
+      await owner.reopen();
+      expect(owner.space.acl.alarms.list()).toHaveLength(1);
+      for (const alarm of owner.space.acl.alarms.list()) owner.space.acl.alarms.end(alarm);
+      expect(owner.space.acl.alarms.list()).toEqual([]);
+    }));
+
+  test("[acl] an epoch whose key was not given to someone it is sealed to raises an alarm there", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      const [a, b] = [createAccount(), createAccount()];
+      await add(owner, a, "admin");
+      await add(owner, b);
+      const victim = devices.open("b", b);
+      await fetchFrom(victim, owner);
+      const context = owner.space.aclService.context();
+      const holders = [...readKeyHolders(context.state).values()];
+      const epoch = makeEpoch(context.spaceId, randomBytes(32), holders, [context.keys.current()!]);
+      const wrong = makeEpoch(context.spaceId, randomBytes(32), holders, []);
+      const at = holders.findIndex((key) => bytesToHex(key) === bytesToHex(b.signer.publicKey));
+      epoch.sealed[at] = wrong.sealed[at]!;
+      const { bytes } = encodeAclRecord(
+        {
+          space: context.state.space!,
+          prev: context.state.head!,
+          time: 1,
+          clock: context.state.clocks.at(-1)!,
+          ops: [{ op: "readKeyChange", epoch }],
+        },
+        a.signer,
+      );
+      expect((await victim.space.aclService.take([bytes])).kind).toBe("extended");
+      expect(victim.space.acl.alarms.list()).toEqual([{ kind: "key", record: bytesToHex(epoch.keyId) }]);
+      expect((await owner.space.aclService.take([bytes])).kind).toBe("extended");
+      expect(owner.space.acl.alarms.list()).toEqual([]);
+    }));
+
+  test("[acl] a long forged chain is read in slices: everything else goes on, and nothing moves", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      const { acl, aclService } = owner.space;
+      const forged = forgedChain(owner, createAccount(), 4_000);
+      const head = acl.head().id;
+      for (const take of [() => aclService.take(forged), async () => (await aclService.takeEach(forged))[0]!]) {
+        let ended = false;
+        let turns = 0;
+        const taking = take().finally(() => {
+          ended = true;
+        });
+        for (; !ended; turns++) await new Promise((turn) => setImmediate(turn));
+        expect(await taking).toMatchObject({ kind: "refused", taken: 0 });
+        expect(turns).toBeGreaterThan(10);
+        expect(acl.head().id).toEqual(head);
+      }
+      const spoilt = [...forged.slice(0, 2), forged[2]!.with(-2, forged[2]!.at(-2)! ^ 1), ...forged.slice(3)];
+      expect(await aclService.take(spoilt)).toMatchObject({ kind: "refused", reason: "it is no ACL record" });
+      expect(await aclService.take([forged[0]!, forged[2]!])).toMatchObject({
+        kind: "refused",
+        reason: "the records do not follow one another",
+      });
+    }));
+
+  test("[acl] records that do not belong, do not follow or do not verify are refused with a reason", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      await add(owner, createAccount());
+      const { aclService } = owner.space;
+      const context = aclService.context();
+      const take = async (bytes: Uint8Array) => (await aclService.take([bytes])).kind;
+      const base = { space: context.state.space!, prev: context.state.head!, time: 1, clock: context.state.clocks[1]! };
+      const ops = [{ op: "spaceDelete" as const }];
+      const signer = devices.owner.signer;
+      expect(await take(randomBytes(100))).toBe("refused");
+      expect(await take(encodeAclRecord({ ...base, ops, space: randomBytes(32) }, signer).bytes)).toBe("refused");
+      expect(await take(encodeAclRecord({ ...base, ops, prev: null }, signer).bytes)).toBe("refused");
+      expect(await take(encodeAclRecord({ ...base, ops, prev: randomBytes(32) }, signer).bytes)).toBe("gap");
+      expect(await take(encodeAclRecord({ ...base, ops, clock: base.clock + 2 ** 33 }, signer).bytes)).toBe("refused");
+      expect(await take(encodeAclRecord({ ...base, ops }, createAccount().signer).bytes)).toBe("refused");
+      expect(await take(owner.chain()[1]!)).toBe("known");
+      expect(owner.space.acl.records()).toHaveLength(2);
+      expect(await take(encodeAclRecord({ ...base, ops }, signer).bytes)).toBe("extended");
+      expect(await take(composeAfterEnd(owner))).toBe("refused");
+    }));
+});
+
+function composeAfterEnd(owner: Device): Uint8Array {
+  const { state } = owner.space.acl;
+  const record = { space: state.space!, prev: state.head!, time: 1, clock: state.clocks.at(-1)! };
+  return encodeAclRecord({ ...record, ops: [{ op: "selfRemove" }] }, owner.account.signer).bytes;
+}
+
+function pendingRow(device: Device, account: Account) {
+  return rosterMember(device.space.id, device.space.acl.state, device.space.keys, account.signer.publicKey)!;
+}

@@ -1,0 +1,67 @@
+import { equalBytes } from "../base/bytes.ts";
+import { inSlices } from "../base/slices.ts";
+import { sha256 } from "../crypto/hash.ts";
+import { type AclRecord, decodeAclRecord, decodeAclUnit, type PendingRecord } from "./record.ts";
+
+/** Records that somebody offers, as far as they can be judged by themselves: signed, and each behind the one before. */
+export interface AclOffer {
+  readonly records: readonly AclRecord[];
+  /** Why the whole is refused. */
+  readonly fault?: string;
+}
+
+/** What `isKnown` at the beginning of the chain is passed over unread: its id is its bytes. */
+export type IsKnownRecord = (id: Uint8Array) => boolean;
+
+/** One record a step. */
+function* reading(chain: readonly Uint8Array[], isKnown: IsKnownRecord): Generator<void, AclOffer> {
+  const records: AclRecord[] = [];
+  for (const bytes of chain) {
+    yield;
+    if (records.length === 0 && isKnown(sha256(bytes))) continue;
+    const record = decodeAclRecord(bytes);
+    if (!record) return { records: [], fault: "it is no ACL record" };
+    const before = records.at(-1);
+    if (before && !(record.prev && equalBytes(record.prev, before.id)))
+      return { records: [], fault: "the records do not follow one another" };
+    records.push(record);
+  }
+  return { records };
+}
+
+/** Reads a chain at once: one's own record, or few. */
+export function readAclChain(chain: readonly Uint8Array[], isKnown: IsKnownRecord): AclOffer {
+  const steps = reading(chain, isKnown);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** The same of several, in slices of a few milliseconds: whoever shares a space can offer as long chains as they like. */
+export function readAclChains(chains: readonly (readonly Uint8Array[])[], isKnown: IsKnownRecord): Promise<AclOffer[]> {
+  // Frames are reused, and the rest is read in a later turn.
+  const kept = chains.map((chain) => chain.map((bytes) => new Uint8Array(bytes)));
+  return inSlices(
+    (function* () {
+      const offers: AclOffer[] = [];
+      for (const chain of kept) offers.push(yield* reading(chain, isKnown));
+      return offers;
+    })(),
+  );
+}
+
+/** Units that somebody hands on, read and verified in slices; undefined for what is none. */
+export function readAclUnits(many: readonly Uint8Array[]): Promise<(PendingRecord | undefined)[]> {
+  const kept = many.map((bytes) => new Uint8Array(bytes));
+  return inSlices(
+    (function* () {
+      const units: (PendingRecord | undefined)[] = [];
+      for (const bytes of kept) {
+        yield;
+        units.push(decodeAclUnit(bytes));
+      }
+      return units;
+    })(),
+  );
+}

@@ -1,0 +1,154 @@
+import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope, Link } from "../base/dag-cbor.ts";
+import { sha256 } from "../crypto/hash.ts";
+import { type SignatureKind, type Signer, verify } from "../crypto/sign.ts";
+import {
+  ACL_BOUNDS,
+  type AclOp,
+  countPins,
+  opMap,
+  readBlob,
+  readCount,
+  readKey,
+  readLink,
+  readList,
+  readMap,
+  readOp,
+} from "./op.ts";
+
+interface AclUnitFields {
+  /** sha2-256 of the bytes. Invites and requests are known by the id of the unit that made them. */
+  id: Uint8Array;
+  bytes: Uint8Array;
+  space: Uint8Array;
+  author: Uint8Array;
+  /** Unix milliseconds; 0 in a deterministic root. */
+  time: number;
+  ops: AclOp[];
+}
+
+/** A link of the chain. */
+export interface AclRecord extends AclUnitFields {
+  kind: "acl";
+  /** The record before; null in the root. */
+  prev: Uint8Array | null;
+  /** The space's clock when written: the highest lamport its author had seen. Changes that name this record come after. */
+  clock: number;
+}
+
+/**
+ * What somebody who may not extend the chain alone asks for: the owner's device puts it into the chain. Keys are not its
+ * business: whoever sequences it shares or changes them as the ops demand.
+ */
+export interface AclProposal extends AclUnitFields {
+  kind: "acl-proposal";
+  /** The head that its author knew. */
+  basis: Uint8Array;
+}
+
+/** Anything signed that carries ops: what the owner may sequence. */
+export type PendingRecord = AclRecord | AclProposal;
+
+const FORMAT = 1;
+
+function seal(header: { [key: string]: CborValue }, kind: SignatureKind, signer: Signer): Uint8Array {
+  const bytes = encodeCbor(header).slice();
+  return encodeEnvelope({ header: bytes, signature: signer.sign(kind, encodeEnvelope({ header: bytes })) }).slice();
+}
+
+/** Signs and encodes a record of the space's ACL chain. */
+export function encodeAclRecord(
+  record: Pick<AclRecord, "space" | "prev" | "time" | "clock" | "ops">,
+  signer: Signer,
+): { bytes: Uint8Array; id: Uint8Array } {
+  const header = {
+    v: FORMAT,
+    kind: "acl",
+    space: new Link(record.space),
+    prev: record.prev && new Link(record.prev),
+    author: signer.publicKey,
+    time: record.time,
+    clock: record.clock,
+    ops: record.ops.map(opMap),
+  };
+  const bytes = seal(header, "acl", signer);
+  return { bytes, id: sha256(bytes) };
+}
+
+/** Signs and encodes a proposal to the space's owner. */
+export function encodeAclProposal(
+  proposal: Pick<AclProposal, "space" | "basis" | "time" | "ops">,
+  signer: Signer,
+): { bytes: Uint8Array; id: Uint8Array } {
+  const header = {
+    v: FORMAT,
+    kind: "acl-proposal",
+    space: new Link(proposal.space),
+    basis: new Link(proposal.basis),
+    author: signer.publicKey,
+    time: proposal.time,
+    ops: proposal.ops.map(opMap),
+  };
+  const bytes = seal(header, "acl-proposal", signer);
+  return { bytes, id: sha256(bytes) };
+}
+
+/**
+ * Reads a record or proposal and verifies its signature; undefined for bytes that are neither, down to one bit. Rights
+ * are judged by the reducer.
+ */
+export function decodeAclUnit(given: Uint8Array): PendingRecord | undefined {
+  if (given.length > ACL_BOUNDS.recordBytes) return undefined;
+  const bytes = new Uint8Array(given); // what is read keeps views of it, and frames are reused
+  let decoded: CborValue;
+  try {
+    decoded = decodeCbor(bytes);
+  } catch {
+    return undefined;
+  }
+  try {
+    const envelope = readMap(decoded, "h", "s");
+    const header = envelope["h"] as { [key: string]: CborValue };
+    const unit = readUnit(header, bytes);
+    const signed = encodeEnvelope({ header: encodeCbor(header) });
+    return verify(unit.author, unit.kind, signed, readBlob(envelope["s"], 64)) ? unit : undefined;
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+/** As `decodeAclUnit`, for what must be a link of the chain. */
+export function decodeAclRecord(bytes: Uint8Array): AclRecord | undefined {
+  const unit = decodeAclUnit(bytes);
+  return unit?.kind === "acl" ? unit : undefined;
+}
+
+function readUnit(header: { [key: string]: CborValue }, bytes: Uint8Array): PendingRecord {
+  readMap(header, "v", "kind", "space", "author", "time", "ops", "prev?", "clock?", "basis?");
+  if (header["v"] !== FORMAT) throw new RangeError("another format");
+  const fields = {
+    id: sha256(bytes),
+    bytes,
+    space: readLink(header["space"]),
+    author: readKey(header["author"]),
+    time: readCount(header["time"], 0),
+    ops: readList(header["ops"], ACL_BOUNDS.ops, readOp),
+  };
+  if (fields.ops.length === 0) throw new RangeError("no ops");
+  if (countPins(fields.ops) > ACL_BOUNDS.pins) throw new RangeError("too many pins");
+  if (header["kind"] === "acl") {
+    readMap(header, "v", "kind", "space", "prev", "author", "time", "clock", "ops");
+    const prev = header["prev"] === null ? null : readLink(header["prev"]);
+    return { ...fields, kind: "acl", prev, clock: readCount(header["clock"], 0) };
+  }
+  if (header["kind"] === "acl-proposal") {
+    readMap(header, "v", "kind", "space", "basis", "author", "time", "ops");
+    return { ...fields, kind: "acl-proposal", basis: readLink(header["basis"]) };
+  }
+  throw new RangeError("another kind");
+}
+
+/** What the holder of an invite's secret signs for the account that joins by it. */
+export function joinProofBytes(space: Uint8Array, invite: Uint8Array, account: Uint8Array): Uint8Array {
+  return encodeCbor({ space: new Link(space), invite, account });
+}

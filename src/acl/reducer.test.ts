@@ -1,0 +1,426 @@
+import { describe, expect, test } from "bun:test";
+import { type AclWorld, createAccount, createAclWorld, stateText } from "../../test/support/acl-world.ts";
+import { bytesToHex } from "../base/bytes.ts";
+import { randomBytes } from "../base/random.ts";
+import type { Account } from "../crypto/account.ts";
+import { keyIdOf } from "../crypto/seal.ts";
+import { createSigner } from "../crypto/sign.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import { createdSpaceGenesis, derivedSpaceGenesis } from "../space/space.ts";
+import { addAccounts, joinByInvite, mintGuestKey, mintInvite, transferOwnership } from "./actions.ts";
+import { makeEpoch, sealReadKey } from "./epoch.ts";
+import type { AclOp, EpochOp } from "./op.ts";
+import type { GrantablePermission } from "./permission.ts";
+import { decodeAclRecord, encodeAclProposal, encodeAclRecord, joinProofBytes } from "./record.ts";
+import { applyAclRecord } from "./reducer.ts";
+import { decodeSpaceHeader, encodeSpaceHeader, SPACE_TYPE } from "./space-header.ts";
+import { emptyAcl, pendingRequestOf, permissionOf, readKeyHolders } from "./state.ts";
+
+const clock = { nowMs: () => 1_800_000_000_000 };
+const key = (account: Account) => account.signer.publicKey;
+const fresh = () => createSigner(randomBytes(32)).publicKey;
+const add = (world: AclWorld, account: Account, permission: GrantablePermission = "writer") =>
+  world.act(world.owner, (context) => addAccounts(context, [{ identity: account.id, permission }]));
+
+/** Refused for this reason, and nothing of it stays. */
+function expectRefused(world: AclWorld, reason: string | RegExp, ops: readonly AclOp[], by = world.owner): void {
+  const before = stateText(world.state);
+  expect(world.forge(by.signer, ops)).toMatch(reason);
+  expect(stateText(world.state)).toBe(before);
+}
+
+describe("keys", () => {
+  /** A space with a writer, and the epoch that its removal calls for. */
+  function removal() {
+    const world = createAclWorld();
+    const [gone, stays] = [createAccount(), createAccount()];
+    add(world, gone);
+    add(world, stays);
+    const remove: AclOp = { op: "accountRemove", account: key(gone), pins: [] };
+    const current = world.keysOf(world.owner).current()!;
+    const epoch = (change: Partial<EpochOp> = {}, holders = [key(world.owner), key(stays)]): AclOp => ({
+      op: "readKeyChange",
+      epoch: { ...makeEpoch(world.seed.spaceId, randomBytes(32), holders, [current]), ...change },
+    });
+    return { world, gone, stays, remove, epoch, current };
+  }
+
+  test("[acl] a removal brings a new key, sealed to exactly those who remain", () => {
+    const { world, gone, stays, remove, epoch } = removal();
+    const owner = key(world.owner);
+    const exactly = /^the new key is not sealed to exactly those who may read$/;
+    expectRefused(world, /^somebody may no longer read, and the key stays the same$/, [remove]);
+    expectRefused(world, exactly, [remove, epoch({}, [owner])]);
+    expectRefused(world, exactly, [remove, epoch({}, [owner, key(stays), key(gone)])]);
+    expectRefused(world, exactly, [remove, epoch({}, [owner, key(stays), key(stays)])]);
+    expectRefused(world, exactly, [remove, epoch({}, [owner, key(gone)])]);
+    expectRefused(world, exactly, [remove, epoch({}, [])]);
+    expectRefused(world, exactly, [epoch(), remove]);
+    expect(world.forge(world.owner.signer, [remove, epoch()])).toBeUndefined();
+  });
+
+  test("[acl] the key before is sealed under the new one, and no key comes twice", () => {
+    const { world, remove, epoch, current } = removal();
+    const before = /^the key before is not sealed under the new one$/;
+    const made = epoch() as { epoch: EpochOp };
+    const [previous] = made.epoch.previous;
+    expectRefused(world, before, [remove, epoch({ previous: [] })]);
+    expectRefused(world, before, [remove, epoch({ previous: [{ keyId: randomBytes(16), sealed: previous!.sealed }] })]);
+    expectRefused(world, /^a key before is given twice$/, [remove, epoch({ previous: [previous!, previous!] })]);
+    expectRefused(world, /^the key was used before$/, [remove, epoch({ keyId: current.id })]);
+  });
+
+  test("[acl] whoever may read since a record is given the current key in it, and nobody else", () => {
+    const { world, current } = removal();
+    const account = fresh();
+    const op: AclOp = { op: "accountAdd", account, permission: "reader" };
+    const share = (to: Uint8Array[], keyId = current.id): AclOp => ({
+      op: "shareKey",
+      keyId,
+      sealed: sealReadKey(world.seed.spaceId, current.key, to),
+    });
+    expectRefused(world, /^somebody may read now and is not given the key$/, [op]);
+    expectRefused(world, /^the key is not sealed to exactly those who are owed it$/, [op, share([])]);
+    expectRefused(world, /^the key is not sealed to exactly those who are owed it$/, [op, share([account, fresh()])]);
+    expectRefused(world, /^the key is not sealed to exactly those who are owed it$/, [op, share([fresh()])]);
+    expectRefused(world, /^the key is not the current one$/, [op, share([account], keyIdOf(randomBytes(32)))]);
+    expectRefused(world, /^nobody is owed the key$/, [share([account])]);
+    expectRefused(world, /^nobody is owed the key$/, [op, share([account]), share([account])]);
+    expect(world.forge(world.owner.signer, [op, share([account])])).toBeUndefined();
+  });
+
+  test("[acl] revoking an open invite or the guest key brings a new key, revoking another invite does not", () => {
+    const world = createAclWorld();
+    const [open, closed] = [randomBytes(32), randomBytes(32)];
+    world.act(world.owner, (context) => mintInvite(context, open, { mode: "open", permission: "reader" }));
+    world.act(world.owner, () => [{ op: "invite", key: createSigner(closed).publicKey, mode: "request" }]);
+    world.act(world.owner, (context) => mintGuestKey(context, randomBytes(32)));
+    const stays = /^somebody may no longer read, and the key stays the same$/;
+    expectRefused(world, stays, [{ op: "inviteRevoke", key: createSigner(open).publicKey }]);
+    expectRefused(world, stays, [{ op: "guestRevoke" }]);
+    expect(
+      world.forge(world.owner.signer, [{ op: "inviteRevoke", key: createSigner(closed).publicKey }]),
+    ).toBeUndefined();
+  });
+
+  test("[acl] who is removed takes the open invites and the guest key along whose secrets it knows", () => {
+    const world = createAclWorld();
+    const [heir, admin] = [createAccount(), createAccount()];
+    for (const account of [heir, admin]) add(world, account, "admin");
+    world.act(world.owner, (context) => mintGuestKey(context, randomBytes(32)));
+    world.act(admin, () => [{ op: "invite", key: fresh(), mode: "open", permission: "reader" }]);
+    world.act(heir, () => [{ op: "invite", key: fresh(), mode: "open", permission: "reader" }]);
+    world.act(admin, () => [{ op: "invite", key: fresh(), mode: "request" }]);
+    world.act(world.owner, (context) => transferOwnership(context, heir.id, "admin"));
+    const remove = (account: Account): AclOp => ({ op: "accountRemove", account: key(account), pins: [] });
+    const epochWith = (op: AclOp) => world.completed([op], heir);
+    expect(world.forge(heir.signer, epochWith(remove(admin)))).toBeUndefined();
+    expect([...world.state.invites.values()].map(({ permission }) => permission)).toEqual(["reader", "none"]);
+    expect(world.state.guest).toBeDefined();
+    expect(world.forge(heir.signer, epochWith(remove(world.owner)))).toBeUndefined();
+    expect(world.state.guest).toBeUndefined();
+    expect(readKeyHolders(world.state).size).toBe(2);
+  });
+
+  test("[acl] a space has a bounded number of members and open invites", () => {
+    const world = createAclWorld();
+    const accounts = Array.from({ length: LIMITS.spaceMembers - 1 }, fresh);
+    const adds = accounts.map((account): AclOp => ({ op: "accountAdd", account, permission: "reader" }));
+    expect(world.forge(world.owner.signer, world.completed(adds))).toBeUndefined();
+    expect(readKeyHolders(world.state).size).toBe(LIMITS.spaceMembers);
+    const one: AclOp = { op: "accountAdd", account: fresh(), permission: "reader" };
+    expect(() => world.completed([one])).toThrow(/at most 1000 members/);
+    const current = world.keysOf(world.owner).current()!;
+    const sealed = sealReadKey(world.seed.spaceId, current.key, [one.account]);
+    expectRefused(world, /at most 1000 members/, [one, { op: "shareKey", keyId: current.id, sealed }]);
+  });
+});
+
+describe("pins", () => {
+  test("[acl] whoever loses the right to write is pinned, and nobody else", () => {
+    const world = createAclWorld();
+    const [writer, reader] = [createAccount(), createAccount()];
+    add(world, writer);
+    add(world, reader, "reader");
+    const change = (account: Account, permission: GrantablePermission, pins?: []): AclOp => ({
+      op: "permissionChange",
+      account: key(account),
+      permission,
+      ...(pins ? { pins } : {}),
+    });
+    expectRefused(world, /^whoever may no longer write is pinned$/, [change(writer, "reader")]);
+    expectRefused(world, /^whoever may still write is not pinned$/, [change(reader, "writer", [])]);
+    expectRefused(world, /^whoever may still write is not pinned$/, [change(writer, "admin", [])]);
+    const transfer: AclOp = { op: "ownershipChange", account: key(writer), oldPermission: "reader" };
+    expectRefused(world, /^whoever may no longer write is pinned$/, [transfer]);
+    expectRefused(world, /^whoever may still write is not pinned$/, [
+      { ...transfer, oldPermission: "writer", pins: [] },
+    ]);
+  });
+
+  test("[acl] stopping to share pins exactly those who may write", () => {
+    const world = createAclWorld();
+    const [writer, reader] = [createAccount(), createAccount()];
+    add(world, writer);
+    add(world, reader, "reader");
+    const stop = (...accounts: Uint8Array[]): AclOp => ({
+      op: "stopSharing",
+      cuts: accounts.map((account) => ({ account, pins: [] })),
+    });
+    const exactly = /^exactly those who may write are pinned$/;
+    expectRefused(world, exactly, [stop()]);
+    expectRefused(world, exactly, [stop(key(writer), key(reader))]);
+    expectRefused(world, exactly, [stop(key(writer), key(writer))]);
+    expectRefused(world, exactly, [stop(key(writer), key(world.owner))]);
+    expect(world.forge(world.owner.signer, world.completed([stop(key(writer))]))).toBeUndefined();
+    expect(world.state.members.get(bytesToHex(key(reader)))!.status).toBe("removed");
+  });
+});
+
+describe("the chain", () => {
+  test("[acl] a record follows the head, in its own space, and the clock never runs back or away", () => {
+    const world = createAclWorld();
+    const reader = createAccount();
+    add(world, reader, "reader");
+    const ops: AclOp[] = [{ op: "invite", key: fresh(), mode: "request" }];
+    const forge = (over: object, by = world.owner) => world.forge(by.signer, ops, over);
+    expect(forge({ clock: 100 })).toBeUndefined();
+    ops[0] = { op: "invite", key: fresh(), mode: "request" };
+    expect(forge({ clock: 99 })).toBe("its clock runs backwards");
+    expect(forge({ clock: 101 + 2 ** 32 })).toBe("its clock is too far ahead");
+    expect(forge({ prev: randomBytes(32) })).toBe("it does not follow the chain's head");
+    expect(forge({ prev: null })).toBe("it does not follow the chain's head");
+    expect(forge({ prev: world.records[0]!.id })).toBe("it does not follow the chain's head");
+    expect(forge({ space: randomBytes(32) })).toBe("it belongs to another space");
+    ops[0] = { op: "selfRemove" };
+    expect(forge({ clock: 101 }, reader)).toBe("only the owner and admins move the clock");
+    expect(forge({ clock: 100 }, reader)).toBeUndefined();
+  });
+
+  test("[acl] a chain begins with the root of its space's author, and with nothing else", () => {
+    const [owner, other] = [createAccount(), createAccount()];
+    const encoded = encodeSpaceHeader(
+      { kind: "created", spaceType: SPACE_TYPE, author: key(owner), time: 1, seed: randomBytes(16) },
+      owner.signer,
+    );
+    const { header } = decodeSpaceHeader(encoded.bytes)!;
+    const epoch = makeEpoch(encoded.spaceId, randomBytes(32), [key(owner)], []);
+    const root: AclOp = { op: "root", header: encoded.bytes, epoch };
+    const faultOf = (ops: AclOp[], signer = owner.signer, space = encoded.digest) => {
+      const record = { space, prev: null, time: 1, clock: 0, ops };
+      const { bytes } = encodeAclRecord(record, signer);
+      const world = emptyAcl();
+      const decoded = decodeRecord(bytes);
+      const applied = applyAclRecord(world, decoded, header);
+      return "fault" in applied ? applied.fault : undefined;
+    };
+    expect(faultOf([root])).toBeUndefined();
+    expect(faultOf([root], other.signer)).toBe("the root is not its space's author's");
+    expect(faultOf([root, { op: "selfRemove" }])).toBe("the first record is a root and nothing else");
+    expect(faultOf([{ op: "selfRemove" }])).toBe("the first record is a root and nothing else");
+    expect(faultOf([root], owner.signer, randomBytes(32))).toBe("the root carries another space's header");
+    const withOther = makeEpoch(encoded.spaceId, randomBytes(32), [key(owner), key(other)], []);
+    expect(faultOf([{ ...root, epoch: withOther }])).toBe("the first key is not sealed to the space's author alone");
+    const before = makeEpoch(
+      encoded.spaceId,
+      randomBytes(32),
+      [key(owner)],
+      [{ id: randomBytes(16), key: randomBytes(32) }],
+    );
+    expect(faultOf([{ ...root, epoch: before }])).toBe("no key comes before the first");
+    const world = createAclWorld();
+    expectRefused(world, /^only the first record is a root$/, [root]);
+  });
+
+  test("[acl] a record takes effect as a whole or not at all", () => {
+    const world = createAclWorld();
+    const account = createAccount();
+    add(world, account);
+    expectRefused(world, /^no such invite is live$/, [
+      { op: "invite", key: fresh(), mode: "request" },
+      { op: "permissionChange", account: key(account), permission: "admin" },
+      { op: "inviteRevoke", key: fresh() },
+    ]);
+    expectRefused(world, /^a record makes one invite or request at most$/, [
+      { op: "invite", key: fresh(), mode: "request" },
+      { op: "invite", key: fresh(), mode: "request" },
+    ]);
+  });
+
+  test("[acl] nothing follows a deletion; derived spaces are neither deleted nor given away", () => {
+    const world = createAclWorld();
+    expect(world.forge(world.owner.signer, [{ op: "spaceDelete" }])).toBeUndefined();
+    expectRefused(world, /^the space is deleted$/, [{ op: "invite", key: fresh(), mode: "request" }]);
+    const owner = createAccount();
+    const derived = createAclWorld({ owner, seed: derivedSpaceGenesis(owner, "agent") });
+    const heir = createAccount();
+    add(derived, heir);
+    expectRefused(derived, /^derived spaces are permanent$/, [{ op: "spaceDelete" }]);
+    expectRefused(derived, /^a derived space stays its account's$/, [
+      { op: "ownershipChange", account: key(heir), oldPermission: "admin" },
+    ]);
+  });
+
+  test("[acl] a derived space's root is the same on every device, and its key with it", () => {
+    const owner = createAccount();
+    expect(derivedSpaceGenesis(owner, "agent")).toEqual(derivedSpaceGenesis(owner, "agent"));
+    expect(derivedSpaceGenesis(owner, "agent").spaceId).not.toBe(derivedSpaceGenesis(owner, "tech").spaceId);
+    const world = createAclWorld({ owner, seed: derivedSpaceGenesis(owner, "agent") });
+    expect(world.keysOf(owner).current()).toBeDefined();
+    expect(world.keysOf(createAccount()).current()).toBeUndefined();
+  });
+});
+
+describe("invites", () => {
+  const proofOf = (world: AclWorld, account: Account, seed: Uint8Array, space = world.state.space!) => {
+    const signer = createSigner(seed);
+    return {
+      invite: signer.publicKey,
+      proof: signer.sign("invite", joinProofBytes(space, signer.publicKey, key(account))),
+    };
+  };
+
+  test("[acl] who joins shows that it holds the secret, for itself and for this space", () => {
+    const world = createAclWorld();
+    const seed = randomBytes(32);
+    world.act(world.owner, (context) => mintInvite(context, seed, { mode: "request" }));
+    const [joiner, thief] = [createAccount(), createAccount()];
+    const good = proofOf(world, joiner, seed);
+    const not = /^the proof is not the invite's$/;
+    expectRefused(world, not, [{ op: "requestJoin", ...good }], thief);
+    expectRefused(world, not, [{ op: "requestJoin", ...proofOf(world, joiner, seed, randomBytes(32)) }], joiner);
+    expectRefused(world, not, [{ op: "requestJoin", ...good, proof: randomBytes(64) }], joiner);
+    expectRefused(
+      world,
+      /^the invite is not live$/,
+      [{ op: "requestJoin", ...proofOf(world, joiner, randomBytes(32)) }],
+      joiner,
+    );
+    expectRefused(world, /^the invite is of another kind$/, [{ op: "inviteJoin", ...good }], joiner);
+    expect(world.forge(joiner.signer, [{ op: "requestJoin", ...good }])).toBeUndefined();
+    expect(pendingRequestOf(world.state, key(joiner))).toBeDefined();
+  });
+
+  test("[acl] an invite revoked or replaced lets nobody in, and its key never comes back", () => {
+    const world = createAclWorld();
+    const [first, second] = [randomBytes(32), randomBytes(32)];
+    world.act(world.owner, (context) => mintInvite(context, first, { mode: "request" }));
+    world.act(world.owner, (context) => mintInvite(context, second, { mode: "request" }));
+    expect([...world.state.invites.keys()]).toEqual([bytesToHex(createSigner(second).publicKey)]);
+    const joiner = createAccount();
+    expectRefused(world, /^the invite is not live$/, [{ op: "requestJoin", ...proofOf(world, joiner, first) }], joiner);
+    expectRefused(world, /^the key was used before$/, [
+      { op: "invite", key: createSigner(first).publicKey, mode: "request" },
+    ]);
+    expectRefused(world, /^the key was used before$/, [{ op: "invite", key: key(world.owner), mode: "request" }]);
+    expectRefused(world, /^the account is the key of an invite$/, [
+      { op: "accountAdd", account: createSigner(first).publicKey, permission: "reader" },
+    ]);
+  });
+
+  test("[acl] an open invite lets in with its own role and no other", () => {
+    const world = createAclWorld();
+    const seed = randomBytes(32);
+    world.act(world.owner, (context) => mintInvite(context, seed, { mode: "open", permission: "reader" }));
+    const joiner = createAccount();
+    expectRefused(
+      world,
+      /^the invite is of another kind$/,
+      [{ op: "requestJoin", ...proofOf(world, joiner, seed) }],
+      joiner,
+    );
+    world.act(joiner, (context) => joinByInvite(context, seed, { name: "Jo" }), { inviteSeed: seed });
+    expect(permissionOf(world.state, key(joiner))).toBe("reader");
+    expect(world.keysOf(joiner).current()).toEqual(world.keysOf(world.owner).current()!);
+  });
+
+  test("[acl] live invites are bounded", () => {
+    const world = createAclWorld();
+    for (let i = 0; i < 64; i++)
+      expect(world.forge(world.owner.signer, [{ op: "invite", key: fresh(), mode: "request" }])).toBeUndefined();
+    expectRefused(world, /^the space has too many live invites$/, [{ op: "invite", key: fresh(), mode: "request" }]);
+  });
+});
+
+describe("what the owner sequences", () => {
+  const invite = (): AclOp => ({ op: "invite", key: fresh(), mode: "request" });
+
+  test("[acl] a proposal takes effect once, by its author's rights, known by its own id", () => {
+    const world = createAclWorld();
+    const [admin, writer] = [createAccount(), createAccount()];
+    add(world, admin, "admin");
+    add(world, writer);
+    const proposal = world.propose(admin, [invite()]);
+    const op: AclOp = { op: "sequenced", unit: proposal.bytes };
+    expect(world.forge(world.owner.signer, [op])).toBeUndefined();
+    expect([...world.state.invites.values()].map(({ id, author }) => [bytesToHex(id), bytesToHex(author)])).toEqual([
+      [bytesToHex(proposal.id), bytesToHex(key(admin))],
+    ]);
+    expectRefused(world, /^it took effect before$/, [op]);
+    const byWriter: AclOp = { op: "sequenced", unit: world.propose(writer, [invite()]).bytes };
+    expectRefused(world, /^only the owner and admins mint invites$/, [byWriter]);
+  });
+
+  test("[acl] the author of a proposal gives effect to it itself, once, and to nobody else's", () => {
+    const world = createAclWorld();
+    const [admin, other] = [createAccount(), createAccount()];
+    add(world, admin, "admin");
+    add(world, other, "admin");
+    const proposal = world.propose(admin, [invite()]);
+    const op: AclOp = { op: "sequenced", unit: proposal.bytes };
+    expect(world.forge(other.signer, [op])).toBe("only the owner sequences what others sign");
+    expect(world.forge(admin.signer, [op])).toBeUndefined();
+    expect([...world.state.invites.values()].map(({ id }) => bytesToHex(id))).toEqual([bytesToHex(proposal.id)]);
+    expect(world.forge(admin.signer, [op])).toBe("it took effect before");
+    expectRefused(world, /^it took effect before$/, [op]);
+    const record = world.records.at(-1)!;
+    expect(world.forge(admin.signer, [{ op: "sequenced", unit: record.bytes }])).toBe(
+      "only the owner sequences what others sign",
+    );
+  });
+
+  test("[acl] nothing else than a unit of this space, on a head that is known, is sequenced", () => {
+    const world = createAclWorld();
+    const elsewhere = createAclWorld({ owner: world.owner, seed: createdSpaceGenesis(world.owner, clock) });
+    const sequence = (unit: Uint8Array): AclOp[] => [{ op: "sequenced", unit }];
+    const foreign = elsewhere.propose(world.owner, [invite()]);
+    expectRefused(world, /^what is sequenced belongs to another space$/, sequence(foreign.bytes));
+    expectRefused(world, /^what is sequenced is neither a record nor a proposal$/, sequence(randomBytes(80)));
+    const base = { space: world.state.space!, time: 1 };
+    const unheard = encodeAclProposal({ ...base, basis: randomBytes(32), ops: [invite()] }, world.owner.signer);
+    expectRefused(world, /^its author knew another chain$/, sequence(unheard.bytes));
+    const nested = world.propose(world.owner, sequence(world.propose(world.owner, [invite()]).bytes));
+    expectRefused(world, /^what is sequenced holds its ops itself$/, sequence(nested.bytes));
+    expectRefused(world, /^it took effect before$/, sequence(world.records[0]!.bytes));
+  });
+
+  test("[acl] a record of a lost branch stands after what it followed, before what came there", () => {
+    const world = createAclWorld();
+    const base = { space: world.state.space!, prev: world.state.head!, time: 1 };
+    const lost = encodeAclRecord({ ...base, clock: 7, ops: [invite()] }, world.owner.signer);
+    const next = encodeAclRecord(
+      { ...base, prev: lost.id, clock: 9, ops: [{ op: "requestDecline", request: randomBytes(32) }] },
+      world.owner.signer,
+    );
+    world.act(world.owner, () => [invite()]);
+    const alias = (id: Uint8Array, prev: Uint8Array, at: number): AclOp => ({ op: "alias", id, prev, clock: at });
+    const placing = (ops: AclOp[]) => world.forge(world.owner.signer, ops, { clock: 9 });
+    expect(placing([alias(next.id, lost.id, 9)])).toBe("what it followed has no place yet");
+    expect(placing([alias(lost.id, base.prev, 10)])).toBe("its clock does not fit in");
+    expect(placing([{ op: "sequenced", unit: lost.bytes }, alias(next.id, lost.id, 9)])).toBeUndefined();
+    const [first, second] = [lost, next].map(({ id }) => world.state.positions.get(bytesToHex(id))!);
+    expect([first!.clock, second!.clock]).toEqual([7, 9]);
+    for (const { pos } of [first!, second!]) {
+      expect(pos).toBeGreaterThan(0);
+      expect(pos).toBeLessThan(1);
+    }
+    expect(world.state.invites.size).toBe(2);
+    expectRefused(world, /^it took effect before$/, [alias(lost.id, base.prev, 7)]);
+  });
+});
+
+function decodeRecord(bytes: Uint8Array) {
+  const record = decodeAclRecord(bytes);
+  if (!record) throw new Error("not a record");
+  return record;
+}

@@ -1,0 +1,128 @@
+import { bytesToHex, equalBytes } from "../base/bytes.ts";
+import type { AclContext } from "./compose.ts";
+import { openEpochKey, openPreviousKey } from "./epoch.ts";
+import type { AclOp } from "./op.ts";
+import { type AclRecord, decodeAclUnit, type PendingRecord } from "./record.ts";
+import { unitKnown } from "./reducer.ts";
+import type { AclState } from "./state.ts";
+import { superseded } from "./superseded.ts";
+
+/** What planning asks of the device. */
+export interface SequencePort {
+  state: AclState;
+  /** Units that wait here, this one among them. */
+  held: readonly PendingRecord[];
+  /** Whether changes of members name this record of a lost branch. */
+  isNamed(recordId: Uint8Array): boolean;
+  /** Why the owner's next record could not consist of these ops. */
+  faultOf(ops: readonly AclOp[], minClock: number): string | undefined;
+}
+
+/**
+ * What an owner's device makes of a proposal, or of a record of a branch that lost: `ops` for the next record (perhaps
+ * none), with the parts that from now on wait for themselves; or it is forgotten (`drop`), or kept for later (`wait`).
+ */
+export type SequencePlan =
+  | { ops: AclOp[]; minClock: number; placed: AclRecord[]; parts: PendingRecord[] }
+  | { drop: string }
+  | { wait: string };
+
+/**
+ * Plans how what somebody asked for is proposed again on the head of the moment. Its author's rights are those of now. A
+ * record that can no longer take effect is given a place all the same where changes name it or one that follows it.
+ */
+export function sequenceProposal(port: SequencePort, unit: PendingRecord): SequencePlan {
+  const known = unitKnown(port.state, unit.id);
+  if (known) return { drop: known };
+  if (unit.kind === "acl") return planRecord(port, unit);
+  if (!port.state.positions.has(bytesToHex(unit.basis))) return { wait: "its author knew another chain" };
+  const ops: AclOp[] = [{ op: "sequenced", unit: unit.bytes }];
+  const fault = superseded(port.state, unit, unit.basis) ?? port.faultOf(ops, 0);
+  return fault ? { drop: fault } : { ops, minClock: 0, placed: [], parts: [] };
+}
+
+function planRecord(port: SequencePort, record: AclRecord): SequencePlan {
+  const ancestors = unplacedAncestors(port, record);
+  if (!ancestors) return { wait: "what it followed has no place yet" };
+  const plan = { minClock: record.clock, placed: [...ancestors, record], parts: [] };
+  const bridge = ancestors.map(aliasOf);
+  const place = [...bridge, aliasOf(record)];
+  if (record.ops.some((op) => op.op === "sequenced" || op.op === "alias")) return planParts(port, record, place);
+  const again: AclOp[] = [...bridge, { op: "sequenced", unit: record.bytes }];
+  const fault = superseded(port.state, record, (ancestors[0] ?? record).prev!) ?? port.faultOf(again, record.clock);
+  if (!fault) return { ...plan, ops: again };
+  if (port.isNamed(record.id) && !port.faultOf(place, record.clock)) return { ...plan, ops: place };
+  return isFollowed(port, record) ? { wait: "others follow it" } : { drop: fault };
+}
+
+/** A record that itself gave effect to others: what it sequenced is sequenced again, the record only if it is named. */
+function planParts(port: SequencePort, record: AclRecord, place: AclOp[]): SequencePlan {
+  const { state } = port;
+  const aliases = record.ops.filter((op) => op.op === "alias" && !unitKnown(state, op.id));
+  const parts = record.ops.flatMap((op) => {
+    const unit = op.op === "sequenced" ? decodeAclUnit(op.unit) : undefined;
+    return unit && !unitKnown(state, unit.id) ? [unit] : [];
+  });
+  const own = port.isNamed(record.id) ? place : [];
+  const again: AclOp[] = parts.map(({ bytes }) => ({ op: "sequenced", unit: bytes }));
+  for (const [ops, left] of [
+    [[...aliases, ...again, ...own], []],
+    [[...aliases, ...own], parts],
+    [own, parts],
+  ] as const) {
+    if (ops.length === 0 || port.faultOf(ops, record.clock)) continue;
+    // With the place of an older record go the keys that it was given it with.
+    const placed = ops.some((op) => op.op === "alias") ? [record] : [];
+    return { ops: [...ops], minClock: record.clock, placed, parts: [...left] };
+  }
+  if (parts.length > 0) return { ops: [], minClock: 0, placed: [], parts };
+  return isFollowed(port, record) ? { wait: "others follow it" } : { drop: "all of it took effect" };
+}
+
+const aliasOf = (record: AclRecord): AclOp => ({
+  op: "alias",
+  id: record.id,
+  prev: record.prev!,
+  clock: record.clock,
+});
+
+/** The records before this one, oldest first, up to one that has a place; undefined when one is not here. */
+function unplacedAncestors({ state, held }: SequencePort, record: AclRecord): AclRecord[] | undefined {
+  const ancestors: AclRecord[] = [];
+  for (let prev = record.prev; prev && !state.positions.has(bytesToHex(prev)); ) {
+    const id = prev;
+    const before = held.find((unit) => equalBytes(unit.id, id));
+    if (before?.kind !== "acl" || !before.prev) return undefined;
+    ancestors.unshift(before);
+    prev = before.prev;
+  }
+  return record.prev ? ancestors : undefined;
+}
+
+/** Whether a record that waits here follows this one. */
+export function isFollowed({ held }: SequencePort, record: PendingRecord): boolean {
+  return held.some((unit) => unit.kind === "acl" && unit.prev && equalBytes(unit.prev, record.id));
+}
+
+/** Keys of a branch that lost, unless the chain leads to them: what was written under them must open for all. */
+export function keysOfBranch(
+  context: AclContext,
+  records: readonly AclRecord[],
+): { id: Uint8Array; key: Uint8Array }[] {
+  const reached = new Set<string>();
+  for (const { epoch } of context.state.epochs)
+    for (const id of [epoch.keyId, ...epoch.previous.map(({ keyId }) => keyId)]) reached.add(bytesToHex(id));
+  const found = new Map<string, { id: Uint8Array; key: Uint8Array }>();
+  const find = (id: Uint8Array, key: Uint8Array | undefined) => {
+    if (key && !reached.has(bytesToHex(id))) found.set(bytesToHex(id), { id, key });
+  };
+  for (const op of records.flatMap(({ ops }) => ops)) {
+    if (op.op !== "readKeyChange") continue;
+    const { epoch } = op;
+    const key =
+      context.keys.byId(epoch.keyId) ?? openEpochKey(context.spaceId, { epoch, shared: [] }, context.account.seed).key;
+    find(epoch.keyId, key);
+    for (const previous of epoch.previous) find(previous.keyId, key && openPreviousKey(key, epoch.keyId, previous));
+  }
+  return [...found.values()];
+}

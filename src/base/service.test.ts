@@ -1,0 +1,36 @@
+import { expect, test } from "bun:test";
+import type { Log } from "./log.ts";
+import { createServices, type Service } from "./service.ts";
+
+const errors: string[] = [];
+const log = { error: (message: string) => void errors.push(message) } as unknown as Log;
+
+function recorded(name: string, events: string[], faulty?: "start" | "stop"): Service {
+  const step = (what: "start" | "stop") => {
+    events.push(`${what} ${name}`);
+    if (faulty === what) throw new Error(name);
+  };
+  return { name, start: async () => step("start"), stop: async () => step("stop") };
+}
+
+test("services start in order and stop in reverse, whatever one of them does", async () => {
+  const events: string[] = [];
+  const services = createServices(log);
+  services.add(recorded("a", events));
+  services.add(recorded("b", events, "start"));
+  services.add(recorded("c", events, "stop"));
+  await services.startAll();
+  await services.stopAll();
+  expect(events).toEqual(["start a", "start b", "start c", "stop c", "stop b", "stop a"]);
+  expect(errors).toHaveLength(2);
+});
+
+test("stopping again stops nothing twice", async () => {
+  const events: string[] = [];
+  const services = createServices(log);
+  services.add(recorded("a", events));
+  await services.stopAll();
+  await services.stopAll();
+  await services.startAll();
+  expect(events).toEqual(["stop a"]);
+});

@@ -1,0 +1,49 @@
+import type { Log } from "./log.ts";
+
+/** Work in the background. `stop` resolves when nothing of it runs any more; both are called once at most. */
+export interface Service {
+  readonly name: string;
+  start(): void | Promise<void>;
+  stop(): void | Promise<void>;
+}
+
+/** The background work of a process, started in the order it was added and stopped in reverse. */
+export interface Services {
+  /** Answers what it was given, so that adding stands where it is made. */
+  add<T extends Service>(service: T): T;
+  /** Starts those that were added, one after the other. One that fails to start is logged, and the others go on. */
+  startAll(): Promise<void>;
+  /** Stops all that were added, started or not. None keeps the others from stopping. */
+  stopAll(): Promise<void>;
+}
+
+export function createServices(log: Log): Services {
+  const services: Service[] = [];
+  let stopped = false;
+  return {
+    add(service) {
+      services.push(service);
+      return service;
+    },
+    async startAll() {
+      for (const service of services) {
+        if (stopped) return;
+        try {
+          await service.start();
+        } catch (error) {
+          log.error("a background service did not start", { err: error, service: service.name });
+        }
+      }
+    },
+    async stopAll() {
+      stopped = true;
+      for (const service of services.splice(0).reverse()) {
+        try {
+          await service.stop();
+        } catch (error) {
+          log.error("a background service did not stop in order", { err: error, service: service.name });
+        }
+      }
+    },
+  };
+}

@@ -1,0 +1,280 @@
+import {
+  type CborValue,
+  decodeCanonicalCbor,
+  decodeCbor,
+  encodeCbor,
+  encodeEnvelope,
+  encodeOrderedMap,
+  Link,
+} from "../../base/dag-cbor.ts";
+import { sha256 } from "../../crypto/hash.ts";
+import { type Signer, verify } from "../../crypto/sign.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { changeIdOf } from "./change-stub.ts";
+import { sealedPartsOf } from "./stored-change.ts";
+
+/** The formats this program writes and understands. A later one is parked, never guessed at. */
+const CHANGE_FORMAT = 1;
+
+/** Digests are the 32 bytes of a sha2-256; texts of them are CIDs (`crypto/cid.ts`). */
+export interface ChangeHeader {
+  /** `root` makes an object whose id is the change's id; `change` writes to it. */
+  kind: "root" | "change";
+  space: Uint8Array;
+  /** The object's root; null in a root. */
+  object: Uint8Array | null;
+  /** Heads of the object when written; sorted bytewise, at most 64. */
+  parents: Uint8Array[];
+  lamport: number;
+  /** 16 bytes, minted by a device for a space. */
+  writer: Uint8Array;
+  /** Place in the writer's chain, from 1. */
+  seq: number;
+  /** The writer's change before this one; null at seq 1. */
+  prev: Uint8Array | null;
+  /** Ed25519 public key of the account. */
+  author: Uint8Array;
+  /** Unix milliseconds by the author's clock: shown, never used for order. */
+  time: number;
+  /** The ACL record that was the head when this was written. */
+  acl: Uint8Array;
+  /** Names the read key that seals the body; in a root, which has no body, random, so that no two are the same. */
+  keyId: Uint8Array;
+}
+
+export interface DerivedRootHeader {
+  kind: "derived";
+  space: Uint8Array;
+  type: string;
+  derivation: string;
+}
+
+export interface Change {
+  id: Uint8Array;
+  header: ChangeHeader;
+  /** Canonical header bytes: the additional data of the seal. */
+  headerBytes: Uint8Array;
+  /** Sealed body; undefined in a root, which has none, and in a stub. */
+  sealed: Uint8Array | undefined;
+  /** sha2-256 of the sealed body, which id and signature are over; undefined in a root. */
+  bodyHash: Uint8Array | undefined;
+  signature: Uint8Array;
+}
+
+export interface DerivedRoot {
+  id: Uint8Array;
+  header: DerivedRootHeader;
+}
+
+/** Why bytes are no change of ours. `unsupported` may be understood by a later version; the rest never will. */
+export class ChangeFault extends Error {
+  readonly reason: "malformed" | "unsupported" | "too_large" | "bad_signature";
+  constructor(reason: ChangeFault["reason"], message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+const ENVELOPE_OVERHEAD_BYTES = 8 << 10;
+
+const link = (digest: Uint8Array | null): CborValue => (digest ? new Link(digest) : null);
+
+/** Field names in the canonical order of a map's keys: shorter first, then bytewise. */
+const HEADER_FIELDS = [
+  "v",
+  "acl",
+  "seq",
+  "kind",
+  "prev",
+  "time",
+  "keyId",
+  "space",
+  "author",
+  "object",
+  "writer",
+  "lamport",
+  "parents",
+] as const;
+
+/** The canonical bytes of a header: the additional data of the seal. */
+export function encodeHeader(header: ChangeHeader): Uint8Array {
+  return encodeOrderedMap(HEADER_FIELDS, [
+    CHANGE_FORMAT,
+    link(header.acl),
+    header.seq,
+    header.kind,
+    link(header.prev),
+    header.time,
+    header.keyId,
+    link(header.space),
+    header.author,
+    link(header.object),
+    header.writer,
+    header.lamport,
+    header.parents.map((parent) => new Link(parent)),
+  ]);
+}
+
+/** Signs and assembles a change. A root has no body. Returns its bytes and its id. */
+export function encodeChange(
+  headerBytes: Uint8Array,
+  sealed: Uint8Array | undefined,
+  signer: Signer,
+): { bytes: Uint8Array; id: Uint8Array } {
+  const bodyHash = sealed && sha256(sealed);
+  const signature = signer.sign("change", encodeEnvelope({ bodyHash, header: headerBytes }));
+  const stub = encodeEnvelope({ bodyHash, header: headerBytes, signature });
+  return { bytes: sealed ? encodeEnvelope({ body: sealed, header: headerBytes, signature }) : stub, id: sha256(stub) };
+}
+
+/** The bytes, and by them the id, of a derived root: a pure function that every device computes alike. */
+export function encodeDerivedRoot(header: Omit<DerivedRootHeader, "kind">): { bytes: Uint8Array; id: Uint8Array } {
+  const headerBytes = encodeCbor({
+    v: CHANGE_FORMAT,
+    kind: "derived",
+    space: link(header.space),
+    type: header.type,
+    derivation: header.derivation,
+  });
+  const bytes = encodeEnvelope({ header: headerBytes });
+  return { bytes, id: sha256(bytes) };
+}
+
+type Map = { [key: string]: CborValue };
+
+const isMap = (value: CborValue | undefined): value is Map =>
+  typeof value === "object" &&
+  value !== null &&
+  !Array.isArray(value) &&
+  !(value instanceof Uint8Array) &&
+  !(value instanceof Link);
+
+function digest(value: CborValue | undefined, field: string): Uint8Array {
+  if (!(value instanceof Link)) throw new ChangeFault("malformed", `${field} is not a link`);
+  return value.digest;
+}
+
+function bytesOf(value: CborValue | undefined, field: string, lengths: readonly number[]): Uint8Array {
+  if (!(value instanceof Uint8Array) || !lengths.includes(value.length))
+    throw new ChangeFault("malformed", `${field} has another length`);
+  return value;
+}
+
+function count(value: CborValue | undefined, field: string, least: number): number {
+  if (typeof value !== "number" || value < least)
+    throw new ChangeFault("malformed", `${field} is not an integer from ${least}`);
+  return value;
+}
+
+function decodeHeader(map: Map): ChangeHeader {
+  const kind = map["kind"];
+  if (kind !== "root" && kind !== "change") throw new ChangeFault("malformed", "kind is unknown");
+  if (Object.keys(map).length !== 13) throw new ChangeFault("malformed", "the header has other fields");
+  const parents = map["parents"];
+  if (!Array.isArray(parents) || parents.length > LIMITS.changeParents) throw new ChangeFault("malformed", "parents");
+  const parentDigests = parents.map((parent) => digest(parent, "parent"));
+  for (let i = 1; i < parentDigests.length; i++) {
+    if (Buffer.compare(parentDigests[i - 1]!, parentDigests[i]!) >= 0)
+      throw new ChangeFault("malformed", "parents are not sorted");
+  }
+  if ((kind === "root") !== (parentDigests.length === 0))
+    throw new ChangeFault("malformed", "only a root has no parents");
+  if ((kind === "root") !== (map["object"] === null)) throw new ChangeFault("malformed", "only a root names no object");
+  const seq = count(map["seq"], "seq", 1);
+  if ((seq === 1) !== (map["prev"] === null)) throw new ChangeFault("malformed", "only seq 1 has no prev");
+  return {
+    kind,
+    space: digest(map["space"], "space"),
+    object: kind === "root" ? null : digest(map["object"], "object"),
+    parents: parentDigests,
+    lamport: count(map["lamport"], "lamport", 1),
+    writer: bytesOf(map["writer"], "writer", [16]),
+    seq,
+    prev: seq === 1 ? null : digest(map["prev"], "prev"),
+    author: bytesOf(map["author"], "author", [32]),
+    time: count(map["time"], "time", 0),
+    acl: digest(map["acl"], "acl"),
+    keyId: bytesOf(map["keyId"], "keyId", kind === "root" ? [0, 16] : [16]),
+  };
+}
+
+/**
+ * Reads the bytes of a change or of its stub: size, canonical form and shape are checked here; signature, chain and rights
+ * by the caller. `id` is theirs, where it is known already. Throws ChangeFault.
+ */
+export function decodeChange(bytes: Uint8Array, id = changeIdOf(bytes)): Change | DerivedRoot {
+  return decode(bytes, id, decodeCbor);
+}
+
+/** The same for bytes that `decodeChange` took before: their canonical form is not checked again. */
+export function decodeCheckedChange(bytes: Uint8Array, id: Uint8Array): Change | DerivedRoot {
+  return decode(bytes, id, decodeCanonicalCbor);
+}
+
+function decode(
+  bytes: Uint8Array,
+  id: Uint8Array,
+  decodeValue: (bytes: Uint8Array) => CborValue,
+): Change | DerivedRoot {
+  if (bytes.length > LIMITS.sealedChangeBytes + ENVELOPE_OVERHEAD_BYTES)
+    throw new ChangeFault("too_large", "the change is too large");
+  let envelope: CborValue;
+  try {
+    envelope = decodeValue(bytes);
+  } catch (error) {
+    throw new ChangeFault("malformed", error instanceof Error ? error.message : "not dag-cbor");
+  }
+  if (!isMap(envelope) || !isMap(envelope["h"])) throw new ChangeFault("malformed", "no header");
+  const header = envelope["h"];
+  if (header["v"] !== CHANGE_FORMAT) {
+    throw new ChangeFault(
+      typeof header["v"] === "number" && header["v"] > CHANGE_FORMAT ? "unsupported" : "malformed",
+      "unknown format",
+    );
+  }
+  if (header["kind"] === "derived") {
+    const { space, type, derivation } = header;
+    if (
+      Object.keys(envelope).length !== 1 ||
+      Object.keys(header).length !== 5 ||
+      typeof type !== "string" ||
+      typeof derivation !== "string"
+    ) {
+      throw new ChangeFault("malformed", "a derived root has other fields");
+    }
+    return { id, header: { kind: "derived", space: digest(space, "space"), type, derivation } };
+  }
+  const decoded = decodeHeader(header);
+  const isRoot = decoded.kind === "root";
+  const { b: sealed, c: bodyHash } = envelope;
+  if (Object.keys(envelope).length !== (isRoot ? 2 : 3) || (sealed !== undefined && bodyHash !== undefined))
+    throw new ChangeFault("malformed", "the envelope has other fields");
+  if (isRoot && (sealed !== undefined || bodyHash !== undefined))
+    throw new ChangeFault("malformed", "a root has no body");
+  if (sealed !== undefined && !(sealed instanceof Uint8Array))
+    throw new ChangeFault("malformed", "the body is not bytes");
+  if (sealed && sealed.length > LIMITS.sealedChangeBytes)
+    throw new ChangeFault("too_large", "the sealed body is too large");
+  return {
+    id,
+    header: decoded,
+    headerBytes: (sealed && sealedPartsOf(bytes)?.headerBytes) ?? encodeCbor(header),
+    sealed,
+    bodyHash: isRoot ? undefined : sealed ? sha256(sealed) : bytesOf(bodyHash, "hash of the body", [32]),
+    signature: bytesOf(envelope["s"], "signature", [64]),
+  };
+}
+
+/** What the signature of a change covers. */
+export function signedBytes(change: Change): Uint8Array {
+  return encodeEnvelope({ bodyHash: change.bodyHash, header: change.headerBytes });
+}
+
+/** Whether the author's key is admissible and the signature is made with it. */
+export function isSignedByAuthor(change: Change): boolean {
+  return verify(change.header.author, "change", signedBytes(change), change.signature);
+}
+
+export function isDerivedRoot(change: Change | DerivedRoot): change is DerivedRoot {
+  return change.header.kind === "derived";
+}

@@ -1,0 +1,48 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { createSigner } from "../../crypto/sign.ts";
+import { type ChangeHeader, decodeChange, encodeChange, encodeDerivedRoot, encodeHeader } from "./change-codec.ts";
+import { sealedPartsOf } from "./stored-change.ts";
+
+const signer = createSigner(new Uint8Array(32).fill(3));
+const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
+const header: fc.Arbitrary<ChangeHeader> = fc.record({
+  kind: fc.constant("change" as const),
+  space: bytes(32),
+  object: bytes(32),
+  parents: fc
+    .uniqueArray(bytes(32), { minLength: 1, maxLength: 64, selector: (id) => Buffer.from(id).toString("hex") })
+    .map((ids) => ids.sort(Buffer.compare)),
+  lamport: fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
+  writer: bytes(16),
+  seq: fc.integer({ min: 2, max: 2 ** 40 }),
+  prev: bytes(32),
+  author: bytes(32),
+  time: fc.maxSafeNat(),
+  acl: bytes(32),
+  keyId: bytes(16),
+});
+
+test("[stored-change] the parts are those that decoding finds", () => {
+  fc.assert(
+    fc.property(header, fc.uint8Array({ maxLength: 70_000, size: "max" }), (fields, sealed) => {
+      const headerBytes = encodeHeader(fields);
+      const encoded = encodeChange(headerBytes, sealed, signer).bytes;
+      const parts = sealedPartsOf(encoded)!;
+      expect(Buffer.from(parts.sealed).equals(sealed)).toBe(true);
+      expect(Buffer.from(parts.headerBytes).equals(headerBytes)).toBe(true);
+      expect(Buffer.from(parts.keyId).equals(fields.keyId)).toBe(true);
+      const decoded = decodeChange(encoded) as { headerBytes: Uint8Array; sealed: Uint8Array };
+      expect(Buffer.from(parts.headerBytes).equals(decoded.headerBytes)).toBe(true);
+      expect(Buffer.from(parts.sealed).equals(decoded.sealed)).toBe(true);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test("[stored-change] what has no body is refused", () => {
+  const root = encodeDerivedRoot({ space: new Uint8Array(32), type: "t", derivation: "" });
+  expect(() => sealedPartsOf(root.bytes)).toThrow(RangeError);
+  expect(() => sealedPartsOf(new Uint8Array(0))).toThrow(RangeError);
+  expect(() => sealedPartsOf(Uint8Array.of(0xa3, 0x61, 0x62))).toThrow(RangeError);
+});

@@ -1,0 +1,48 @@
+import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
+import type { BodyOpener } from "../codec/body-opener.ts";
+import { decodeChange, isDerivedRoot } from "../codec/change-codec.ts";
+import type { ObjectEntry } from "../graph/object-cache.ts";
+import type { RulesRegistry } from "../ports.ts";
+import type { FoldInput, ReplayInput } from "./change-parts.ts";
+
+const MAX_CACHED_WRITERS = 10_000;
+
+/** Reads changes that are in the log back into what the fold takes. */
+export function createChangeReader(deps: { changes: ChangeTable; opener: BodyOpener; registry: RulesRegistry }) {
+  const { changes, opener, registry } = deps;
+  /** Public keys of authors by the numbers of their writers. */
+  const authors = new Map<number, Uint8Array>();
+
+  const authorOf = (writer: number): Uint8Array => {
+    let author = authors.get(writer);
+    if (!author) {
+      author = changes.writerByNo(writer)!.author;
+      if (authors.size >= MAX_CACHED_WRITERS) authors.clear();
+      authors.set(writer, author);
+    }
+    return author;
+  };
+
+  /** For folding records anew. The body opened before, else the change would not be in the log. */
+  const replayOf = (stored: StoredChange, object: ObjectEntry): ReplayInput => {
+    const opened = opener.openStored(stored.bytes, object.idText);
+    if (!("body" in opened)) throw new Error("a stored change no longer opens");
+    const { body } = opened;
+    const answer = registry.rulesFor(body.dataset, body.definition);
+    if (!("rules" in answer)) throw new Error(`the definition of dataset ${body.dataset} is gone`);
+    return { change: stored, author: authorOf(stored.writer), object, body, rules: answer.rules };
+  };
+
+  return {
+    replayOf,
+    /** For entering the projection anew, place in the graph and all. */
+    inputOf(stored: StoredChange, object: ObjectEntry): FoldInput {
+      const change = decodeChange(stored.bytes, stored.id);
+      if (isDerivedRoot(change)) throw new Error("a derived root has no body");
+      const parents = change.header.parents.flatMap((parent) => changes.noOf(parent) ?? []);
+      return { ...replayOf(stored, object), parents };
+    },
+    /** After a failed batch: numbers of writers minted in it mean nothing any more. */
+    forgetWriters: () => authors.clear(),
+  };
+}

@@ -1,0 +1,87 @@
+import { bytesToHex } from "../../base/bytes.ts";
+import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
+import { decodeChange, isDerivedRoot } from "../codec/change-codec.ts";
+import type { ObjectCache } from "../graph/object-cache.ts";
+import type { AclView } from "../ports.ts";
+import type { Projection } from "./projection.ts";
+
+const PAGE = 500;
+
+interface VerdictDeps {
+  changes: ChangeTable;
+  objects: ObjectCache;
+  acl: AclView;
+  projection: Projection;
+}
+
+/**
+ * Takes anew whether changes that are stored count, and folds the records concerned again. Runs inside the commit queue's
+ * transaction.
+ */
+export function createVerdicts({ changes, objects, acl, projection }: VerdictDeps) {
+  /** Answers whether it moved. */
+  const retake = (stored: StoredChange, author: Uint8Array, writerId: Uint8Array, placed = true): boolean => {
+    const { seq, id, aclPos } = stored;
+    const counts = placed && acl.counts({ author, writer: writerId, seq, id, aclPos }) && !ranBackwards(stored);
+    if (counts === stored.counts) return false;
+    changes.setCounts(stored.no, counts);
+    const object = objects.byNo(stored.obj);
+    if (object && !object.deleted && stored.ds !== 0) projection.refoldTouchedBy({ ...stored, counts }, object);
+    return true;
+  };
+
+  /** Whether a change names an ACL position before that of a parent or of its writer's previous change. */
+  const ranBackwards = (stored: StoredChange): boolean => {
+    const change = decodeChange(stored.bytes, stored.id);
+    if (isDerivedRoot(change)) return false;
+    const before = change.header.prev ? [...change.header.parents, change.header.prev] : change.header.parents;
+    return before.some((id) => (changes.byId(id)?.aclPos ?? 0) > stored.aclPos);
+  };
+
+  return {
+    /** Of everything by these authors (hex). */
+    retakeOf(authors: ReadonlySet<string>): void {
+      if (authors.size === 0) return;
+      for (const known of changes.writers()) {
+        if (!authors.has(bytesToHex(known.author))) continue;
+        for (const stored of pages((after) => changes.ofWriterAfter(known.no, after, PAGE)))
+          retake(stored, known.author, known.id);
+      }
+    },
+
+    /** Of everything. Answers how many moved. */
+    retakeAll(): number {
+      let moved = 0;
+      const writers = new Map(changes.writers().map((known) => [known.no, known]));
+      for (const stored of pages((after) => changes.after(after, PAGE))) {
+        const known = writers.get(stored.writer);
+        if (known && retake(stored, known.author, known.id)) moved++; // a derived root has no writer
+      }
+      return moved;
+    },
+
+    /** Places changes anew after a fork of the ACL was resolved. One whose record has no place here does not count. */
+    repositionFrom(from: number): void {
+      const writers = new Map(changes.writers().map((known) => [known.no, known]));
+      for (const stored of pages((after) => changes.fromAclPos(from, after, PAGE))) {
+        const known = writers.get(stored.writer);
+        const change = decodeChange(stored.bytes, stored.id);
+        if (!known || isDerivedRoot(change)) continue;
+        const pos = acl.at(change.header.acl)?.pos;
+        const aclPos = pos ?? from;
+        if (aclPos !== stored.aclPos) changes.setAclPos(stored.no, aclPos);
+        retake({ ...stored, aclPos }, known.author, known.id, pos !== undefined);
+      }
+    },
+  };
+}
+
+/** Changes in the order of their numbers, a page read at a time. */
+function* pages(pageAfter: (no: number) => StoredChange[]): Generator<StoredChange> {
+  for (let after = 0; ; ) {
+    const page = pageAfter(after);
+    yield* page;
+    if (page.length < PAGE) return;
+    after = page[page.length - 1]!.no;
+  }
+}

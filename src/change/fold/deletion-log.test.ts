@@ -1,0 +1,165 @@
+import { afterEach, expect, test } from "bun:test";
+import { scratchDir } from "../../../test/support/scratch.ts";
+import type { PeerId } from "../../base/ids.ts";
+import { randomBytes } from "../../base/random.ts";
+import type { Account } from "../../crypto/account.ts";
+import { accountIdOf } from "../../crypto/account-id.ts";
+import { createSigner } from "../../crypto/sign.ts";
+import { createdSpaceGenesis, openSpace, type Space, type SpaceGenesis, writeGenesis } from "../../space/space.ts";
+import type { DatasetRules } from "../codec/dataset-rules.ts";
+import { DELETION_RULES } from "./deletion-log.ts";
+import { OBJECTS_DATASET } from "./projection.ts";
+
+const OBJECTS: DatasetRules = { name: OBJECTS_DATASET, idRule: "object" };
+const ITEMS: DatasetRules = { name: "items", idRule: "user" };
+const clock = { nowMs: () => 1_760_000_000_000 };
+const open: Space[] = [];
+
+afterEach(async () => {
+  for (const space of open.splice(0)) await space.close();
+});
+
+function account(): Account {
+  const seed = randomBytes(32);
+  const signer = createSigner(seed);
+  return { id: accountIdOf(signer.publicKey), peerId: "test" as PeerId, seed, signer };
+}
+
+function replica(path: string, seed: SpaceGenesis, owner: Account): Space {
+  writeGenesis(path, seed);
+  const rules = new Map([OBJECTS, ITEMS, DELETION_RULES].map((each) => [each.name, each]));
+  const registry = {
+    rulesFor: (dataset: string) => {
+      const found = rules.get(dataset);
+      return found ? { rules: found } : { unknown: true as const };
+    },
+  };
+  const space = openSpace(path, seed.spaceId, { account: owner, clock, registry: () => registry });
+  open.push(space);
+  return space;
+}
+
+/** Two replicas of a space, one object with three items on both. */
+async function world() {
+  const dir = scratchDir("svc-deletion");
+  const owner = account();
+  const seed = createdSpaceGenesis(owner, clock);
+  const [one, other, third] = ["one", "other", "third"].map((name) =>
+    replica(`${dir.path}/${name}.db`, seed, owner),
+  ) as [Space, Space, Space];
+  const objectId = await one.engine.write((tx) => {
+    const object = tx.createObject();
+    tx.append(
+      object,
+      {
+        dataset: OBJECTS_DATASET,
+        records: [{ id: "", upsert: true, ops: [{ type: "$set", path: "svc.name", value: "x" }] }],
+      },
+      OBJECTS,
+    );
+    return object.idText;
+  });
+  await put(one, objectId, "a", "b", "c");
+  await exchange(one, other);
+  return { one, other, third, objectId };
+}
+
+const put = (space: Space, objectId: string, ...ids: string[]) =>
+  space.engine.write((tx) =>
+    tx.append(
+      tx.object(objectId)!,
+      {
+        dataset: "items",
+        records: ids.map((id) => ({ id, upsert: true, ops: [{ type: "$inc", path: "n", value: 1 }] })),
+      },
+      ITEMS,
+    ),
+  );
+
+const remove = (space: Space, objectId: string) => space.engine.write((tx) => tx.deleteObject(tx.object(objectId)!));
+
+const bytesOf = (space: Space) => space.engine.store.changes.after(0, 1000).map((change) => change.bytes);
+
+async function exchange(from: Space, to: Space): Promise<void> {
+  const verdicts = await to.engine.ingest(bytesOf(from));
+  for (const verdict of verdicts) expect(["stored", "known", "parked"]).toContain(verdict.kind);
+}
+
+const liveRows = (space: Space) =>
+  space.engine.store.db
+    .query<{ id: string; doc: string }, []>("SELECT id, doc FROM rows WHERE state = 1 ORDER BY collectionId, id")
+    .all();
+/** The same with tombstones, but for what is torn down when there is time. */
+const shownRows = ({ engine }: Space) =>
+  engine.store.db
+    .query<{ id: string; doc: string }, []>(
+      `SELECT r.id, r.doc FROM rows r JOIN collectionIds c ON c.no = r.collectionId LEFT JOIN objects o ON o.no = c.obj
+       WHERE r.state > 0 AND coalesce(o.deleted, 0) = 0 ORDER BY r.collectionId, r.id`,
+    )
+    .all();
+const row = (space: Space, objectId: string) =>
+  space.engine.record(space.engine.object(objectId)!, OBJECTS_DATASET, objectId);
+
+test("[deletion] the object's row is gone with the commit, here and where the entry arrives", async () => {
+  const { one, other, objectId } = await world();
+  const told: unknown[] = [];
+  one.engine.onCommit((batch) =>
+    told.push(
+      ...batch.touched.filter((touched) => touched.recordId === objectId && touched.dataset === OBJECTS_DATASET),
+    ),
+  );
+  await remove(one, objectId);
+  expect(row(one, objectId)).toBeUndefined();
+  expect(told).toMatchObject([{ versionId: "", wasLive: true, doc: null }]);
+  await exchange(one, other);
+  expect(row(other, objectId)).toBeUndefined();
+  expect(other.engine.object(objectId)!.deleted).toBe(true);
+});
+
+test("[deletion] what others wrote meanwhile is kept in the graph and shows nowhere", async () => {
+  const { one, other, objectId } = await world();
+  await remove(one, objectId);
+  await put(other, objectId, "late");
+  await exchange(other, one);
+  await exchange(one, other);
+  for (const space of [one, other]) expect(row(space, objectId)).toBeUndefined();
+  expect(bytesOf(one).length).toBe(bytesOf(other).length);
+});
+
+test("[deletion] whatever arrives first, the outcome is the same", async () => {
+  const { one, objectId, third } = await world();
+  await remove(one, objectId);
+  await third.engine.ingest(bytesOf(one).toReversed());
+  expect(row(third, objectId)).toBeUndefined();
+  await third.engine.tearDownDeleted();
+  await one.engine.tearDownDeleted();
+  expect(shownRows(third)).toEqual(shownRows(one));
+});
+
+test("[deletion] two who delete it apart show one tombstone, whichever entry came first", async () => {
+  const { one, other, third, objectId } = await world();
+  await put(other, objectId, "d");
+  await remove(one, objectId);
+  await remove(other, objectId);
+  const [first, second] = [bytesOf(one), bytesOf(other)];
+  await exchange(one, other);
+  await one.engine.ingest(second);
+  await third.engine.ingest([...second, ...first]);
+  const tombstones = [one, other, third].map(shownRows);
+  expect(tombstones[0]!.some(({ id, doc }) => id === objectId && doc.includes("_deletedAt"))).toBe(true);
+  expect(tombstones[1]).toEqual(tombstones[0]!);
+  expect(tombstones[2]).toEqual(tombstones[0]!);
+});
+
+test("[deletion] torn down, nothing of its records is left but the changes; a rebuild agrees", async () => {
+  const { one, objectId } = await world();
+  await remove(one, objectId);
+  await one.engine.tearDownDeleted();
+  const left = one.engine.store.db
+    .query<{ n: number }, []>("SELECT count(*) AS n FROM rows WHERE id IN ('a', 'b', 'c')")
+    .get()!.n;
+  expect(left).toBe(0);
+  const before = liveRows(one);
+  await one.engine.rebuildProjection();
+  expect(liveRows(one)).toEqual(before);
+});

@@ -1,0 +1,153 @@
+import type { Clock } from "../../base/clock.ts";
+import type { SpaceId } from "../../base/ids.ts";
+import { digestOfCid } from "../../crypto/cid.ts";
+import type { JsonObject } from "../../protocol/json.ts";
+import type { StoredChange } from "../../store/change-table.ts";
+import type { CommitQueue } from "../../store/commit-queue.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import { encodeDerivedRoot } from "../codec/change-codec.ts";
+import { stubOf } from "../codec/change-stub.ts";
+import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
+import type { RulesRegistry } from "../ports.ts";
+import type { TouchedRecord } from "./commit-batch.ts";
+import { DELETIONS_DATASET, DELETIONS_TYPE, deletedAtMs } from "./deletion-log.ts";
+import type { Projection } from "./projection.ts";
+
+const TEAR_DOWN_ROWS = 500;
+/** Set when bodies are missed that this device had and dropped: whoever keeps what was sent long ago is to be asked anew. */
+export const BODIES_GIVEN_UP = "bodies.given-up";
+/**
+ * How long the content of a deleted object is kept: until then a record of rights that somebody made before it had heard
+ * of the deletion may take its author's right away, and the object is back.
+ */
+export const DELETED_GRACE_MS = 30 * 24 * 60 * 60 * 1000;
+/** What is purged in one write. */
+const PURGE_CHANGES = 100;
+const PURGE_BYTES = 1 << 20;
+const PURGE_TRACES = 500;
+
+interface ObjectDeletionDeps {
+  spaceId: SpaceId;
+  store: SpaceStore;
+  objects: ObjectCache;
+  projection: Projection;
+  registry: RulesRegistry;
+  clock: Clock;
+  record(object: ObjectEntry, dataset: string, id: string): JsonObject | undefined;
+}
+
+type Queue = Pick<CommitQueue, "enqueue" | "closing">;
+
+/** Keeps objects in step with the deletion log: their rows go at once, their content when there is time. */
+export function createObjectDeletions({
+  spaceId,
+  store,
+  objects,
+  projection,
+  registry,
+  clock,
+  record,
+}: ObjectDeletionDeps) {
+  const { changes, rows } = store;
+  let tearDownDue = false;
+  const logRoot = encodeDerivedRoot({ space: digestOfCid(spaceId)!, type: DELETIONS_TYPE, derivation: "" });
+  const logObject = () => objects.byId(logRoot.id);
+
+  /** Brings an object in step with its entry in the deletion log, present or not. */
+  const settle = (object: ObjectEntry): void => {
+    const holder = logObject();
+    const entry = holder && record(holder, DELETIONS_DATASET, object.idText);
+    if (entry) {
+      if (!object.deleted) {
+        objects.setDeleted(object, true, clock.nowMs());
+        store.unopened.settle(object.no);
+        tearDownDue = true;
+      }
+      const version = (entry["_ver"] as JsonObject)["id"] as string;
+      projection.hideObjectRow(object, { version, timeMs: deletedAtMs(entry) });
+    } else if (object.deleted) {
+      objects.setDeleted(object, false, 0);
+      if (store.unopened.missStubs(object.no) > 0) store.putMeta(BODIES_GIVEN_UP, Uint8Array.of(1));
+      projection.rebuildObject(object);
+    }
+  };
+
+  /**
+   * Drops the bodies of an object that is deleted, a slice a write; what cannot be read yet is kept until it can. Answers
+   * how many.
+   */
+  const purgeObject = async (no: number, queue: Queue): Promise<number> => {
+    const { history, unopened } = store;
+    const keeps = ({ ds, no: change }: StoredChange) =>
+      ds === 0 ? unopened.has(change) : registry.outlives?.(store.datasetName(ds)) === true;
+    let after = { lamport: -1, no: 0 };
+    let purged = 0;
+    while (!queue.closing()) {
+      const isDone = await queue.enqueue(() => {
+        const object = objects.byNo(no);
+        if (!object?.deleted) return true;
+        const page = changes.wholeOf(no, after, PURGE_CHANGES);
+        let bytes = 0;
+        for (const stored of page) {
+          after = stored;
+          if (keeps(stored)) continue;
+          changes.setBytes(stored.no, stubOf(stored.bytes), 0);
+          history.hide(no, stored.lamport, stored.no);
+          purged++;
+          bytes += stored.bytes.length;
+          if (bytes >= PURGE_BYTES) break;
+        }
+        history.amended(no);
+        if (page.length > 0 || history.dropTraces(no, PURGE_TRACES) > 0) return false;
+        objects.setPurged(object);
+        return true;
+      }, "background");
+      if (isDone) break;
+    }
+    return purged;
+  };
+
+  return {
+    settle,
+
+    /** The same for every object whose entry a batch has touched. */
+    settleTouched(touched: readonly TouchedRecord[]): void {
+      const holder = logObject();
+      if (!holder) return;
+      for (const { dataset, object: of, recordId } of [...touched]) {
+        if (dataset !== DELETIONS_DATASET || of !== holder.idText) continue;
+        const id = digestOfCid(recordId);
+        const object = id && objects.byId(id);
+        if (object) settle(object);
+      }
+    },
+
+    /** Whether an object was deleted since this was asked last. */
+    takeDue(): boolean {
+      const due = tearDownDue;
+      tearDownDue = false;
+      return due;
+    },
+
+    /** Removes the rows of deleted objects, a slice a write, so that other work goes on between. Their changes stay. */
+    async tearDown(queue: Queue): Promise<void> {
+      if (queue.closing()) return;
+      for (const collectionId of rows.collsOfDeleted()) {
+        while (
+          !queue.closing() &&
+          !(await queue.enqueue(() => rows.tearDown(collectionId, TEAR_DOWN_ROWS), "background"))
+        );
+      }
+    },
+
+    /**
+     * Of what was deleted at least DELETED_GRACE_MS ago, as this device knows, stubs are kept: the bodies are overwritten
+     * in the file. Answers how many.
+     */
+    async purge(queue: Queue): Promise<number> {
+      let purged = 0;
+      for (const no of objects.purgeable(clock.nowMs() - DELETED_GRACE_MS)) purged += await purgeObject(no, queue);
+      return purged;
+    },
+  };
+}

@@ -1,0 +1,248 @@
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { add, type Device, exchange, fetchFrom, remove, withDevices } from "../../../test/support/acl-devices.ts";
+import { createAccount } from "../../../test/support/acl-world.ts";
+import { randomBytes } from "../../base/random.ts";
+import { type Change, decodeChange, encodeChange, encodeHeader } from "../codec/change-codec.ts";
+import { isStub, stubOf } from "../codec/change-stub.ts";
+import { DELETED_GRACE_MS } from "./object-deletions.ts";
+
+const ITEMS = { name: "items", idRule: "user" } as const;
+
+/** A created object with three changes of random, so incompressible, content. */
+async function createObject({ space }: Device): Promise<string> {
+  const write = (objectId: string | undefined, id: string) =>
+    space.engine.write((tx) => {
+      const object = objectId === undefined ? tx.createObject() : tx.object(objectId)!;
+      const value = Buffer.from(randomBytes(300)).toString("base64");
+      tx.append(
+        object,
+        { dataset: "items", records: [{ id, upsert: true, ops: [{ type: "$set", path: "v", value }] }] },
+        ITEMS,
+      );
+      return object.idText as string;
+    });
+  const id = await write(undefined, "a");
+  for (const record of ["b", "c"]) await write(id, record);
+  return id;
+}
+
+const deleteObject = ({ space }: Device, id: string) => space.engine.write((tx) => tx.deleteObject(tx.object(id)!));
+
+/** Rows of an object by record id, as stored. */
+function rowsOf({ space }: Device, id: string): string[] {
+  const collectionId = space.engine.collectionIdOf(space.engine.object(id)!, "items");
+  return collectionId === undefined ? [] : space.engine.store.rows.docs(collectionId).sort();
+}
+
+const changesOf = (device: Device, id: string) => {
+  const { no } = device.space.engine.object(id)!;
+  return device.changes().filter(({ obj, writer }) => obj === no && writer !== 0);
+};
+const stubsOf = (device: Device, id: string) => changesOf(device, id).filter(({ bytes }) => isStub(bytes));
+const waitingForKey = ({ space }: Device) =>
+  space.engine.store.db.query<{ n: number }, []>("SELECT count(*) AS n FROM unopened WHERE wait_kind = 'key'").get()!.n;
+const missing = ({ space }: Device) => space.engine.store.unopened.count();
+
+/** Deleted, told to the others and torn down everywhere. */
+async function deleted(by: Device, id: string, others: readonly Device[]): Promise<void> {
+  await deleteObject(by, id);
+  await exchange([by, ...others]);
+  for (const device of [by, ...others]) await device.space.engine.tearDownDeleted();
+}
+
+describe("the content of deleted objects", () => {
+  test("[purge] is kept through the time of grace, then overwritten; the graph stays and says the same", () =>
+    withDevices(async (devices) => {
+      const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
+      const id = await createObject(one);
+      await one.write("kept", "kept");
+      await exchange([one, two]);
+      const bodies = changesOf(one, id).flatMap(({ bytes }) => {
+        const { sealed } = decodeChange(bytes) as Change;
+        return sealed ? [Buffer.from(sealed)] : [];
+      });
+      expect(bodies).toHaveLength(3);
+      await deleted(one, id, [two]);
+      devices.wait(DELETED_GRACE_MS - 60_000);
+      expect(await one.space.engine.purgeDeleted()).toBe(0);
+      devices.wait(60_000);
+      expect(await one.space.engine.purgeDeleted()).toBe(3);
+      expect(await one.space.engine.purgeDeleted()).toBe(0);
+      expect(stubsOf(one, id)).toHaveLength(3);
+      expect(changesOf(one, id).map((change) => change.id)).toEqual(changesOf(two, id).map((change) => change.id));
+      expect(missing(one)).toBe(0);
+      expect(await one.values()).toEqual({ kept: "kept" });
+      const path = one.space.engine.store.path;
+      await one.reopen();
+      const file = readFileSync(path);
+      for (const body of bodies) expect(file.includes(body)).toBe(false);
+      expect(readFileSync(two.space.engine.store.path).length).toBeGreaterThan(0);
+      await one.space.engine.rebuildProjection();
+      expect(await one.values()).toEqual({ kept: "kept" });
+    }));
+
+  for (const order of ["as they lie", "reversed"] as const) {
+    test(`[purge] whoever comes later gets stubs, ${order}, and misses nothing`, () =>
+      withDevices(async (devices) => {
+        const one = devices.open("one", devices.owner);
+        const id = await createObject(one);
+        await one.write("kept", "kept");
+        await deleteObject(one, id);
+        await one.write("later", "later");
+        devices.wait(DELETED_GRACE_MS);
+        await one.space.engine.tearDownDeleted();
+        await one.space.engine.purgeDeleted();
+        const late = devices.open("late", devices.owner);
+        const bytes = one.changes().map((change) => change.bytes);
+        for (const each of order === "reversed" ? bytes.toReversed() : bytes)
+          expect(["stored", "parked", "known"]).toContain((await late.ingest(each)).kind);
+        expect(late.changes()).toHaveLength(one.changes().length);
+        expect(missing(late)).toBe(0);
+        expect(late.space.engine.store.parked.usage().count).toBe(0);
+        expect(await late.rows()).toEqual(await one.rows());
+        expect(late.space.engine.object(id)!.deleted).toBe(true);
+      }));
+  }
+
+  test("[purge] what arrives for a purged object is kept as a stub at once", () =>
+    withDevices(async (devices) => {
+      const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
+      const id = await createObject(one);
+      await exchange([one, two]);
+      await deleteObject(one, id);
+      devices.wait(DELETED_GRACE_MS);
+      await one.space.engine.tearDownDeleted();
+      await one.space.engine.purgeDeleted();
+      await two.space.engine.write((tx) =>
+        tx.append(
+          tx.object(id)!,
+          { dataset: "items", records: [{ id: "late", upsert: true, ops: [{ type: "$set", path: "v", value: "x" }] }] },
+          ITEMS,
+        ),
+      );
+      await fetchFrom(one, two);
+      expect(stubsOf(one, id)).toHaveLength(4);
+      expect(missing(one)).toBe(0);
+    }));
+
+  test("[purge] a deletion that loses its right brings the object back: its bodies are missed, asked for and folded", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      const account = createAccount();
+      await add(owner, account);
+      const member = devices.open("member", account);
+      const witness = devices.open("witness", devices.owner);
+      const id = await createObject(owner);
+      await exchange([owner, member, witness]);
+      // The owner removes the member before hearing of the deletion: it is cut off, after the witness has purged.
+      await deleteObject(member, id);
+      await fetchFrom(witness, member);
+      expect(witness.space.engine.object(id)!.deleted).toBe(true);
+      await witness.space.engine.tearDownDeleted();
+      devices.wait(DELETED_GRACE_MS);
+      expect(await witness.space.engine.purgeDeleted()).toBe(3);
+      expect(rowsOf(witness, id)).toEqual([]);
+      await remove(owner, account);
+      await witness.space.aclService.take(owner.chain());
+      expect(witness.space.engine.object(id)!.deleted).toBe(false);
+      expect(missing(witness)).toBe(3);
+      expect(rowsOf(witness, id)).toEqual([]);
+      await fetchFrom(witness, owner);
+      expect(missing(witness)).toBe(0);
+      expect(rowsOf(witness, id)).toEqual(rowsOf(owner, id));
+      expect(rowsOf(witness, id)).toHaveLength(3);
+    }));
+});
+
+describe("stubs of what is not deleted", () => {
+  test("[stub] the body is missed until it comes, over a restart; then the rows are as everywhere", () =>
+    withDevices(async (devices) => {
+      const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
+      for (const [id, text] of [
+        ["a", "1"],
+        ["b", "2"],
+        ["a", "3"],
+      ] as const)
+        await one.write(id, text);
+      const bytes = one.changes().map((change) => change.bytes);
+      for (const each of bytes) await two.ingest(stubOf(each));
+      expect(await two.values()).toEqual({});
+      expect(missing(two)).toBe(3);
+      await two.reopen();
+      await two.space.engine.rebuildProjection();
+      expect(missing(two)).toBe(3);
+      expect(two.space.engine.store.unopened.missingBodies(10)).toHaveLength(3);
+      // What is written meanwhile sorts behind.
+      await two.write("b", "own");
+      for (const each of bytes.toReversed()) await two.ingest(each);
+      expect(missing(two)).toBe(0);
+      await fetchFrom(one, two);
+      expect(await two.values()).toEqual({ a: "3", b: "own" });
+      expect(await two.rows()).toEqual(await one.rows());
+      expect((await two.ingest(bytes[1]!)).kind).toBe("known");
+      expect((await two.ingest(stubOf(bytes[1]!))).kind).toBe("known");
+    }));
+
+  test("[stub] stubs do not part those who have a body that does not open from those who have none", () =>
+    withDevices(async (devices) => {
+      const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
+      await one.write("a", "1");
+      await exchange([one, two]);
+      const model = decodeChange(one.changes().at(-1)!.bytes) as Change;
+      const follow = (of: Change, over: { keyId?: Uint8Array } = {}) => {
+        const header = { ...of.header, parents: [of.id], prev: of.id, seq: of.header.seq + 1, ...over };
+        const headerBytes = encodeHeader({ ...header, lamport: header.lamport + 1 });
+        return { headerBytes, keyId: header.keyId };
+      };
+      const sealedBy = (sealed: Uint8Array, headerBytes: Uint8Array) =>
+        encodeChange(headerBytes, sealed, devices.owner.signer).bytes;
+      const broken = sealedBy(randomBytes(100), follow(model).headerBytes);
+      const unknownKey = sealedBy(
+        randomBytes(100),
+        follow(decodeChange(broken) as Change, { keyId: randomBytes(16) }).headerBytes,
+      );
+      expect(await one.ingest(broken)).toMatchObject({ kind: "stored", reason: expect.any(String) });
+      expect((await one.ingest(unknownKey)).kind).toBe("parked");
+      expect((await two.ingest(stubOf(broken))).kind).toBe("stored");
+      expect((await two.ingest(stubOf(unknownKey))).kind).toBe("stored");
+      expect(missing(two)).toBe(2);
+
+      await exchange([one, two]);
+      const ids = (device: Device) =>
+        device
+          .changes()
+          .map(({ id }) => Buffer.from(id).toString("hex"))
+          .sort();
+      expect(ids(one)).toEqual(ids(two));
+      // Both wait for the key, and for nothing else; both still have the body.
+      for (const device of [one, two]) {
+        expect([device.name, missing(device)]).toEqual([device.name, 1]);
+        expect(waitingForKey(device)).toBe(1);
+        expect(device.space.engine.store.parked.usage().count).toBe(0);
+        expect(isStub(device.changes().at(-1)!.bytes)).toBe(false);
+        expect(await device.values()).toEqual({ a: "1" });
+        expect(device.space.engine.store.parked.quarantineList(10)).toHaveLength(1);
+      }
+    }));
+
+  test("[stub] a body that waits for its key in the graph is folded when the key comes", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      const account = createAccount();
+      await add(owner, account);
+      const member = devices.open("member", account);
+      await remove(owner, account); // a new epoch, whose key the member does not get
+      await owner.write("a", "1");
+      await member.space.aclService.take(owner.chain());
+      const all = owner.changes().map(({ bytes }) => bytes);
+      for (const bytes of all) await member.ingest(stubOf(bytes));
+      for (const bytes of all) await member.ingest(bytes);
+      expect(waitingForKey(member)).toBe(1);
+      expect(await member.values()).toEqual({});
+      await add(owner, account);
+      await member.space.aclService.take(owner.chain());
+      expect(missing(member)).toBe(0);
+      expect(await member.rows()).toEqual(await owner.rows());
+    }));
+});

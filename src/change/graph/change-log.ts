@@ -1,0 +1,86 @@
+import type { ChangeTable, WriterRow } from "../../store/change-table.ts";
+import type { WriteScope } from "../../store/commit-queue.ts";
+import { type HeadRef, headsAfter } from "./heads.ts";
+import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
+
+/** A change as it enters the log, bytes and all; where it stands was checked by the caller. */
+export interface NewChange {
+  id: Uint8Array;
+  bytes: Uint8Array;
+  lamport: number;
+  parents: readonly Uint8Array[];
+  seq: number;
+  aclPos: number;
+  timeMs: number;
+  ds: number;
+  counts: boolean;
+}
+
+/**
+ * The graph of changes and the chains of their writers. Whether a change counts is no matter here. Cached writers are
+ * written back once a batch.
+ */
+export type ChangeLog = ReturnType<typeof createChangeLog>;
+
+export function createChangeLog(changes: ChangeTable, objects: ObjectCache) {
+  let writers = new Map<string, WriterRow>();
+  const dirtyWriters = new Set<WriterRow>();
+  const keyOf = (author: Uint8Array, id: Uint8Array) => Buffer.concat([author, id]).toString("latin1");
+
+  return {
+    findWriter(author: Uint8Array, id: Uint8Array): WriterRow | undefined {
+      const key = keyOf(author, id);
+      const known = writers.get(key);
+      if (known) return known;
+      const stored = changes.writer(author, id);
+      if (stored) writers.set(key, stored);
+      return stored;
+    },
+
+    addWriter(author: Uint8Array, id: Uint8Array, scope: WriteScope): WriterRow {
+      const writer = changes.addWriter(author, id);
+      const key = keyOf(author, id);
+      writers.set(key, writer);
+      scope.onRollback(() => void writers.delete(key));
+      return writer;
+    },
+
+    /** Inserts a change, moves the object's heads past its parents and the writer's chain forward. Answers its number. */
+    append(change: NewChange, object: ObjectEntry, writer: WriterRow, scope: WriteScope): number {
+      const no = changes.insert({
+        id: change.id,
+        obj: object.no,
+        lamport: change.lamport,
+        writer: writer.no,
+        seq: change.seq,
+        aclPos: change.aclPos,
+        timeMs: change.timeMs,
+        ds: change.ds,
+        counts: change.counts,
+        bytes: change.bytes,
+      });
+      const before = object.heads;
+      const head: HeadRef = { no, id: change.id, lamport: change.lamport, aclPos: change.aclPos };
+      objects.setHeads(object, headsAfter(before, change.parents, head));
+      scope.onRollback(() => objects.setHeads(object, before));
+      const modified = object.modified;
+      scope.onRollback(() => objects.setModified(object, modified));
+      if (change.seq > writer.seq) {
+        const { seq, last, lamport, aclPos } = writer;
+        Object.assign(writer, { seq: change.seq, last: change.id, lamport: change.lamport, aclPos: change.aclPos });
+        dirtyWriters.add(writer);
+        scope.onRollback(() => Object.assign(writer, { seq, last, lamport, aclPos }));
+      }
+      return no;
+    },
+
+    flush(): void {
+      for (const writer of dirtyWriters) changes.saveWriter(writer);
+      dirtyWriters.clear();
+    },
+    clear(): void {
+      writers = new Map();
+      dirtyWriters.clear();
+    },
+  };
+}

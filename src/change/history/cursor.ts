@@ -1,0 +1,33 @@
+import { base64UrlToBytes, bytesToBase64Url } from "../../base/bytes.ts";
+import { svcError } from "../../protocol/errors.ts";
+
+/** Where a page of the history ended: everything after it sorts before this change. */
+export interface HistoryPlace {
+  lamport: number;
+  id: Uint8Array;
+}
+
+const ID_BYTES = 32;
+const PLACE_BYTES = 8 + ID_BYTES;
+
+export function encodeCursor({ lamport, id }: HistoryPlace): string {
+  const bytes = Buffer.alloc(PLACE_BYTES);
+  bytes.writeBigUInt64BE(BigInt(lamport));
+  bytes.set(id, 8);
+  return bytesToBase64Url(bytes);
+}
+
+/** Errors: request.invalid_field. */
+export function decodeCursor(text: string): HistoryPlace {
+  const bytes = base64UrlToBytes(text);
+  const lamport = bytes?.length === PLACE_BYTES ? Number(Buffer.from(bytes).readBigUInt64BE()) : Number.NaN;
+  if (!bytes || !Number.isSafeInteger(lamport)) {
+    const reason = "it is no cursor of a history page";
+    throw svcError(
+      "request.invalid_field",
+      { field: "cursor", reason },
+      `cursor: ${reason}; pass on the one of the last page`,
+    );
+  }
+  return { lamport, id: bytes.slice(8) };
+}

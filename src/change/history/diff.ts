@@ -1,0 +1,160 @@
+import type { HistoryDiff, HistoryFieldDiff, HistoryRecordDiff } from "../../protocol/history.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import { OBJECTS_DATASET } from "../fold/projection.ts";
+import type { RecordState } from "../fold/record-fold.ts";
+import type { ChangeEngine } from "../space-engine.ts";
+import { createViewBudget } from "./budget.ts";
+import { changeOfVersion, type Reading, versionId } from "./past.ts";
+import { createOpeners, type Openers, type ReplayDeps, recordAt } from "./replay.ts";
+import { datasetsOf, type RowRef, rowOf, rowsOf } from "./rows.ts";
+
+/** So few changes are opened to learn what they touched; for more, the rows are asked which of them touched them. */
+const OPENED_AT_MOST = 256;
+const TOUCHES_A_READ = 500;
+
+interface DiffDeps extends ReplayDeps {
+  engine: Pick<ChangeEngine, "replay">;
+}
+
+export interface DiffRequest {
+  version: string;
+  base?: string;
+  dataset?: string;
+  recordIds?: readonly string[];
+}
+
+/**
+ * What leads from one version's records to another's, by leaf. Without a base: from the state that the version was
+ * written upon. Concurrent versions are two causal pasts, compared both ways. `_ver` and other bookkeeping, `modifiedAt`
+ * of an object's row among it, is left out. Errors: history.version_not_found, history.view_too_large, object.not_found.
+ */
+export async function diffAt(deps: DiffDeps, reading: Reading, request: DiffRequest): Promise<HistoryDiff> {
+  const { store } = deps;
+  const target = changeOfVersion(store.changes, reading.object, request.version);
+  const base = request.base === undefined ? undefined : changeOfVersion(store.changes, reading.object, request.base);
+  const after = reading.past(target);
+  const before = base ? reading.past(base) : reading.past(target, true);
+  const { graph } = reading;
+  const between: number[] = [];
+  for (let index = 0; index < graph.size; index++) {
+    if (before.hasIndex(index) !== after.hasIndex(index)) between.push(index);
+  }
+  const moved = new Set(between);
+  const openers = createOpeners(deps.engine);
+  const budget = createViewBudget();
+  const datasets: HistoryDiff["datasets"] = [];
+  for (const dataset of datasetsOf(store, graph, (index) => moved.has(index))) {
+    if (request.dataset !== undefined && request.dataset !== dataset) continue;
+    const records: HistoryRecordDiff[] = [];
+    for await (const row of movedRows(deps, openers, reading, dataset, between, request.recordIds)) {
+      const diff = diffRecord(
+        row.id,
+        dataset,
+        await recordAt(deps, openers, reading, before, row),
+        await recordAt(deps, openers, reading, after, row),
+      );
+      if (!diff) continue;
+      budget.take(JSON.stringify(diff));
+      records.push(diff);
+    }
+    if (records.length > 0) datasets.push({ dataset, records });
+  }
+  return { ...(base ? { base: versionId(base) } : {}), version: versionId(target), datasets };
+}
+
+/** The rows of a dataset that the given changes (by index in the graph) touched, by id. */
+async function* movedRows(
+  { store }: DiffDeps,
+  openers: Openers,
+  reading: Reading,
+  dataset: string,
+  between: readonly number[],
+  recordIds: readonly string[] | undefined,
+): AsyncGenerator<RowRef> {
+  const { graph } = reading;
+  const ds = store.findDatasetNo(dataset);
+  const moved = between.filter((index) => graph.dsAt(index) === ds);
+  let ids = recordIds;
+  if (!ids && moved.length <= OPENED_AT_MOST) {
+    const found = new Set<string>();
+    for (const index of moved) {
+      for (const id of openers(store.changes.byNo(graph.changeAt(index))!, reading).partsById.keys()) found.add(id);
+      await reading.breathe();
+    }
+    ids = [...found];
+  }
+  if (ids) {
+    for (const id of [...new Set(ids)].sort()) {
+      const row = rowOf(store, reading, dataset, id);
+      if (row) yield row;
+    }
+    return;
+  }
+  const changes = new Set(moved.map((index) => graph.changeAt(index)));
+  let lowest = Number.POSITIVE_INFINITY;
+  for (const index of moved) lowest = Math.min(lowest, graph.lamportAt(index));
+  for await (const row of rowsOf(store, reading, dataset)) {
+    if (isTouchedBy(store, row.no, lowest, changes)) yield row;
+    await reading.breathe();
+  }
+}
+
+function isTouchedBy(store: SpaceStore, row: number, lowest: number, changes: ReadonlySet<number>): boolean {
+  let from = { lamport: lowest, change: 0 };
+  for (;;) {
+    const page = store.history.touchesAfter(row, from, TOUCHES_A_READ);
+    if (page.some((touch) => changes.has(touch.change))) return true;
+    if (page.length < TOUCHES_A_READ) return false;
+    from = page[page.length - 1]!;
+  }
+}
+
+/** How a record differs between two states; undefined when callers see no difference. */
+export function diffRecord(
+  id: string,
+  dataset: string,
+  before: RecordState,
+  after: RecordState,
+): HistoryRecordDiff | undefined {
+  const old = before.kind === "live" ? before.doc : undefined;
+  const next = after.kind === "live" ? after.doc : undefined;
+  if (!old && !next) return undefined;
+  const fields = diffLeaves(leavesOf(old ?? {}, dataset), leavesOf(next ?? {}, dataset));
+  if (old && next) return fields.length > 0 ? { id, kind: "changed", fields } : undefined;
+  return { id, kind: next ? "added" : "deleted", ...(fields.length > 0 ? { fields } : {}) };
+}
+
+interface Leaf {
+  path: string[];
+  value: Json;
+}
+
+/**
+ * A record as its leaves: whatever is no object, and empty objects. A record is the set of its leaves, so a diff is
+ * applied by taking away those without `after`, with the objects that this empties, and then setting the others.
+ */
+function leavesOf(doc: JsonObject, dataset: string): Map<string, Leaf> {
+  const leaves = new Map<string, Leaf>();
+  const walk = (value: Json, path: string[]) => {
+    if (isJsonObject(value) && Object.keys(value).length > 0) {
+      for (const [key, below] of Object.entries(value)) walk(below, [...path, key]);
+    } else leaves.set(JSON.stringify(path), { path, value });
+  };
+  for (const [key, value] of Object.entries(doc)) {
+    if (key === "id" || key.startsWith("_") || (dataset === OBJECTS_DATASET && key === "modifiedAt")) continue;
+    walk(value, [key]);
+  }
+  return leaves;
+}
+
+function diffLeaves(old: ReadonlyMap<string, Leaf>, next: ReadonlyMap<string, Leaf>): HistoryFieldDiff[] {
+  const fields: HistoryFieldDiff[] = [];
+  for (const [key, { path, value }] of old) {
+    const after = next.get(key);
+    if (!after) fields.push({ path, before: value });
+    else if (!Bun.deepEquals(value, after.value, true)) fields.push({ path, before: value, after: after.value });
+  }
+  for (const [key, { path, value }] of next) if (!old.has(key)) fields.push({ path, after: value });
+  return fields;
+}

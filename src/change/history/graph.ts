@@ -1,0 +1,141 @@
+import type { HistoryEntry } from "../../store/history-table.ts";
+
+const FIRST_CAPACITY = 256;
+const HIDDEN = 1;
+
+/** The ancestors of a change, itself included, among the entries of the graph that existed when they were asked for. */
+export interface Ancestors {
+  /** By index in the graph; entries beyond its end came later and are none. */
+  readonly member: Uint8Array;
+  /** Lowest lamport of an entry that is no ancestor; Infinity when there is none. */
+  lowestOutside: number;
+}
+
+/**
+ * The graph of one object's changes in a few flat arrays, about 40 bytes a change. Entries stand in the order of their
+ * arrival here, in which parents come first; new ones are only ever added at the end, so that an index stays valid.
+ */
+export class HistoryGraph {
+  size = 0;
+  /** Number of the newest change in it. */
+  lastChange = 0;
+  #change = new Float64Array(FIRST_CAPACITY);
+  #lamport = new Float64Array(FIRST_CAPACITY);
+  #timeMs = new Float64Array(FIRST_CAPACITY);
+  #writer = new Uint32Array(FIRST_CAPACITY);
+  #ds = new Uint32Array(FIRST_CAPACITY);
+  #flags = new Uint8Array(FIRST_CAPACITY);
+  /** How many children an entry has, as far as "more than one". */
+  #children = new Uint8Array(FIRST_CAPACITY);
+  /** Parents of entry i: `#parents` from `#parentsEnd[i - 1]` to `#parentsEnd[i]`. */
+  #parentsEnd = new Uint32Array(FIRST_CAPACITY);
+  #parents = new Uint32Array(FIRST_CAPACITY);
+  #edges = 0;
+
+  /** Takes in entries that came after all it holds, by their numbers. */
+  add(entries: readonly HistoryEntry[]): void {
+    for (const entry of entries) this.#push(entry);
+  }
+
+  #push(entry: HistoryEntry): void {
+    const at = this.size++;
+    if (at >= this.#change.length) this.#grow();
+    this.#change[at] = entry.change;
+    this.#lamport[at] = entry.lamport;
+    this.#timeMs[at] = entry.timeMs;
+    this.#writer[at] = entry.writer;
+    this.#ds[at] = entry.ds;
+    this.#flags[at] = entry.hidden ? HIDDEN : 0;
+    for (const change of entry.parents) {
+      const parent = this.indexOf(change, at);
+      if (parent < 0) continue; // the root
+      if (this.#edges >= this.#parents.length) this.#parents = grown(this.#parents, Uint32Array);
+      this.#parents[this.#edges++] = parent;
+      if (this.#children[parent]! < 2) this.#children[parent]!++;
+    }
+    this.#parentsEnd[at] = this.#edges;
+    this.lastChange = entry.change;
+  }
+
+  #grow(): void {
+    this.#change = grown(this.#change, Float64Array);
+    this.#lamport = grown(this.#lamport, Float64Array);
+    this.#timeMs = grown(this.#timeMs, Float64Array);
+    this.#writer = grown(this.#writer, Uint32Array);
+    this.#ds = grown(this.#ds, Uint32Array);
+    this.#flags = grown(this.#flags, Uint8Array);
+    this.#children = grown(this.#children, Uint8Array);
+    this.#parentsEnd = grown(this.#parentsEnd, Uint32Array);
+  }
+
+  /** Bytes of memory it holds. */
+  get bytes(): number {
+    return this.#change.length * 38 + this.#parents.length * 4;
+  }
+
+  /** Where a change stands, by its number; -1 when it is not in the graph. */
+  indexOf(change: number, below = this.size): number {
+    let low = 0;
+    let high = below - 1;
+    while (low <= high) {
+      const middle = (low + high) >>> 1;
+      const found = this.#change[middle]!;
+      if (found === change) return middle;
+      if (found < change) low = middle + 1;
+      else high = middle - 1;
+    }
+    return -1;
+  }
+
+  changeAt = (index: number): number => this.#change[index]!;
+  lamportAt = (index: number): number => this.#lamport[index]!;
+  timeMsAt = (index: number): number => this.#timeMs[index]!;
+  writerAt = (index: number): number => this.#writer[index]!;
+  dsAt = (index: number): number => this.#ds[index]!;
+  isHidden = (index: number): boolean => (this.#flags[index]! & HIDDEN) !== 0;
+
+  /** The one parent of an entry whose one child the entry is, else -1: where the graph is a line. */
+  lineBelow(index: number): number {
+    const start = index === 0 ? 0 : this.#parentsEnd[index - 1]!;
+    if (this.#parentsEnd[index]! - start !== 1) return -1;
+    const parent = this.#parents[start]!;
+    return this.#children[parent] === 1 ? parent : -1;
+  }
+
+  /** The causal past of some entries, these included unless `strictly`. One pass over what came before them. */
+  ancestors(of: readonly number[], strictly = false): Ancestors {
+    const member = new Uint8Array(this.size);
+    let newest = -1;
+    for (const index of of) {
+      member[index] = 1;
+      newest = Math.max(newest, index);
+    }
+    for (let index = newest; index >= 0; index--) {
+      if (member[index] === 0) continue;
+      const end = this.#parentsEnd[index]!;
+      for (let edge = index === 0 ? 0 : this.#parentsEnd[index - 1]!; edge < end; edge++)
+        member[this.#parents[edge]!] = 1;
+    }
+    if (strictly) for (const index of of) member[index] = 0;
+    return { member, lowestOutside: this.#lowestOutside(member, 0, Number.POSITIVE_INFINITY) };
+  }
+
+  /** Accounts for what was added since the ancestors were computed: none of it is one. */
+  refresh(ancestors: Ancestors, from: number): void {
+    ancestors.lowestOutside = this.#lowestOutside(ancestors.member, from, ancestors.lowestOutside);
+  }
+
+  #lowestOutside(member: Uint8Array, from: number, known: number): number {
+    let lowest = known;
+    for (let index = from; index < this.size; index++) {
+      if (member[index] !== 1 && this.#lamport[index]! < lowest) lowest = this.#lamport[index]!;
+    }
+    return lowest;
+  }
+}
+
+function grown<T extends Float64Array | Uint32Array | Uint8Array>(array: T, make: new (length: number) => T): T {
+  const larger = new make(array.length * 2);
+  larger.set(array);
+  return larger;
+}

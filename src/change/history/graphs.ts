@@ -1,0 +1,78 @@
+import type { WeightedCache } from "../../base/weighted-cache.ts";
+import type { HistoryTable } from "../../store/history-table.ts";
+import type { ObjectCache } from "../graph/object-cache.ts";
+import { HistoryGraph } from "./graph.ts";
+import type { Slices } from "./slice.ts";
+
+const ENTRIES_A_READ = 2_000;
+
+/** The graphs of a space's objects, read when they are asked for and brought up to date when objects have moved on. */
+export type Graphs = ReturnType<typeof createGraphs>;
+
+export function createGraphs(
+  table: HistoryTable,
+  objects: Pick<ObjectCache, "byNo">,
+  memory: WeightedCache<HistoryGraph>,
+  owner: string,
+) {
+  /** Up to which change each graph was read, roots have numbers too and are in none, and of which revision it is. */
+  const readTo = new WeakMap<HistoryGraph, number>();
+  const revisionOf = new WeakMap<HistoryGraph, number>();
+  const reading = new Map<number, Promise<unknown>>();
+
+  /** The last change that came to an object is always one of its heads. */
+  const newestOf = (obj: number): number => {
+    let newest = 0;
+    for (const head of objects.byNo(obj)?.heads ?? []) newest = Math.max(newest, head.no);
+    return newest;
+  };
+
+  const isCurrent = (graph: HistoryGraph, obj: number) => (readTo.get(graph) ?? 0) >= newestOf(obj);
+
+  const extend = async (graph: HistoryGraph, obj: number, slices: Slices): Promise<void> => {
+    const upTo = newestOf(obj);
+    const after = readTo.get(graph) ?? 0;
+    const pages = [];
+    let from = { lamport: -1, change: 0 };
+    for (;;) {
+      const page = table.entries(obj, from, after, upTo, ENTRIES_A_READ);
+      pages.push(page);
+      if (page.length < ENTRIES_A_READ) break;
+      from = page[page.length - 1]!;
+      if (slices.due()) await slices.pause();
+    }
+    // Parents come first in the order of arrival, which is nearly the order in which the entries were read.
+    const entries = pages.flat().sort((a, b) => a.change - b.change);
+    for (let at = 0; at < entries.length; at += ENTRIES_A_READ) {
+      graph.add(entries.slice(at, at + ENTRIES_A_READ));
+      if (slices.due()) await slices.pause();
+    }
+    readTo.set(graph, upTo);
+    memory.keep(`${owner}${obj}`, graph, graph.bytes);
+  };
+
+  return {
+    /** The object's graph with every change that is here when the promise settles. */
+    async of(obj: number, slices: Slices): Promise<HistoryGraph> {
+      for (;;) {
+        const busy = reading.get(obj);
+        if (busy) {
+          await busy.catch(() => undefined); // told to whoever started it
+          continue;
+        }
+        const known = memory.get(`${owner}${obj}`);
+        const revision = table.revisionOf(obj);
+        const graph = known && revisionOf.get(known) === revision ? known : new HistoryGraph();
+        revisionOf.set(graph, revision);
+        if (isCurrent(graph, obj)) return graph;
+        const read = extend(graph, obj, slices);
+        reading.set(obj, read);
+        try {
+          await read;
+        } finally {
+          reading.delete(obj);
+        }
+      }
+    },
+  };
+}

@@ -1,0 +1,135 @@
+import { equalBytes } from "../../base/bytes.ts";
+import type { ChangeId } from "../../base/ids.ts";
+import { cidFromDigest, digestOfCid } from "../../crypto/cid.ts";
+import { svcError } from "../../protocol/errors.ts";
+import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
+import { parseVersion } from "../codec/version.ts";
+import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
+import type { Ancestors, HistoryGraph } from "./graph.ts";
+import type { Graphs } from "./graphs.ts";
+import { createSlices, type Slices } from "./slice.ts";
+
+/** The changes that a version is the fold of: its causal past, whatever else is known by now. */
+export interface Past {
+  /** Is this change (by its number) in it? */
+  has(change: number): boolean;
+  /** The same by its index in the graph. */
+  hasIndex(index: number): boolean;
+  /** Lowest lamport of a change of the object that is not in it; Infinity when there is none. */
+  readonly lowestOutside: number;
+  /** Nothing in it has a higher lamport. */
+  readonly topLamport: number;
+}
+
+/** A long read of an object. While it lasts others go on: the object may get new changes, or be deleted. */
+export interface ObjectRead {
+  readonly object: ObjectEntry;
+  /** Lets others go on if this has held them up for long. */
+  breathe(): Promise<void>;
+}
+
+/** A read with the object's graph. After each breath every past knows of the changes that came. */
+export interface Reading extends ObjectRead {
+  readonly graph: HistoryGraph;
+  past(version: StoredChange, strictly?: boolean): Past;
+}
+
+export interface ReadDeps {
+  objects: ObjectCache;
+  /** The store is closed. */
+  isClosed(): boolean;
+}
+
+/** Begins a read. Errors: object.not_found, also when the object is deleted meanwhile; server.unavailable. */
+export function beginObjectRead(
+  { objects, isClosed }: ReadDeps,
+  objectId: string,
+  signal?: AbortSignal,
+): ObjectRead & { slices: Slices } {
+  const slices = createSlices(() => isClosed() || signal?.aborted === true);
+  const find = (): ObjectEntry => {
+    const id = digestOfCid(objectId);
+    const object = id && objects.byId(id);
+    if (!object || object.deleted) throw svcError("object.not_found", { objectId });
+    return object;
+  };
+  let object = find();
+  return {
+    slices,
+    get object() {
+      return object;
+    },
+    async breathe() {
+      if (!slices.due()) return;
+      await slices.pause();
+      object = find();
+    },
+  };
+}
+
+/** The same with the object's graph. */
+export async function beginReading(
+  deps: ReadDeps & { graphs: Graphs },
+  objectId: string,
+  signal?: AbortSignal,
+): Promise<Reading> {
+  const read = beginObjectRead(deps, objectId, signal);
+  let graph = await deps.graphs.of(read.object.no, read.slices);
+  let seen = graph.size;
+  const pasts: Ancestors[] = [];
+
+  return {
+    get object() {
+      return read.object;
+    },
+    get graph() {
+      return graph;
+    },
+    past(version, strictly = false) {
+      const index = graph.indexOf(version.no);
+      const ancestors = graph.ancestors(index < 0 ? [] : [index], strictly);
+      pasts.push(ancestors);
+      return {
+        has(change) {
+          const at = graph.indexOf(change);
+          return at >= 0 && ancestors.member[at] === 1;
+        },
+        hasIndex: (at) => ancestors.member[at] === 1,
+        get lowestOutside() {
+          return ancestors.lowestOutside;
+        },
+        topLamport: version.lamport,
+      };
+    },
+    async breathe() {
+      if (!read.slices.due()) return;
+      await read.breathe();
+      graph = await deps.graphs.of(read.object.no, read.slices);
+      for (const past of pasts) graph.refresh(past, seen);
+      seen = graph.size;
+    },
+  };
+}
+
+/** The change that a version names, by its id or by a text that `_ver` holds. Errors: history.version_not_found. */
+export function changeOfVersion(changes: ChangeTable, object: ObjectEntry, version: string): StoredChange {
+  const digest = digestOfCid(version);
+  if (digest) {
+    const found = changes.byId(digest);
+    if (found?.obj === object.no) return found;
+  }
+  const place = parseVersion(version);
+  if (place) {
+    const found = changes
+      .atLamport(object.no, place.lamport)
+      .find(({ id }) => equalBytes(id.subarray(0, place.idPrefix.length), place.idPrefix));
+    if (found) return found;
+  }
+  throw svcError(
+    "history.version_not_found",
+    { version },
+    "This version is not in the object's history; GET …/history lists its versions",
+  );
+}
+
+export const versionId = (change: Pick<StoredChange, "id">): ChangeId => cidFromDigest(change.id) as ChangeId;

@@ -1,0 +1,147 @@
+import type { StoredChange } from "../../store/change-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import type { RecordChange } from "../codec/change-body.ts";
+import type { ChangeEnvelope } from "../codec/dataset-rules.ts";
+import { finalRecordId, type ReplayInput, recordIdFault } from "../fold/change-parts.ts";
+import { ABSENT, foldRecord, type RecordState } from "../fold/record-fold.ts";
+import { foldedState, toRecordState } from "../fold/row-state.ts";
+import type { ChangeEngine } from "../space-engine.ts";
+import type { Past, Reading } from "./past.ts";
+import type { FoldedStates } from "./states.ts";
+
+/** Sealed bytes of the changes that one read keeps open. */
+const OPEN_BYTES = 4 << 20;
+const TOUCHES_A_READ = 500;
+const NOTHING = new Uint8Array(0);
+
+/** A change opened for replay: what it does, by record. */
+export interface OpenChange {
+  input: ReplayInput;
+  envelope: ChangeEnvelope;
+  /** In the order of the body; a record may have several entries. */
+  partsById: ReadonlyMap<string, readonly RecordChange[]>;
+}
+
+export type Openers = ReturnType<typeof createOpeners>;
+
+/** Opens stored changes and keeps those used last: one change often touches many records. */
+export function createOpeners(engine: Pick<ChangeEngine, "replay">) {
+  const kept = new Map<number, { open: OpenChange; bytes: number }>();
+  let bytes = 0;
+
+  return (stored: StoredChange, reading: Pick<Reading, "object">): OpenChange => {
+    const known = kept.get(stored.no);
+    if (known) {
+      kept.delete(stored.no);
+      kept.set(stored.no, known);
+      return known.open;
+    }
+    const { input, envelope } = engine.replay(stored, reading.object);
+    const partsById = new Map<string, RecordChange[]>();
+    const empties = { count: 0 };
+    for (const record of input.body.records) {
+      const id = finalRecordId(record, input, empties);
+      const parts = partsById.get(id);
+      if (parts) parts.push(record);
+      else partsById.set(id, [record]);
+    }
+    const open = { input, envelope, partsById };
+    kept.set(stored.no, { open, bytes: stored.bytes.length });
+    bytes += stored.bytes.length;
+    for (const [no, oldest] of kept) {
+      if (bytes <= OPEN_BYTES || no === stored.no) break;
+      kept.delete(no);
+      bytes -= oldest.bytes;
+    }
+    return open;
+  };
+}
+
+/** What replaying needs besides the past it replays. */
+export interface ReplayDeps {
+  store: SpaceStore;
+  states: FoldedStates;
+}
+
+/**
+ * A record as it was at a version: the fold of what touched it within the version's past, by the rules of the fold.
+ * A row that nothing else touched is taken as it stands; others are folded from the last checkpoint within the past, or
+ * from a state that a read before came by.
+ */
+export async function recordAt(
+  { store, states }: ReplayDeps,
+  openers: Openers,
+  reading: Reading,
+  past: Past,
+  row: { no: number; id: string },
+): Promise<RecordState> {
+  await reading.breathe();
+  const outside = firstOutside(store, past, row.no);
+  if (outside === undefined) return currentState(store, row.no);
+  // Nothing before what is outside, and nothing beside it either.
+  if (!outside.touched && outside.lamport > past.topLamport) return ABSENT;
+
+  const checkpoint = store.rows.checkpointBefore(row.no, outside.lamport, NOTHING);
+  const folded: number[] = [];
+  let last = checkpoint ? { lamport: checkpoint.lamport, id: checkpoint.change } : { lamport: 0, id: NOTHING };
+  for (;;) {
+    const page = store.history.countedTouches(row.no, last, past.topLamport, TOUCHES_A_READ);
+    for (const touch of page) if (past.has(touch.no)) folded.push(touch.no);
+    if (page.length < TOUCHES_A_READ) break;
+    last = page[page.length - 1]!;
+    await reading.breathe();
+  }
+
+  const chain = states.chain(row.no, checkpoint?.doc ?? "", folded);
+  const known = chain.longestKnown();
+  let state = known ? known.state : checkpoint ? toRecordState(checkpoint.state, checkpoint.doc) : ABSENT;
+  for (let count = known?.count ?? 0; count < folded.length; ) {
+    state = applyChange(state, row.id, openers(store.changes.byNo(folded[count]!)!, reading));
+    count++;
+    chain.note(count, state);
+    await reading.breathe();
+  }
+  return state;
+}
+
+/** What one more change makes of a record. `state` is taken over. */
+function applyChange(state: RecordState, id: string, change: OpenChange): RecordState {
+  const { input, envelope, partsById } = change;
+  let next = state;
+  for (const part of partsById.get(id) ?? []) {
+    if (recordIdFault(part, input)) continue;
+    next = foldRecord(next, id, ownValues(part), envelope, input.rules, input.body.traceIds).state;
+  }
+  return next;
+}
+
+/** The fold keeps values and changes them in place later, but an opened change is replayed more than once. */
+function ownValues(part: RecordChange): RecordChange {
+  if (part.ops.every((op) => typeof op.value !== "object" || op.value === null)) return part;
+  return {
+    ...part,
+    ops: part.ops.map((op) => (op.value === undefined ? op : { ...op, value: structuredClone(op.value) })),
+  };
+}
+
+/** The first touch of a row that is not in the past, and whether one before it is; undefined when all are in it. */
+function firstOutside(store: SpaceStore, past: Past, row: number): { lamport: number; touched: boolean } | undefined {
+  if (past.lowestOutside === Number.POSITIVE_INFINITY) return undefined;
+  let touched = false;
+  let from = { lamport: past.lowestOutside, change: 0 };
+  for (;;) {
+    const page = store.history.touchesAfter(row, from, TOUCHES_A_READ);
+    for (const touch of page) {
+      if (past.has(touch.change)) touched = true;
+      else
+        return { lamport: touch.lamport, touched: touched || store.history.isTouchedBefore(row, past.lowestOutside) };
+    }
+    if (page.length < TOUCHES_A_READ) return undefined;
+    from = page[page.length - 1]!;
+  }
+}
+
+function currentState(store: SpaceStore, no: number): RecordState {
+  const head = store.rows.byNo(no);
+  return head ? foldedState(store.rows, head) : ABSENT;
+}

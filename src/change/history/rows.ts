@@ -1,0 +1,88 @@
+import type { JsonObject } from "../../protocol/json.ts";
+import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import { OBJECTS_DATASET } from "../fold/projection.ts";
+import type { RecordState } from "../fold/record-fold.ts";
+import type { HistoryGraph } from "./graph.ts";
+import type { Past, Reading } from "./past.ts";
+
+const ROWS_A_READ = 500;
+
+export interface RowRef {
+  no: number;
+  id: string;
+}
+
+/** The names of the datasets that some of an object's changes show, in their order; hidden ones are left out. */
+export function datasetsOf(store: SpaceStore, graph: HistoryGraph, isAsked: (index: number) => boolean): string[] {
+  const numbers = new Set<number>();
+  for (let index = 0; index < graph.size; index++) {
+    if (!graph.isHidden(index) && !numbers.has(graph.dsAt(index)) && isAsked(index)) numbers.add(graph.dsAt(index));
+  }
+  return [...numbers].map((no) => store.datasetName(no)).sort();
+}
+
+/** One row of an object's dataset, whatever its state is now. */
+export function rowOf(store: SpaceStore, reading: Reading, dataset: string, id: string): RowRef | undefined {
+  const collectionId = collectionIdOf(store, reading, dataset);
+  const head = collectionId === undefined ? undefined : store.rows.get(collectionId, id);
+  return head && (dataset !== OBJECTS_DATASET || id === reading.object.idText) ? { no: head.no, id } : undefined;
+}
+
+/** Every row of an object's dataset by id, whatever its state is now. */
+export async function* rowsOf(store: SpaceStore, reading: Reading, dataset: string): AsyncGenerator<RowRef> {
+  if (dataset === OBJECTS_DATASET) {
+    const row = rowOf(store, reading, dataset, reading.object.idText);
+    if (row) yield row;
+    return;
+  }
+  const collectionId = collectionIdOf(store, reading, dataset);
+  if (collectionId === undefined) return;
+  for (let after = ""; ; ) {
+    const page = store.history.rowsAfter(collectionId, after, ROWS_A_READ);
+    yield* page;
+    if (page.length < ROWS_A_READ) return;
+    after = page[page.length - 1]!.id;
+    await reading.breathe();
+  }
+}
+
+function collectionIdOf(store: SpaceStore, reading: Reading, dataset: string): number | undefined {
+  if (dataset === OBJECTS_DATASET) return OBJECTS_COLLECTION;
+  const no = store.findDatasetNo(dataset);
+  return no === undefined ? undefined : store.rows.findCollectionId(reading.object.no, no);
+}
+
+/**
+ * `modifiedAt` of an object's row is no part of its own fold: it follows the newest change that counts, in whatever
+ * dataset. Here: the newest of a past.
+ */
+export function stampModified(
+  store: SpaceStore,
+  reading: Reading,
+  past: Past,
+  version: { lamport: number; id: Uint8Array },
+  state: RecordState,
+): void {
+  if (state.kind !== "live") return;
+  const modified = newestCounted(store, reading.object.no, past, version);
+  if (modified !== undefined) (state.doc as JsonObject)["modifiedAt"] = { $date: new Date(modified).toISOString() };
+}
+
+/** Time of the newest change of a past that counts. */
+function newestCounted(
+  store: SpaceStore,
+  obj: number,
+  past: Past,
+  version: { lamport: number; id: Uint8Array },
+): number | undefined {
+  let place = version;
+  for (;;) {
+    const page = store.history.countedUpTo(obj, place, ROWS_A_READ);
+    const found = page.find((change) => past.has(change.no));
+    if (found) return found.timeMs;
+    const last = page[page.length - 1];
+    if (!last || page.length < ROWS_A_READ) return undefined;
+    place = { lamport: last.lamport, id: last.id };
+  }
+}

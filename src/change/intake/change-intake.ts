@@ -1,0 +1,194 @@
+import { type CommitQueue, RollBackWith, type WriteScope } from "../../store/commit-queue.ts";
+import type { ChangeChecker } from "./change-checker.ts";
+import type { IngestVerdict } from "./ingest-verdict.ts";
+import type { Arrivals } from "./unblocked.ts";
+
+/** A slice ends after this long, but for the change it is at. */
+const SLICE_MS = 4;
+/** How much of it goes at most to changes that waited here, while others come in. */
+const ARRIVALS_MS = 2;
+/** A slice ends after so many changes, however quick they were. */
+const SLICE_CHANGES = 128;
+/** Fewer are verified where they are written: they are not worth the way to another thread, which may have to start. */
+const CHECK_FROM = 100;
+/** What is verified at once: the first of a batch are written while the next are verified. */
+const CHECK_CHANGES = 48;
+const CHECK_BYTES = 256 << 10;
+/** Changes of one batch that are verified and wait to be written. */
+const AHEAD = 2000;
+
+interface Incoming {
+  readonly bytes: Uint8Array;
+  readonly checked: Uint8Array | undefined;
+  readonly resolve: (verdict: IngestVerdict) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface IntakeDeps {
+  queue: CommitQueue;
+  ingest: { take(bytes: Uint8Array, scope: WriteScope, checked?: Uint8Array): IngestVerdict; arrivals: Arrivals };
+  checker?: ChangeChecker | undefined;
+  /** What every write of the engine's is wrapped in. */
+  guarded<T>(run: (scope: WriteScope) => T): (scope: WriteScope) => T;
+}
+
+/**
+ * Brings changes of others to the commit queue in their order, and those that waited here for something that has come: in
+ * slices of a few milliseconds, one write each. A slice in which something throws is undone and its changes taken alone.
+ */
+export function createChangeIntake({ queue, ingest, checker, guarded }: IntakeDeps) {
+  const { arrivals } = ingest;
+  const incoming: Incoming[] = [];
+  /** How many of the first are taken alone. */
+  let alone = 0;
+  let isQueued = false;
+  let failed = false;
+  const waiters: PromiseWithResolvers<void>[] = [];
+
+  const takeArrivals = (scope: WriteScope, until: number): number => {
+    let steps = 0;
+    while (steps < SLICE_CHANGES && performance.now() < until && arrivals.step(scope)) steps++;
+    return steps;
+  };
+
+  /** Moves changes from `incoming` to `taken`; answers their verdicts. */
+  const takeIncoming = (scope: WriteScope, limit: number, until: number, taken: Incoming[]): IngestVerdict[] => {
+    const verdicts: IngestVerdict[] = [];
+    do {
+      const next = incoming[taken.length];
+      if (!next) break;
+      taken.push(next);
+      verdicts.push(ingest.take(next.bytes, scope, next.checked));
+    } while (taken.length < limit && performance.now() < until);
+    incoming.splice(0, taken.length);
+    alone = Math.max(0, alone - taken.length);
+    return verdicts;
+  };
+
+  const runSlice = (scope: WriteScope, taken: Incoming[]): IngestVerdict[] => {
+    const now = performance.now();
+    const steps = takeArrivals(scope, now + (incoming.length > 0 ? ARRIVALS_MS : SLICE_MS));
+    if (incoming.length === 0) return [];
+    try {
+      return takeIncoming(scope, alone > 0 ? 1 : Math.max(1, SLICE_CHANGES - steps), now + SLICE_MS, taken);
+    } catch (error) {
+      if (taken.length === 1) {
+        incoming.shift();
+        alone = Math.max(0, alone - 1);
+        throw error;
+      }
+      alone = taken.length;
+      taken.length = 0;
+      throw new RollBackWith<IngestVerdict[]>([]);
+    }
+  };
+
+  const isDue = (): boolean => incoming.length > 0 || (arrivals.due() && !failed);
+
+  /** Queues a slice when there is something to do. */
+  const start = (): void => {
+    if (isQueued || !isDue()) return;
+    if (queue.closing()) {
+      stop();
+      return;
+    }
+    isQueued = true;
+    const taken: Incoming[] = [];
+    const run = (scope: WriteScope): IngestVerdict[] => {
+      isQueued = false;
+      try {
+        return guarded((inner) => runSlice(inner, taken))(scope);
+      } finally {
+        start();
+      }
+    };
+    queue.enqueue(run, "background").then(
+      (verdicts) => {
+        failed = false;
+        for (const [index, one] of taken.entries()) one.resolve(verdicts[index]!);
+        if (!arrivals.due()) for (const waiter of waiters.splice(0)) waiter.resolve();
+        start();
+      },
+      (error: unknown) => {
+        failed = true;
+        for (const one of taken) one.reject(error);
+        for (const waiter of waiters.splice(0)) waiter.reject(error);
+        start();
+      },
+    );
+  };
+
+  /** The queue takes no more. What has come is stored; changes that were not taken will be offered again. */
+  const stop = (): void => {
+    const error = new Error("the commit queue is closed");
+    for (const one of incoming.splice(0)) one.reject(error);
+    for (const waiter of waiters.splice(0)) waiter.reject(error);
+  };
+
+  const add = (bytes: Uint8Array, checked: Uint8Array | undefined): Promise<IngestVerdict> =>
+    new Promise((resolve, reject) => void incoming.push({ bytes, checked, resolve, reject }));
+
+  const takePart = async (part: readonly Uint8Array[]): Promise<IngestVerdict[]> => {
+    const isLarge = checker !== undefined && part.length >= CHECK_FROM;
+    const groups = isLarge ? groupsOf(part) : [part];
+    const checks = isLarge ? groups.map((group) => checker.check(group)) : [];
+    const verdicts: Promise<IngestVerdict>[] = [];
+    for (const [index, group] of groups.entries()) {
+      const check = checks[index];
+      const digests = check && (await check);
+      for (const [place, bytes] of group.entries()) {
+        const verdict = add(bytes, digests?.[place]);
+        verdict.catch(() => {}); // told below
+        verdicts.push(verdict);
+      }
+      start();
+    }
+    return Promise.all(verdicts);
+  };
+
+  /** As `start`, also after a failure. */
+  const restart = (): void => {
+    failed = false;
+    start();
+  };
+
+  /** Resolves when everything that waited for something that has come was tried. */
+  const settled = (): Promise<void> => {
+    if (!arrivals.due()) return Promise.resolve();
+    const waiter = Promise.withResolvers<void>();
+    waiters.push(waiter);
+    restart();
+    return waiter.promise;
+  };
+
+  return {
+    /** One verdict each. All are durable when it resolves, and what waited for them was tried. */
+    async take(many: readonly Uint8Array[]): Promise<IngestVerdict[]> {
+      const verdicts: IngestVerdict[] = [];
+      for (let at = 0; at < many.length; at += AHEAD) verdicts.push(...(await takePart(many.slice(at, at + AHEAD))));
+      await settled();
+      return verdicts;
+    },
+
+    /** Something may have come that changes wait for. */
+    start: restart,
+  };
+}
+
+/** Parts to be verified each in one go. */
+function groupsOf(many: readonly Uint8Array[]): Uint8Array[][] {
+  const groups: Uint8Array[][] = [];
+  let group: Uint8Array[] = [];
+  let bytes = 0;
+  for (const one of many) {
+    if (group.length > 0 && (group.length >= CHECK_CHANGES || bytes + one.length > CHECK_BYTES)) {
+      groups.push(group);
+      group = [];
+      bytes = 0;
+    }
+    group.push(one);
+    bytes += one.length;
+  }
+  if (group.length > 0) groups.push(group);
+  return groups;
+}

@@ -1,0 +1,374 @@
+import { compareBytes, equalBytes, utf8ToBytes } from "../../base/bytes.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { SpaceId } from "../../base/ids.ts";
+import { digestOfCid } from "../../crypto/cid.ts";
+import { sha256 } from "../../crypto/hash.ts";
+import { admitPublicKey } from "../../crypto/public-key.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import type { ArrivalTable } from "../../store/arrival-table.ts";
+import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
+import type { WriteScope } from "../../store/commit-queue.ts";
+import type { ParkedTable, WaitKind } from "../../store/parked-table.ts";
+import type { UnopenedTable, UnopenedWait } from "../../store/unopened-table.ts";
+import type { BodyOpener, OpenedBody } from "../codec/body-opener.ts";
+import type { ChangeBody } from "../codec/change-body.ts";
+import {
+  type Change,
+  ChangeFault,
+  decodeChange,
+  decodeCheckedChange,
+  isDerivedRoot,
+  isSignedByAuthor,
+} from "../codec/change-codec.ts";
+import { changeIdOf, isStub, stubOf } from "../codec/change-stub.ts";
+import type { DatasetRules } from "../codec/dataset-rules.ts";
+import { sealedPartsOf } from "../codec/stored-change.ts";
+import type { FoldInput } from "../fold/change-parts.ts";
+import type { Projection } from "../fold/projection.ts";
+import type { ChangeLog } from "../graph/change-log.ts";
+import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
+import type { LocalWriter } from "../local-writer.ts";
+import type { AclView, RulesRegistry } from "../ports.ts";
+import type { IngestVerdict } from "./ingest-verdict.ts";
+import { createArrivals } from "./unblocked.ts";
+
+/** Bounds on what waits, so that nobody fills a disk with changes that will never fit. */
+export interface ParkQuota {
+  bytesPerSpace: number;
+  bytesPerAuthor: number;
+  /** Of all together who never were members: keys cost nothing, so a quota for each would be none. */
+  bytesOfStrangers: number;
+  quarantineBytes: number;
+}
+
+export const DEFAULT_PARK_QUOTA: ParkQuota = {
+  bytesPerSpace: 256 << 20,
+  bytesPerAuthor: 64 << 20,
+  bytesOfStrangers: 8 << 20,
+  quarantineBytes: 16 << 20,
+};
+
+interface IngestDeps {
+  spaceId: SpaceId;
+  changes: ChangeTable;
+  parked: ParkedTable;
+  arrivals: ArrivalTable;
+  unopened: UnopenedTable;
+  log: ChangeLog;
+  objects: ObjectCache;
+  projection: Projection;
+  opener: BodyOpener;
+  acl: AclView;
+  registry: RulesRegistry;
+  writer: LocalWriter;
+  clock: Clock;
+  quota: ParkQuota;
+  datasetNo(name: string): number;
+  /** A root came in: its object may be in the deletion log already. */
+  onRoot(object: ObjectEntry): void;
+  /** A body came that was missing: what was listed without it is listed anew. */
+  onCompleted(object: ObjectEntry): void;
+  /** A change came in that tells which of its writer's changes were accepted: they are judged anew. */
+  onSettled(author: Uint8Array): void;
+  /** A parked change could not be tried again; it stays where it is. */
+  onFailure?: ((error: unknown) => void) | undefined;
+}
+
+const KNOWN: IngestVerdict = { kind: "known" };
+
+/** Stands for whoever never was a member, and for the authors of formats that are not understood here. */
+const STRANGER = new Uint8Array(32);
+
+/** What a change does, as far as it can be told here. */
+type Content =
+  | { body: ChangeBody; rules: DatasetRules }
+  | { wait: UnopenedWait; what: Uint8Array }
+  /** Nothing, on any device. */
+  | { broken: string };
+
+/** Takes in the bytes of other replicas. Runs inside the commit queue, through the same log and fold as local writes. */
+export function createIngest(deps: IngestDeps) {
+  const { changes, parked, unopened, log, objects, projection, opener, acl, registry } = deps;
+  const space = digestOfCid(deps.spaceId)!;
+  /** Definitions that came in and that waiting changes may be released by. */
+  const defined: string[] = [];
+
+  const quarantine = (id: Uint8Array, reason: string, bytes: Uint8Array): IngestVerdict => {
+    parked.drop(id);
+    if (parked.quarantineUsage().bytes + bytes.length <= deps.quota.quarantineBytes)
+      parked.quarantine(id, reason, bytes, deps.clock.nowMs());
+    return { kind: "quarantined", reason };
+  };
+
+  const isStranger = (author: Uint8Array): boolean => author === STRANGER || acl.knows?.(author) === false;
+
+  const park = (
+    id: Uint8Array,
+    author: Uint8Array,
+    bytes: Uint8Array,
+    waitKind: WaitKind,
+    waitFor: Uint8Array,
+  ): IngestVerdict => {
+    const by = isStranger(author) ? STRANGER : author;
+    const known = parked.get(id);
+    const held = known && (isStub(bytes) || !isStub(known.bytes)) ? known : undefined;
+    if (known && (!held || compareBytes(known.author, by) !== 0)) parked.drop(id);
+    if (!held) {
+      const { bytesPerAuthor, bytesOfStrangers, bytesPerSpace } = deps.quota;
+      const ofStranger = by === STRANGER;
+      if (parked.usage().bytes + bytes.length > bytesPerSpace)
+        return { kind: "refused", reason: "the space's quota of waiting changes is used up", ofStranger };
+      if (parked.usageOf(by).bytes + bytes.length > (ofStranger ? bytesOfStrangers : bytesPerAuthor))
+        return { kind: "refused", reason: "the author's quota of waiting changes is used up", ofStranger };
+    }
+    parked.put({ id, bytes: held?.bytes ?? bytes, waitKind, waitFor, author: by, receivedMs: deps.clock.nowMs() });
+    return { kind: "parked", waitKind, waitFor };
+  };
+
+  /**
+   * Judges one change and, if nothing is missing, puts it into the log and folds it. `isChecked`: canonical form and
+   * signature of exactly these bytes were found good before.
+   */
+  const admit = (
+    bytes: Uint8Array,
+    scope: WriteScope,
+    isChecked: boolean,
+  ): { verdict: IngestVerdict; id: Uint8Array } => {
+    const id = changeIdOf(bytes);
+    const stored = changes.byId(id);
+    if (stored) return { id, verdict: isStub(bytes) || !isStub(stored.bytes) ? KNOWN : complete(stored, bytes) };
+    const known = parked.quarantineReason(id);
+    if (known) return { id, verdict: { kind: "quarantined", reason: known } };
+    let change: ReturnType<typeof decodeChange>;
+    try {
+      change = isChecked ? decodeCheckedChange(bytes, id) : decodeChange(bytes, id);
+    } catch (error) {
+      if (!(error instanceof ChangeFault)) throw error;
+      if (error.reason === "unsupported")
+        return { id, verdict: park(id, STRANGER, bytes, "version", new Uint8Array(0)) };
+      // Under the hash of the bytes: what is not canonical must not give a bad name to the change that it resembles.
+      const name = sha256(bytes);
+      const kept = bytes.length > 1 << 20 ? bytes.subarray(0, 0) : bytes;
+      return { id: name, verdict: quarantine(name, `${error.reason}: ${error.message}`, kept) };
+    }
+    if (compareBytes(change.header.space, space) !== 0)
+      return { id, verdict: quarantine(id, "it belongs to another space", bytes) };
+    if (isDerivedRoot(change)) {
+      deps.writer.insertDerivedRoot(id, bytes, scope);
+      return { id, verdict: { kind: "stored", counts: true } };
+    }
+    if (!isChecked && !admitPublicKey(change.header.author))
+      return { id, verdict: quarantine(id, "the author's key is not admissible", bytes) };
+    if (!isChecked && !isSignedByAuthor(change))
+      return { id, verdict: quarantine(id, "the signature is not the author's", bytes) };
+    return { id, verdict: admitSigned(change, bytes, scope) };
+  };
+
+  /** The rest, for a change that its author signed. */
+  const admitSigned = (change: Change, bytes: Uint8Array, scope: WriteScope): IngestVerdict => {
+    const { header, id } = change;
+    const position = acl.at(header.acl);
+    if (!position) return park(id, header.author, bytes, "acl", header.acl);
+    let clock = position.clock;
+    let notBefore = 0;
+    let object: ObjectEntry | undefined;
+    const parents: number[] = [];
+    for (const parentId of header.parents) {
+      const parent = changes.byId(parentId);
+      if (!parent) return parentFault(parentId, id, header.author, bytes);
+      parents.push(parent.no);
+      object ??= objects.byNo(parent.obj);
+      if (!object || parent.obj !== object.no) return quarantine(id, "its parents belong to different objects", bytes);
+      clock = Math.max(clock, parent.lamport);
+      notBefore = Math.max(notBefore, parent.aclPos);
+    }
+    if (object && compareBytes(object.id, header.object!) !== 0)
+      return quarantine(id, "its parents belong to another object", bytes);
+    if (header.prev) {
+      const prev = changes.byId(header.prev);
+      if (!prev) return parentFault(header.prev, id, header.author, bytes);
+      const prevWriter = changes.writerByNo(prev.writer);
+      if (
+        !prevWriter ||
+        compareBytes(prevWriter.id, header.writer) !== 0 ||
+        compareBytes(prevWriter.author, header.author) !== 0 ||
+        prev.seq !== header.seq - 1
+      ) {
+        return quarantine(id, "its writer's chain is broken", bytes);
+      }
+      clock = Math.max(clock, prev.lamport);
+      notBefore = Math.max(notBefore, prev.aclPos);
+    }
+    if (header.lamport !== clock + 1)
+      return quarantine(id, `its lamport is ${header.lamport}, not ${clock + 1}`, bytes);
+
+    const counts =
+      position.pos >= notBefore &&
+      acl.counts({ author: header.author, writer: header.writer, seq: header.seq, id, aclPos: position.pos });
+    if (header.kind === "root") {
+      const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
+      const created = objects.insert(id, bytes, header.author, header.time);
+      scope.onRollback(() => objects.forget(created));
+      log.append({ ...placeOf(change, position.pos, counts), bytes, ds: 0 }, created, writer, scope);
+      deps.onRoot(created);
+      parked.drop(id);
+      noteSettled(change);
+      return { kind: "stored", counts };
+    }
+
+    const whole = wholeOf(change, bytes);
+    const opened = change.sealed ? opener.open(change, object!.idText) : opener.openStored(whole, object!.idText);
+    const content = contentOf(opened, id);
+    // A stub is in the graph wherever it came, so a body that cannot be read must not keep its change out for ever.
+    if ("wait" in content && content.wait !== "body" && !isStub(bytes))
+      return park(id, header.author, bytes, content.wait, content.what);
+
+    const isDropped = isNeedless(content, object!, header.author);
+    const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
+    const no = log.append(
+      {
+        ...placeOf(change, position.pos, counts),
+        bytes: isDropped ? stubOf(bytes) : whole,
+        ds: "body" in content && !isDropped ? deps.datasetNo(content.body.dataset) : 0,
+      },
+      object!,
+      writer,
+      scope,
+    );
+    if ("wait" in content && !isDropped && !(content.wait === "body" && object!.deleted))
+      unopened.put(no, object!.no, content.wait, content.what);
+    const place = { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time };
+    if ("body" in content && !isDropped)
+      fold({ change: place, parents, author: header.author, object: object!, ...content });
+    else projection.noteUnopened(place, parents, object!);
+    parked.drop(id);
+    noteSettled(change);
+    return "broken" in content ? withoutEffect(id, counts, content.broken, bytes) : { kind: "stored", counts };
+  };
+
+  /** The change with its body, if that came before its stub and waits here. */
+  const wholeOf = (change: Change, bytes: Uint8Array): Uint8Array =>
+    change.sealed ? bytes : (parked.get(change.id)?.bytes ?? bytes);
+
+  const contentOf = (opened: OpenedBody, id: Uint8Array): Content => {
+    if ("stub" in opened) return { wait: "body", what: id };
+    if ("missingKey" in opened) return { wait: "key", what: opened.missingKey };
+    if ("broken" in opened) return opened;
+    const answer = registry.rulesFor(opened.body.dataset, opened.body.definition);
+    if ("missing" in answer) return { wait: "definition", what: utf8ToBytes(answer.missing) };
+    if ("unknown" in answer) return { wait: "version", what: new Uint8Array(0) };
+    return { body: opened.body, rules: answer.rules };
+  };
+
+  /** It is in the graph, since stubs are, and does nothing on any device. Debug tells of it. */
+  const withoutEffect = (id: Uint8Array, counts: boolean, reason: string, bytes: Uint8Array) => {
+    quarantine(id, reason, bytes);
+    return { kind: "stored", counts, reason } as const;
+  };
+
+  const fold = (input: FoldInput): void => {
+    const folded = projection.foldChange(input);
+    if (folded.defined) defined.push(...folded.defined);
+  };
+
+  /**
+   * Nobody ever reads it: of what was deleted long ago, or by somebody who never was a member. A definition others may
+   * have written under; what cannot be read yet may be one.
+   */
+  const isNeedless = (content: Content, object: ObjectEntry, author: Uint8Array): boolean => {
+    if ("body" in content && registry.outlives?.(content.body.dataset)) return false;
+    return isStranger(author) || (object.purged && !("wait" in content));
+  };
+
+  /** The body of a change that is in the graph without it has come, or what that waited for. */
+  const complete = (stored: StoredChange, bytes: Uint8Array): IngestVerdict => {
+    const object = objects.byNo(stored.obj)!;
+    const isTooLarge = sealedPartsOf(bytes)!.sealed.length > LIMITS.sealedChangeBytes;
+    const content = isTooLarge
+      ? { broken: "too_large: the sealed body is too large" }
+      : contentOf(opener.openStored(bytes, object.idText), stored.id);
+    const { header } = decodeChange(stored.bytes, stored.id) as Change;
+    const isDropped = isNeedless(content, object, header.author);
+    if (isDropped || !("wait" in content)) unopened.drop(stored.no);
+    if (isDropped) {
+      if (isStub(stored.bytes)) return KNOWN;
+      changes.setBytes(stored.no, stubOf(bytes), 0);
+      return { kind: "stored", counts: stored.counts, late: true };
+    }
+    const ds = "body" in content ? deps.datasetNo(content.body.dataset) : 0;
+    const kept = isTooLarge ? stored.bytes : bytes;
+    if (kept !== stored.bytes || ds !== 0) changes.setBytes(stored.no, kept, ds);
+    if ("broken" in content) return { ...withoutEffect(stored.id, stored.counts, content.broken, kept), late: true };
+    if ("wait" in content) unopened.put(stored.no, object.no, content.wait, content.what);
+    else {
+      const parents = header.parents.flatMap((parent) => changes.noOf(parent) ?? []);
+      fold({ change: { ...stored }, parents, author: header.author, object, ...content });
+      deps.onCompleted(object);
+    }
+    return { kind: "stored", counts: stored.counts, late: true };
+  };
+
+  const noteSettled = ({ id, header }: Change): void => {
+    if (acl.settles?.({ author: header.author, writer: header.writer, seq: header.seq, id }))
+      deps.onSettled(header.author);
+  };
+
+  const placeOf = (change: Change, aclPos: number, counts: boolean) => ({
+    id: change.id,
+    lamport: change.header.lamport,
+    parents: change.header.parents,
+    seq: change.header.seq,
+    aclPos,
+    timeMs: change.header.time,
+    counts,
+  });
+
+  /** A parent that will never come takes its children with it; one that may still come is waited for. */
+  const parentFault = (parentId: Uint8Array, id: Uint8Array, author: Uint8Array, bytes: Uint8Array): IngestVerdict => {
+    const reason = parked.quarantineReason(parentId);
+    return reason
+      ? quarantine(id, `it follows a change that is refused (${reason})`, bytes)
+      : park(id, author, bytes, "change", parentId);
+  };
+
+  /** Tells those that waited for a change what became of it. */
+  const settle = ({ verdict, id }: { verdict: IngestVerdict; id: Uint8Array }, scope: WriteScope): void => {
+    if (verdict.kind === "stored" || verdict.kind === "quarantined") arrivals.note("change", id, scope);
+    settleDefinitions(scope);
+  };
+  const settleDefinitions = (scope: WriteScope): void => {
+    for (const name of defined.splice(0)) arrivals.note("definition", utf8ToBytes(name), scope);
+  };
+
+  const arrivals = createArrivals({
+    arrivals: deps.arrivals,
+    parked,
+    unopened,
+    onFailure: deps.onFailure,
+    retry(waiting, scope) {
+      // It was found good before it was parked, but for what this program, or an earlier one, could not read.
+      const admitted = admit(waiting.bytes, scope, waiting.waitKind !== "version");
+      settle(admitted, scope);
+      return admitted.verdict;
+    },
+    openAgain(no, scope) {
+      const stored = changes.byNo(no)!;
+      complete(stored, stored.bytes);
+      settleDefinitions(scope);
+    },
+  });
+
+  return {
+    /**
+     * One change; what waited for it is an arrival. `checked` is the SHA-256 of bytes that were found good: an answer for
+     * other bytes than these is worth nothing.
+     */
+    take(bytes: Uint8Array, scope: WriteScope, checked?: Uint8Array): IngestVerdict {
+      const admitted = admit(bytes, scope, checked !== undefined && equalBytes(checked, sha256(bytes)));
+      settle(admitted, scope);
+      return admitted.verdict;
+    },
+    /** What changes waited for has come; they are to be tried again. */
+    arrivals,
+  };
+}

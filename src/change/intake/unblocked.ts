@@ -1,0 +1,120 @@
+import { equalBytes } from "../../base/bytes.ts";
+import type { Arrival, ArrivalCursor, ArrivalTable } from "../../store/arrival-table.ts";
+import type { WriteScope } from "../../store/commit-queue.ts";
+import type { ParkedChange, ParkedTable, WaitKind } from "../../store/parked-table.ts";
+import type { Unopened, UnopenedTable } from "../../store/unopened-table.ts";
+import type { IngestVerdict } from "./ingest-verdict.ts";
+
+interface ArrivalsDeps {
+  arrivals: ArrivalTable;
+  parked: ParkedTable;
+  unopened: UnopenedTable;
+  /** Judges a parked change again. */
+  retry(waiting: ParkedChange, scope: WriteScope): IngestVerdict;
+  /** Tries to read the body of a change of the graph again. */
+  openAgain(change: number, scope: WriteScope): void;
+  /** A change could not be tried; it stays where it is. */
+  onFailure?: ((error: unknown) => void) | undefined;
+}
+
+const EVERYTHING = new Uint8Array(0);
+const UNOPENED_FIRST: ArrivalCursor = { waitFor: new Uint8Array(0), id: new Uint8Array(0), no: 0 };
+
+/** What changes of the graph may wait for, besides their bodies, which come as changes do. */
+type OpeningKind = Exclude<WaitKind, "change" | "acl">;
+const isOpeningKind = (kind: WaitKind): kind is OpeningKind => kind !== "change" && kind !== "acl";
+
+/**
+ * What has come that changes wait for, and the trying of those changes, one a step: a hundred thousand of them may wait
+ * for one parent, or each for the next. What is still to be tried is stored with what came.
+ */
+export type Arrivals = ReturnType<typeof createArrivals>;
+
+export function createArrivals(deps: ArrivalsDeps) {
+  const { arrivals, parked, unopened } = deps;
+  /** False only when there is surely nothing to do. */
+  let due = arrivals.first() !== undefined;
+
+  const maybeDueAfterRollback = (scope: WriteScope): void =>
+    scope.onRollback(() => {
+      due = true;
+    });
+
+  const attempt = (scope: WriteScope, run: () => void): void => {
+    try {
+      scope.attempt(run);
+    } catch (error) {
+      deps.onFailure?.(error);
+    }
+  };
+
+  /** The next to be tried. Those that were, and still wait for the same, lie before the cursor. */
+  const nextParked = ({ kind, what, after }: Arrival): ParkedChange | undefined =>
+    what.length === 0 ? parked.nextOfKind(kind, after.waitFor, after.id) : parked.nextWaitingFor(kind, what, after.id);
+  const nextUnopened = ({ what, after }: Arrival, kind: OpeningKind): Unopened | undefined =>
+    what.length === 0
+      ? unopened.nextOfKind(kind, after.waitFor, after.no ?? 0)
+      : unopened.nextWaitingFor(kind, what, after.no ?? 0);
+
+  const tryParked = (arrival: Arrival, waiting: ParkedChange, scope: WriteScope): void => {
+    attempt(scope, () => {
+      if (deps.retry(waiting, scope).kind === "known") parked.drop(waiting.id);
+    });
+    const left = parked.get(waiting.id);
+    if (left?.waitKind === waiting.waitKind && equalBytes(left.waitFor, waiting.waitFor))
+      arrivals.moveOn(arrival, { waitFor: waiting.waitFor, id: waiting.id, no: null });
+  };
+
+  const tryUnopened = (arrival: Arrival, waiting: Unopened, scope: WriteScope): void => {
+    attempt(scope, () => deps.openAgain(waiting.change, scope));
+    const left = unopened.get(waiting.change);
+    if (left?.waitKind === waiting.waitKind && equalBytes(left.waitFor, waiting.waitFor))
+      arrivals.moveOn(arrival, { ...arrival.after, waitFor: waiting.waitFor, no: waiting.change });
+  };
+
+  return {
+    /** Something has come. It costs no more than a look when nothing waits for it. */
+    note(kind: WaitKind, what: Uint8Array, scope: WriteScope): void {
+      if (!parked.anyWaitingFor(kind, what) && !(isOpeningKind(kind) && unopened.anyWaitingFor(kind, what))) return;
+      arrivals.add(kind, what);
+      due = true;
+      maybeDueAfterRollback(scope);
+    },
+
+    /** Whatever changes of this kind wait for may have come. */
+    noteAll(kind: WaitKind): void {
+      arrivals.add(kind, EVERYTHING);
+      due = true;
+    },
+
+    /** Whether `step` may find something to do. */
+    due: () => due,
+
+    /** After a failed batch. */
+    forgetBatch(): void {
+      due = true;
+    },
+
+    /** Tries one change, and notes what it settles. Answers false when there was none to try. */
+    step(scope: WriteScope): boolean {
+      if (!due) return false;
+      maybeDueAfterRollback(scope);
+      const arrival = arrivals.first();
+      if (!arrival) {
+        due = false;
+        return false;
+      }
+      const { kind } = arrival;
+      const waiting = arrival.after.no === null ? nextParked(arrival) : undefined;
+      if (waiting) tryParked(arrival, waiting, scope);
+      else if (!isOpeningKind(kind)) arrivals.drop(arrival);
+      else if (arrival.after.no === null) arrivals.moveOn(arrival, UNOPENED_FIRST);
+      else {
+        const next = nextUnopened(arrival, kind);
+        if (next) tryUnopened(arrival, next, scope);
+        else arrivals.drop(arrival);
+      }
+      return true;
+    },
+  };
+}

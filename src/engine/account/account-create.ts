@@ -1,0 +1,38 @@
+import { mkdirSync, rmSync } from "node:fs";
+import type { Wallet } from "../../crypto/wallet.ts";
+import { encodeWallet } from "../../crypto/wallet-envelope.ts";
+import { createWalletFile } from "../../crypto/wallet-file.ts";
+import { type AccountPlace, placeOf } from "./account-places.ts";
+
+/** A new account's directory with its wallet. */
+export interface CreatedAccount {
+  readonly place: AccountPlace;
+  /** Takes back what was made, when the account cannot be used after all. */
+  remove(): void;
+}
+
+/**
+ * Makes an account's directory (0700) and writes its wallet, durably. `undefined`, and nothing is touched, when there is
+ * a wallet already. Throws request.invalid_field for an empty passkey.
+ */
+export async function createAccount(
+  dataDir: string,
+  wallet: Wallet,
+  passkey: string | undefined,
+): Promise<CreatedAccount | undefined> {
+  const text = await encodeWallet(wallet, passkey);
+  const place = placeOf(dataDir, wallet.accountId);
+  const made = mkdirSync(place.accountDir, { recursive: true, mode: 0o700 }) !== undefined;
+  const remove = () => {
+    // A directory that was there before may hold the account's data from another time.
+    if (made) rmSync(place.accountDir, { recursive: true, force: true });
+    else rmSync(place.walletPath, { force: true });
+  };
+  try {
+    return (await createWalletFile(place.walletPath, text)) ? { place, remove } : undefined;
+  } catch (error) {
+    // In a directory that was there, a wallet may be someone else's: only what is surely ours goes.
+    if (made) remove();
+    throw error;
+  }
+}

@@ -1,0 +1,80 @@
+import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { AccountId } from "../../base/ids.ts";
+import { type SvcError, svcError } from "../../protocol/errors.ts";
+import { holdFile } from "../../store/file-mutex.ts";
+import { isProcessAlive, processStart } from "../process-start.ts";
+
+/** Held as long as an account is open here. */
+export interface AccountLock {
+  /** Gives the account back: removes `server.pid`. */
+  release(): void;
+}
+
+interface LockOwner {
+  readonly pid: number;
+  readonly start: string | undefined;
+}
+
+/**
+ * Takes the single-instance lock of an account (spec § 1, process rule 11): `server.pid` names this process. Whoever
+ * judges and replaces that file holds `server.lock` of the operating system, so two servers that find the file of a dead
+ * one cannot both take it, and a crash leaves nothing that has to be cleared by hand. Throws auth.account_in_use.
+ */
+export function lockAccount(accountDir: string, accountId: AccountId): AccountLock {
+  const pidFile = join(accountDir, "server.pid");
+  const held = holdFile(join(accountDir, "server.lock"));
+  if (!held) throw inUse(accountId, readOwner(pidFile));
+  try {
+    const owner = readOwner(pidFile);
+    if (owner && isLive(owner)) throw inUse(accountId, owner);
+    const own = `${process.pid}\n${processStart(process.pid) ?? "-"}\n`;
+    writeWhole(pidFile, own);
+    return {
+      release() {
+        rmSync(pidFile, { force: true });
+        held[Symbol.dispose]();
+      },
+    };
+  } catch (error) {
+    held[Symbol.dispose]();
+    throw error;
+  }
+}
+
+function inUse(accountId: AccountId, owner: LockOwner | undefined): SvcError {
+  const by = owner ? ` (process ${owner.pid})` : "";
+  const message = `Another process${by} serves account ${accountId}; stop it, or use another account`;
+  return svcError("auth.account_in_use", { accountId }, message);
+}
+
+/** A file that names this very process is left over from an earlier one with the same id: we hold the lock. */
+function isLive(owner: LockOwner): boolean {
+  if (owner.pid === process.pid || !isProcessAlive(owner.pid)) return false;
+  if (owner.start === undefined) return true;
+  const start = processStart(owner.pid);
+  // Where the system does not tell when a process began, the lock in our hands is the proof that its writer is gone.
+  return start !== undefined && start === owner.start;
+}
+
+/** What `server.pid` says: a process id, and on the next line when that process started. Anything else is nobody. */
+function readOwner(pidFile: string): LockOwner | undefined {
+  let text: string;
+  try {
+    text = readFileSync(pidFile, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+  const [, digits, start] = /^(\d{1,10})(?:\n(\S+))?\s*$/.exec(text) ?? [];
+  const pid = Number(digits);
+  if (!Number.isInteger(pid) || pid < 1 || pid > 0x7fffffff) return undefined;
+  return { pid, start: start === undefined || start === "-" ? undefined : start };
+}
+
+/** Readers see the old file or the new one, never a part. */
+function writeWhole(path: string, text: string): void {
+  const temporary = `${path}.tmp`;
+  writeFileSync(temporary, text, { mode: 0o600 });
+  renameSync(temporary, path);
+}

@@ -1,0 +1,121 @@
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { AccountId } from "../../base/ids.ts";
+import type { Log } from "../../base/log.ts";
+import { parseAccountId } from "../../crypto/account-id.ts";
+import { readWalletHeader, type WalletHeader } from "../../crypto/wallet-envelope.ts";
+import { readWalletFile } from "../../crypto/wallet-file.ts";
+import { SvcError, svcError } from "../../protocol/errors.ts";
+import type { Config } from "../config/config.ts";
+import { StartRefusal } from "../start-refusal.ts";
+
+const WALLET_NAME = "wallet.key";
+
+/** Where an account lives: its wallet, and the directory with its data. */
+export interface AccountPlace {
+  readonly walletPath: string;
+  readonly accountDir: string;
+}
+
+/** A wallet found in the data root. */
+export interface LocalWallet extends AccountPlace {
+  readonly header: WalletHeader;
+  /** The wallet at the root itself (the flat layout). */
+  readonly flat: boolean;
+}
+
+const flatPlace = (dataDir: string): AccountPlace => ({ accountDir: dataDir, walletPath: join(dataDir, WALLET_NAME) });
+
+/** Where an account of its own directory lives; `id` must have been parsed, for it becomes a path. */
+export function placeOf(dataDir: string, id: AccountId): AccountPlace {
+  const accountDir = join(dataDir, id);
+  return { accountDir, walletPath: join(accountDir, WALLET_NAME) };
+}
+
+export function isAccountId(text: string): text is AccountId {
+  return parseAccountId(text) !== undefined;
+}
+
+/** The wallets of a data root, the flat one first. What is damaged or in the wrong directory is left out, with a warning. */
+export async function listLocalWallets(dataDir: string, log: Log): Promise<LocalWallet[]> {
+  const wallets: LocalWallet[] = [];
+  for (const id of [undefined, ...accountDirectories(dataDir)]) {
+    const place = id === undefined ? flatPlace(dataDir) : placeOf(dataDir, id);
+    try {
+      const header = await readHeader(place.walletPath);
+      if (!header) continue;
+      if (id === undefined || header.accountId === id) wallets.push({ ...place, header, flat: id === undefined });
+      else log.warn("a wallet lies in another account's directory", { path: place.walletPath });
+    } catch (error) {
+      log.warn("a wallet cannot be read", { path: place.walletPath, err: error });
+    }
+  }
+  return wallets;
+}
+
+/**
+ * The local wallet of an account: in its own directory, else the flat one if it is that account's. Throws
+ * auth.mnemonic_mismatch when the account's directory holds a wallet that is not the account's or cannot be read.
+ */
+export async function findLocalWallet(dataDir: string, id: AccountId): Promise<AccountPlace | undefined> {
+  const own = placeOf(dataDir, id);
+  const header = await readHeader(own.walletPath).catch((cause: unknown) => {
+    const message = "The wallet in this account's directory cannot be read; move it away, then restore the account";
+    throw new SvcError("auth.mnemonic_mismatch", { message, cause });
+  });
+  if (header) {
+    if (header.accountId !== id) throw svcError("auth.mnemonic_mismatch");
+    return own;
+  }
+  const flat = flatPlace(dataDir);
+  const flatHeader = await readHeader(flat.walletPath).catch(() => undefined); // it is no wallet of this account's
+  return flatHeader?.accountId === id ? flat : undefined;
+}
+
+/**
+ * The account a server boots, by process rule 4: (a) the configured wallet, (b) the selected account, (c) the wallet at
+ * the root or the only account directory. `undefined`: no account. Refuses what was asked for and is not there.
+ */
+export async function resolvePlace(
+  config: Config,
+): Promise<{ place: AccountPlace; expected: AccountId | undefined } | undefined> {
+  const { dataDir, account } = config;
+  const walletPath = config["auth.walletPath"];
+  if (walletPath !== undefined) {
+    if (!exists(walletPath))
+      throw new StartRefusal(
+        `auth.walletPath names ${walletPath}, which does not exist; svc run never creates a wallet`,
+      );
+    return { place: { walletPath, accountDir: dataDir }, expected: account };
+  }
+  if (account !== undefined) return { place: selectPlace(dataDir, account), expected: account };
+  const flat = flatPlace(dataDir);
+  if (exists(flat.walletPath)) return { place: flat, expected: undefined };
+  const ids = accountDirectories(dataDir);
+  const sole = ids.length === 1 ? ids[0] : undefined;
+  return sole === undefined ? undefined : { place: placeOf(dataDir, sole), expected: sole };
+}
+
+function selectPlace(dataDir: string, account: AccountId): AccountPlace {
+  const own = placeOf(dataDir, account);
+  if (exists(own.walletPath)) return own;
+  const flat = flatPlace(dataDir);
+  if (exists(flat.walletPath)) return flat;
+  throw new StartRefusal(`No wallet of account ${account} is in ${dataDir}; svc init restores it from its 12 words`);
+}
+
+/** Ids of the directories that are accounts: named by an id, with a wallet inside. */
+function accountDirectories(dataDir: string): AccountId[] {
+  const names = exists(dataDir) ? readdirSync(dataDir).sort() : [];
+  return names.filter(isAccountId).filter((id) => exists(placeOf(dataDir, id).walletPath));
+}
+
+/** What the wallet at a path says in clear; undefined when there is none. Throws for a damaged one. */
+export async function readHeader(walletPath: string): Promise<WalletHeader | undefined> {
+  const text = await readWalletFile(walletPath);
+  return text === undefined ? undefined : readWalletHeader(text);
+}
+
+function exists(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false }) !== undefined;
+}

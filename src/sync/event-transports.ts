@@ -1,0 +1,79 @@
+import { encodeCbor } from "../base/dag-cbor.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import type { Space } from "../space/space.ts";
+import { transportSecretOf } from "../space/transport-secret.ts";
+import type { EventCarrier } from "./event-relay.ts";
+import type { LinkManager } from "./lan/link-manager.ts";
+import type { PeerLink } from "./lan/peer-link.ts";
+import type { NetworkStore } from "./network/network-store.ts";
+import { type ChannelKeys, deriveChannelKeys } from "./network/subjects.ts";
+import { decodeSpacePayload } from "./session/messages.ts";
+
+const EVENT = "event";
+
+/** Events to the devices on the LAN: to all that share the room, which look themselves for what they want. */
+export function createLanEvents(deps: {
+  readonly links: Pick<LinkManager, "links" | "onNotice">;
+  readonly techId: SpaceId;
+  readonly log: Log;
+  open(spaceId: string): Promise<Space | undefined>;
+  take(space: Space, payload: Uint8Array): void;
+}): EventCarrier {
+  const shares = (link: PeerLink, spaceId: SpaceId): boolean =>
+    link.own || (spaceId !== deps.techId && link.sharedSpaces().includes(spaceId));
+  deps.links.onNotice(EVENT, async (link, body) => {
+    const { space: spaceId, payload } = decodeSpacePayload(body);
+    const space = await deps.open(spaceId);
+    if (space && shares(link, space.id)) deps.take(space, payload);
+  });
+  return {
+    publish(space, _topic, payload) {
+      const body = encodeCbor({ space: space.id, payload }).slice();
+      for (const link of deps.links.links()) {
+        if (!shares(link, space.id)) continue;
+        link.notify(EVENT, body).catch((error: unknown) => deps.log.debug("events: not sent", { err: error }));
+      }
+    },
+    watch() {},
+    forget() {},
+  };
+}
+
+/** Events over the network's publish and subscribe. */
+export function createNetworkEvents(store: NetworkStore, log: Log): EventCarrier {
+  const keysBySpace = new Map<SpaceId, ChannelKeys>();
+  const watchedBySpace = new Map<SpaceId, Map<string, Disposable>>();
+  const keysOf = (space: Space): ChannelKeys | undefined => {
+    const known = keysBySpace.get(space.id);
+    if (known) return known;
+    const secret = transportSecretOf(space);
+    const keys = secret && deriveChannelKeys(secret);
+    if (keys) keysBySpace.set(space.id, keys);
+    return keys;
+  };
+  return {
+    publish(space, topic, payload) {
+      const keys = keysOf(space);
+      if (keys && !store.events.publish(keys, topic, payload)) log.debug("events: the network is not reached");
+    },
+    watch(space, patterns, take) {
+      const keys = keysOf(space);
+      if (!keys) return;
+      const watched = watchedBySpace.get(space.id) ?? new Map<string, Disposable>();
+      for (const [pattern, subscription] of watched) {
+        if (patterns.includes(pattern)) continue;
+        subscription[Symbol.dispose]();
+        watched.delete(pattern);
+      }
+      for (const pattern of patterns)
+        if (!watched.has(pattern)) watched.set(pattern, store.events.subscribe(keys, pattern, take));
+      watchedBySpace.set(space.id, watched);
+    },
+    forget(spaceId) {
+      for (const subscription of watchedBySpace.get(spaceId)?.values() ?? []) subscription[Symbol.dispose]();
+      watchedBySpace.delete(spaceId);
+      keysBySpace.delete(spaceId);
+    },
+  };
+}

@@ -1,0 +1,234 @@
+import { bytesToHex, bytesToUtf8, concatBytes, equalBytes, utf8ToBytes } from "../../base/bytes.ts";
+import type { Clock } from "../../base/clock.ts";
+import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope } from "../../base/dag-cbor.ts";
+import type { AccountId } from "../../base/ids.ts";
+import type { Log } from "../../base/log.ts";
+import type { Account } from "../../crypto/account.ts";
+import { accountIdOf, parseAccountId } from "../../crypto/account-id.ts";
+import { openWith, sealTo } from "../../crypto/box.ts";
+import { sha256 } from "../../crypto/hash.ts";
+import { admitPublicKey } from "../../crypto/public-key.ts";
+import { verify } from "../../crypto/sign.ts";
+import type { Json, JsonObject } from "../../protocol/json.ts";
+import { isJsonObject } from "../../protocol/json.ts";
+import type { Space } from "../../space/space.ts";
+import { parseLogCursor } from "../network/log-cursor.ts";
+import type { NetworkStore } from "../network/network-store.ts";
+import type { Inbox } from "./network-inbox.ts";
+
+/**
+ * A message from one account to another: sealed to it, signed inside; left in its inbox on the network, and handed to its
+ * devices on the LAN.
+ */
+export interface InboxMessage {
+  readonly kind: string;
+  readonly body: JsonObject;
+}
+
+export interface InboxMessagesDeps {
+  readonly account: Account;
+  /** The account's own space: its store keeps, on this device, what is to be sent and what was taken. */
+  readonly tech: Space;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const OUTBOX = "inbox-out/";
+const TAKEN = "inbox-in/";
+const CURSOR = "inbox-cursor";
+const CONTEXT = "svc/inbox/v1";
+const FORMAT = 1;
+const RETRY_MS = 60_000;
+const MAX_BYTES = 32 << 10;
+/** Taken inbox messages that are remembered; the inbox forgets after 90 days. */
+const REMEMBERED = 4096;
+
+/** Inbox messages between accounts. What is to be sent survives a restart; what was taken is not taken again. */
+export type InboxMessages = ReturnType<typeof createInboxMessages>;
+
+export function createInboxMessages(deps: InboxMessagesDeps) {
+  const { account, tech, clock, log } = deps;
+  const { store } = tech.engine;
+  const handlers = new Map<string, (from: AccountId, body: JsonObject) => Promise<void>>();
+  let network: NetworkStore | undefined;
+  let hasNetwork = false;
+  let inbox: Inbox | undefined;
+  let retry: ReturnType<typeof setInterval> | undefined;
+  let sending: Promise<void> | undefined;
+  /** Names of waiting inbox messages that a device of the receiver has taken; they wait on for the network alone. */
+  const handed = new Set<string>();
+  const listeners = new Set<() => void>();
+  const outboxChanged = (): void => {
+    for (const listener of listeners) listener();
+  };
+  /** Something was written since the outbox was read last. */
+  let more = false;
+
+  const wrap = (to: Uint8Array, { kind, body }: InboxMessage): Uint8Array => {
+    const header = encodeCbor({
+      v: FORMAT,
+      kind,
+      to,
+      from: account.signer.publicKey,
+      time: clock.nowMs(),
+      body: utf8ToBytes(JSON.stringify(body)),
+    });
+    const signature = account.signer.sign("inbox", encodeEnvelope({ header }));
+    return sealTo(to, new Uint8Array(encodeEnvelope({ header, signature })), CONTEXT);
+  };
+
+  const unwrap = (sealed: Uint8Array): { from: AccountId; message: InboxMessage } | undefined => {
+    const signed = sealed.length <= MAX_BYTES * 2 ? openWith(account.seed, sealed, CONTEXT) : undefined;
+    if (!signed) return undefined;
+    const envelope = decodeCbor(signed) as { [key: string]: CborValue };
+    const header = envelope["h"] as { [key: string]: CborValue } | undefined;
+    const signature = envelope["s"];
+    if (!header || !(signature instanceof Uint8Array)) return undefined;
+    const { v, kind, to, from, body } = header;
+    if (v !== FORMAT || typeof kind !== "string" || !(body instanceof Uint8Array)) return undefined;
+    if (!(to instanceof Uint8Array) || !equalBytes(to, account.signer.publicKey)) return undefined;
+    if (!(from instanceof Uint8Array) || !admitPublicKey(from)) return undefined;
+    if (!verify(from, "inbox", encodeEnvelope({ header: encodeCbor(header) }), signature)) return undefined;
+    const text = bytesToUtf8(body);
+    const parsed = text === undefined ? undefined : (JSON.parse(text) as Json);
+    return isJsonObject(parsed) ? { from: accountIdOf(from), message: { kind, body: parsed } } : undefined;
+  };
+
+  /** `giver`: the account that handed it over, which then must be its author; undefined where anybody may have left it. */
+  const take = async (sealed: Uint8Array, giver?: AccountId): Promise<void> => {
+    const name = TAKEN + bytesToHex(sha256(sealed).subarray(0, 16));
+    if (store.meta(name)) return;
+    let received: ReturnType<typeof unwrap>;
+    try {
+      received = unwrap(sealed);
+    } catch (error) {
+      if (!(error instanceof RangeError || error instanceof SyntaxError || error instanceof TypeError)) throw error;
+    }
+    if (giver !== undefined && received?.from !== giver) {
+      log.debug("inboxMessages: a peer handed over what it did not write", { giver });
+      return;
+    }
+    const handler = received && handlers.get(received.message.kind);
+    if (received && handler) await handler(received.from, received.message.body);
+    else log.debug("inbox: one was not understood", { kind: received?.message.kind });
+    await tech.engine.write(() => {
+      store.putMeta(name, utf8ToBytes(String(clock.nowMs())));
+      const taken = store.metaUnder(TAKEN);
+      if (taken.length > REMEMBERED) for (const { key } of oldest(taken)) store.dropMeta(key);
+    });
+  };
+
+  const drop = async (name: string): Promise<void> => {
+    await tech.engine.write(() => store.dropMeta(name));
+    handed.delete(name);
+    outboxChanged();
+  };
+
+  /** What no device of its receiver has taken yet. */
+  const unhanded = (): { name: string; to: Uint8Array; sealed: Uint8Array }[] =>
+    store
+      .metaUnder(OUTBOX)
+      .filter(({ key }) => !handed.has(key))
+      .map(({ key, value }) => ({ name: key, to: value.subarray(0, 32), sealed: value.subarray(32) }));
+
+  /** Sends what waits; what cannot be sent now waits on. */
+  const flush = (): Promise<void> => {
+    more = true;
+    sending ??= (async () => {
+      while (more) {
+        more = false;
+        for (const { key, value } of store.metaUnder(OUTBOX)) {
+          if (network?.state().phase !== "online") return;
+          await network.sendToInbox(value.subarray(0, 32), value.subarray(32));
+          await drop(key);
+        }
+      }
+    })()
+      .catch((error: unknown) => log.debug("inboxMessages: one waits to be sent", { err: error }))
+      .finally(() => {
+        sending = undefined;
+        if (more) void flush();
+      });
+    return sending;
+  };
+
+  return {
+    /** Durable when it resolves; sent as soon as the network is there. Throws RangeError above 32 KiB. */
+    async send(to: AccountId, message: InboxMessage): Promise<void> {
+      const key = parseAccountId(to);
+      if (!key) throw new RangeError("an inbox message goes to an account id");
+      const sealed = wrap(key, message);
+      if (sealed.length > MAX_BYTES) throw new RangeError(`an inbox message of ${sealed.length} bytes`);
+      const name = OUTBOX + bytesToHex(sha256(sealed).subarray(0, 16));
+      await tech.engine.write(() => store.putMeta(name, concatBytes(key, sealed)));
+      outboxChanged();
+      void flush();
+    },
+
+    /** Called when there is another inbox message to be handed over, or one less. */
+    onOutbox: (listener: () => void): void => void listeners.add(listener),
+    /** Public keys of the accounts for which inbox messages wait that none of their devices has taken. */
+    receivers: (): Uint8Array[] => [
+      ...new Map(unhanded().map(({ to }) => [bytesToHex(to), new Uint8Array(to)])).values(),
+    ],
+    /**
+     * Hands a device of an account what waits for it. Where there is a network an inbox message waits on for that: another device
+     * of the account may be reached by nothing else.
+     */
+    async handOver(account: AccountId, give: (sealed: Uint8Array) => Promise<void>): Promise<void> {
+      const key = parseAccountId(account);
+      for (;;) {
+        const next = key && unhanded().find(({ to }) => equalBytes(to, key));
+        if (!next) return;
+        await give(new Uint8Array(next.sealed));
+        if (hasNetwork) {
+          handed.add(next.name);
+          outboxChanged();
+        } else await drop(next.name);
+      }
+    },
+    /** Takes what a device of `giver` hands over. What it did not write is not taken. */
+    receive: (giver: AccountId, sealed: Uint8Array): Promise<void> => take(new Uint8Array(sealed), giver),
+
+    /** Who takes inbox messages of a kind. Called again after a crash, so taking one twice must do nothing more. */
+    onMessage: (kind: string, handler: (from: AccountId, body: JsonObject) => Promise<void>): void =>
+      void handlers.set(kind, handler),
+
+    /** The network is there: the inbox is followed, and what waits is sent. */
+    connect(next: NetworkStore): void {
+      network = next;
+      hasNetwork = true;
+      const text = bytesToUtf8(store.meta(CURSOR) ?? new Uint8Array(0));
+      const putCursor = (cursor: unknown) =>
+        tech.engine.write(() => store.putMeta(CURSOR, utf8ToBytes(JSON.stringify(cursor))));
+      inbox = next.openInbox({
+        accountPublicKey: account.signer.publicKey,
+        cursor: text ? parseLogCursor(JSON.parse(text) as Json) : undefined,
+        port: {
+          async deliver(messages, cursor) {
+            for (const message of messages) await take(message);
+            await putCursor(cursor);
+          },
+          reset: async (cursor) => void (await putCursor(cursor)),
+          changed: () => {},
+        },
+      });
+      retry = setInterval(() => void flush(), RETRY_MS);
+      next.onState(({ phase }) => {
+        if (phase === "online") void flush();
+      });
+    },
+
+    async close(): Promise<void> {
+      clearInterval(retry);
+      network = undefined;
+      await inbox?.[Symbol.asyncDispose]();
+      await sending;
+    },
+  };
+}
+
+function oldest(taken: readonly { key: string; value: Uint8Array }[]): { key: string }[] {
+  const at = ({ value }: { value: Uint8Array }): number => Number(bytesToUtf8(value) ?? 0);
+  return [...taken].sort((a, b) => at(a) - at(b)).slice(0, taken.length - REMEMBERED);
+}

@@ -1,0 +1,48 @@
+import { bytesToHex, equalBytes } from "../../base/bytes.ts";
+import type { SpaceId } from "../../base/ids.ts";
+import type { Space } from "../../space/space.ts";
+import { SYNC_KINDS } from "../session/fetch.ts";
+import { decodeGuestProof, encodeGuestProof, SessionFault } from "../session/messages.ts";
+import type { PeerLink } from "./peer-link.ts";
+
+/** How many spaces a peer may say on one link that it is a guest of. */
+const MAX_PROOFS = 4096;
+
+/**
+ * Guests read by a key that all of them share, not by their account, so the account that a link proves says nothing of
+ * them: they prove the key too, on the link, before they ask for content.
+ */
+export function createGuestProofs() {
+  const shown = new WeakMap<PeerLink, Set<string>>();
+  const proven = new WeakMap<PeerLink, Map<string, Uint8Array>>();
+
+  return {
+    /** Where this account is a space's guest, the peer is told so, once a link. */
+    async show(link: PeerLink, space: Space): Promise<void> {
+      if (link.own || space.role() !== "guest") return;
+      const told = shown.get(link) ?? new Set();
+      shown.set(link, told);
+      const name = `${space.id} ${bytesToHex(space.accountKey)}`;
+      if (told.has(name)) return;
+      const proof = link.proveGuest(space.signer, space.id);
+      await link.request(SYNC_KINDS.guest, encodeGuestProof(space.id, space.accountKey, proof));
+      told.add(name);
+    },
+    /** Takes what a peer shows. Throws a SessionFault for what proves nothing. */
+    take(link: PeerLink, body: Uint8Array): void {
+      const { space, key, proof } = decodeGuestProof(body);
+      if (!link.isGuestProof(key, space as SpaceId, proof))
+        throw new SessionFault("the proof of a guest key does not hold");
+      const keys = proven.get(link) ?? new Map<string, Uint8Array>();
+      proven.set(link, keys);
+      if (!keys.has(space) && keys.size >= MAX_PROOFS) throw new SessionFault("too many guest keys on one link");
+      keys.set(space, new Uint8Array(key));
+    },
+    /** Whether the peer proved the key that the space's guests read by now. */
+    isGuest(link: PeerLink, space: Space): boolean {
+      const { guest } = space.acl.state;
+      const key = proven.get(link)?.get(space.id);
+      return guest !== undefined && key !== undefined && equalBytes(guest.key, key);
+    },
+  };
+}

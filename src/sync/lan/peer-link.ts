@@ -1,0 +1,180 @@
+import type { TLSSocket } from "node:tls";
+import { concatBytes } from "../../base/bytes.ts";
+import type { AccountId, PeerId, SpaceId } from "../../base/ids.ts";
+import { randomBytes } from "../../base/random.ts";
+import { admitPublicKey } from "../../crypto/public-key.ts";
+import { type Signer, verify } from "../../crypto/sign.ts";
+import { peerIdOfSocket } from "./device-certificate.ts";
+import { createFrameReader, FRAGMENT_BYTES, HANDSHAKE_BYTES_MAX } from "./framing.ts";
+import {
+  connectionBinding,
+  createFrameSource,
+  guestProofBytes,
+  type HandshakeContext,
+  HandshakeError,
+  type HandshakeIdentity,
+  isSharing,
+  shakeHands,
+} from "./handshake.ts";
+import { exporterOf } from "./link-socket.ts";
+import { createMessageChannel } from "./message-channel.ts";
+import {
+  answerTokens,
+  isTokenList,
+  type LinkKeys,
+  type LinkRole,
+  type Matches,
+  matchTokens,
+  showTokens,
+} from "./space-tokens.ts";
+
+/** A connection to a device that proved its device key, its account, and that it shares something with us. */
+export interface PeerLink {
+  readonly peerId: PeerId;
+  readonly accountId: AccountId;
+  /** Another device of this account. */
+  readonly own: boolean;
+  /** Whether we dialled it. */
+  readonly dialled: boolean;
+  /** Spaces of which both hold a key. That the peer may have a space's content is for the space's ACL to say. */
+  sharedSpaces(): readonly SpaceId[];
+  /** Throws `network.unavailable` when the peer is gone, refuses, or does not answer in time. */
+  request(kind: string, body: Uint8Array, options?: { readonly timeoutMs?: number }): Promise<Uint8Array>;
+  /** Resolves when it was handed to the network: no word on whether it was taken. */
+  notify(kind: string, body: Uint8Array): Promise<void>;
+  /** Proves that this device holds a space's guest key: on this connection, for this space, from this side alone. */
+  proveGuest(guest: Signer, spaceId: SpaceId): Uint8Array;
+  /** Whether this is such a proof of the peer's. */
+  isGuestProof(guestKey: Uint8Array, spaceId: SpaceId, proof: Uint8Array): boolean;
+  close(reason: string): void;
+  /** Aborted when the link is closed. */
+  readonly signal: AbortSignal;
+}
+
+export interface LinkEvents {
+  request(link: PeerLink, kind: string, body: Uint8Array): Promise<Uint8Array> | undefined;
+  notice(link: PeerLink, kind: string, body: Uint8Array): Promise<void> | undefined;
+  /** The spaces shared with it changed; the link closes itself when nothing is left, no inbox messages either. */
+  spacesChanged(link: PeerLink): void;
+  closed(link: PeerLink, reason: string): void;
+}
+
+export interface OpenLink extends PeerLink {
+  /** When the handshake ended. Monotonic. */
+  readonly openedAtMs: number;
+  /** Compares keys anew after ours changed. */
+  matchAgain(): Promise<void>;
+}
+
+const HANDSHAKE_DEADLINE_MS = 15_000;
+/** Reserved for the link itself. */
+const MATCH_KIND = "~match";
+const NONCE_BYTES = 32;
+
+/**
+ * Makes a link of a connected TLS socket. Rejects with a HandshakeError, and `self` in it when the peer shows our own
+ * device key; the socket is then closed.
+ */
+export async function openPeerLink(
+  socket: TLSSocket,
+  role: LinkRole,
+  identity: HandshakeIdentity,
+  currentKeys: () => LinkKeys,
+  events: LinkEvents,
+): Promise<OpenLink> {
+  const reader = createFrameReader(HANDSHAKE_BYTES_MAX);
+  const frames = createFrameSource(socket, reader, HANDSHAKE_DEADLINE_MS);
+  try {
+    const remotePeerId = peerIdOfSocket(socket);
+    if (remotePeerId === undefined) throw new HandshakeError("bad-certificate");
+    if (remotePeerId === identity.peerId) throw new HandshakeError("self");
+    const context: HandshakeContext = { role, exporter: exporterOf(socket), remotePeerId };
+    const result = await shakeHands(frames, identity, currentKeys(), context);
+    reader.setLimit(FRAGMENT_BYTES);
+    const binding = connectionBinding(identity.peerId, context);
+    return attach({ socket, reader, early: frames.detach(), role, binding, remotePeerId, result, currentKeys, events });
+  } catch (error) {
+    frames.detach();
+    socket.on("error", () => {}); // what a destroyed socket still says
+    socket.destroy();
+    throw error;
+  }
+}
+
+interface Attachment {
+  readonly socket: TLSSocket;
+  readonly reader: ReturnType<typeof createFrameReader>;
+  readonly early: ReturnType<ReturnType<typeof createFrameSource>["detach"]>;
+  readonly role: LinkRole;
+  readonly binding: Uint8Array;
+  readonly remotePeerId: PeerId;
+  readonly result: Awaited<ReturnType<typeof shakeHands>>;
+  readonly currentKeys: () => LinkKeys;
+  readonly events: LinkEvents;
+}
+
+function attach(at: Attachment): OpenLink {
+  const { role, events, result, currentKeys } = at;
+  const remoteRole: LinkRole = role === "dialler" ? "listener" : "dialler";
+  const ended = new AbortController();
+  let spaceIds: readonly SpaceId[] = [...result.spaceIds].sort();
+  let deaf = false;
+
+  const setMatches = (next: Matches) => {
+    const sorted = [...next.spaceIds].sort();
+    if (sorted.join() !== spaceIds.join()) {
+      spaceIds = sorted;
+      events.spacesChanged(link);
+    }
+    if (!isSharing({ ...next, own: link.own })) link.close("nothing is shared any more");
+  };
+  /** The peer asks to compare again: nonce, and tokens bound to it. Answered as in the handshake. */
+  const answerMatch = async (body: Uint8Array): Promise<Uint8Array> => {
+    const shown = body.subarray(NONCE_BYTES);
+    if (body.length < NONCE_BYTES || !isTokenList(shown)) throw new HandshakeError("bad-format");
+    const context = { binding: concatBytes(at.binding, body.subarray(0, NONCE_BYTES)) };
+    const keys = currentKeys();
+    const answer = answerTokens(keys, shown, remoteRole, context);
+    // After the answer is on its way, so that a link that ends by it still tells the peer.
+    setTimeout(() => setMatches(matchTokens(keys, shown, remoteRole, context)), 0);
+    return answer;
+  };
+
+  const channel = createMessageChannel(at.socket, at.reader, at.early, {
+    request: (kind, body) => {
+      if (kind === MATCH_KIND) return answerMatch(body);
+      return deaf ? undefined : events.request(link, kind, body);
+    },
+    notice: (kind, body) => (deaf ? undefined : events.notice(link, kind, body)),
+    closed: (reason) => {
+      deaf = true;
+      ended.abort();
+      events.closed(link, reason);
+    },
+  });
+  const link: OpenLink = {
+    peerId: at.remotePeerId,
+    accountId: result.accountId,
+    own: result.own,
+    dialled: role === "dialler",
+    openedAtMs: performance.now(),
+    sharedSpaces: () => spaceIds,
+    request: (kind, body, options) => channel.request(kind, body, options),
+    notify: (kind, body) => channel.notify(kind, body),
+    proveGuest: (guest, spaceId) => guest.sign("p2p-guest", guestProofBytes(role, at.binding, spaceId)),
+    isGuestProof: (guestKey, spaceId, proof) =>
+      admitPublicKey(guestKey) &&
+      verify(guestKey, "p2p-guest", guestProofBytes(remoteRole, at.binding, spaceId), proof),
+    close: (reason) => channel.close(reason),
+    signal: ended.signal,
+    matchAgain: async () => {
+      const nonce = randomBytes(NONCE_BYTES);
+      const context = { binding: concatBytes(at.binding, nonce) };
+      const keys = currentKeys();
+      const answer = await channel.request(MATCH_KIND, concatBytes(nonce, showTokens(keys, role, context)));
+      if (!isTokenList(answer)) return link.close("the peer broke the format of tokens");
+      setMatches(matchTokens(keys, answer, remoteRole, context));
+    },
+  };
+  return link;
+}

@@ -1,0 +1,508 @@
+import { type AclBuild, ownSequence } from "../../acl/acl-service.ts";
+import type { AclMade, ComposeOptions } from "../../acl/compose.ts";
+import { bytesToHex, bytesToUtf8, readUint64, utf8ToBytes, writeUint64 } from "../../base/bytes.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { SpaceId } from "../../base/ids.ts";
+import type { Log } from "../../base/log.ts";
+import { createRateLimitedLog } from "../../base/rate-limited-log.ts";
+import { BODIES_GIVEN_UP } from "../../change/fold/object-deletions.ts";
+import { sha256 } from "../../crypto/hash.ts";
+import { SvcError, svcError } from "../../protocol/errors.ts";
+import type { Json } from "../../protocol/json.ts";
+import type { Space } from "../../space/space.ts";
+import { sequencePending, takeEachRecord } from "../acl-exchange.ts";
+import { type Taken, takeIn } from "../intake.ts";
+import { ageWaiting } from "../patience.ts";
+import { NETWORK_PEER, type ProgressBook } from "../progress.ts";
+import type { Transport } from "../transport.ts";
+import type { Channel, ChannelPort } from "./channel.ts";
+import { type LogCursor, parseLogCursor } from "./log-cursor.ts";
+import type { OutgoingBatch } from "./log-publisher.ts";
+import type { NetworkStore } from "./network-store.ts";
+
+const ITEMS_CURSOR = "network.items";
+const ACL_CURSOR = "network.acl";
+/** Set while a store is filled anew: everything is then appended with care for what others append. */
+const REFILLING = "network.refilling";
+/** How much waited when some of the log had no room, bytes. */
+const LEFT_OUT = "network.left-out";
+/** Set while some of what was left out is of members. */
+const MISSED = "network.missed";
+const ROOM_AGAIN = 0.75;
+/** What others wrote and published themselves a moment ago need not be published again from here. */
+const OTHERS_FIRST_MS = 10_000;
+const ASK_LEADER_MS = 5 * 60_000;
+const FLUSH_WAIT_MS = 20_000;
+const ACL_ATTEMPTS = 16;
+const FIND_MS = 10_000;
+const FIND_STEP_MS = 20;
+const ADMISSION_POLL_MS = 300;
+
+export interface NetworkSyncDeps {
+  readonly store: NetworkStore;
+  readonly book: ProgressBook;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The account's own space, or an active one, opened; undefined for anything else. */
+  open(spaceId: string): Promise<Space | undefined>;
+  /** What a space's channel is found and opened by; undefined while it is not known here. */
+  secretOf(space: Space): Uint8Array | undefined;
+  /** What is shown of the space's channel may have changed, and nothing else. */
+  stateChanged(spaceId: SpaceId): void;
+  /** Secret of the invite by which this account joins the space, if it does. */
+  inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
+  touch(spaceId: SpaceId): void;
+  /** The progress of a space says something else now. */
+  moved(): void;
+  holding<T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T>;
+}
+
+interface Room {
+  /** Some of what the log holds of members had no room here. */
+  leftOut: boolean;
+  readonly channel: Channel;
+  /** Settled and made anew whenever the channel's state may have changed. */
+  changed: PromiseWithResolvers<void>;
+  /** Why the channel failed when it was heard of last; empty while it does not. */
+  fault: string;
+  /** Changes of others up to this number were here at `sinceMs`. */
+  othersUpto: number;
+  othersSinceMs: number;
+  /** Changes a message had lately, to tell how many are missing by the number of messages. */
+  perMessage: number;
+  timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+/** Rounds with the network: each space is a channel that is followed and, for what it lacks, filled from here. */
+export function createNetworkSync(deps: NetworkSyncDeps): Transport {
+  const { store, book, clock, log } = deps;
+  const rooms = new Map<SpaceId, Room>();
+  const rateLimited = createRateLimitedLog(log);
+  let closed = false;
+
+  const withSpace = <T>(spaceId: SpaceId, work: (space: Space) => Promise<T>): Promise<T> =>
+    deps.holding(spaceId, async () => {
+      const space = await deps.open(spaceId);
+      if (!space) throw svcError("space.not_found", { spaceId });
+      return work(space);
+    });
+
+  const outgoing = async (
+    space: Space,
+    room: Room | undefined,
+    limits: { readonly maxItems: number; readonly maxBytes: number },
+  ): Promise<OutgoingBatch> => {
+    const { sync, changes } = space.engine.store;
+    const waiting = sync.unconfirmed("network", limits.maxItems);
+    if (waiting.length === 0) {
+      if (space.engine.store.meta(REFILLING)?.[0] === 1)
+        await space.engine.write(() => space.engine.store.putMeta(REFILLING, Uint8Array.of(0)));
+      return { items: [], exact: false };
+    }
+    const ownId = space.engine.writerId();
+    const own = ownId && changes.writer(space.accountKey, ownId)?.no;
+    const isOwn = (writer: number): boolean => writer === 0 || writer === own;
+    const refilling = space.engine.store.meta(REFILLING)?.[0] === 1;
+    const first = waiting.findIndex(({ writer }) => writer !== 0);
+    const ownFirst = first < 0 || isOwn(waiting[first]!.writer);
+    if (refilling || !ownFirst) {
+      const upto = refilling ? Number.MAX_SAFE_INTEGER : othersUpto(room, sync.newestNo());
+      const items = waiting.filter(({ no, writer }) => no <= upto || isOwn(writer));
+      return { items: within(items, limits.maxBytes), exact: items.some(({ writer }) => !isOwn(writer)) || refilling };
+    }
+    const end = waiting.findIndex(({ writer }) => !isOwn(writer));
+    return { items: within(end < 0 ? waiting : waiting.slice(0, end), limits.maxBytes), exact: false };
+  };
+
+  /** Up to which number what others wrote has been here for a while without coming back from the network. */
+  const othersUpto = (room: Room | undefined, newestNo: number): number => {
+    if (!room) return 0;
+    const now = clock.nowMs();
+    const due = now - room.othersSinceMs >= OTHERS_FIRST_MS;
+    const ready = due ? room.othersUpto : 0;
+    if (due && newestNo > room.othersUpto) {
+      room.othersUpto = newestNo;
+      room.othersSinceMs = now;
+    }
+    room.timer ??= setTimeout(() => {
+      room.timer = undefined;
+      if (!closed) room.channel.wake();
+    }, OTHERS_FIRST_MS);
+    return ready;
+  };
+
+  /** Nothing of a space's content is taken in before this account is a member: it could not be opened. */
+  const untilAdmitted = async (spaceId: SpaceId): Promise<void> => {
+    while (await withSpace(spaceId, async (space) => space.role() === "none")) {
+      await Bun.sleep(ADMISSION_POLL_MS);
+      if (closed || !rooms.has(spaceId)) throw svcError("server.unavailable");
+    }
+  };
+
+  /** Reads the ACL log to its tail; that of a space one is no member of yet is all there is to read. */
+  const readAcl = async (channel: Channel): Promise<void> => {
+    const deadline = performance.now() + FIND_MS;
+    while (!channel.state().acl.atTail) {
+      if (closed || performance.now() > deadline) throw svcError("network.unavailable");
+      await Bun.sleep(FIND_STEP_MS);
+    }
+  };
+
+  const portOf = (spaceId: SpaceId): ChannelPort => ({
+    outgoing: (limits) => withSpace(spaceId, (space) => outgoing(space, rooms.get(spaceId), limits)),
+    deliverItems: async (items, cursor, messages) => {
+      await untilAdmitted(spaceId);
+      await withSpace(spaceId, async (space) => {
+        const { engine } = space;
+        const taken = await takeIn(
+          space,
+          items.map(({ bytes }) => new Uint8Array(bytes)),
+        );
+        const progress = book.peer(spaceId, NETWORK_PEER);
+        progress.fresh += taken.fresh;
+        progress.changed += taken.changed;
+        if (taken.reason) refusedOnce(spaceId, taken.reason);
+        const room = rooms.get(spaceId);
+        if (room && messages > 0) room.perMessage = items.length / messages;
+        deps.moved();
+        await engine.write(() => {
+          noteLeftOut(space, taken);
+          const { sync } = engine.store;
+          const ids = taken.ids.filter((_, index) => taken.kept[index]);
+          const kept = ids.flatMap((id) => sync.placeOf(id)?.no ?? []);
+          taken.ids.forEach((id, index) => {
+            if (taken.kept[index] && taken.verdicts[index]!.kind === "parked") sync.confirmEarly("network", id);
+          });
+          sync.confirm("network", kept);
+          sync.settleEarly("network");
+          putCursor(space, ITEMS_CURSOR, cursor);
+        });
+        if (taken.foreignOwn) {
+          book.of(spaceId).writersReplaced++;
+          log.warn(
+            "sync: this device's writer was used elsewhere too: it is a copy or was put back; it writes on as another",
+            { spaceId, peerId: NETWORK_PEER },
+          );
+          await engine.mintWriter();
+        }
+        if (taken.parked > 0) await sequencePending(space);
+        deps.touch(spaceId);
+      });
+    },
+    resetItems: (cursor) =>
+      withSpace(spaceId, async (space) => {
+        const { engine } = space;
+        log.warn("sync: the network's store lost something or is another one; it is filled again from here", {
+          spaceId,
+        });
+        await engine.write(() => {
+          engine.store.sync.forget("network");
+          engine.store.putMeta(REFILLING, Uint8Array.of(1));
+          putCursor(space, ITEMS_CURSOR, cursor);
+        });
+        book.of(spaceId).networkResets++;
+        deps.touch(spaceId);
+      }),
+    deliverAcl: (records, cursor) =>
+      withSpace(spaceId, async (space) => {
+        // Whoever holds the secret can put anything here: what follows it is judged by itself.
+        const fault = await takeEachRecord(
+          space,
+          records.map(({ bytes }) => new Uint8Array(bytes)),
+        );
+        if (fault) refusedOnce(spaceId, fault);
+        await space.engine.write(() => {
+          for (const { bytes } of records) space.engine.store.sync.noteRecord("network", sha256(bytes));
+          putCursor(space, ACL_CURSOR, cursor);
+        });
+        await sequencePending(space);
+        deps.touch(spaceId);
+      }),
+    resetAcl: (cursor) =>
+      withSpace(spaceId, async (space) => {
+        await space.engine.write(() => {
+          const { sync } = space.engine.store;
+          // The record that was read last is not there any more: whoever comes anew is shown an older chain, or another one.
+          const lost = space.acl.records().findLast(({ id }) => sync.hasRecord("network", id));
+          if (lost) space.acl.alarms.raise({ kind: "rolled_back", record: bytesToHex(lost.id) });
+          sync.forgetRecords("network");
+          putCursor(space, ACL_CURSOR, cursor);
+        });
+        deps.touch(spaceId);
+      }),
+    changed: () => {
+      const room = rooms.get(spaceId);
+      if (!room || closed) return;
+      const state = room.channel.state();
+      const progress = book.peer(spaceId, NETWORK_PEER);
+      if (state.junk > 0) refusedOnce(spaceId, "messages that are not sealed as the space's are");
+      progress.missing = !state.atTail || state.pending > 0 || room.leftOut;
+      const fault = state.phase === "failing" ? (state.error?.message ?? "the network fails") : "";
+      // Why a round failed stands until the next: that the logs are read again says nothing of it.
+      if (fault !== "" || progress.lastError === room.fault) progress.lastError = fault;
+      room.fault = fault;
+      progress.behind = Math.round(state.items.pending * room.perMessage);
+      deps.moved();
+      const { resolve } = room.changed;
+      room.changed = Promise.withResolvers();
+      resolve();
+      deps.stateChanged(spaceId);
+    },
+  });
+
+  const roomOf = (space: Space): Room | undefined => {
+    const known = rooms.get(space.id);
+    if (known || closed) return known;
+    const transportSecret = deps.secretOf(space);
+    if (!transportSecret) return undefined;
+    const room: Room = {
+      leftOut: space.engine.store.meta(MISSED) !== undefined,
+      channel: store.openChannel({
+        transportSecret,
+        itemsCursor: cursorOf(space, ITEMS_CURSOR),
+        aclCursor: cursorOf(space, ACL_CURSOR),
+        port: portOf(space.id),
+      }),
+      changed: Promise.withResolvers(),
+      fault: "",
+      othersUpto: 0,
+      othersSinceMs: 0,
+      perMessage: 1,
+      timer: undefined,
+    };
+    rooms.set(space.id, room);
+    return room;
+  };
+
+  /** Whoever used up a quota must not hold up what the others wrote: the log is read again once there is room. */
+  const noteLeftOut = ({ id, engine: { store } }: Space, taken: Taken): void => {
+    if (taken.refused + taken.strange > 0) store.putMeta(LEFT_OUT, numberBytes(store.parked.usage().bytes));
+    const room = rooms.get(id);
+    if (taken.refused === 0 || !room) return;
+    room.leftOut = true;
+    store.putMeta(MISSED, Uint8Array.of(1));
+  };
+
+  /** Whether much of what waited when something was left out has found its place since. */
+  const hasRoomAgain = (space: Space): boolean => {
+    const { parked, meta } = space.engine.store;
+    const full = meta(LEFT_OUT);
+    return full !== undefined && parked.usage().bytes < ROOM_AGAIN * Number(readUint64(full, 0));
+  };
+
+  /** Reads the log of changes from its start. */
+  const readAgain = async (space: Space): Promise<void> => {
+    await forget(space.id);
+    await space.engine.write(() => {
+      space.engine.store.dropMeta(LEFT_OUT);
+      space.engine.store.dropMeta(MISSED);
+      space.engine.store.dropMeta(BODIES_GIVEN_UP);
+      space.engine.store.dropMeta(ITEMS_CURSOR);
+    });
+  };
+
+  const forget = async (spaceId: SpaceId): Promise<void> => {
+    const room = rooms.get(spaceId);
+    rooms.delete(spaceId);
+    clearTimeout(room?.timer);
+    await room?.channel[Symbol.asyncDispose]();
+  };
+
+  /** Told once of each space: anybody who knows its name on the network can put anything there. */
+  const refusedOnce = (spaceId: SpaceId, reason: string): void =>
+    rateLimited.warn(spaceId, "sync: what the network held was refused", { spaceId, reason });
+
+  /**
+   * Puts the records of rights that the network lacks behind those it has, in the order of the chain. Then those of branches
+   * that lost: an owner's device that never met them gives them a place, since changes may name them.
+   */
+  const publishAcl = async (space: Space, channel: Channel): Promise<void> => {
+    const { sync } = space.engine.store;
+    for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
+      const lost = space.acl.units.list().flatMap(({ unit }) => (unit.kind === "acl" ? unit : []));
+      const next = [...space.engine.store.aclRecords(), ...lost].find(({ id }) => !sync.hasRecord("network", id));
+      if (!next) return;
+      await channel.appendAcl(next.bytes);
+    }
+  };
+
+  /**
+   * What this account could only propose while the network was away takes effect now, behind the last record that
+   * everybody sees. One that somebody else's record made impossible meanwhile is forgotten.
+   */
+  const publishProposals = async (space: Space): Promise<void> => {
+    for (const unit of await space.aclService.ownProposals()) {
+      try {
+        const inviteSeed = deps.inviteSeedOf(space.id);
+        await appendAcl(space, ownSequence(unit), inviteSeed ? { inviteSeed } : {});
+      } catch (error) {
+        if (!(error instanceof SvcError) || error.code === "network.unavailable") throw error;
+        log.warn("sync: a proposal could not take effect on the network", { err: error, spaceId: space.id });
+      }
+    }
+  };
+
+  const appendAcl = async (space: Space, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined> => {
+    const room = roomOf(space);
+    if (!room) throw svcError("network.unavailable");
+    for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
+      await readAcl(room.channel);
+      if (space.role() !== "none") await publishAcl(space, room.channel);
+      const made = space.aclService.draft(build, options);
+      if (!made) return undefined;
+      if ((await room.channel.appendAcl(made.bytes)).outcome === "conflict") continue;
+      if (!space.acl.at(made.id)) await space.aclService.take([made.bytes]);
+      if (space.acl.at(made.id)) return made;
+    }
+    throw svcError("network.unavailable", undefined, "Others were faster every time; retry");
+  };
+
+  const hasOutgoing = (space: Space): boolean => {
+    const { sync, changes } = space.engine.store;
+    const ownId = space.engine.writerId();
+    const own = ownId && changes.writer(space.accountKey, ownId)?.no;
+    return sync.unconfirmed("network", 1000).some(({ writer }) => writer === own);
+  };
+
+  /** Waits until what this device wrote has come back from the network, or does not go there. */
+  const flush = async (space: Space, room: Room): Promise<void> => {
+    const deadline = performance.now() + FLUSH_WAIT_MS;
+    while (!closed && performance.now() < deadline && hasOutgoing(space)) {
+      const { phase } = room.channel.state();
+      if (phase === "failing" || phase === "offline") return;
+      room.channel.wake();
+      await Promise.race([room.changed.promise, Bun.sleep(250)]);
+    }
+  };
+
+  /**
+   * A live channel is told of what is appended, and of a store that is not what it was; its leader is asked all the same
+   * when it was not for a while.
+   */
+  const rests = async (spaceId: SpaceId): Promise<boolean> => {
+    const channel = rooms.get(spaceId)?.channel;
+    if (channel?.state().phase !== "live") return false;
+    const { checkedAtMs } = channel.state();
+    if (checkedAtMs === undefined || clock.nowMs() - checkedAtMs > ASK_LEADER_MS) {
+      try {
+        await channel.round();
+      } catch {
+        return false; // a full round says what is wrong
+      }
+    }
+    const { phase, atTail, pending } = channel.state();
+    if (phase !== "live" || !atTail || pending > 0) return false;
+    book.peer(spaceId, NETWORK_PEER).lastSyncAtMs = channel.state().checkedAtMs;
+    return true;
+  };
+
+  const isOnline = (): boolean => store.state().phase === "online";
+
+  return {
+    names: (spaceId) => {
+      const phase = isOnline() ? rooms.get(spaceId)?.channel.state().phase : undefined;
+      return phase === undefined || phase === "offline" ? [] : [NETWORK_PEER];
+    },
+    fault: (spaceId) => {
+      const state = store.state();
+      if (state.phase === "refused") return state.reason ?? "the network refuses this account";
+      const channel = isOnline() ? rooms.get(spaceId)?.channel.state() : undefined;
+      return channel?.phase === "failing" ? (channel.error?.message ?? "the network fails") : undefined;
+    },
+    async round(space) {
+      if (hasRoomAgain(space) || space.engine.store.meta(BODIES_GIVEN_UP)) await readAgain(space);
+      const room = roomOf(space);
+      if (!room || !isOnline()) return;
+      const progress = book.peer(space.id, NETWORK_PEER);
+      try {
+        await readAcl(room.channel);
+        if (space.acl.units.list().length > 0) await publishProposals(space);
+        if (space.role() === "none") return;
+        await room.channel.round();
+        await publishAcl(space, room.channel);
+        await flush(space, room);
+        const { phase, atTail } = room.channel.state();
+        if (phase === "failing" || phase === "offline") return; // its own state says why
+        progress.missing = !atTail || room.leftOut;
+        progress.lastError = "";
+        progress.lastSyncAtMs = clock.nowMs();
+        await ageWaiting(space);
+      } catch (error) {
+        if (closed || !isOnline() || space.engine.closing()) return;
+        progress.lastError = error instanceof Error ? error.message : String(error);
+        log.warn("sync: a round with the network failed", { err: error, spaceId: space.id });
+      }
+    },
+    async resting(marks) {
+      if (!isOnline()) return new Set(marks.keys());
+      const found = new Set<SpaceId>();
+      for (const [spaceId, mark] of marks) if (mark && (await rests(spaceId))) found.add(spaceId);
+      return found;
+    },
+    appendAcl,
+    async findChain({ transportSecret }) {
+      if (!isOnline()) return undefined;
+      const chain: Uint8Array[] = [];
+      const read = Promise.withResolvers<void>();
+      await using channel = store.openChannel({
+        transportSecret,
+        port: {
+          outgoing: async () => ({ items: [], exact: false }),
+          // The content is not for us yet: nothing of it is taken in, and reading on is not waited for.
+          deliverItems: () => read.promise,
+          resetItems: async () => {},
+          deliverAcl: async (records) => void chain.push(...records.map(({ bytes }) => new Uint8Array(bytes))),
+          resetAcl: async () => void chain.splice(0),
+          changed: () => {},
+        },
+      });
+      const deadline = performance.now() + FIND_MS;
+      while (!closed && performance.now() < deadline && !channel.state().acl.atTail) await Bun.sleep(FIND_STEP_MS);
+      read.resolve();
+      return chain.length > 0 ? chain : undefined;
+    },
+    changed: (space) => rooms.get(space.id)?.channel.wake(),
+    forget,
+    close: async () => {
+      closed = true;
+      for (const room of rooms.values()) {
+        clearTimeout(room.timer);
+        room.changed.resolve();
+      }
+      await Promise.all([...rooms.values()].map((room) => room.channel[Symbol.asyncDispose]()));
+      await store[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function within(items: readonly { readonly bytes: Uint8Array }[], maxBytes: number): Uint8Array[] {
+  const taken: Uint8Array[] = [];
+  let bytes = 0;
+  for (const item of items) {
+    bytes += item.bytes.length;
+    if (taken.length > 0 && bytes > maxBytes) break;
+    taken.push(item.bytes);
+  }
+  return taken;
+}
+
+function cursorOf(space: Space, key: string): LogCursor | undefined {
+  const text = bytesToUtf8(space.engine.store.meta(key) ?? new Uint8Array(0));
+  if (!text) return undefined;
+  try {
+    return parseLogCursor(JSON.parse(text) as Json);
+  } catch {
+    return undefined; // not a cursor: the log is read from its start
+  }
+}
+
+function numberBytes(value: number): Uint8Array {
+  const bytes = new Uint8Array(8);
+  writeUint64(bytes, 0, BigInt(value));
+  return bytes;
+}
+
+/** Inside a write of the space's engine. */
+function putCursor(space: Space, key: string, cursor: LogCursor): void {
+  space.engine.store.putMeta(key, utf8ToBytes(JSON.stringify(cursor)));
+}

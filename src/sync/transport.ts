@@ -1,0 +1,45 @@
+import type { AclBuild } from "../acl/acl-service.ts";
+import type { AclMade, ComposeOptions } from "../acl/compose.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { Space } from "../space/space.ts";
+
+/** Where a space is to be found by somebody who holds a token. */
+export interface SpacePlace {
+  readonly spaceId: SpaceId;
+  readonly transportSecret: Uint8Array;
+  /** By which its members on the LAN recognise who holds the token, or whom they added. */
+  readonly linkKey: Uint8Array;
+}
+
+/** A way to other replicas: the devices on the LAN, or the network. */
+export interface Transport {
+  /** Names, as progress knows them, of who keeps the space and is reached now. */
+  names(spaceId: SpaceId): readonly string[];
+  /** Why it does not serve although it can be reached; undefined otherwise. */
+  fault(spaceId: SpaceId): string | undefined;
+  /**
+   * One round in both directions with everyone who is reached: what they have comes here, what is here goes there.
+   * Failures are entered into the progress, not thrown.
+   */
+  round(space: Space): Promise<void>;
+  /**
+   * Of these spaces those for which a round would bring nothing: nobody who is reached keeps them, or everybody who does is
+   * surely at the mark that is given (undefined: the space was not found synced since it was touched). Opens no space.
+   */
+  resting(marks: ReadonlyMap<SpaceId, Uint8Array | undefined>): Promise<ReadonlySet<SpaceId>>;
+  /**
+   * Puts a record of this account behind the last one that everybody sees, built anew as often as somebody is faster.
+   * Undefined when nothing had to be done. Only where somebody else keeps the order. Errors: network.unavailable.
+   */
+  appendAcl?(space: Space, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined>;
+  /**
+   * Looks for a space that is not held here, by what an invite or guest token says: the records of its ACL log,
+   * from the root on, or undefined when nobody who is reached has it.
+   */
+  findChain(place: SpacePlace): Promise<Uint8Array[] | undefined>;
+  /** Something was written to the space, here or by others. */
+  changed(space: Space): void;
+  /** The space ended, or is closed: nothing of it is held any longer. */
+  forget(spaceId: SpaceId): Promise<void>;
+  close(): Promise<void>;
+}
