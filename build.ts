@@ -7,6 +7,7 @@ import { chmod, copyFile, mkdir, mkdtemp, rename, rm, stat } from "node:fs/promi
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { bundleUi, type UiFile } from "./src/http/ui-bundle.ts";
+import { readMeteredEngine } from "./src/sandbox/engine-wasm.ts";
 
 export interface Target {
   /** What `bun build --target` and the file name call it. */
@@ -83,11 +84,11 @@ async function report(options: BuildOptions): Promise<void> {
 /** Builds one executable. Throws, and leaves an existing `outfile` alone, if anything it should embed is missing. */
 export async function buildExecutable(options: BuildOptions): Promise<void> {
   const { target, outfile, nativeModules, native, entry = ENTRY } = options;
-  const assets = await collectAssets(join(nativeModules, target.sqliteVec));
   const outDir = dirname(outfile);
   await mkdir(outDir, { recursive: true });
   const staging = await mkdtemp(join(outDir, ".build-"));
   try {
+    const assets = await collectAssets(join(nativeModules, target.sqliteVec), staging);
     const staged = join(staging, target.name.startsWith("windows") ? "svc.exe" : "svc");
     await Bun.build({
       entrypoints: [entry, ...(await workerEntries())],
@@ -124,20 +125,28 @@ interface EmbeddedAssets {
   /** Absolute path of the native library. */
   sqliteVec: string;
   page: UiFile[];
+  /** Absolute path of the interpreter of programs, with its fuel put in. */
+  programEngine: string;
 }
 
 /** Everything is made before the bundler starts: a build started inside one of its plugins never ends. */
-async function collectAssets(sqliteVec: string): Promise<EmbeddedAssets> {
+async function collectAssets(sqliteVec: string, staging: string): Promise<EmbeddedAssets> {
   if (!existsSync(sqliteVec)) throw new Error(`${sqliteVec} is missing; run bun install`);
-  return { sqliteVec, page: await bundleUi(join(PROJECT, "ui")) };
+  const programEngine = join(staging, "program-engine.wasm");
+  await Bun.write(programEngine, await readMeteredEngine());
+  return { sqliteVec, programEngine, page: await bundleUi(join(PROJECT, "ui")) };
 }
 
 /** Replaces the modules that look for files in the source tree by ones that carry the files. */
-function embedPlugin({ sqliteVec, page }: EmbeddedAssets): Bun.BunPlugin {
+function embedPlugin({ sqliteVec, programEngine, page }: EmbeddedAssets): Bun.BunPlugin {
   const replacements: [RegExp, string][] = [
     [
       /[\\/]src[\\/]store[\\/]sqlite-vec-library\.ts$/,
       `import file from ${JSON.stringify(sqliteVec)} with { type: "file" };\nexport const sqliteVecLibrary = file;`,
+    ],
+    [
+      /[\\/]src[\\/]sandbox[\\/]engine-wasm\.ts$/,
+      `import file from ${JSON.stringify(programEngine)} with { type: "file" };\nexport const readMeteredEngine = () => Bun.file(file).bytes();`,
     ],
     [
       /[\\/]src[\\/]http[\\/]ui-files\.ts$/,

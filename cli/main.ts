@@ -3,7 +3,9 @@
 // No await at the top level: the executable is built with bytecode, which cannot have it.
 
 /** Modes in which the executable is its own child process, `svc __name`; they are no commands and have no help. */
-const CHILD_MODES: ReadonlyMap<string, () => Promise<number>> = new Map();
+const CHILD_MODES: ReadonlyMap<string, () => Promise<number>> = new Map([
+  ["__program", () => import("../src/sandbox/program-child.ts").then((m) => m.runProgramChild())],
+]);
 
 async function main(tokens: readonly string[]): Promise<number> {
   const childMode = CHILD_MODES.get(tokens[0] ?? "");

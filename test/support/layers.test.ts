@@ -27,6 +27,8 @@ describe("[layers] a planted breach fails the gate", () => {
     ["the command line touching storage", "cli/space.ts", `import { b } from "../src/store/b.ts";`],
     ["the command line starting a server", "cli/space.ts", `import { b } from "../src/serve.ts";`],
     ["svc run touching storage", "cli/run.ts", `import { b } from "../src/store/b.ts";`],
+    ["the executable's entry touching storage", "cli/main.ts", `import { b } from "../src/store/b.ts";`],
+    ["a sandbox that knows the engine", "src/sandbox/a.ts", `import { b } from "../engine/b.ts";`],
     ["the page taking a value", "ui/a.ts", `import { b } from "../src/protocol/b.ts";`],
     ["the page importing another room", "ui/a.tsx", `import type { B } from "../src/engine/b.ts";`],
     ["sources importing the command line", "src/engine/a.ts", `import { b } from "../../cli/b.ts";`],
@@ -51,6 +53,7 @@ describe("[layers] what is allowed passes", () => {
     ["packages", "src/base/a.ts", `import { b } from "node:fs";`],
     ["types for the page", "ui/a.ts", `import type { B } from "../src/protocol/b.ts";`],
     ["svc run starting a server", "cli/run.ts", `await import("../src/serve.ts");`],
+    ["the executable's entry being a child process", "cli/main.ts", `await import("../src/sandbox/b.ts");`],
     ["a test of any room", "src/base/a.test.ts", `import { b } from "../engine/b.ts";`],
     ["a commented import", "src/base/a.ts", `/**\n * import { b } from "../engine/b.ts";\n */\n// await import(name)`],
   ])("%s", (_what, path, source) => {

@@ -7,6 +7,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   base: [],
   protocol: ["base"],
   crypto: ["base", "protocol"],
+  sandbox: ["base", "protocol"],
   store: ["base", "protocol", "crypto"],
   query: ["base", "protocol", "crypto", "store"],
   change: ["base", "protocol", "crypto", "store", "query"],
@@ -15,7 +16,20 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   account: ["base", "protocol", "crypto", "store", "query", "change", "acl", "space"],
   domain: ["base", "protocol", "crypto", "store", "query", "change", "acl", "space", "account"],
   sync: ["base", "protocol", "crypto", "store", "change", "acl", "space"],
-  engine: ["base", "protocol", "crypto", "store", "query", "change", "acl", "space", "account", "domain", "sync"],
+  engine: [
+    "base",
+    "protocol",
+    "crypto",
+    "store",
+    "query",
+    "change",
+    "acl",
+    "space",
+    "account",
+    "domain",
+    "sync",
+    "sandbox",
+  ],
   http: ["base", "protocol", "engine"],
   serve: ["base", "protocol", "engine", "http"],
   cli: ["base", "protocol"],
@@ -28,6 +42,9 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
  */
 const LOCAL_COMMANDS = /^cli\/(run|init|server-address)(-[a-z-]+)?\.ts$/;
 const LOCAL_COMMAND_ROOMS = ["base", "protocol", "crypto", "engine", "serve"];
+/** The entry of the executable is also that of its child processes. */
+const CHILD_ENTRY = "cli/main.ts";
+const CHILD_ENTRY_ROOMS = ["sandbox"];
 const PORT_FILE = /(^|\/|-)port\.ts$/;
 const TEST_FILE = /\.test\.tsx?$/;
 /** Independent second opinions: they prove nothing if they share code with what they judge. */
@@ -55,10 +72,15 @@ function judge(path: string, { specifier, typeOnly }: ImportEdge): string | unde
   if (TEST_FILE.test(target)) return `imports the test ${target}`;
   if (from === undefined) return REFERENCE_FILE.test(path) ? `a reference imports ${target}` : undefined;
   if (from === to) return siblingFault(path, target);
-  const allowed = LOCAL_COMMANDS.test(path) ? LOCAL_COMMAND_ROOMS : (ROOMS[from] ?? []);
+  const allowed = roomsFor(path, from);
   if (!allowed.includes(to)) return `${from} may not import ${to} (${target})`;
   if (from === "ui" && !typeOnly) return `ui takes only types from ${to} (${target}); write import type`;
   return undefined;
+}
+
+function roomsFor(path: string, room: string): readonly string[] {
+  if (path === CHILD_ENTRY) return CHILD_ENTRY_ROOMS;
+  return LOCAL_COMMANDS.test(path) ? LOCAL_COMMAND_ROOMS : (ROOMS[room] ?? []);
 }
 
 /** Features of the domain know each other only through a port. */

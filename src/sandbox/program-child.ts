@@ -1,0 +1,63 @@
+import { constants, setPriority } from "node:os";
+import { readMeteredEngine } from "./engine-wasm.ts";
+import { GUEST_EPILOGUE, GUEST_PRELUDE } from "./guest-prelude.ts";
+import { readJsonLines, toJsonLine } from "./json-lines.ts";
+import { MESSAGE_BYTES } from "./program-limits.ts";
+import type { FromChild, ProgramStart, ToChild } from "./program-protocol.ts";
+import { hashOf } from "./program-trace.ts";
+import { type RunningProgram, startProgram } from "./program-vm.ts";
+import { withMaxPages } from "./wasm-meter.ts";
+
+/** The word that makes the executable this process: `svc __program`. */
+export const PROGRAM_CHILD = "__program";
+
+/**
+ * Runs programs, one after the other, for the server that started this process. It ends when the server's end of the pipe
+ * closes; while a program loops, once a slice of fuel, when the server is gone.
+ */
+export async function runProgramChild(): Promise<number> {
+  // Programs never take time from requests.
+  setPriority(0, constants.priority.PRIORITY_LOW);
+  const parent = process.ppid;
+  const send = (message: FromChild): void => void process.stdout.write(toJsonLine(message));
+  const engine = await readMeteredEngine();
+  const modules = new Map<number, Promise<WebAssembly.Module>>();
+  const moduleFor = (maxPages: number): Promise<WebAssembly.Module> => {
+    const known = modules.get(maxPages);
+    if (known) return known;
+    const compiled = WebAssembly.compile(withMaxPages(engine, maxPages) as BufferSource);
+    modules.set(maxPages, compiled);
+    return compiled;
+  };
+
+  let running: RunningProgram | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const start = async (request: ProgramStart): Promise<void> => {
+    const module = await moduleFor(request.maxPages);
+    timer = setTimeout(() => running?.stop("timeout"), request.timeoutMs);
+    running = await startProgram({
+      module,
+      start: request,
+      elapsedMs: () => performance.now(),
+      abandoned: () => process.ppid !== parent,
+      onCall: (call) => send({ call }),
+      onEnd: (end) => {
+        clearTimeout(timer);
+        running = undefined;
+        send({ end });
+      },
+    });
+  };
+
+  send({ ready: engineHash(engine) });
+  for await (const message of readJsonLines<ToChild>(Bun.stdin.stream(), MESSAGE_BYTES)) {
+    if ("start" in message) await start(message.start);
+    else running?.settle(message.settle);
+  }
+  return 0;
+}
+
+/** What a run's fuel depends on beside the program: the interpreter and what stands around the source. */
+function engineHash(engine: Uint8Array): string {
+  return hashOf(`${hashOf(engine)}\n${GUEST_PRELUDE}\n${GUEST_EPILOGUE}`);
+}

@@ -1,0 +1,220 @@
+import { EvalFlags, Intrinsics, JSException, type JSValueHandle, QuickJS } from "quickjs-wasi";
+import { GUEST_EPILOGUE, GUEST_PRELUDE } from "./guest-prelude.ts";
+import { createFuel, type Fuel, RunStopped } from "./program-fuel.ts";
+import { PAGE_BYTES, PROGRAM_LIMITS } from "./program-limits.ts";
+import {
+  type CallSettled,
+  LOG_CALL,
+  type ProgramCall,
+  type ProgramEnd,
+  type ProgramStart,
+} from "./program-protocol.ts";
+import { FUEL_GLOBAL, FUEL_HOOK, FUEL_HOOK_ARGUMENT } from "./wasm-meter.ts";
+
+/** A program that runs. One wasm instance a run: nothing of it is left for the next. */
+export interface RunningProgram {
+  /** Answers a call and runs on. Quietly nothing once the program has ended. */
+  settle(answer: CallSettled): void;
+  /** Ends it from outside, where it waits. */
+  stop(status: "timeout"): void;
+}
+
+export interface ProgramVmDeps {
+  /** The metered engine with its memory limit in it. */
+  readonly module: WebAssembly.Module;
+  readonly start: ProgramStart;
+  readonly onCall: (call: ProgramCall) => void;
+  readonly onEnd: (end: ProgramEnd) => void;
+  /** Milliseconds of a clock that does not jump. */
+  readonly elapsedMs: () => number;
+  /** Asked once a slice: whether the run is to be given up, because nobody waits for it any more. */
+  readonly abandoned?: () => boolean;
+}
+
+const MAX_STACK_BYTES = 256 * 1024;
+const MAX_ERROR_CHARS = 2000;
+/** Counted for one run: each call takes room in the host too. */
+const { callsAtOnce, callsPerRun, callBytes } = PROGRAM_LIMITS;
+
+/** Starts a program and runs it until it first waits or ends. */
+export async function startProgram(deps: ProgramVmDeps): Promise<RunningProgram> {
+  const { start, onCall, onEnd } = deps;
+  const clock = { nowNs: BigInt(start.nowMs) * 1_000_000n };
+  const fuel = createFuel({
+    budget: start.fuel,
+    deadlineMs: deps.elapsedMs() + start.timeoutMs,
+    elapsedMs: deps.elapsedMs,
+    abandoned: deps.abandoned ?? (() => false),
+  });
+  const vm = await createVm(deps.module, start, clock, fuel);
+  const open = new Set<number>();
+  let calls = 0;
+  let ended = false;
+  let settleCall: JSValueHandle | undefined;
+
+  const finish = (end: Pick<ProgramEnd, "status" | "value" | "error">): void => {
+    if (ended) return;
+    ended = true;
+    onEnd({ ...end, fuel: fuel.used(), memPages: memoryOf(vm).buffer.byteLength / PAGE_BYTES });
+  };
+  /** Runs a step inside; what stops the program, or breaks the engine, ends the run. */
+  const step = (work: () => void): void => {
+    if (ended) return;
+    try {
+      work();
+      vm.executePendingJobs();
+      if (!ended && open.size === 0)
+        finish({ status: "failed", error: "the program waits for something that can never come" });
+    } catch (thrown) {
+      finish(endOf(thrown, fuel));
+    }
+  };
+
+  const hostCall = (numberHandle: JSValueHandle, nameHandle: JSValueHandle, inputHandle: JSValueHandle) => {
+    const name = nameHandle.toString();
+    const input = inputHandle.toString();
+    if (input.length > callBytes) throw refusal(`${name} was given more than ${callBytes >> 20} MiB`);
+    if (++calls > callsPerRun) throw refusal(`a run may call the host ${callsPerRun} times`);
+    const n = numberHandle.toNumber();
+    if (name !== LOG_CALL) {
+      if (open.size >= callsAtOnce) throw refusal(`${callsAtOnce} calls are under way; wait for some`);
+      open.add(n);
+    }
+    onCall({ n, name, input });
+    return vm.undefined;
+  };
+  const hostDone = (okHandle: JSValueHandle, textHandle: JSValueHandle) => {
+    const text = textHandle.toString();
+    if (!okHandle.toBoolean()) finish(failureOf(text));
+    else if (text.length > callBytes)
+      finish({ status: "failed", error: `the program returned more than ${callBytes >> 20} MiB` });
+    else finish({ status: "ok", value: text });
+    return vm.undefined;
+  };
+
+  step(() => {
+    settleCall = boot(vm, start, hostCall, hostDone);
+  });
+  return {
+    settle(answer) {
+      if (!open.delete(answer.n)) return;
+      clock.nowNs = BigInt(answer.nowMs) * 1_000_000n;
+      step(() => deliver(vm, settleCall as JSValueHandle, answer));
+    },
+    stop: (status) => finish({ status, error: "the run took longer than it may" }),
+  };
+}
+
+async function createVm(
+  module: WebAssembly.Module,
+  start: ProgramStart,
+  clock: { nowNs: bigint },
+  fuel: Fuel,
+): Promise<QuickJS> {
+  // The interpreter takes the seed of Math.random from the clock while it starts.
+  let seeding = true;
+  const random = createRandomBytes(start.seed);
+  const vm = await QuickJS.create({
+    wasm: module,
+    memoryLimit: start.maxPages * PAGE_BYTES,
+    maxStackSize: MAX_STACK_BYTES,
+    timezoneOffset: 0,
+    intrinsics: Intrinsics.ALL & ~Intrinsics.WEAK_REF & ~Intrinsics.PERFORMANCE,
+    onUnhandledRejection: () => {},
+    wasi: (memory) => ({
+      clock_time_get(_clock: number, _precision: bigint, at: number) {
+        new DataView(memory.buffer).setBigUint64(at, seeding ? BigInt(start.seed) + 1n : clock.nowNs, true);
+        return 0;
+      },
+      random_get(at: number, size: number) {
+        random(new Uint8Array(memory.buffer, at, size));
+        return 0;
+      },
+      fd_write: () => 8, // a program has no files
+      [FUEL_HOOK](argument: number) {
+        if (argument === FUEL_HOOK_ARGUMENT) fuel.refill();
+        return 8;
+      },
+    }),
+  });
+  seeding = false;
+  fuel.attach(exportsOf(vm)[FUEL_GLOBAL] as WebAssembly.Global);
+  return vm;
+}
+
+/** Loads the prelude and the program; gives the function that answers calls. */
+function boot(
+  vm: QuickJS,
+  start: ProgramStart,
+  hostCall: (...handles: [JSValueHandle, JSValueHandle, JSValueHandle]) => JSValueHandle,
+  hostDone: (...handles: [JSValueHandle, JSValueHandle]) => JSValueHandle,
+): JSValueHandle {
+  using makeBridge = vm.evalCode(GUEST_PRELUDE, "host");
+  using callHandle = vm.newFunction("hostCall", hostCall as never);
+  using doneHandle = vm.newFunction("hostDone", hostDone as never);
+  using bridge = vm.callFunction(makeBridge, vm.undefined, callHandle, doneHandle);
+  using run = bridge.getProp("run");
+  const settle = bridge.getProp("settle");
+  using loaded = vm.evalCode(start.source + GUEST_EPILOGUE, "program.js", EvalFlags.TYPE_MODULE);
+  using args = vm.newString(start.args);
+  using context = vm.newString(start.context);
+  vm.callFunction(run, vm.undefined, loaded, args, context).dispose();
+  return settle;
+}
+
+function deliver(vm: QuickJS, settle: JSValueHandle, { n, output, error }: CallSettled): void {
+  using number = vm.newNumber(n);
+  using text = vm.newString(error === undefined ? (output ?? "") : JSON.stringify(error));
+  vm.callFunction(settle, vm.undefined, number, error === undefined ? vm.true : vm.false, text).dispose();
+}
+
+/** An error for the program: it says nothing of where in the host it was made. */
+function refusal(message: string): Error {
+  const error = new Error(message);
+  error.stack = "";
+  return error;
+}
+
+/** How a run ended that was thrown out of: by the fuel, the clock, the program, or a fault of the engine. */
+function endOf(thrown: unknown, fuel: Fuel): Pick<ProgramEnd, "status" | "error"> {
+  const stopped = fuel.stopped() ?? (thrown instanceof RunStopped ? thrown : undefined);
+  if (stopped) return { status: stopped.status, error: stopped.message };
+  if (thrown instanceof JSException) return failureOfHead(`${thrown.name}: ${thrown.message}`, "");
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  if (/out of memory|malloc failed/i.test(message)) return { status: "memory_exhausted", error: OUT_OF_MEMORY };
+  return { status: "failed", error: `the interpreter gave up: ${message}`.slice(0, MAX_ERROR_CHARS) };
+}
+
+const OUT_OF_MEMORY = "the program used more memory than it may";
+
+function failureOf(json: string): Pick<ProgramEnd, "status" | "error"> {
+  const { head, code, stack } = JSON.parse(json) as { head: string; code: string; stack: string };
+  return failureOfHead(code === "" ? head : `${head} (${code})`, stack);
+}
+
+function failureOfHead(head: string, stack: string): Pick<ProgramEnd, "status" | "error"> {
+  if (head.startsWith("InternalError: out of memory")) return { status: "memory_exhausted", error: OUT_OF_MEMORY };
+  return { status: "failed", error: `${head}\n${stack}`.trim().slice(0, MAX_ERROR_CHARS) };
+}
+
+/** xorshift32, for whatever asks for random bytes: the same bytes for the same seed. */
+function createRandomBytes(seed: number): (target: Uint8Array) => void {
+  let state = seed | 1;
+  return (target) => {
+    for (let index = 0; index < target.length; index++) {
+      state ^= state << 13;
+      state ^= state >>> 17;
+      state ^= state << 5;
+      target[index] = state & 255;
+    }
+  };
+}
+
+/** The instance's exports, which the library keeps to itself. */
+function exportsOf(vm: QuickJS): Record<string, unknown> {
+  return (vm as unknown as { exports: Record<string, unknown> }).exports;
+}
+
+function memoryOf(vm: QuickJS): WebAssembly.Memory {
+  return exportsOf(vm)["memory"] as WebAssembly.Memory;
+}
