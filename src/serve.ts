@@ -5,6 +5,7 @@ import { VERSION_STRING } from "./base/version.ts";
 import { createAccountHost, type ServerAccountHost } from "./engine/account/account-host.ts";
 import type { BootEngine } from "./engine/boot-engine.ts";
 import { type Config, type ConfigSources, loadConfig } from "./engine/config/config.ts";
+import { refuseBadFiles } from "./engine/config/config-files.ts";
 import { prepareDataRoot } from "./engine/data-root.ts";
 import { formatAddress } from "./engine/listen-address.ts";
 import { openLog } from "./engine/log-setup.ts";
@@ -48,6 +49,7 @@ export interface RunningServer {
  */
 export async function createServer(options: CreateServerOptions = {}): Promise<RunningServer> {
   const config = await loadConfig(options);
+  refuseBadFiles(config);
   const { log, close: closeLog } = openLog(config, options.env ?? process.env);
   prepareDataRoot(config.dataDir);
   for (const name of config.unknownVariables) log.warn("this environment variable means nothing here", { name });
@@ -88,6 +90,8 @@ export async function createServer(options: CreateServerOptions = {}): Promise<R
   const listener = await bind(config, app.fetch, host);
   log.info("listening", { address: listener.address, version: VERSION_STRING, dataDir: config.dataDir });
 
+  // People start servers in terminals, and then want to see something; a service manager's log has the line above.
+  if (wantsUi(config, options) && process.stderr.isTTY) writeSync(2, `The page is at http://${listener.address}/ui\n`);
   const releaseProcess = options.embedded ? undefined : takeProcess(listener.address, shutdown.begin, log);
   const finished = shutdown.finished.finally(() => {
     releaseProcess?.();

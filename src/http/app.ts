@@ -8,6 +8,7 @@ import { createDispatch, type RequestInfo } from "./dispatch.ts";
 import { errorResponse } from "./error-response.ts";
 import { type GuardRules, guardRequest } from "./guard.ts";
 import { createPathMatcher, type PathMatcher } from "./path-match.ts";
+import { createRefusedOrigins } from "./refused-origins.ts";
 import { JSON_CONTENT_TYPE } from "./reply.ts";
 import type { Route } from "./route.ts";
 import type { ServerHandle } from "./server-handle.ts";
@@ -48,10 +49,15 @@ export function createApp(deps: AppDeps): App {
   const streams = createPathMatcher(routes.filter((route) => isStream(route) && route.path !== STREAMS_PATH));
   const router = createRouter(deps, infoByRequest);
   const nextRequestId = createRequestIds();
+  const refusedOrigins = createRefusedOrigins(deps.log);
 
   async function answer(request: Request, pathname: string, info: RequestInfo): Promise<Response> {
     const refusal = guardRequest(request, pathname, rules);
-    if (refusal) return errorResponse(refusal, info.log);
+    if (refusal) {
+      const origin = refusal.code === "request.forbidden_origin" ? request.headers.get("origin") : null;
+      if (origin !== null) refusedOrigins.note(origin);
+      return errorResponse(refusal, info.log);
+    }
     if (server.stopping.aborted) return errorResponse(svcError("server.unavailable"), info.log);
     switch (request.method) {
       case "OPTIONS":

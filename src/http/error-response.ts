@@ -5,7 +5,7 @@ import { jsonResponse } from "./reply.ts";
 /** The one place where anything thrown becomes an answer: what is not an `SvcError` is `internal`, told to the log alone. */
 export function errorResponse(thrown: unknown, log: Log): Response {
   const error = toSvcError(thrown);
-  if (error.status >= 500) logServerError(error, thrown, log);
+  logRefusal(error, thrown, log);
   const headers: Record<string, string> = {};
   if (error.code === "request.method_not_allowed" && Array.isArray(error.details?.["allowed"])) {
     headers["allow"] = error.details["allowed"].join(", ");
@@ -26,11 +26,12 @@ function isAbort(thrown: unknown): boolean {
   return name === "AbortError" || code === "ABORT_ERR";
 }
 
-function logServerError(error: SvcError, thrown: unknown, log: Log): void {
+/** Every refusal can be found by its request id: a 5xx at the default level, a 4xx at debug. */
+function logRefusal(error: SvcError, thrown: unknown, log: Log): void {
+  const { code, status } = error;
+  if (status < 500) log.debug("request refused", { code, status });
+  // What the specification does not offer is no fault.
+  else if (status === 501) log.info("request refused", { code, status });
   // A client that went away needs no attention; nobody reads the answer.
-  log[isAbort(thrown) ? "debug" : "error"]("request failed", {
-    code: error.code,
-    status: error.status,
-    err: thrown,
-  });
+  else log[isAbort(thrown) ? "debug" : "error"]("request failed", { code, status, err: thrown });
 }

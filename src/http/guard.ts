@@ -1,4 +1,5 @@
 import { type SvcError, svcError } from "../protocol/errors.ts";
+import { allowingSetting } from "./refused-origins.ts";
 
 /** What a listener holds every request against before anything is routed (design § 11). */
 export interface GuardRules {
@@ -65,9 +66,9 @@ function forbiddenHost(host: string | null, port: number): SvcError {
 }
 
 function forbiddenOrigin(origin: string): SvcError {
-  return svcError(
-    "request.forbidden_origin",
-    { origin },
-    "Requests from other web origins are refused; http.allowedOrigins lists the origins that are allowed",
-  );
+  const setting = allowingSetting(origin);
+  const message = setting
+    ? `Refused origin ${origin}; ${setting} would allow it (in the configuration file, or SVC_HTTP_ALLOWED_ORIGINS=${origin})`
+    : "Requests from other web origins are refused; http.allowedOrigins lists the origins that are allowed";
+  return svcError("request.forbidden_origin", { origin }, message);
 }

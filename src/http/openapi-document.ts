@@ -10,7 +10,7 @@ const INTRODUCTION = [
   "The local workspace service: spaces, objects, typed records, documents, chat, history, members and events of one account, over JSON and event streams.",
   "Every request runs as the one account the server has open; there is no authentication on the socket, which only listens on loopback.",
   "A body whose schema says `additionalProperties: false` is strict: unknown top-level keys answer `request.unknown_field`, and an absent body counts as `{}`.",
-  "Errors carry `{error: {code, message, details?}}`; `code` is what programs should look at. Every answer has an `X-Request-Id`, which the log names.",
+  "Errors carry `{error: {code, message, details?}}`; `code` is what programs should look at. Every answer has an `X-Request-Id`; the log names those of 5xx answers at its default level and those of 4xx answers at `debug` (`svc run --log-level debug`).",
 ].join("\n\n");
 
 /** What path parameters mean wherever they stand. */

@@ -16,14 +16,18 @@ export interface PageSet {
   find(pathname: string): Promise<Page | undefined>;
   /** Content-Security-Policy of its documents. */
   readonly policy: string;
+  /** Other paths that lead to its pages: path → where to. */
+  readonly redirects?: Readonly<Record<string, string>>;
 }
 
-/** Answers a request for a page: 200, or 304 when the browser has it; undefined where no set has the path. */
+/** Answers a request for a page: 200, 304 when the browser has it, or 302; undefined where no set has the path. */
 export async function servePage(
   sets: readonly PageSet[],
   request: Request,
   pathname: string,
 ): Promise<Response | undefined> {
+  const location = sets.map(({ redirects }) => redirects?.[pathname]).find((to) => to !== undefined);
+  if (location !== undefined) return new Response(null, { status: 302, headers: { location } });
   const set = sets.find((candidate) => candidate.owns(pathname));
   const page = await set?.find(pathname);
   if (!set || !page) return undefined;

@@ -12,6 +12,7 @@ export const uiPages: PageSet = {
     "form-action 'self'",
     "frame-ancestors 'none'",
   ].join("; "),
+  redirects: { "/": "/ui" },
   owns: (pathname) => pathname === "/ui" || pathname.startsWith("/ui/"),
   find: async (pathname) => (await uiAssets()).get(pathname === "/ui/" ? "/ui" : pathname),
 };

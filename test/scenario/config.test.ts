@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { refusedStart, startServer } from "../support/server.ts";
+import { svc } from "../support/svc.ts";
 
 /** A port of 127.0.0.1 that was free a moment ago. */
 function freePort(): number {
@@ -144,12 +145,40 @@ describe("refusals", () => {
     ["SVC_WEB_UI_ENABLED", "perhaps"],
     ["SVC_FILES_GC_INTERVAL", "-"],
     ["SVC_RUNTIME_MAX_MEMORY_MIB", "lots"],
+    ["SVC_NETWORK_URL", "foo"],
+    ["SVC_NETWORK_URL", "http://foo"],
   ] as const) {
     rule(`[config] a bad ${name} refuses the start and names its source`, async () => {
       const refused = await refusedStart({ addr: null, env: { [name]: value } });
       expect(refused.code).not.toBe(0);
       expect(refused.stderr).toContain(name);
     });
+  }
+
+  for (const account of [true, false]) {
+    rule(
+      `[config] a file that a setting names must be there and be what it says, ${account ? "with" : "without"} an account`,
+      async () => {
+        using dir = scratchDir();
+        if (account) expect((await svc(["init"], { env: { SVC_DATA_DIR: dir.path } })).code).toBe(0);
+        const [empty, missing] = [join(dir.path, "empty.pem"), join(dir.path, "missing.pem")];
+        writeFileSync(empty, "");
+        for (const [key, variable] of [
+          ["network.tls.ca", "SVC_NETWORK_TLS_CA"],
+          ["network.credsFile", "SVC_NETWORK_CREDS_FILE"],
+        ] as const) {
+          for (const [path, fault] of [
+            [missing, "does not exist"],
+            [empty, "does not hold"],
+            [dir.path, "is no file"],
+          ] as const) {
+            const refused = await refusedStart({ dataDir: dir.path, env: { [variable]: path } });
+            expect([refused.code, refused.stdout]).toEqual([1, ""]);
+            expect(refused.stderr).toContain(`${variable}: ${key} names ${path}, which ${fault}`);
+          }
+        }
+      },
+    );
   }
 
   for (const args of [["--log-level", "loud"], ["--no-such-flag"], ["surplus-argument"]]) {

@@ -86,16 +86,73 @@ describe("logging", () => {
     for (const path of paths) expect(readFileSync(path, "utf8")).toBe(server.stderr());
   });
 
-  rule("[process 13] every 5xx is logged at error, with the stack; a 4xx is not", async () => {
-    await using server = await startServer({ config: "log:\n  format: json\n  defaultLevel: error\n" });
+  rule("[process 13] a 5xx is logged at error, with the stack; a 4xx and what is not offered are not", async () => {
+    await using server = await startServer({
+      config: "log:\n  format: json\n  defaultLevel: error\n",
+      env: { SVC_NETWORK_URL: "nats://127.0.0.1:1" },
+    });
     const { id } = await createSpace(server.client);
     expect((await server.client.request("DELETE", `/v1/spaces/${id}/types/any`)).status).toBe(501);
     expect((await server.client.request("GET", "/v1/spaces/unknown")).status).toBe(404);
+    expect((await server.client.request("POST", "/v1/network/init", { body: {} })).status).toBe(503);
     await server.stop();
     const logged = lines(server.stderr()).map((line) => JSON.parse(line) as Record<string, unknown>);
     expect(logged).toHaveLength(1);
-    expect(logged[0]).toMatchObject({ level: "error", code: "sdk.not_implemented", status: 501 });
+    expect(logged[0]).toMatchObject({ level: "error", code: "network.unavailable", status: 503 });
     expect(JSON.stringify(logged[0])).toContain("    at ");
+  });
+
+  for (const [level, found] of [
+    ["info", [false, true, true]],
+    ["debug", [true, true, true]],
+  ] as const) {
+    rule(
+      `[http] at ${level} the request id of every 5xx${level === "debug" ? " and 4xx" : ""} is in the log`,
+      async () => {
+        await using server = await startServer({
+          args: ["--log-level", level],
+          env: { SVC_NETWORK_URL: "nats://127.0.0.1:1" },
+        });
+        const { id } = await createSpace(server.client);
+        const replies = [
+          await server.client.request("GET", "/v1/spaces/unknown"),
+          await server.client.request("DELETE", `/v1/spaces/${id}/types/any`),
+          await server.client.request("POST", "/v1/network/init", { body: {} }),
+        ];
+        expect(replies.map(({ status }) => status)).toEqual([404, 501, 503]);
+        await server.stop();
+        const ids = replies.map(({ headers }) => headers.get("x-request-id") as string);
+        expect(ids.map((each) => server.stderr().includes(each))).toEqual([...found]);
+      },
+    );
+  }
+
+  rule("[config] a network that cannot be reached is one line with its address, without a stack", async () => {
+    await using server = await startServer({ env: { SVC_NETWORK_URL: "nats://user:canary-pass@127.0.0.1:1" } });
+    await until(() => server.stderr().includes("network: cannot use it"), "the line");
+    await Bun.sleep(1_500); // several more attempts
+    await server.stop();
+    const told = lines(server.stderr()).filter((line) => line.includes("network: cannot use it"));
+    expect(told).toHaveLength(1);
+    expect(told[0]).toContain("nats://127.0.0.1:1");
+    expect(told[0]).toMatch(/refused|ECONN/i);
+    expect(server.stderr()).not.toContain("    at ");
+    expect(server.stderr()).not.toContain("canary-pass");
+  });
+
+  rule("[guard] a refused page is one line a minute at the default level, and the answer says the same", async () => {
+    await using server = await startServer();
+    const origin = "http://localhost:5173";
+    const ask = async (from: string) => server.client.request("GET", "/v1/health", { headers: { Origin: from } });
+    for (let i = 0; i < 3; i++)
+      expect((await ask(origin)).text).toContain(`Refused origin ${origin}; http.allowedOrigins would allow it`);
+    expect((await ask("null")).text).not.toContain("would allow it");
+    await server.stop();
+    const told = lines(server.stderr()).filter((line) => line.includes("refused origin"));
+    expect(told).toHaveLength(2);
+    expect(told[0]).toContain(`refused origin ${origin}; http.allowedOrigins would allow it`);
+    await using allowed = await startServer({ env: { SVC_HTTP_ALLOWED_ORIGINS: origin } });
+    expect((await allowed.client.request("GET", "/v1/health", { headers: { Origin: origin } })).status).toBe(200);
   });
 
   rule("[http] every answer carries a request id of its own, and the log names it", async () => {

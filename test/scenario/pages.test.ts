@@ -2,9 +2,10 @@
 import { describe, expect } from "bun:test";
 import { cpSync } from "node:fs";
 import { join } from "node:path";
+import { until } from "../support/client.ts";
 import { rule, useServer } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { BINARY } from "../support/server.ts";
+import { BINARY, childEnv, startServer } from "../support/server.ts";
 
 const shared = useServer({ account: false });
 
@@ -134,3 +135,38 @@ rule(
     }
   },
 );
+
+describe("/", () => {
+  rule("[pages] / leads to /ui, and is unknown where the page is off", async () => {
+    for (const method of ["GET", "HEAD"]) {
+      const reply = await shared.client.request(method, "/", { redirect: "manual" });
+      expect([method, reply.status, reply.headers.get("location")]).toEqual([method, 302, "/ui"]);
+    }
+    await using off = await startServer({ account: false, env: { SVC_WEB_UI_ENABLED: "false" } });
+    await off.client.fails("GET", "/", undefined, 404, "request.not_found");
+  });
+
+  rule("[pages] a start in a terminal says where the page is, one without does not", async () => {
+    await using quiet = await startServer({ account: false });
+    expect(quiet.stderr()).not.toContain("/ui");
+    using home = scratchDir();
+    let shown = "";
+    const child = Bun.spawn([BINARY, "run", "--addr", "127.0.0.1:0"], {
+      env: childEnv(home.path),
+      terminal: {
+        cols: 200,
+        data: (_, bytes) => {
+          shown += new TextDecoder().decode(bytes);
+        },
+      },
+    });
+    try {
+      await until(() => shown.includes("/ui"), "the page's address");
+      const address = /LISTENING (\S+)/.exec(shown)?.[1];
+      expect(shown).toContain(`The page is at http://${address}/ui`);
+    } finally {
+      child.kill("SIGKILL");
+      await child.exited;
+    }
+  });
+});

@@ -120,6 +120,9 @@ describe("network.url", () => {
     expect(parseNetworkUrl("tls://a:1,tls://b:2")).toEqual({ servers: ["a:1", "b:2"], tlsRequired: true });
     expect(parseNetworkUrl("nats://me:p%40ss@a")).toMatchObject({ user: "me", password: "p@ss" });
     expect(parseNetworkUrl("nats://token@a")).toMatchObject({ token: "token" });
+    expect(parseNetworkUrl("foo")).toEqual({
+      problem: "network.url has neither scheme nor port; write nats://host:4222 or tls://host:4222",
+    });
     expect(parseNetworkUrl("localhost:4333")).toMatchObject({ servers: ["localhost:4333"] });
     expect(parseNetworkUrl("nats://[::1]:4222")).toMatchObject({ servers: ["[::1]:4222"] });
   });

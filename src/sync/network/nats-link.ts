@@ -60,6 +60,8 @@ export interface NatsLink extends AsyncDisposable {
 }
 
 export interface NatsLinkDeps {
+  /** The servers, for people: without what authenticates. */
+  readonly url: string;
   readonly options: ConnectionOptions;
   /** Who connects, as the operator has to know it: the network key. */
   readonly identity: string;
@@ -90,6 +92,7 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
   let current: NatsEpoch | undefined;
   let epochs = 0;
   let violation: string | undefined;
+  let toldReason: string | undefined;
   let endPause: () => void = () => {};
 
   const setState = (phase: LinkPhase, rest: Omit<LinkState, "phase" | "sinceMs"> = {}) => {
@@ -147,6 +150,13 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
     }
   };
 
+  /** One line while it stays the same; the attempts go on. A stack would only show where we wait. */
+  const tellUnusable = (failure: SvcError) => {
+    const reason = `${failure.message}${causeText(failure)}`;
+    if (reason !== toldReason) log.warn("network: cannot use it", { url: deps.url, reason });
+    toldReason = reason;
+  };
+
   const run = async () => {
     let pauseMs = PAUSE_FIRST_MS;
     while (!closing.signal.aborted) {
@@ -159,6 +169,7 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
           serverVersion: epoch.nc.info?.version ?? "",
           clustered: epoch.nc.info?.cluster !== undefined,
         });
+        toldReason = undefined;
         log.info("network: connected", { serverVersion: epoch.nc.info?.version });
         for (const listener of epochListeners) listener(epoch);
         const stop = () => void epoch.nc.close();
@@ -170,7 +181,7 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
         if (cause) log.info("network: connection lost", { err: cause });
       } catch (error) {
         const failure = networkFailure(error, deps.identity);
-        if (state.reason !== failure.message) log.warn("network: cannot use it", { err: failure });
+        tellUnusable(failure);
         setState(failure.code === "network.forbidden" ? "refused" : "offline", {
           reason: failure.message,
           code: failure.code,
@@ -242,4 +253,9 @@ function versionAtLeast(version: string, minimum: readonly [number, number, numb
     if (part !== minimum[i]) return part > minimum[i]!;
   }
   return true;
+}
+
+/** What happened below, where the failure's own message does not say it: `: connection refused`. */
+function causeText({ cause }: SvcError): string {
+  return cause instanceof Error && cause.message !== "" ? `: ${cause.message}` : "";
 }

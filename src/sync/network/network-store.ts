@@ -9,7 +9,7 @@ import { type ChunkStore, createChunkStore } from "./chunk-store.ts";
 import { createEventBus, type EventBus } from "./event-bus.ts";
 import { createNatsLink, type LinkState } from "./nats-link.ts";
 import { networkFailure } from "./network-error.ts";
-import type { NetworkServers } from "./network-url.ts";
+import { type NetworkServers, networkUrlText } from "./network-url.ts";
 import { createStreamWatch } from "./stream-watch.ts";
 import { ensureStreams, type InitResult, initNetwork } from "./streams.ts";
 
@@ -55,7 +55,14 @@ export function createNetworkStore(options: NetworkStoreOptions): NetworkStore {
   const log = options.log.child({ room: "network" });
   const identity = options.credentials.key.publicText;
   const connection = authOptions(options.servers, options.credentials);
-  const link = createNatsLink({ options: connection, identity, prepare: ensureStreams, clock, log });
+  const link = createNatsLink({
+    url: networkUrlText(options.servers),
+    options: connection,
+    identity,
+    prepare: ensureStreams,
+    clock,
+    log,
+  });
   const nowMs = () => clock.nowMs();
   const pollMs = options.streamPollMs;
   const watch = createStreamWatch({ link, log, nowMs, ...(pollMs === undefined ? {} : { pollMs }) });

@@ -13,7 +13,7 @@ export interface NetworkServers {
 const DEFAULT_PORT = 4222;
 
 /**
- * Parses `network.url`: `nats://host:4222`, `tls://host`, several separated by commas for a cluster; user and password
+ * Parses `network.url`: `nats://host:4222`, `tls://host`, `host:4222`, several separated by commas for a cluster; user and password
  * (or a token) may stand before the host of the first one. The problem names what to change.
  */
 export function parseNetworkUrl(text: string): NetworkServers | { readonly problem: string } {
@@ -23,6 +23,10 @@ export function parseNetworkUrl(text: string): NetworkServers | { readonly probl
   for (const part of text.split(",")) {
     const trimmed = part.trim();
     if (trimmed === "") return { problem: "network.url names no server; write nats://host:4222" };
+    // A bare word is more often a slip than a host.
+    if (!trimmed.includes("://") && !/:\d+$/.test(trimmed)) {
+      return { problem: "network.url has neither scheme nor port; write nats://host:4222 or tls://host:4222" };
+    }
     let url: URL;
     try {
       url = new URL(trimmed.includes("://") ? trimmed : `nats://${trimmed}`);
@@ -44,4 +48,10 @@ export function parseNetworkUrl(text: string): NetworkServers | { readonly probl
     servers.push(`${url.hostname}:${url.port === "" ? DEFAULT_PORT : url.port}`);
   }
   return { servers, tlsRequired, ...login };
+}
+
+/** The servers as they are shown: without what authenticates. */
+export function networkUrlText({ servers, tlsRequired }: Pick<NetworkServers, "servers" | "tlsRequired">): string {
+  const scheme = tlsRequired ? "tls" : "nats";
+  return servers.map((server) => `${scheme}://${server}`).join(",");
 }
