@@ -42,8 +42,9 @@ export function createSpaceRows({ tech, store }: { tech: TechSpace; store: Accou
     list(status: string | undefined): SpaceInfo[] {
       const collectionId = tech.space.engine.collectionIdOf(tech.index, SPACES_RULES.name);
       const infos: SpaceInfo[] = [];
-      if (collectionId === undefined) return infos;
-      const shared = tech.space.engine.store.rows.docs(collectionId).map((doc) => JSON.parse(doc) as JsonObject);
+      // An account without a space has no collection yet, but somebody may wait for it.
+      const docs = collectionId === undefined ? [] : tech.space.engine.store.rows.docs(collectionId);
+      const shared = docs.map((doc) => JSON.parse(doc) as JsonObject);
       const pending = store
         .pendingSpaces()
         .map((text) => JSON.parse(text) as JsonObject)

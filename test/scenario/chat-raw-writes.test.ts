@@ -123,4 +123,20 @@ describe("a raw write of a message", () => {
     await local({ type: "$unset", path: "unread" });
     expect([(await find(id))!["unread"], await counter()]).toEqual([undefined, before]);
   });
+
+  rule("[chat] a message in what is no chat, or a block in what is no document, is dataset.validation", async () => {
+    const { client } = shared;
+    const plain = (await createObject(client, space.id, {})).id;
+    for (const [dataset, value] of [
+      ["chat_messages", { text: "x" }],
+      ["editor_blocks", { type: "paragraph", text: "x", nav: { parentId: "", pos: "a" } }],
+    ] as const) {
+      const records = [{ id: "", upsert: true, ops: [{ type: "$set", path: "", value }] }];
+      const body = { objectId: plain, dataset, records };
+      const error = await client.fails("POST", `/v1/spaces/${space.id}/modify`, body, 400, "dataset.validation");
+      expect(error.message).toContain("does not carry the type");
+      const rows = await client.post<Page>(`/v1/spaces/${space.id}/query`, { objectId: plain, dataset });
+      expect(rows.records).toEqual([]);
+    }
+  });
 });

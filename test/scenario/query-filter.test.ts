@@ -1,7 +1,7 @@
 /** The filter grammar end to end: MongoDB's semantics for the operators of the table, and every refusal. */
 import { describe, expect } from "bun:test";
-import type { ErrorBody, JsonObject } from "../support/client.ts";
-import { type Collection, createCollection, createSpace } from "../support/fixtures.ts";
+import type { ErrorBody, JsonObject, Page } from "../support/client.ts";
+import { type Collection, createCollection, createObject, createSpace } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
 
 const day = (text: string): JsonObject => ({ $date: `${text}T00:00:00.000Z` });
@@ -282,4 +282,32 @@ describe("refusals", () => {
       }
     },
   );
+
+  rule("[filter] so is an instant of a built-in dataset, in queries, live queries and $match", async () => {
+    const { client } = shared;
+    const S = `/v1/spaces/${items.spaceId}`;
+    const chat = await createObject(client, items.spaceId, { types: ["chat"] });
+    const of = (dataset: string, filter: JsonObject): JsonObject => ({ objectId: chat.id, dataset, filter });
+    const refusals: [string, (filter: JsonObject) => JsonObject, string[]][] = [
+      [`${S}/query`, (filter) => of("chat_messages", filter), ["createdAt", "modifiedAt"]],
+      [`${S}/query/subscribe`, (filter) => of("chat_messages", filter), ["createdAt", "modifiedAt"]],
+      [`${S}/objects/query/subscribe`, (filter) => ({ filter }), ["createdAt", "modifiedAt"]],
+      ["/v1/spaces/query", (filter) => ({ filter }), ["createdAt"]],
+      ["/v1/spaces/query/subscribe", (filter) => ({ filter }), ["createdAt"]],
+    ];
+    for (const [path, bodyOf, instants] of refusals) {
+      for (const instant of instants) {
+        for (const operand of [5, "2026-01-31", { $gte: "2026-01-31" }]) {
+          const error = await client.fails("POST", path, bodyOf({ [instant]: operand }), 400, "filter.invalid");
+          expect([path, error.message.includes(`${instant} is a datetime`)]).toEqual([path, true]);
+        }
+      }
+    }
+    const pipeline = [{ $match: { createdAt: { $gt: 1 } } }];
+    const body = { objectId: chat.id, dataset: "chat_messages", pipeline };
+    const refused = await client.fails("POST", `${S}/aggregate`, body, 400, "filter.invalid");
+    expect(refused.message).toContain("createdAt is a datetime");
+    const dated = of("chat_messages", { createdAt: { $gt: { $date: 0 } } });
+    expect((await client.post<Page>(`${S}/query`, dated)).records).toEqual([]);
+  });
 });

@@ -276,3 +276,16 @@ rule("[storage] the account's own space keeps no index of a history that nobody 
   expect(countIn(techSpaceId, "history")).toBe(0);
   expect(countIn(space.id, "history")).toBeGreaterThan(0);
 });
+
+rule("[spaces] a newcomer without a space of its own sees who waits for it", async () => {
+  await using other = await startServer();
+  const identity = (await other.client.get<{ id: string }>("/v1/account")).id;
+  await using newcomer = await startServer();
+  await newcomer.client.post("/v1/spaces/one-to-one/register-incoming", { peerIdentity: identity }, 204);
+  for (const status of ["one_to_one_pending", "all"]) {
+    const rows = await newcomer.client.get<SpaceInfo[]>(`/v1/spaces?status=${status}`);
+    expect(rows).toMatchObject([{ status: "one_to_one_pending", author: identity }]);
+    expect(await newcomer.client.get<SpaceInfo>(`/v1/spaces/${rows[0]?.id}`)).toEqual(rows[0] as SpaceInfo);
+  }
+  expect(await newcomer.client.get<SpaceInfo[]>("/v1/spaces")).toEqual([]);
+});

@@ -197,3 +197,20 @@ export const TECH_DATASETS: readonly BuiltInDataset[] = [
     ),
   },
 ];
+
+const BUILT_IN_INSTANTS: ReadonlyMap<string, ReadonlySet<string>> = new Map(
+  [...SPACE_DATASETS, ...TECH_DATASETS].map(({ name, schema }) => [name, new Set(instantPaths(schema))]),
+);
+
+/** Whether a path of a built-in dataset holds an instant. */
+export function isBuiltInInstant(dataset: string, path: string): boolean {
+  return BUILT_IN_INSTANTS.get(dataset)?.has(path) === true;
+}
+
+/** The dotted paths of a schema's instants. */
+function instantPaths(schema: JsonObject, parent = ""): string[] {
+  const properties = Object.entries((schema["properties"] ?? {}) as Record<string, JsonObject>);
+  return properties.flatMap(([key, below]) =>
+    key === "$date" ? [parent] : instantPaths(below, parent === "" ? key : `${parent}.${key}`),
+  );
+}

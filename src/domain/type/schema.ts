@@ -4,7 +4,7 @@ import { SvcError, svcError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/json.ts";
 import { NOTIFY_MODES, type NotifyMode } from "../../protocol/notify-mode.ts";
 import type { PropertyDef } from "../../protocol/type.ts";
-import { BUILT_IN_DATASET_NAMES } from "./built-in-schemas.ts";
+import { BUILT_IN_DATASET_NAMES, isBuiltInInstant } from "./built-in-schemas.ts";
 import { builtInProperties, isAttachable, isBuiltInType } from "./built-in-types.ts";
 import { definitionName } from "./declaration.ts";
 import type { Definition } from "./definition.ts";
@@ -27,8 +27,6 @@ export interface Schema extends SchemaPort {
 
 /** What stands at the root of an object's row. */
 const OBJECT_ROOTS = new Set(["author", "createdAt", "modifiedAt", "spaceId"]);
-/** Instants at the root of an object's row. */
-const OBJECT_INSTANTS = new Set(["createdAt", "modifiedAt"]);
 /** Types whose values every object may have. */
 const EVERY_OBJECT_HAS = new Set(["svc", "nav"]);
 /** Properties of a chat that only the count of its messages moves. */
@@ -152,11 +150,11 @@ export function createSchema(deps: {
     declaredKind(dataset, path) {
       const [head, ...below] = path.split(".");
       if (dataset === OBJECTS_DATASET) {
-        if (below.length === 0) return OBJECT_INSTANTS.has(head!) ? "datetime" : undefined;
+        if (below.length === 0) return isBuiltInInstant(dataset, head!) ? "datetime" : undefined;
         const property = properties(head!)?.get(below[0]!);
         return property && datetimeOnly(kindAlong(propertyShape(property), below.slice(1)));
       }
-      if (builtIns.has(dataset)) return undefined;
+      if (builtIns.has(dataset)) return isBuiltInInstant(dataset, path) ? "datetime" : undefined;
       const field = definitionOf(dataset)?.declaration.fields.find((each) => each.key === head);
       return field && datetimeOnly(kindAlong(field.shape, below));
     },
