@@ -148,8 +148,17 @@ export const DatasetDef = strict({
 export type DatasetDef = Static<typeof DatasetDef>;
 
 export const DatasetDefList = strict({ datasets: Type.Array(DatasetDef) });
-export const DatasetDefCreated = strict({ datasetDefId: Type.String() });
-export const FieldDefCreated = strict({ fieldDefId: Type.String() });
+export const DatasetDefCreated = strict({
+  datasetDefId: Type.String(),
+  writeOnceFields: Type.Array(Type.String(), {
+    description:
+      "Keys of the fields that only the creating change of a record sets, because `mutableBy` was left out or `never`; remove such a field and add it anew to change that",
+  }),
+});
+export const FieldDefCreated = strict({
+  fieldDefId: Type.String(),
+  writeOnce: Type.Boolean({ description: "Whether only the creating change of a record sets it" }),
+});
 
 const fieldDraft = {
   key: Type.String(),

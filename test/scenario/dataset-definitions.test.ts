@@ -51,6 +51,50 @@ const addField = (items: Declared, draft: JsonObject): Promise<{ fieldDefId: str
 const fieldsOf = async (items: Declared): Promise<JsonObject[]> =>
   (await definition(items.defId))["fields"] as JsonObject[];
 
+describe("fields that are written once", () => {
+  const draft = (name: string): JsonObject => ({
+    name,
+    idRule: "user",
+    fields: [
+      { key: "left_out", kind: "string" },
+      { key: "said", kind: "string", mutableBy: "never" },
+      { key: "open", kind: "string", mutableBy: "any" },
+      { key: "here", kind: "string", scope: "local" },
+      { key: "by", stamp: "creator" },
+    ],
+  });
+
+  rule("[datasets] the replies to a declaration name them", async () => {
+    const made = await shared.client.post<JsonObject>(D(), draft(uniqueName("once")), 201);
+    expect(made).toEqual({ datasetDefId: expect.any(String), writeOnceFields: ["left_out", "said"] });
+    const def = `${D()}/${made["datasetDefId"]}/fields`;
+    expect(await shared.client.post<JsonObject>(def, { key: "a" }, 201)).toMatchObject({ writeOnce: true });
+    expect(await shared.client.post<JsonObject>(def, { key: "b", mutableBy: "any" }, 201)).toMatchObject({
+      writeOnce: false,
+    });
+  });
+
+  rule("[datasets] the refusal says how to change the declaration, and that works", async () => {
+    const items = await declare({ fields: [{ key: "title", kind: "string" }] });
+    await items.upsert([{ id: "r", fields: { title: "old" } }]);
+    const change = async () => items.modify([{ id: "r", ops: [{ type: "$set", path: "title", value: "new" }] }]);
+    const refused = await change();
+    expect(refused.rejections?.[0]?.reason).toContain(
+      "remove the field from its dataset and add it anew with mutableBy any",
+    );
+    const again = await items.upsert([{ id: "r", fields: { title: "new" } }]);
+    expect(again.rejections?.[0]).toMatchObject({
+      code: "upsert.immutable_field",
+      reason: `title: ${refused.rejections?.[0]?.reason}`,
+    });
+    const [field] = await fieldsOf(items);
+    await shared.client.request("DELETE", `${items.def}/fields/${field?.["id"]}`);
+    await addField(items, { key: "title", kind: "string", mutableBy: "any" });
+    expect((await change()).rejections).toBeUndefined();
+    expect(await items.find("r")).toMatchObject({ title: "new" });
+  });
+});
+
 describe("declaring", () => {
   rule("[datasets] the whole of a definition reads back, and its JSON Schema says it all", async () => {
     const items = await declare({

@@ -6,7 +6,8 @@ import type { WriteTx } from "../../change/space-engine.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 
 /** Reasons of declared rules that upserts report under codes of their own. */
-export const WRITE_ONCE = "the field is write-once";
+export const WRITE_ONCE =
+  "the field is write-once (mutableBy: never); to change that, remove the field from its dataset and add it anew with mutableBy any or author";
 export const NOT_AUTHOR = "only the record's author may do this";
 
 /** A dataset that can be written to now. */

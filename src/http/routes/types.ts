@@ -1,8 +1,10 @@
 import { svcError } from "../../protocol/errors.ts";
 import {
+  type DatasetDef,
   DatasetDefCreated,
   DatasetDefList,
   DatasetDraftBody,
+  type FieldDef,
   FieldDefCreated,
   FieldDraftBody,
   LeafPatchBody,
@@ -109,7 +111,9 @@ export const typeRoutes: Route[] = [
     errors: [...CHANGE_ERRORS, "dataset.name_conflict", "dataset.decl_invalid"],
     handler: async ({ engine, params, body }) => {
       const { datasets } = await engine.space(params.spaceId);
-      return { datasetDefId: await datasets.add(params.typeId, body) };
+      const datasetDefId = await datasets.add(params.typeId, body);
+      const fields = fieldsOf(datasets.list(params.typeId), datasetDefId);
+      return { datasetDefId, writeOnceFields: fields.filter(isWriteOnce).map(({ key }) => key) };
     },
   }),
   route({
@@ -151,7 +155,9 @@ export const typeRoutes: Route[] = [
     errors: [...CHANGE_ERRORS, "sdk.not_found", "dataset.decl_invalid"],
     handler: async ({ engine, params, body }) => {
       const { datasets } = await engine.space(params.spaceId);
-      return { fieldDefId: await datasets.addField(params.typeId, params.defId, body) };
+      const fieldDefId = await datasets.addField(params.typeId, params.defId, body);
+      const fields = fieldsOf(datasets.list(params.typeId), params.defId);
+      return { fieldDefId, writeOnce: fields.some((field) => field.id === fieldDefId && isWriteOnce(field)) };
     },
   }),
   route({
@@ -167,3 +173,10 @@ export const typeRoutes: Route[] = [
     },
   }),
 ];
+
+function fieldsOf(definitions: readonly DatasetDef[], defId: string): readonly FieldDef[] {
+  return definitions.find(({ id }) => id === defId)?.fields ?? [];
+}
+
+const isWriteOnce = ({ mutableBy, stamp, scope }: FieldDef): boolean =>
+  mutableBy === "never" && stamp === undefined && scope === "synced";
