@@ -246,6 +246,10 @@ export function createSpaceService<T extends SpaceHandle & { space: Space }>(dep
     /** An active space, opened if need be. Fails with the space resolution errors (gaps § 1). */
     open: async (spaceId: string): Promise<T> => handles.get(requireActive(spaceId)),
 
+    /** Runs something over an active space that is not closed before it has ended, however long that takes. */
+    use: async <R>(spaceId: SpaceId, run: (handle: T) => Promise<R>): Promise<R> =>
+      handles.use(requireActive(spaceId), run),
+
     create: (metadata: SpaceMetadata): Promise<SpaceInfo> =>
       begin(createdSpaceGenesis(account, deps.clock), metadata, false),
 

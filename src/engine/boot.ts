@@ -37,6 +37,7 @@ import { createWalCheckpointer } from "../store/wal-checkpointer.ts";
 import { createEventRelay } from "../sync/event-relay.ts";
 import { createInboxMessages } from "../sync/inbox/inbox-messages.ts";
 import { createSyncService } from "../sync/sync-service.ts";
+import { createAccountFiles } from "./account-files.ts";
 import type { BootEngine } from "./boot-engine.ts";
 import { spaceDatasets, techDatasets } from "./built-in-datasets.ts";
 import { crashPoint } from "./crash-point.ts";
@@ -142,6 +143,18 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       processes.hear(space.id);
       relay.attach(space); // one that is being made is not held yet, so the relay could not open it
     };
+    const files = await createAccountFiles({
+      accountDir,
+      clock,
+      log,
+      cacheLimitBytes: config["files.cacheLimit"],
+      sweepEveryMs: config["files.gcInterval"],
+      activeIds: () => spaces.activeIds(),
+      isActive: (spaceId) => spaces.activeIds().includes(spaceId),
+      isOver: (spaceId) => spaces.rowOf(spaceId)?.["status"] === "deleted",
+      isSettling: () => bootstrapping,
+      use: (spaceId, run) => spaces.use(spaceId, ({ fileContents }) => run(fileContents)),
+    });
     const spaces = createSpaceService<SpaceServices>({
       account,
       clock,
@@ -182,6 +195,8 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
           frontiers,
           accountValues,
           historyMemory,
+          contents: files.contents,
+          fileContents: files.open(opened.space),
           convergence: {
             waitConverged: () => sync.waitConverged(spaceId),
             isSynced: (objectId) => sync.isObjectSynced(opened.space, objectId),
@@ -194,6 +209,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
           async close() {
             spaceEvents.emit("closing", opened.space);
             await services.close();
+            files.closed(spaceId);
             spaceEvents.emit("closed", spaceId);
           },
         };
@@ -219,6 +235,8 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     sync.attach(techOpened);
     spaces.onKnown((spaceId) => sync.firstRoundSoon(spaceId));
     spaces.onEnded((spaceId) => spaceEvents.emit("ended", spaceId));
+    spaceEvents.on("ended", files.ended);
+    workers.add(files.sweeper);
     spaces.onEnding((spaceId) => {
       processes.unhear(spaceId);
       relay.detach(spaceId);
@@ -344,6 +362,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       directAdds,
       processes,
       sync,
+      fileCache: files.cache,
       techDatasets: TECH_DATASETS,
       techLive,
       spacesLive,
@@ -370,6 +389,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
         techLive.close();
         spacesLive.close();
         listing.close();
+        await files.close();
         await spaces.close();
         await techOpened.close();
         checkpointer.close();

@@ -5,6 +5,7 @@ import { BUNDLE_CHILDREN_RULES, BUNDLE_RULES } from "../domain/bundle/bundle-rul
 import { CHAT_RULES } from "../domain/chat/chat-rules.ts";
 import { checkRawMessageOp, completeRawMessages, rawFlagFault } from "../domain/chat/raw-message.ts";
 import { EDITOR_RULES } from "../domain/editor/editor-rules.ts";
+import { FILE_RULES } from "../domain/file/file-rules.ts";
 import { OBJECT_RULES } from "../domain/object/object-rules.ts";
 import { DEFINITION_RULES } from "../domain/type/definition-rules.ts";
 import type { WritableDataset } from "../domain/type/port.ts";
@@ -29,6 +30,7 @@ export function spaceDatasets(): ReadonlyMap<string, WritableDataset> {
     { rules: BUNDLE_RULES, internal: true },
     { rules: BUNDLE_CHILDREN_RULES, internal: true },
     { rules: DELETION_RULES, internal: true },
+    { rules: FILE_RULES, internal: true },
     ...DEFINITION_RULES.map((rules) => ({ rules, internal: true })),
   ];
   return new Map(datasets.map((dataset) => [dataset.rules.name, dataset]));

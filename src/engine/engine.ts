@@ -5,6 +5,7 @@ import type { SpaceService } from "../account/space-service.ts";
 import type { TechSpace } from "../account/tech-space.ts";
 import type { DeviceService } from "../domain/device/device-service.ts";
 import type { EventHub } from "../domain/event/event-hub.ts";
+import type { FileCache } from "../domain/file/file-cache.ts";
 import type { IdentityDirectory } from "../domain/identity/identity-directory.ts";
 import type { LiveQueries } from "../domain/live/live-queries.ts";
 import type { ProcessRegistry } from "../domain/process/process-registry.ts";
@@ -27,6 +28,7 @@ export interface Engine extends EngineLifecycle {
   readonly oneToOne: OneToOneService;
   readonly directAdds: DirectAddService;
   readonly sync: SyncService;
+  readonly fileCache: FileCache;
   /** The tech space's datasets with their schemas. */
   readonly techDatasets: readonly BuiltInDataset[];
   /** Reads over the tech space's collections. */

@@ -18,6 +18,8 @@ import {
 import { type ChatService, createChatService } from "../domain/chat/chat-service.ts";
 import { createUnread } from "../domain/chat/unread.ts";
 import { createEditorService, type EditorService } from "../domain/editor/editor-service.ts";
+import type { FileContents } from "../domain/file/file-contents.ts";
+import { createFileService, type FileService, filesObjectIn } from "../domain/file/file-service.ts";
 import { createLiveQueries, type LiveQueries } from "../domain/live/live-queries.ts";
 import { createMemberService, type MemberService } from "../domain/member/member-service.ts";
 import { createAccountMirror } from "../domain/object/account-mirror.ts";
@@ -33,6 +35,7 @@ import { createDatasetService, type DatasetService } from "../domain/type/datase
 import { createPropertyService, type PropertyService } from "../domain/type/property-service.ts";
 import type { Schema } from "../domain/type/schema.ts";
 import { createTypeService, type TypeService } from "../domain/type/type-service.ts";
+import type { ContentStore } from "../files/content-store.ts";
 import { svcError } from "../protocol/errors.ts";
 import type { ReaderPool } from "../query/reader-pool.ts";
 import type { Space } from "../space/space.ts";
@@ -55,6 +58,9 @@ export interface SpaceServices {
   readonly upserts: ReturnType<typeof createUpsertService>;
   readonly history: History;
   readonly members: MemberService;
+  readonly files: FileService;
+  /** What this device has of the files' bytes. */
+  readonly fileContents: FileContents;
   busy(): boolean;
   close(): Promise<void>;
 }
@@ -72,6 +78,8 @@ export function createSpaceServices(deps: {
   frontiers: ReadFrontiers;
   accountValues: AccountValues;
   historyMemory: HistoryMemory;
+  contents: ContentStore;
+  fileContents: FileContents;
   convergence: Convergence;
   clock: Clock;
   log: Log;
@@ -118,7 +126,7 @@ export function createSpaceServices(deps: {
       await deps.accountValues.set(space.id, objectId, values);
       await mirror.mirror(objectId, Object.keys(values));
     },
-    childrenOf: (root) => bundleChildren(engine, root),
+    childrenOf: (root) => [...bundleChildren(engine, root), ...filesObjectIn(engine, root.idText)],
   });
   const bundles = createBundleService({
     engine,
@@ -129,6 +137,8 @@ export function createSpaceServices(deps: {
     requireWriter,
     onBackgroundError,
   });
+  const { contents, fileContents } = deps;
+  const files = createFileService({ space, contents, own: fileContents, requireWriter });
   const editor = createEditorService({ engine, requireWriter, attachType: objects.attachType, random: Math.random });
   const live = createLiveQueries({ engine, readers: deps.readers, log: deps.log, declaredKind: schema.declaredKind });
   const { startLongWork, readers, log } = deps;
@@ -152,7 +162,9 @@ export function createSpaceServices(deps: {
     live,
     history,
     members,
-    busy: () => live.size > 0 || members.watched() || history.busy() || indexes.busy(),
+    files,
+    fileContents,
+    busy: () => files.busy() || live.size > 0 || members.watched() || history.busy() || indexes.busy(),
     close: async () => {
       members.stop();
       history.close();
@@ -161,6 +173,7 @@ export function createSpaceServices(deps: {
       unread.stop();
       bundles.stop();
       editor.stop();
+      fileContents.close();
       await indexes.close();
       await space.close();
     },

@@ -117,6 +117,7 @@ export function createApp(deps: AppDeps): App {
       return new Response(null, { status: 200, headers: { "content-type": "text/event-stream" } });
     }
     const get = new Request(request.url, { method: "GET", headers: request.headers, signal: request.signal });
+    get.headers.delete("range"); // RFC 9110 § 14.2 defines it for GET alone
     const full = await routed(get, pathname, info);
     const headers = new Headers(full.headers);
     const isJson = headers.get("content-type") === JSON_CONTENT_TYPE;

@@ -10,6 +10,7 @@ import { debugRoutes } from "./routes/debug.ts";
 import { deviceRoutes } from "./routes/devices.ts";
 import { editorRoutes } from "./routes/editor.ts";
 import { eventRoutes } from "./routes/events.ts";
+import { fileRoutes } from "./routes/files.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { historyRoutes } from "./routes/history.ts";
 import { identityRoutes } from "./routes/identities.ts";
@@ -51,6 +52,7 @@ export const ROUTES: readonly Route[] = [
   ...historyRoutes,
   ...editorRoutes,
   ...chatRoutes,
+  ...fileRoutes,
   ...memberRoutes,
   ...inviteRoutes,
   ...aclRoutes,

@@ -126,6 +126,10 @@ export const ERROR_RULES = {
   "file.not_available": rule(409, "The content is not here and cannot be fetched yet; retry", ["fileId"]),
   "file.variant_invalid": rule(400, "variant and variantOf go together, on one object", ["reason"]),
   "file.range_not_satisfiable": rule(416, "The range lies outside the file", ["size"]),
+  "storage.full": rule(
+    507,
+    "The disk of this device is full; nothing was kept. Make room, for files with POST /v1/files/cache/free, and retry",
+  ),
   "device.not_found": rule(404, "Unknown or pruned device", ["peerId"]),
   "device.self_delete": rule(400, "A device does not prune itself", ["peerId"]),
   "device.pruned": rule(409, "This device was pruned; it needs fresh keys from a new init", ["peerId"]),

@@ -20,6 +20,9 @@ export const LIMITS = {
   accumArrayLimitDefault: 10_000,
   memoryLimitBytesDefault: 256 << 20,
   chatTextBytes: 32 << 10,
+  /** Files with fewer bytes lie in their rows. */
+  inlineFileBytes: 4096,
+  fileNameBytes: 4096,
   /** Edits of one `PATCH markdown`. */
   markdownEdits: 256,
   eventDataBytes: 64 << 10,

@@ -1,4 +1,5 @@
 import type { Migration } from "./database.ts";
+import { FILE_SCHEMA } from "./file-table.ts";
 import { QUERY_KEY_SCHEMA } from "./query-key-schema.ts";
 
 /**
@@ -155,5 +156,8 @@ export const SPACE_MIGRATIONS: readonly Migration[] = [
   (db) => {
     // rounds: how many passed with somebody while the body was missing.
     db.exec("ALTER TABLE unopened ADD COLUMN rounds INTEGER NOT NULL DEFAULT 0");
+  },
+  (db) => {
+    db.exec(FILE_SCHEMA);
   },
 ];

@@ -2,6 +2,7 @@ import type { Database } from "bun:sqlite";
 import { createArrivalTable } from "./arrival-table.ts";
 import { createChangeTable } from "./change-table.ts";
 import { type OpenOptions, openDatabase } from "./database.ts";
+import { createFileTable } from "./file-table.ts";
 import { createHistoryTable } from "./history-table.ts";
 import { createParkedTable } from "./parked-table.ts";
 import { createQueryIndexTable } from "./query-index-table.ts";
@@ -72,6 +73,7 @@ export function openSpaceStore(path: string, { durability = "full", copying }: S
       rows.forgetColls();
       schema.forget();
     },
+    files: createFileTable(db),
     parked: createParkedTable(db),
     arrivals: createArrivalTable(db),
     unopened: createUnopenedTable(db),

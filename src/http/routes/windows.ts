@@ -26,7 +26,7 @@ const ChangesFrame = Type.Array(
   }),
 );
 
-const STREAM: ResponseSpec = {
+export const WINDOW_FRAMES: ResponseSpec = {
   description: "The window at first, then what changes in it. `closed` is terminal: ask again for a fresh snapshot",
   frames: { snapshot: QueryReply, changes: ChangesFrame },
 };
@@ -42,7 +42,7 @@ export const windowRoutes: Route[] = [
     tag: "Spaces",
     summary: "Watch the raw rows of spaces, or of profiles",
     body: CollectionWindowBody,
-    responses: { 200: STREAM },
+    responses: { 200: WINDOW_FRAMES },
     errors: [...FILTER_ERRORS],
     handler: async (ctx) => {
       refuseTarget(ctx.body, ["objectId"]);
@@ -61,7 +61,7 @@ export const windowRoutes: Route[] = [
     tag: "Devices",
     summary: "Watch the raw rows of devices",
     body: CollectionWindowBody,
-    responses: { 200: STREAM },
+    responses: { 200: WINDOW_FRAMES },
     errors: [...FILTER_ERRORS],
     handler: async (ctx) => {
       refuseTarget(ctx.body);
@@ -80,7 +80,7 @@ export const windowRoutes: Route[] = [
     summary: "Watch a window of the objects of a space",
     body: CollectionWindowBody,
     example: { sort: ["-modifiedAt"], limit: 20 },
-    responses: { 200: STREAM },
+    responses: { 200: WINDOW_FRAMES },
     errors: [...FILTER_ERRORS],
     handler: async (ctx) => {
       refuseTarget(ctx.body);
@@ -97,7 +97,7 @@ export const windowRoutes: Route[] = [
     body: ObjectWindowBody,
     objectIdFields: ["objectId"],
     example: { objectId: "bafyrei…", dataset: "tasks", ...EXAMPLE },
-    responses: { 200: STREAM },
+    responses: { 200: WINDOW_FRAMES },
     errors: ["object.not_found", ...FILTER_ERRORS],
     handler: async (ctx) => {
       const { live } = await ctx.engine.space(ctx.params.spaceId);

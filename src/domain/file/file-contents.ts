@@ -1,0 +1,317 @@
+import { equalBytes } from "../../base/bytes.ts";
+import { parseVersion } from "../../change/codec/version.ts";
+import { DELETIONS_DATASET } from "../../change/fold/deletion-log.ts";
+import type { Reaction } from "../../change/space-engine.ts";
+import { type Content, contentOf } from "../../files/content.ts";
+import type { ContentStore } from "../../files/content-store.ts";
+import { svcError } from "../../protocol/errors.ts";
+import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
+import type { Space } from "../../space/space.ts";
+import {
+  FILE_DURABLE,
+  FILE_INFLIGHT,
+  type FileContent,
+  type FileRef,
+  type FileStateNo,
+} from "../../store/file-table.ts";
+import { bytesOfRow } from "./file-row.ts";
+import { FILES_DATASET } from "./file-rules.ts";
+import { createFileStatuses } from "./file-status.ts";
+
+interface FileContentsDeps {
+  space: Space;
+  contents: ContentStore;
+  /** Something is to be fetched, or backed up. */
+  onWork(): void;
+  onBackgroundError(error: unknown): void;
+}
+
+/** How a content's backup went last. */
+export interface BackupNote {
+  readonly attempts: number;
+  readonly lastErr: string;
+  /** Unix milliseconds before which it is not tried again. */
+  readonly nextMs: number;
+}
+
+const INLINE_AT_ONCE = 500;
+const ORPHANS_AT_ONCE = 1000;
+const NOTHING_TO_NOTE: BackupNote = { attempts: 0, lastErr: "", nextMs: 0 };
+
+/** What this device has and knows of the contents that a space's files name, in step with their rows. */
+export type FileContents = ReturnType<typeof createFileContents>;
+
+export function createFileContents(deps: FileContentsDeps) {
+  const { space, contents } = deps;
+  const { engine } = space;
+  const { store } = engine;
+  const { files: table } = store;
+  /** Contents that lost a reference in a commit that was not told yet. */
+  let dropped = new Set<string>();
+
+  const isCached = (ref: Pick<FileRef, "root" | "size">): boolean =>
+    ref.root === null || contents.isCached(space.id, ref.root, ref.size);
+  const statuses = createFileStatuses(table, isCached);
+
+  const rowOf = (ref: FileRef): JsonObject | undefined => {
+    const child = engine.object(ref.child);
+    return child && engine.record(child, FILES_DATASET, ref.fileId);
+  };
+
+  const refOfDoc = (child: string, doc: JsonObject): Omit<FileRef, "state" | "pinned"> => ({
+    fileId: doc["id"] as string,
+    child,
+    owner: doc["objectId"] as string,
+    root: typeof doc["rootCid"] === "string" ? doc["rootCid"] : null,
+    size: doc["size"] as number,
+    ver: isJsonObject(doc["_ver"]) ? String(doc["_ver"]["id"] ?? "") : "",
+    variant: typeof doc["variant"] === "string" ? doc["variant"] : null,
+    original: typeof doc["variantOf"] === "string" ? doc["variantOf"] : null,
+  });
+
+  const followRows: Reaction = (touched, local) => {
+    for (const { object, recordId, doc } of touched) {
+      const known = table.ref(recordId);
+      if (doc === null) {
+        if (known?.child !== object) continue;
+        table.dropRef(recordId);
+        if (known.root !== null) dropped.add(known.root);
+        continue;
+      }
+      const row = JSON.parse(doc) as JsonObject;
+      table.putRef(refOfDoc(object, row));
+      const child = local.object(object);
+      const isDurable = table.ref(recordId)?.state === FILE_DURABLE;
+      if (child && row["durable"] !== isDurable) local.setLocal(child, FILES_DATASET, recordId, { durable: isDurable });
+    }
+  };
+  const followDeletions: Reaction = (touched) => {
+    for (const { recordId, doc } of touched)
+      if (doc !== null) for (const root of table.dropOwner(recordId)) dropped.add(root);
+  };
+
+  const stopFollowing = engine.onCommit((batch) => {
+    const touchesFiles = batch.touched.some(({ dataset }) => dataset === FILES_DATASET);
+    if (touchesFiles) deps.onWork();
+    if (dropped.size === 0) return;
+    const roots = [...dropped];
+    dropped = new Set();
+    // What somebody else deleted may be back once it is known what their right was: the only copy waits for a sweep.
+    const due = batch.localChanges > 0 ? roots : roots.filter((root) => table.content(root)?.state === FILE_DURABLE);
+    collect(due).catch(deps.onBackgroundError);
+  });
+
+  /** Drops contents that nothing names or is about to name, unless something that might name them cannot be read yet. */
+  async function collect(roots: readonly string[]): Promise<number> {
+    let freed = 0;
+    for (const root of roots) {
+      if (table.isNamed(root) || contents.isIntended(space.id, root) || table.isWaiting()) continue;
+      freed += await contents.drop(space.id, root);
+      await engine.write(() => {
+        if (!table.isNamed(root) && !contents.isIntended(space.id, root)) table.dropContent(root);
+      });
+    }
+    return freed;
+  }
+
+  /** The refs are a projection of the rows: made anew where a crash or an old program has parted them. */
+  const repair = (): Promise<void> =>
+    engine.write((tx) => {
+      const dataset = store.findDatasetNo(FILES_DATASET);
+      if (!table.isOutOfStep(dataset)) return;
+      const pinned = table.newest(undefined, -1).filter((ref) => ref.pinned === 1);
+      table.clearRefs();
+      for (const coll of dataset === undefined ? [] : table.collections(dataset)) {
+        const info = store.rows.collInfo(coll);
+        const child = info && engine.objects.byNo(info.obj);
+        if (!child || child.deleted) continue;
+        for (const text of store.rows.docs(coll)) {
+          const doc = JSON.parse(text) as JsonObject;
+          if (!tx.object(doc["objectId"] as string)?.deleted) table.putRef(refOfDoc(child.idText, doc));
+        }
+      }
+      for (const { fileId } of pinned) table.setPinned(fileId, true);
+    });
+
+  engine.reactTo(FILES_DATASET, followRows);
+  engine.reactTo(DELETIONS_DATASET, followDeletions);
+  if (table.isOutOfStep(store.findDatasetNo(FILES_DATASET))) repair().catch(deps.onBackgroundError);
+
+  const identityOf = (root: string, size: number, hash: Uint8Array, keyId: Uint8Array): Content => {
+    const key = space.keys.byId(keyId);
+    if (!key)
+      throw svcError(
+        "file.not_available",
+        undefined,
+        "The key that the file was sealed under has not arrived yet; retry",
+      );
+    return contentOf(space.id, { id: keyId, key }, { rootCid: root, size, hash });
+  };
+
+  const provedOf = (content: FileContent | undefined): Content | undefined =>
+    content?.hash && content.keyId
+      ? identityOf(content.root, content.size, new Uint8Array(content.hash), new Uint8Array(content.keyId))
+      : undefined;
+
+  const setStates = async (root: string, state: FileStateNo, note: BackupNote): Promise<void> => {
+    const moved = await engine.write((tx) => {
+      const before = table.content(root);
+      if (!before) return [];
+      table.setState(root, state, note);
+      const refs = table.refsOfRoot(root);
+      if ((before.state === FILE_DURABLE) !== (state === FILE_DURABLE)) {
+        for (const ref of refs) {
+          const child = tx.object(ref.child);
+          if (child) tx.setLocal(child, FILES_DATASET, ref.fileId, { durable: state === FILE_DURABLE });
+        }
+      }
+      const isNews = before.state !== state || before.lastErr !== note.lastErr || before.attempts !== note.attempts;
+      return isNews ? refs.map(({ fileId }) => fileId) : [];
+    });
+    statuses.moved(moved);
+  };
+
+  const setInline = async (refs: readonly FileRef[], state: FileStateNo): Promise<void> => {
+    if (refs.length === 0) return;
+    await engine.write((tx) => {
+      for (const ref of refs) {
+        const child = tx.object(ref.child);
+        table.setRefState(ref.fileId, state);
+        if (child && table.ref(ref.fileId))
+          tx.setLocal(child, FILES_DATASET, ref.fileId, { durable: state === FILE_DURABLE });
+      }
+    });
+    statuses.moved(refs.map(({ fileId }) => fileId));
+  };
+
+  /** The local number of the change that created a row; undefined when it cannot be told. */
+  const changeOf = (ref: FileRef): number | undefined => {
+    const child = engine.object(ref.child);
+    const place = parseVersion(ref.ver);
+    if (!child || !place) return undefined;
+    return store.changes
+      .atLamport(child.no, place.lamport)
+      .find(({ id }) => equalBytes(id.subarray(0, place.idPrefix.length), place.idPrefix))?.no;
+  };
+
+  return {
+    space,
+    table,
+    statuses,
+    isCached,
+    rowOf,
+    collect,
+    setStates,
+
+    /** What a row names, if that is what was proved to be under its root. Errors: file.not_available. */
+    async contentOf(ref: FileRef, row: JsonObject): Promise<Content> {
+      const bytes = bytesOfRow(row);
+      if (bytes.kind === "inline") throw new Error("the bytes lie in the row");
+      const content = identityOf(bytes.rootCid, ref.size, bytes.hash, bytes.keyId);
+      const proved = provedOf(table.content(bytes.rootCid));
+      if (proved) {
+        if (
+          proved.size === content.size &&
+          equalBytes(proved.hash, content.hash) &&
+          equalBytes(proved.keyId, content.keyId)
+        )
+          return content;
+        throw svcError(
+          "file.not_available",
+          undefined,
+          "The file's row names bytes that are not what it says they are",
+        );
+      }
+      return content;
+    },
+
+    /** A content that files of the space name; undefined when none does. Errors: file.not_available without its key. */
+    contentOfRoot(root: string): Content | undefined {
+      const proved = provedOf(table.content(root));
+      if (proved) return proved;
+      for (const ref of table.refsOfRoot(root)) {
+        const row = rowOf(ref);
+        const bytes = row && bytesOfRow(row);
+        if (bytes?.kind === "content") return identityOf(root, ref.size, bytes.hash, bytes.keyId);
+      }
+      return undefined;
+    },
+    isProved: (root: string): boolean => table.content(root)?.hash !== null,
+
+    /** Its bytes are here, whole, and are what its identity says. */
+    async prove(content: Content): Promise<void> {
+      await engine.write(() => {
+        table.prove(content.rootCid, content.size, content.hash, content.keyId);
+        table.setWanted(content.rootCid, false);
+      });
+      statuses.moved(table.refsOfRoot(content.rootCid).map(({ fileId }) => fileId));
+      deps.onWork();
+    },
+    /** Its bytes are not here any more. */
+    gone: (root: string): void => statuses.moved(table.refsOfRoot(root).map(({ fileId }) => fileId)),
+
+    /** It is fetched as soon as somebody has it. */
+    async want(root: string): Promise<void> {
+      if (table.content(root)?.wanted === 1) return;
+      await engine.write(() => table.setWanted(root, true));
+      deps.onWork();
+    },
+
+    async retry(ref: FileRef): Promise<void> {
+      if (ref.root === null) return;
+      const content = table.content(ref.root);
+      if (content && content.state !== FILE_DURABLE)
+        await setStates(ref.root, content.state, { ...content, nextMs: 0 });
+      deps.onWork();
+    },
+    offload: (root: string): Promise<number> => contents.drop(space.id, root),
+
+    /**
+     * Files whose bytes lie in their rows are durable once the network has acknowledged the change; they cease to be when its
+     * log turns out to lack it.
+     */
+    async settleInline(): Promise<void> {
+      const upto = store.sync.markOf("network");
+      const isKept = (ref: FileRef): boolean => (changeOf(ref) ?? Number.POSITIVE_INFINITY) <= upto;
+      await setInline(table.inline(FILE_INFLIGHT, INLINE_AT_ONCE).filter(isKept), FILE_DURABLE);
+    },
+    async doubtInline(): Promise<void> {
+      const upto = store.sync.markOf("network");
+      const isLost = (ref: FileRef): boolean => (changeOf(ref) ?? Number.POSITIVE_INFINITY) > upto;
+      await setInline(table.inline(FILE_DURABLE, -1).filter(isLost), FILE_INFLIGHT);
+    },
+    /** The network's store is another one, or an older copy: nothing is known to be kept there. */
+    async doubtAll(): Promise<void> {
+      const fileIds = await engine.write((tx) => {
+        const doubted = table.undoDurable();
+        for (const { fileId } of doubted) {
+          const ref = table.ref(fileId);
+          const child = ref && tx.object(ref.child);
+          if (child) tx.setLocal(child, FILES_DATASET, fileId, { durable: false });
+        }
+        return doubted.map(({ fileId }) => fileId);
+      });
+      statuses.moved(fileIds);
+      deps.onWork();
+    },
+    doubt: (root: string): Promise<void> => setStates(root, FILE_INFLIGHT, NOTHING_TO_NOTE),
+
+    /**
+     * Drops what nothing has referred to for `graceMs` of the server's running time, of which `elapsedMs` passed since the last
+     * sweep. A clock that jumps moves nothing; what is named again begins anew. Answers how many bytes that freed.
+     */
+    async sweep(elapsedMs: number, graceMs: number): Promise<number> {
+      await contents.blobs.takeStock(space.id);
+      await engine.write(() => {
+        // What lies here and nothing knows of: left by an upload that a crash broke off before its row.
+        for (const [root, { bytes }] of contents.blobs.list(space.id))
+          if (!table.content(root)) table.addContent(root, bytes);
+        table.age(elapsedMs);
+      });
+      const due = table.orphans(ORPHANS_AT_ONCE).filter(({ orphanMs }) => orphanMs >= graceMs);
+      return collect(due.map(({ root }) => root));
+    },
+
+    close: () => stopFollowing(),
+  };
+}

@@ -1,0 +1,46 @@
+import { FILE_DURABLE, type FileRef, type FileStateNo, type FileTable } from "../../store/file-table.ts";
+import { type FileState, stateName } from "./file-row.ts";
+
+/** Status body and frame (spec § 2). */
+export interface FileStatus {
+  fileId: string;
+  objectId: string;
+  state: FileState;
+  cached: boolean;
+  attempts?: number;
+  lastErr?: string;
+}
+
+/** Where the backup of files stands on this device, and who is told when it moves. */
+export function createFileStatuses(table: FileTable, isCached: (ref: FileRef) => boolean) {
+  const listeners = new Set<(status: FileStatus) => void>();
+  const of = (ref: FileRef): FileStatus => {
+    const content = ref.root === null ? undefined : table.content(ref.root);
+    const isPending = ref.state !== FILE_DURABLE && content !== undefined;
+    return {
+      fileId: ref.fileId,
+      objectId: ref.owner,
+      state: stateName(ref.state),
+      cached: isCached(ref),
+      ...(isPending && content.attempts > 0 ? { attempts: content.attempts } : {}),
+      ...(isPending && content.lastErr !== "" ? { lastErr: content.lastErr } : {}),
+    };
+  };
+  return {
+    of,
+    nameOf: (state: FileStateNo): FileState => stateName(state),
+    /** Told of transitions on this device from now on. Answers how to stop. */
+    subscribe(listener: (status: FileStatus) => void): () => void {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    watched: (): boolean => listeners.size > 0,
+    moved(fileIds: readonly string[]): void {
+      if (listeners.size === 0) return;
+      for (const fileId of fileIds) {
+        const ref = table.ref(fileId);
+        if (ref) for (const listener of listeners) listener(of(ref));
+      }
+    },
+  };
+}

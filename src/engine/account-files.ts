@@ -1,0 +1,138 @@
+import { join } from "node:path";
+import type { Clock } from "../base/clock.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import { createRateLimitedLog } from "../base/rate-limited-log.ts";
+import type { Service } from "../base/service.ts";
+import { createFileCache, type FileCache } from "../domain/file/file-cache.ts";
+import { createFileContents, type FileContents } from "../domain/file/file-contents.ts";
+import { openBlobStore } from "../files/blob-store.ts";
+import { createChunkSources } from "../files/chunk-sources.ts";
+import { createContentSealer } from "../files/content-sealer.ts";
+import { type ContentStore, createContentStore } from "../files/content-store.ts";
+import type { Space } from "../space/space.ts";
+
+export interface AccountFilesDeps {
+  readonly accountDir: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly cacheLimitBytes: number | undefined;
+  readonly sweepEveryMs: number | undefined;
+  activeIds(): readonly SpaceId[];
+  isActive(spaceId: SpaceId): boolean;
+  isOver(spaceId: SpaceId): boolean;
+  isSettling(): boolean;
+  /** Keeps a space open while `run` runs over what it has of files. */
+  use<R>(spaceId: SpaceId, run: (own: FileContents) => Promise<R>): Promise<R>;
+}
+
+/** The files of an account: their bytes on this device, and what works on them behind the requests. */
+export interface AccountFiles {
+  readonly contents: ContentStore;
+  readonly cache: FileCache;
+  /** Sweeps, when the configuration asks for it. */
+  readonly sweeper: Service;
+  /** What a space that was just opened has of files. */
+  open(space: Space): FileContents;
+  closed(spaceId: SpaceId): void;
+  /** A space has ended for this account. */
+  ended(spaceId: SpaceId): void;
+  /** Called with spaces in which there may be something to fetch or to back up. Answers how to stop. */
+  onWork(listener: (spaceId: SpaceId) => void): () => void;
+  close(): Promise<void>;
+}
+
+/** How soon after a content arrived the cache is held against its limit. */
+const LIMIT_AFTER_MS = 1_000;
+
+export async function createAccountFiles(deps: AccountFilesDeps): Promise<AccountFiles> {
+  const { log } = deps;
+  const ownBySpace = new Map<SpaceId, FileContents>();
+  const workListeners = new Set<(spaceId: SpaceId) => void>();
+  const lies = createRateLimitedLog(log);
+  const failed = (error: unknown): void => log.error("work on files failed", { err: error });
+  const blobs = await openBlobStore(join(deps.accountDir, "files"), deps.clock);
+  const sources = createChunkSources((source, { spaceId, rootCid }) =>
+    lies.warn(`${source} ${spaceId}`, "files: a chunk was not what it should be; it is asked for elsewhere", {
+      source,
+      spaceId,
+      rootCid,
+    }),
+  );
+  let limiting: ReturnType<typeof setTimeout> | undefined;
+  const keepLimitSoon = (): void => {
+    limiting ??= setTimeout(() => {
+      limiting = undefined;
+      cache.keepLimit().catch(failed);
+    }, LIMIT_AFTER_MS);
+    limiting.unref?.();
+  };
+  const use = async <R>(spaceId: SpaceId, run: (own: FileContents) => Promise<R>): Promise<R | undefined> =>
+    deps.isActive(spaceId) ? deps.use(spaceId, run) : undefined;
+  const contents = createContentStore({
+    blobs,
+    sources,
+    sealer: createContentSealer(),
+    log,
+    arrived(content) {
+      use(content.spaceId, (own) => own.prove(content)).catch(failed);
+      keepLimitSoon();
+    },
+    gone: (spaceId, rootCid) => ownBySpace.get(spaceId)?.gone(rootCid),
+  });
+  const cache = createFileCache({
+    contents,
+    use,
+    activeIds: deps.activeIds,
+    isOver: deps.isOver,
+    isSettling: deps.isSettling,
+    limitBytes: deps.cacheLimitBytes,
+    log,
+  });
+  let sweeping: ReturnType<typeof setInterval> | undefined;
+  let sweep: Promise<void> = Promise.resolve();
+
+  return {
+    contents,
+    cache,
+    sweeper: {
+      name: "file sweep",
+      start() {
+        if (deps.sweepEveryMs === undefined) return;
+        sweeping = setInterval(() => {
+          sweep = sweep.then(() => cache.sweep().then(() => cache.keepLimit())).catch(failed);
+        }, deps.sweepEveryMs);
+        sweeping.unref?.();
+      },
+      async stop() {
+        clearInterval(sweeping);
+        await sweep;
+      },
+    },
+    open(space) {
+      const own = createFileContents({
+        space,
+        contents,
+        onWork: () => {
+          for (const listener of workListeners) listener(space.id);
+          keepLimitSoon();
+        },
+        onBackgroundError: failed,
+      });
+      ownBySpace.set(space.id, own);
+      return own;
+    },
+    closed: (spaceId) => void ownBySpace.delete(spaceId),
+    ended: (spaceId) => {
+      contents.dropSpace(spaceId).catch(failed);
+    },
+    onWork(listener) {
+      workListeners.add(listener);
+      return () => void workListeners.delete(listener);
+    },
+    async close() {
+      clearTimeout(limiting);
+      await contents.close();
+    },
+  };
+}

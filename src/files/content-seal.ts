@@ -1,0 +1,73 @@
+import { createCipheriv, createDecipheriv } from "node:crypto";
+import { concatBytes, utf8ToBytes, writeUint32, writeUint64 } from "../base/bytes.ts";
+import { deriveKey } from "../crypto/derive.ts";
+
+/**
+ * Sealing of a file's content (docs/files.md). A content has a key of its own, made of the epoch's read key and the content's
+ * hash, so equal bytes give equal chunks within a space and epoch, and differ everywhere else. The nonce is the chunk's
+ * place: under one key every place is sealed with one plaintext alone, since the key commits to the whole content and to the
+ * size of its chunks.
+ */
+export const CHUNK_BYTES = 512 << 10;
+const TAG_BYTES = 16;
+export const SEALED_CHUNK_BYTES_MAX = CHUNK_BYTES + TAG_BYTES;
+const NONCE_BYTES = 12;
+const AAD_TAG = utf8ToBytes("svc/file-chunk/v1\0");
+
+/** Where a chunk stands: level 0 is the content, those above are lists of hashes of the level below. */
+export interface ChunkPlace {
+  readonly level: number;
+  readonly index: number;
+  /** The last one of its level: a content that was cut short does not open. */
+  readonly last: boolean;
+}
+
+export function contentKeyOf(readKey: Uint8Array, spaceId: string, contentHash: Uint8Array): Uint8Array {
+  const chunkBytes = new Uint8Array(4);
+  writeUint32(chunkBytes, 0, CHUNK_BYTES);
+  return deriveKey(readKey, "file-content", spaceId, contentHash, chunkBytes);
+}
+
+/** Ciphertext ‖ tag (16 bytes). The same chunk at the same place always gives the same bytes. */
+export function sealChunk(key: Uint8Array, contentHash: Uint8Array, place: ChunkPlace, plain: Uint8Array): Uint8Array {
+  const cipher = createCipheriv("aes-256-gcm", key, nonceOf(place));
+  cipher.setAAD(aadOf(contentHash, place));
+  const sealed = new Uint8Array(plain.length + TAG_BYTES);
+  sealed.set(cipher.update(plain));
+  cipher.final();
+  sealed.set(cipher.getAuthTag(), plain.length);
+  return sealed;
+}
+
+/** The plaintext, or undefined when these bytes were not sealed for this place of this content. */
+export function openChunk(
+  key: Uint8Array,
+  contentHash: Uint8Array,
+  place: ChunkPlace,
+  sealed: Uint8Array,
+): Uint8Array | undefined {
+  const length = sealed.length - TAG_BYTES;
+  if (length < 0) return undefined;
+  const decipher = createDecipheriv("aes-256-gcm", key, nonceOf(place), { authTagLength: TAG_BYTES });
+  decipher.setAAD(aadOf(contentHash, place));
+  decipher.setAuthTag(sealed.subarray(length));
+  const plain = decipher.update(sealed.subarray(0, length));
+  try {
+    decipher.final();
+  } catch {
+    return undefined; // the tag disagrees, which is all that `final` can object to here
+  }
+  return new Uint8Array(plain.buffer, plain.byteOffset, plain.length);
+}
+
+function nonceOf({ level, index, last }: ChunkPlace): Uint8Array {
+  const nonce = new Uint8Array(NONCE_BYTES);
+  nonce[0] = level;
+  nonce[1] = last ? 1 : 0;
+  writeUint64(nonce, 4, BigInt(index));
+  return nonce;
+}
+
+function aadOf(contentHash: Uint8Array, place: ChunkPlace): Uint8Array {
+  return concatBytes(AAD_TAG, contentHash, nonceOf(place));
+}

@@ -1,0 +1,385 @@
+import { copyFile, readFile, rm } from "node:fs/promises";
+import type { SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import { SvcError, svcError } from "../protocol/errors.ts";
+import { type BlobStore, HASHES, syncFile } from "./blob-store.ts";
+import type { ChunkSources } from "./chunk-sources.ts";
+import { buildTree, type ChunkTree, chunkCount, levelCounts, placeIn } from "./chunk-tree.ts";
+import { type Content, contentOf } from "./content.ts";
+import { CHUNK_BYTES, type ChunkPlace, sealChunk } from "./content-seal.ts";
+import type { ContentSealer } from "./content-sealer.ts";
+import { ContentDamaged, type Download, openDownload } from "./download.ts";
+import { isFull, type Received, receiveContent } from "./receive-content.ts";
+
+/** How long a reader waits for the first bytes of what is not here. */
+const FIRST_BYTES_MS = 4_000;
+/** How long a reader that has begun waits for the next ones. */
+const STALL_MS = 30_000;
+/** Chunks fetched ahead of a reader, and at once by a whole download. */
+const AHEAD = 6;
+/** A download that nobody uses is closed after so long. */
+const LINGER_MS = 3_000;
+/** Trees kept for those who are served chunk by chunk; together no more than this, in bytes of digests. */
+const TREES_BYTES = 8 << 20;
+
+/** A whole content on this disk with its manifest. */
+export interface WholeContent {
+  readonly path: string;
+  readonly digests: Uint8Array;
+  readonly tree: ChunkTree;
+}
+
+export interface ContentStoreDeps {
+  readonly blobs: BlobStore;
+  readonly sources: ChunkSources;
+  readonly sealer: ContentSealer;
+  readonly log: Log;
+  /** A content that was fetched is whole here: its bytes are what its identity says. */
+  arrived(content: Content): void;
+  /** A content is not here any more. */
+  gone(spaceId: SpaceId, rootCid: string): void;
+}
+
+export type StoredContent = Extract<Received, { kind: "stored" }>;
+
+interface Shared {
+  readonly opening: Promise<Download>;
+  users: number;
+  linger: ReturnType<typeof setTimeout> | undefined;
+}
+
+/** Contents of files on this device: taken in, read, fetched where they are not here, and dropped. */
+export type ContentStore = ReturnType<typeof createContentStore>;
+
+export function createContentStore(deps: ContentStoreDeps) {
+  const { blobs, sources, sealer, log } = deps;
+  const downloads = new Map<string, Shared>();
+  /** Work on one content's place on the disk goes one after the other. */
+  const locks = new Map<string, Promise<unknown>>();
+  /** Contents that somebody is about to refer to: no sweep takes them. */
+  const intended = new Map<string, number>();
+  const trees = new Map<string, WholeContent>();
+  let treeBytes = 0;
+
+  const nameOf = (spaceId: string, rootCid: string): string => `${spaceId}/${rootCid}`;
+
+  const locked = <T>(name: string, work: () => Promise<T>): Promise<T> => {
+    const before = locks.get(name) ?? Promise.resolve();
+    const done = before.then(work, work);
+    const settled = done.catch(() => undefined); // its caller is told
+    locks.set(name, settled);
+    void settled.then(() => locks.get(name) === settled && locks.delete(name));
+    return done;
+  };
+
+  const forgetTree = (name: string): void => {
+    const known = trees.get(name);
+    if (!known) return;
+    trees.delete(name);
+    treeBytes -= known.digests.length;
+  };
+
+  /** The download of a content, shared by all who read it; closed a while after the last has left. */
+  const using = async <T>(content: Content, work: (download: Download) => Promise<T>): Promise<T> => {
+    const name = nameOf(content.spaceId, content.rootCid);
+    let shared = downloads.get(name);
+    if (!shared) {
+      const opening = openDownload(content, blobs, sources);
+      shared = { opening, users: 0, linger: undefined };
+      downloads.set(name, shared);
+      opening.then(
+        (download) => download.whole.then(() => deps.arrived(content)).catch(() => undefined),
+        () => downloads.delete(name),
+      );
+    }
+    const held = shared;
+    clearTimeout(held.linger);
+    held.users++;
+    try {
+      return await work(await held.opening);
+    } finally {
+      held.users--;
+      if (held.users === 0) {
+        clearTimeout(held.linger);
+        held.linger = setTimeout(() => void closeDownload(name, held), LINGER_MS);
+        held.linger.unref?.();
+      }
+    }
+  };
+
+  const closeDownload = async (name: string, held: Shared): Promise<void> => {
+    if (downloads.get(name) === held) downloads.delete(name);
+    clearTimeout(held.linger);
+    const download = await held.opening.catch(() => undefined); // it was never open
+    await download?.close();
+  };
+
+  const whole = (content: Content): Promise<string | undefined> =>
+    blobs.whole(content.spaceId, content.rootCid, content.size);
+
+  const store = {
+    blobs,
+    sources,
+
+    receive: (spaceId: SpaceId, body: ReadableStream<Uint8Array> | null): Promise<Received> =>
+      receiveContent(blobs, spaceId, body),
+
+    /**
+     * Seals a received content under a key of its epoch and gives it its place; `intend` is already counted, so `release` it
+     * once its row is written or given up.
+     */
+    async settle(
+      spaceId: SpaceId,
+      epoch: { readonly id: Uint8Array; readonly key: Uint8Array },
+      received: StoredContent,
+    ): Promise<Content> {
+      const { path, size, hash } = received;
+      const draft = contentOf(spaceId, epoch, { rootCid: "", size, hash });
+      const digests = await sealer.digests({ path, key: draft.key, hash, size });
+      const content = { ...draft, rootCid: buildTree(draft, digests).rootCid };
+      const name = nameOf(spaceId, content.rootCid);
+      intended.set(name, (intended.get(name) ?? 0) + 1);
+      try {
+        await locked(name, async () => {
+          if (await whole(content)) return rm(path, { force: true });
+          const download = downloads.get(name);
+          if (download) await closeDownload(name, download);
+          await blobs.adopt(spaceId, content.rootCid, path, size, digests);
+          forgetTree(name);
+        });
+      } catch (error) {
+        store.release(content);
+        await rm(path, { force: true });
+        throw isFull(error) ? new SvcError("storage.full", { cause: error }) : error;
+      }
+      return content;
+    },
+    /** What was settled, received anew: it is to be sealed under another key. */
+    async receiveAgain(content: Content, received: StoredContent): Promise<StoredContent> {
+      const { path, handle } = await blobs.openTemp(content.spaceId);
+      await handle.close();
+      await copyFile(blobs.pathOf(content.spaceId, content.rootCid), path);
+      await syncFile(path);
+      return { ...received, path };
+    },
+    /** The row that refers to it is written, or never will be. */
+    release({ spaceId, rootCid }: Pick<Content, "spaceId" | "rootCid">): void {
+      const name = nameOf(spaceId, rootCid);
+      const left = (intended.get(name) ?? 0) - 1;
+      if (left > 0) intended.set(name, left);
+      else intended.delete(name);
+    },
+    isIntended: (spaceId: string, rootCid: string): boolean => intended.has(nameOf(spaceId, rootCid)),
+    /** Whether somebody reads it just now, as it comes. */
+    isRead: (spaceId: string, rootCid: string): boolean => (downloads.get(nameOf(spaceId, rootCid))?.users ?? 0) > 0,
+    discard: (received: Received): Promise<void> =>
+      received.kind === "stored" ? rm(received.path, { force: true }) : Promise.resolve(),
+
+    /** Whether all of it is here, as far as was seen. */
+    isCached(spaceId: string, rootCid: string, size: number): boolean {
+      const blob = blobs.get(spaceId, rootCid);
+      return blob !== undefined && !blob.partial && blob.bytes === size;
+    },
+    whole,
+
+    /**
+     * The bytes from `start` to `end`, inclusive: of a file on this disk, or a stream that ends as chunks arrive. Errors:
+     * file.not_available when nobody who is there has the first of them.
+     */
+    async read(content: Content, start: number, end: number): Promise<Blob | ReadableStream<Uint8Array>> {
+      const path = await whole(content);
+      await blobs.touch(content.spaceId, content.rootCid);
+      if (path) return Bun.file(path).slice(start, end + 1);
+      const first = await using(content, (download) =>
+        within(FIRST_BYTES_MS, download.chunk(Math.floor(start / CHUNK_BYTES))),
+      ).catch((error: unknown) => {
+        throw failureOf(error);
+      });
+      if (!first) throw svcError("file.not_available");
+      return streamOf(content, start, end);
+    },
+
+    /** Fetches all that is missing; answers whether it is whole now. */
+    async complete(content: Content, onProgress: (bytes: number) => void = () => {}): Promise<boolean> {
+      if (await whole(content)) return true;
+      return using(content, async (download) => {
+        let next = 0;
+        let missing = false;
+        const lane = async (): Promise<void> => {
+          while (next < download.chunks && !missing) {
+            const index = next++;
+            if (!(await download.chunk(index))) missing = true;
+            onProgress(Math.min(content.size, download.present() * CHUNK_BYTES));
+          }
+        };
+        await Promise.all(Array.from({ length: AHEAD }, lane));
+        if (missing) return false;
+        await download.whole;
+        return true;
+      });
+    },
+
+    /**
+     * A whole content with its manifest, for those who take it chunk by chunk. Undefined when it is not here, or what is here
+     * is not this: who trusts the identity asks for a `scrub` then.
+     */
+    async manifest(content: Content): Promise<WholeContent | undefined> {
+      const name = nameOf(content.spaceId, content.rootCid);
+      const path = await whole(content);
+      if (!path) {
+        forgetTree(name);
+        return undefined;
+      }
+      const known = trees.get(name);
+      if (known) return known;
+      const digests = (await hashesOf(path, content)) ?? (await sealedAgain(path, content));
+      if (!digests) return undefined;
+      const made = { path, digests, tree: buildTree(content, digests) };
+      trees.set(name, made);
+      treeBytes += digests.length;
+      for (const [oldest] of trees) {
+        if (treeBytes <= TREES_BYTES || oldest === name) break;
+        forgetTree(oldest);
+      }
+      return made;
+    },
+
+    /** The sealed chunk or page at a place, as far as this device has it; for others, who verify it. */
+    async sealed(
+      content: Content,
+      { level, index }: Pick<ChunkPlace, "level" | "index">,
+    ): Promise<Uint8Array | undefined> {
+      const counts = levelCounts(content.size);
+      if (level >= counts.length || index >= counts[level]!) return undefined;
+      const found = await store.manifest(content);
+      if (!found) {
+        const download = downloads.get(nameOf(content.spaceId, content.rootCid));
+        if (level > 0 || blobs.get(content.spaceId, content.rootCid) === undefined) return undefined;
+        return download
+          ? (await download.opening).sealedHere(index)
+          : using(content, (opened) => opened.sealedHere(index));
+      }
+      if (level > 0)
+        return found.tree.pages.find(({ place }) => place.level === level && place.index === index)?.sealed;
+      const plain = new Uint8Array(
+        await Bun.file(found.path)
+          .slice(index * CHUNK_BYTES, Math.min(content.size, (index + 1) * CHUNK_BYTES))
+          .arrayBuffer(),
+      );
+      return sealChunk(content.key, content.hash, placeIn(counts, level, index), plain);
+    },
+
+    /**
+     * Seals the whole copy here again: false, and it is gone, when it is not what it should be. The identity has to be one that
+     * was proved: what a row alone says could make us drop a good copy.
+     */
+    async scrub(content: Content): Promise<boolean> {
+      const path = await whole(content);
+      if (path && (await sealedAgain(path, content))) return true;
+      if (blobs.get(content.spaceId, content.rootCid)?.partial !== false) return false;
+      log.warn("files: a copy was damaged and is dropped; it is fetched again when it is asked for", {
+        spaceId: content.spaceId,
+        rootCid: content.rootCid,
+      });
+      await store.drop(content.spaceId, content.rootCid);
+      return false;
+    },
+
+    /** Drops what is here of a content; answers how many bytes that freed. */
+    async drop(spaceId: SpaceId, rootCid: string): Promise<number> {
+      const name = nameOf(spaceId, rootCid);
+      const freed = await locked(name, async () => {
+        const download = downloads.get(name);
+        if (download) await closeDownload(name, download);
+        forgetTree(name);
+        return blobs.remove(spaceId, rootCid);
+      });
+      if (freed > 0) deps.gone(spaceId, rootCid);
+      return freed;
+    },
+
+    async dropSpace(spaceId: SpaceId): Promise<void> {
+      for (const [name, download] of [...downloads])
+        if (name.startsWith(`${spaceId}/`)) await closeDownload(name, download);
+      for (const name of [...trees.keys()]) if (name.startsWith(`${spaceId}/`)) forgetTree(name);
+      await blobs.dropSpace(spaceId);
+    },
+
+    async close(): Promise<void> {
+      for (const [name, download] of [...downloads]) await closeDownload(name, download);
+      sealer.close();
+    },
+  };
+  return store;
+
+  async function hashesOf(path: string, content: Content): Promise<Uint8Array | undefined> {
+    const digests = await readFile(path + HASHES).catch(() => undefined);
+    if (digests?.length !== chunkCount(content.size) * 32) return undefined;
+    const kept = new Uint8Array(digests);
+    return buildTree(content, kept).rootCid === content.rootCid ? kept : undefined;
+  }
+
+  async function sealedAgain(path: string, content: Content): Promise<Uint8Array | undefined> {
+    const { key, hash, size } = content;
+    const digests = await sealer.digests({ path, key, hash, size }).catch(() => undefined);
+    return digests && buildTree(content, digests).rootCid === content.rootCid ? digests : undefined;
+  }
+
+  function streamOf(content: Content, start: number, end: number): ReadableStream<Uint8Array> {
+    const last = Math.floor(end / CHUNK_BYTES);
+    let index = Math.floor(start / CHUNK_BYTES);
+    const ended = Promise.withResolvers<void>();
+    const opened = Promise.withResolvers<Download>();
+    opened.promise.catch(() => undefined); // the reader is told
+    // The download is held for as long as the reader reads.
+    using(content, async (download) => {
+      opened.resolve(download);
+      await ended.promise;
+    }).catch(opened.reject);
+    const readChunk = async (download: Download, at: number): Promise<Uint8Array | undefined> => {
+      for (let next = at + 1; next <= Math.min(last, at + AHEAD); next++) download.chunk(next).catch(() => undefined);
+      const deadline = performance.now() + STALL_MS;
+      for (;;) {
+        const plain = await download.chunk(at);
+        if (plain || performance.now() > deadline) return plain;
+        await Bun.sleep(250);
+      }
+    };
+    return new ReadableStream<Uint8Array>(
+      {
+        async pull(controller) {
+          try {
+            const plain = await readChunk(await opened.promise, index);
+            if (!plain) throw svcError("file.not_available");
+            const from = index * CHUNK_BYTES;
+            controller.enqueue(plain.subarray(Math.max(0, start - from), Math.min(plain.length, end + 1 - from)));
+            if (index++ === last) {
+              controller.close();
+              ended.resolve();
+            }
+          } catch (error) {
+            ended.resolve();
+            controller.error(error);
+          }
+        },
+        cancel: () => ended.resolve(),
+      },
+      { highWaterMark: 0 },
+    );
+  }
+}
+
+/** The value, or undefined when it takes too long. */
+function within<T>(limitMs: number, work: Promise<T>): Promise<T | undefined> {
+  return Promise.race([work, Bun.sleep(limitMs).then(() => undefined)]);
+}
+
+function failureOf(error: unknown): unknown {
+  if (error instanceof ContentDamaged)
+    return svcError(
+      "file.not_available",
+      undefined,
+      "What was stored as this file does not open: whoever attached it has to attach it again",
+    );
+  return isFull(error) ? new SvcError("storage.full", { cause: error }) : error;
+}

@@ -1,0 +1,103 @@
+import { createHash } from "node:crypto";
+import { rm } from "node:fs/promises";
+import { concatBytes } from "../base/bytes.ts";
+import { SvcError } from "../protocol/errors.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import type { BlobStore } from "./blob-store.ts";
+
+/** What came in: short content as it is, longer in a temporary file that is on the disk. */
+export type Received =
+  | { readonly kind: "inline"; readonly bytes: Uint8Array; readonly head: Uint8Array }
+  | {
+      readonly kind: "stored";
+      readonly path: string;
+      readonly size: number;
+      readonly hash: Uint8Array;
+      readonly head: Uint8Array;
+    };
+
+/** What sniffing looks at. */
+const HEAD_BYTES = 4096;
+/** Small reads are written together. */
+const WRITE_BYTES = 1 << 20;
+
+/**
+ * Takes in a body of any length: hashed as it comes and never held as a whole. What is not short is in a private file and
+ * fsynced when this resolves; when it rejects, nothing is left. Errors: storage.full.
+ */
+export async function receiveContent(
+  blobs: BlobStore,
+  spaceId: string,
+  body: ReadableStream<Uint8Array> | null,
+): Promise<Received> {
+  const reader = body?.getReader();
+  const first: Uint8Array[] = [];
+  let firstBytes = 0;
+  try {
+    while (reader && firstBytes < LIMITS.inlineFileBytes) {
+      const { done, value } = await reader.read();
+      if (done) {
+        const bytes = concatBytes(...first);
+        return { kind: "inline", bytes, head: bytes };
+      }
+      first.push(value);
+      firstBytes += value.length;
+    }
+    if (!reader) return { kind: "inline", bytes: new Uint8Array(0), head: new Uint8Array(0) };
+    return await store(blobs, spaceId, concatBytes(...first), reader);
+  } catch (error) {
+    // The rest is not wanted any more; that it broke off itself may be why.
+    await reader?.cancel(error).catch(() => undefined);
+    throw isFull(error) ? new SvcError("storage.full", { cause: error }) : error;
+  }
+}
+
+async function store(
+  blobs: BlobStore,
+  spaceId: string,
+  first: Uint8Array,
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+): Promise<Received> {
+  const { path, handle } = await blobs.openTemp(spaceId);
+  const hash = createHash("sha256");
+  const head = first.slice(0, HEAD_BYTES);
+  let waiting: Uint8Array[] = [];
+  let waitingBytes = 0;
+  let size = 0;
+  const write = async (): Promise<void> => {
+    for (const part of waiting) {
+      for (let at = 0; at < part.length; ) at += (await handle.write(part, at, part.length - at)).bytesWritten;
+    }
+    waiting = [];
+    waitingBytes = 0;
+  };
+  const take = async (chunk: Uint8Array): Promise<void> => {
+    hash.update(chunk);
+    size += chunk.length;
+    waiting.push(chunk);
+    waitingBytes += chunk.length;
+    if (waitingBytes >= WRITE_BYTES) await write();
+  };
+  try {
+    await take(first);
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      await take(value);
+    }
+    await write();
+    await handle.sync();
+    await handle.close();
+    return { kind: "stored", path, size, hash: new Uint8Array(hash.digest()), head };
+  } catch (error) {
+    await handle.close().catch(() => undefined); // what failed before is what to tell
+    await rm(path, { force: true });
+    throw error;
+  }
+}
+
+/** No room on the disk, or no more of it for this user. */
+export function isFull(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException | undefined)?.code;
+  return code === "ENOSPC" || code === "EDQUOT" || code === "EFBIG";
+}

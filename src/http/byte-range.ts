@@ -1,0 +1,41 @@
+/** First and last byte, inclusive. */
+export interface ByteRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+const SPEC = /^(\d*)-(\d*)$/;
+/** More are no honest request (RFC 9110 § 14.2): the whole is sent. */
+const SPECS_MAX = 16;
+
+/**
+ * What a Range header asks of a representation of `size` bytes (RFC 9110 § 14). Undefined: the whole is sent, since there is
+ * no header, it is malformed, of another unit, or asks for several ranges. `unsatisfiable`: it lies outside (416).
+ */
+export function parseRange(header: string | null, size: number): ByteRange | "unsatisfiable" | undefined {
+  const specs = header === null ? undefined : /^bytes\s*=(.*)$/i.exec(header.trim())?.[1]?.split(",");
+  if (!specs || specs.length > SPECS_MAX) return undefined;
+  const ranges: (ByteRange | "outside")[] = [];
+  for (const spec of specs.map((each) => each.trim()).filter((each) => each !== "")) {
+    const range = toRange(spec, size);
+    if (range === undefined) return undefined;
+    ranges.push(range);
+  }
+  if (ranges.length === 0) return undefined;
+  const inside = ranges.filter((range) => range !== "outside");
+  if (inside.length === 0) return "unsatisfiable";
+  // Of several the whole is sent, which RFC 9110 § 14.2 leaves to the server.
+  return ranges.length === 1 ? inside[0] : undefined;
+}
+
+function toRange(spec: string, size: number): ByteRange | "outside" | undefined {
+  const [, first = "", last = ""] = SPEC.exec(spec) ?? [];
+  if (first === "" && last === "") return undefined;
+  if (first === "") {
+    const suffix = Number(last);
+    return suffix === 0 || size === 0 ? "outside" : { start: Math.max(0, size - suffix), end: size - 1 };
+  }
+  const start = Number(first);
+  if (last !== "" && Number(last) < start) return undefined;
+  return start >= size ? "outside" : { start, end: last === "" ? size - 1 : Math.min(size - 1, Number(last)) };
+}
