@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { initAccount } from "./engine/account/account-init.ts";
-import type { BootEngine } from "./engine/boot-engine.ts";
+import type { BootEngine } from "./engine/boot/boot-engine.ts";
 import type { Engine } from "./engine/engine.ts";
 import { StartRefusal } from "./engine/start-refusal.ts";
 import { type CreateServerOptions, createServer, type RunningServer } from "./serve.ts";

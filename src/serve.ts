@@ -3,7 +3,7 @@ import { systemClock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import { VERSION_STRING } from "./base/version.ts";
 import { createAccountHost, type ServerAccountHost } from "./engine/account/account-host.ts";
-import type { BootEngine } from "./engine/boot-engine.ts";
+import type { BootEngine } from "./engine/boot/boot-engine.ts";
 import { type Config, type ConfigSources, loadConfig } from "./engine/config/config.ts";
 import { refuseBadFiles } from "./engine/config/config-files.ts";
 import { prepareDataRoot } from "./engine/data-root.ts";
@@ -108,7 +108,7 @@ export async function createServer(options: CreateServerOptions = {}): Promise<R
 }
 
 /** Loaded only here, so that what does not need an engine does not pay for it. */
-const bootRealEngine: BootEngine = async (boot) => (await import("./engine/boot.ts")).bootEngine(boot);
+const bootRealEngine: BootEngine = async (boot) => (await import("./engine/boot/boot.ts")).bootEngine(boot);
 
 function wantsUi(config: Config, options: CreateServerOptions): boolean {
   return config["webUI.enabled"] && !options.embedded;

@@ -4,11 +4,9 @@ import { svcError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
-import type { Space } from "../space/space.ts";
 import type { AclSecrets } from "./acl-secrets.ts";
-import type { SpaceHandle } from "./space-handles.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
-import type { SpaceService } from "./space-service.ts";
+import type { SpaceRegistry } from "./space-registry.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
@@ -27,7 +25,7 @@ export type DirectAddService = ReturnType<typeof createDirectAddService>;
 
 export function createDirectAddService(deps: {
   tech: TechSpace;
-  spaces: Pick<SpaceService<SpaceHandle & { space: Space }>, "rowOf" | "isPlanted" | "open" | "list">;
+  spaces: Pick<SpaceRegistry, "rowOf" | "isHere" | "open" | "list">;
   secrets: AclSecrets;
 }) {
   const { tech, spaces } = deps;
@@ -57,7 +55,7 @@ export function createDirectAddService(deps: {
     /** Accepts, also after a decline. `loaded` says whether the space is here. */
     async accept(spaceId: SpaceId): Promise<{ info: SpaceInfo; loaded: boolean }> {
       if (spaceStatusOf(row(spaceId)) !== "active") await tech.set(SPACES_RULES, spaceId, { status: "active" });
-      const loaded = spaces.isPlanted(spaceId);
+      const loaded = spaces.isHere(spaceId);
       if (loaded) await spaces.open(spaceId);
       return { info: spaceInfoOf(spaces.rowOf(spaceId)), loaded };
     },

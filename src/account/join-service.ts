@@ -14,9 +14,10 @@ import type { SpaceInfo } from "../protocol/space.ts";
 import type { Space } from "../space/space.ts";
 import type { AclSecrets } from "./acl-secrets.ts";
 import { ACL_SECRETS_DATASET } from "./private-datasets.ts";
-import type { SpaceHandle } from "./space-handles.ts";
+import type { Farewells } from "./space-farewells.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
-import type { SpaceService } from "./space-service.ts";
+import type { SpaceLife } from "./space-life.ts";
+import type { SpaceRegistry } from "./space-registry.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { SpaceStatus, TechSpace } from "./tech-space.ts";
 
@@ -29,19 +30,9 @@ const ASKED = "join-asked";
 
 interface JoinServiceDeps {
   tech: TechSpace;
-  spaces: Pick<
-    SpaceService<SpaceHandle & { space: Space }>,
-    | "plant"
-    | "isPlanted"
-    | "activate"
-    | "giveUp"
-    | "whenEnded"
-    | "rowOf"
-    | "knownRow"
-    | "openHeld"
-    | "farewells"
-    | "list"
-  >;
+  spaces: SpaceRegistry;
+  life: Pick<SpaceLife, "begin" | "activate" | "giveUp">;
+  farewells: Farewells;
   secrets: AclSecrets;
   log: Log;
   changeAcl(space: Space, build: AclBuild, options: ComposeOptions): Promise<unknown>;
@@ -61,7 +52,7 @@ interface JoinServiceDeps {
 export type JoinService = ReturnType<typeof createJoinService>;
 
 export function createJoinService(deps: JoinServiceDeps) {
-  const { tech, spaces, secrets, log } = deps;
+  const { tech, spaces, life, farewells, secrets, log } = deps;
   let closed = false;
   const seeking = new Map<SpaceId, Promise<void>>();
   /** Those who wait for the first look that found nothing. */
@@ -76,7 +67,7 @@ export function createJoinService(deps: JoinServiceDeps) {
 
   /** Whether a space is to be here and nothing of it is: one is joining, or has accepted to have been added. */
   const isAwaited = (spaceId: SpaceId): boolean => {
-    if (spaces.isPlanted(spaceId)) return false;
+    if (spaces.isHere(spaceId)) return false;
     const status = statusOf(spaceId);
     return status === "joining" || (status === "active" && secrets.placeOf(spaceId) !== undefined);
   };
@@ -101,8 +92,8 @@ export function createJoinService(deps: JoinServiceDeps) {
       if (!place) return; // comes with the account's own space, and calls again
       const chain = await deps.findChain(place);
       if (closed || !isAwaited(spaceId)) break;
-      if (chain && (await spaces.plant(spaceId, chain))) {
-        if (!isJoining(spaceId)) await spaces.activate(spaceId);
+      if (chain && (await life.begin(spaceId, chain))) {
+        if (!isJoining(spaceId)) await life.activate(spaceId);
         break;
       }
       missed.get(spaceId)?.();
@@ -131,9 +122,9 @@ export function createJoinService(deps: JoinServiceDeps) {
 
   /** Throws `invite.invalid` when the token is not live any more; the join has ended then. */
   const step = async (spaceId: SpaceId): Promise<void> => {
-    if (!isJoining(spaceId) || !spaces.isPlanted(spaceId)) return;
-    const { space } = await spaces.openHeld(spaceId);
-    if (space.role() !== "none") return spaces.activate(spaceId);
+    if (!isJoining(spaceId) || !spaces.isHere(spaceId)) return;
+    const space = await spaces.openHeld(spaceId);
+    if (space.role() !== "none") return life.activate(spaceId);
     const token = secrets.tokenOf(spaceId);
     const { state } = space.acl;
     if (state.deletedAt !== undefined) return refuse(spaceId);
@@ -153,16 +144,16 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (row?.["final"] === true) throw svcError("space.deleted", { spaceId });
     if (status === "active") return;
     if (status === "guest_revoked") {
-      const { space } = await spaces.openHeld(spaceId);
+      const space = await spaces.openHeld(spaceId);
       if (isSpent(space, decodeInviteToken(inviteToken))) throw spent();
       // What was read by a guest key is another account's copy.
-      await spaces.giveUp(spaceId, true);
+      await life.giveUp(spaceId, true);
     }
     await secrets.keepToken(spaceId, inviteToken, hint);
-    spaces.farewells.drop(spaceId);
-    await spaces.whenEnded(spaceId);
-    if (spaces.isPlanted(spaceId)) {
-      const { space } = await spaces.openHeld(spaceId);
+    farewells.drop(spaceId);
+    await spaces.whenRemoved(spaceId);
+    if (spaces.isHere(spaceId)) {
+      const space = await spaces.openHeld(spaceId);
       await space.engine.write(() => space.engine.store.dropMeta(ASKED));
     }
     if (status === "joining") return;
@@ -190,7 +181,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     const chain = place && (await deps.findChain(place));
     if (closed || !isJoining(space.id)) return;
     if (chain) await space.aclService.take(chain);
-    if (space.role() !== "none") return spaces.activate(space.id);
+    if (space.role() !== "none") return life.activate(space.id);
     if (isLive(space, token)) return ask(space, token);
     // A peer's chain may be older than the token, too: only one that knew the token can say that it is over.
     if (space.acl.state.usedKeys.has(bytesToHex(publicKeyOfSeed(token.seed)))) return refuse(space.id);
@@ -212,11 +203,11 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (!asked) return;
     const { id } = asked;
     await space.engine.write(() => space.engine.store.putMeta(ASKED, id));
-    if (space.role() !== "none") await spaces.activate(space.id);
+    if (space.role() !== "none") await life.activate(space.id);
   };
 
   const end = async (spaceId: SpaceId): Promise<void> => {
-    await spaces.giveUp(spaceId, true);
+    await life.giveUp(spaceId, true);
     await secrets.dropToken(spaceId);
   };
 
@@ -259,7 +250,7 @@ export function createJoinService(deps: JoinServiceDeps) {
       const { spaceId } = token;
       if (statusOf(spaceId) !== "active") {
         await inTurn(spaceId, () => begin(spaceId, inviteToken, hint));
-        const found = spaces.isPlanted(spaceId) ? advance(spaceId) : seek(spaceId);
+        const found = spaces.isHere(spaceId) ? advance(spaceId) : seek(spaceId);
         const miss = new Promise<void>((resolve) => missed.set(spaceId, resolve));
         await Promise.race([found, miss, Bun.sleep(CHAIN_WAIT_MS)]);
         missed.delete(spaceId);
@@ -276,8 +267,8 @@ export function createJoinService(deps: JoinServiceDeps) {
         throw svcError("space.not_invite_pending", { spaceId, status }, "No request to join this space waits");
       await inTurn(spaceId, async () => {
         if (!isJoining(spaceId)) return; // let in, or refused, meanwhile
-        await spaces.giveUp(spaceId, secrets.tokenOf(spaceId)?.kind === "guest");
-        if (!spaces.farewells.has(spaceId)) await secrets.dropToken(spaceId);
+        await life.giveUp(spaceId, secrets.tokenOf(spaceId)?.kind === "guest");
+        if (!farewells.has(spaceId)) await secrets.dropToken(spaceId);
       });
     },
 

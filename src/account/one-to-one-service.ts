@@ -9,11 +9,9 @@ import { LIMITS } from "../protocol/limits.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import { oneToOneGenesis } from "../space/one-to-one.ts";
 import { writePairProfile } from "../space/pair-profiles.ts";
-import type { Space } from "../space/space.ts";
 import type { AccountStore } from "../store/account-store.ts";
-import type { SpaceHandle } from "./space-handles.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
-import type { SpaceService } from "./space-service.ts";
+import type { SpaceRegistry } from "./space-registry.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { SpaceStatus, TechSpace } from "./tech-space.ts";
 
@@ -34,7 +32,7 @@ export function createOneToOneService(deps: {
   account: Account;
   tech: TechSpace;
   store: AccountStore;
-  spaces: Pick<SpaceService<SpaceHandle & { space: Space }>, "open" | "rowOf" | "knownRow">;
+  spaces: Pick<SpaceRegistry, "open" | "rowOf" | "knownRow">;
   clock: Clock;
   /** What this account says of itself. */
   profile(): DisplayHint | undefined;
@@ -69,7 +67,7 @@ export function createOneToOneService(deps: {
   };
 
   const open = async (spaceId: SpaceId): Promise<SpaceInfo> => {
-    const { space } = await spaces.open(spaceId);
+    const space = await spaces.open(spaceId);
     await writePairProfile(space, deps.profile());
     return spaceInfoOf(spaces.rowOf(spaceId));
   };

@@ -11,7 +11,7 @@ import {
   writeSpaceMetadata,
 } from "../space/space-index.ts";
 import type { AccountStore } from "../store/account-store.ts";
-import type { spacePaths } from "./space-files.ts";
+import type { SpacePaths } from "./space-files.ts";
 import type { SpaceRoots } from "./space-roots.ts";
 import { pushKeys } from "./space-row.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
@@ -25,10 +25,10 @@ interface CreateIntent {
   derived: boolean;
 }
 
-export interface SpaceCreationDeps {
+interface SpaceCreationDeps {
   account: Account;
   store: AccountStore;
-  paths: ReturnType<typeof spacePaths>;
+  paths: SpacePaths;
   tech: TechSpace;
   roots: SpaceRoots;
   /** Runs something over a planted space. */

@@ -10,6 +10,10 @@ import { ownMember } from "./space-row.ts";
 /** Nobody who has not been heard of for so long is waited for. */
 const FAREWELL_MS = 30 * 24 * 3_600_000;
 
+type ChangeAcl = (space: Space, build: AclBuild) => Promise<unknown>;
+
+export type Farewells = ReturnType<typeof createFarewells>;
+
 /**
  * Spaces that ended for this account while others have not heard of it. Their content is no longer served here, their chain
  * of rights is still kept in step, so that leaving, taking back a request or deleting reaches those concerned.
@@ -17,7 +21,6 @@ const FAREWELL_MS = 30 * 24 * 3_600_000;
 export function createFarewells(deps: {
   store: Pick<AccountStore, "farewells" | "putFarewell" | "dropFarewell">;
   clock: Clock;
-  changeAcl(space: Space, build: AclBuild): Promise<unknown>;
 }) {
   const { store, clock } = deps;
   const sinceBySpace = new Map(store.farewells().map(({ spaceId, sinceMs }) => [spaceId, sinceMs]));
@@ -27,18 +30,18 @@ export function createFarewells(deps: {
   };
 
   /** Whether everything that others must know of it is said, or too old. */
-  const isOver = async (space: Space, sinceMs: number): Promise<boolean> => {
+  const isOver = async (space: Space, sinceMs: number, changeAcl: ChangeAcl): Promise<boolean> => {
     if (clock.nowMs() - sinceMs > FAREWELL_MS) return true;
     const { state } = space.acl;
     if (state.deletedAt !== undefined) return space.engine.store.sync.hasRecord("network", space.acl.head().id);
     if (space.acl.units.list().some(({ unit: { author } }) => Buffer.compare(author, space.accountKey) === 0))
       return false;
     if (pendingRequestOf(state, space.accountKey)) {
-      await deps.changeAcl(space, cancelRequest);
+      await changeAcl(space, cancelRequest);
       return pendingRequestOf(space.acl.state, space.accountKey) === undefined;
     }
     if (ownMember(space)?.status !== "active" || space.role() === "guest") return true;
-    await deps.changeAcl(space, leaveSpace);
+    await changeAcl(space, leaveSpace);
     return ownMember(space)?.status !== "active";
   };
 
@@ -53,12 +56,12 @@ export function createFarewells(deps: {
     },
     drop,
     /** Says what is still to be said; `ended` when nothing is. Called whenever the chain has moved. */
-    async settle(space: Space, ended: () => Promise<void>): Promise<void> {
+    async settle(space: Space, changeAcl: ChangeAcl, ended: () => Promise<void>): Promise<void> {
       const sinceMs = sinceBySpace.get(space.id);
       if (sinceMs === undefined || settling.has(space.id)) return;
       settling.add(space.id);
       try {
-        if (!(await isOver(space, sinceMs)) || !sinceBySpace.has(space.id)) return;
+        if (!(await isOver(space, sinceMs, changeAcl)) || !sinceBySpace.has(space.id)) return;
         drop(space.id);
         await ended();
       } finally {

@@ -2,6 +2,8 @@ import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, rmSync } from "n
 import { join } from "node:path";
 import type { SpaceId } from "../base/ids.ts";
 
+export type SpacePaths = ReturnType<typeof spacePaths>;
+
 /** Where the databases of an account lie: `<account-dir>/sdk/`. */
 export function spacePaths(accountDir: string) {
   const sdk = join(accountDir, "sdk");

@@ -22,8 +22,8 @@ export interface AccountFilesDeps {
   isActive(spaceId: SpaceId): boolean;
   isOver(spaceId: SpaceId): boolean;
   isSettling(): boolean;
-  /** Keeps a space open while `run` runs over what it has of files. */
-  use<R>(spaceId: SpaceId, run: (own: FileContents) => Promise<R>): Promise<R>;
+  /** Keeps an active space open while `run` runs. */
+  use<R>(spaceId: SpaceId, run: () => Promise<R>): Promise<R>;
 }
 
 /** The files of an account: their bytes on this device, and what works on them behind the requests. */
@@ -68,7 +68,7 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
     limiting.unref?.();
   };
   const use = async <R>(spaceId: SpaceId, run: (own: FileContents) => Promise<R>): Promise<R | undefined> =>
-    deps.isActive(spaceId) ? deps.use(spaceId, run) : undefined;
+    deps.isActive(spaceId) ? deps.use(spaceId, () => run(ownBySpace.get(spaceId)!)) : undefined;
   const contents = createContentStore({
     blobs,
     sources,

@@ -1,7 +1,8 @@
 import type { DirectAddService } from "../account/direct-add-service.ts";
 import type { JoinService } from "../account/join-service.ts";
 import type { OneToOneService } from "../account/one-to-one-service.ts";
-import type { SpaceService } from "../account/space-service.ts";
+import type { SpaceLife } from "../account/space-life.ts";
+import type { SpaceRegistry } from "../account/space-registry.ts";
 import type { TechSpace } from "../account/tech-space.ts";
 import type { DeviceService } from "../domain/device/device-service.ts";
 import type { EventHub } from "../domain/event/event-hub.ts";
@@ -11,14 +12,18 @@ import type { LiveQueries } from "../domain/live/live-queries.ts";
 import type { ProcessRegistry } from "../domain/process/process-registry.ts";
 import type { RecordQueries } from "../domain/record/record-query.ts";
 import type { BuiltInDataset } from "../domain/type/built-in-schemas.ts";
+import type { SpaceEvents } from "../space/space-events.ts";
 import type { SyncService } from "../sync/sync-service.ts";
+import type { SpaceServices } from "./boot/space-services.ts";
 import type { EngineLifecycle } from "./lifecycle.ts";
 import type { ProfileNews } from "./profile-news.ts";
-import type { SpaceServices } from "./space-services.ts";
 
 /** The booted engine of one account, as the routes see it. */
 export interface Engine extends EngineLifecycle {
-  readonly spaces: SpaceService<SpaceServices>;
+  /** Rows of the account's spaces, and the spaces themselves. */
+  readonly spaces: SpaceRegistry;
+  readonly life: SpaceLife;
+  readonly spaceEvents: SpaceEvents;
   readonly tech: TechSpace;
   readonly devices: DeviceService;
   readonly identities: IdentityDirectory;

@@ -13,15 +13,13 @@ const ONE_TO_ONE = "space.one-to-one";
 const HINT_CHARS = 512;
 const SECRET_BYTES = 32;
 
-/** Inbox messages that tell accounts of spaces they could not know of, and what comes of those that arrive. */
-export function createInvitations(deps: {
-  inboxMessages: Pick<InboxMessages, "send" | "onMessage">;
+/** What comes of the inbox messages that tell this account of spaces it could not know of. */
+export function takeInvitationMessages(deps: {
+  inboxMessages: Pick<InboxMessages, "onMessage">;
   directAdds: DirectAddService;
   oneToOne: Pick<OneToOneService, "registerIncoming">;
-  profile(): DisplayHint | undefined;
-}) {
+}): void {
   const { inboxMessages } = deps;
-
   inboxMessages.onMessage(ADDED, async (from, body) => {
     const { spaceId, transport } = body;
     const secret = typeof transport === "string" ? base64ToBytes(transport) : undefined;
@@ -36,7 +34,14 @@ export function createInvitations(deps: {
   });
   // Whose space it is, is said by the verified sender alone.
   inboxMessages.onMessage(ONE_TO_ONE, async (from, body) => deps.oneToOne.registerIncoming(from, hintIn(body)));
+}
 
+/** Inbox messages that tell accounts of spaces they could not know of. */
+export function createInvitationMessages(deps: {
+  inboxMessages: Pick<InboxMessages, "send">;
+  profile(): DisplayHint | undefined;
+}) {
+  const { inboxMessages } = deps;
   return {
     /** Leaves an inbox message for each; durable when it resolves. */
     async added(space: Space, name: string | undefined, identities: readonly string[]): Promise<void> {

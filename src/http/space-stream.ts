@@ -11,7 +11,7 @@ export function ofSpace(ctx: { engine: Engine; params: { spaceId: SpaceId } }, s
   return {
     ...source,
     async start(sink) {
-      const forget = engine.spaces.onOver((spaceId) => {
+      const forget = engine.spaceEvents.on("over", (spaceId) => {
         if (spaceId === params.spaceId) sink.close("sdk_closed");
       });
       try {

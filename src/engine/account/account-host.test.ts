@@ -18,7 +18,7 @@ import { machineId } from "../../crypto/machine-id.ts";
 import { createWallet } from "../../crypto/wallet.ts";
 import { encodeWallet } from "../../crypto/wallet-envelope.ts";
 import { SvcError } from "../../protocol/errors.ts";
-import type { BootEngine } from "../boot-engine.ts";
+import type { BootEngine } from "../boot/boot-engine.ts";
 import { type ConfigFlags, loadConfig } from "../config/config.ts";
 import type { Engine } from "../engine.ts";
 import { StartRefusal } from "../start-refusal.ts";

@@ -4,7 +4,7 @@ import type { Log } from "../../base/log.ts";
 import { machineId } from "../../crypto/machine-id.ts";
 import { createWallet, mnemonicOf, type Wallet } from "../../crypto/wallet.ts";
 import { svcError } from "../../protocol/errors.ts";
-import type { BootEngine } from "../boot-engine.ts";
+import type { BootEngine } from "../boot/boot-engine.ts";
 import type { Config } from "../config/config.ts";
 import type { Engine } from "../engine.ts";
 import { createAccount } from "./account-create.ts";

@@ -84,7 +84,7 @@ export const aclRoutes: Route[] = [
     summary: "Leave a space",
     responses: { 204: { description: "Left; the others learn of it when they sync" } },
     errors: ["acl.forbidden", "space.not_joined"],
-    handler: async ({ engine, params }) => engine.spaces.leave(params.spaceId),
+    handler: async ({ engine, params }) => engine.life.leave(params.spaceId),
   }),
   route({
     method: "POST",

@@ -56,7 +56,7 @@ export const spaceRoutes: Route[] = [
           "spaceType must be empty or svc.space",
         );
       }
-      return engine.spaces.create(metadata);
+      return engine.life.create(metadata);
     },
   }),
   route({
@@ -94,7 +94,7 @@ export const spaceRoutes: Route[] = [
     summary: "The derived spaces an account may have",
     description: "Resolves names to ids, never creates.",
     responses: { 200: { description: "The registry", schema: strict({ spaces: Type.Array(DerivedSpaceItem) }) } },
-    handler: async ({ engine }) => ({ spaces: engine.spaces.derived() }),
+    handler: async ({ engine }) => ({ spaces: engine.life.derived() }),
   }),
   route({
     method: "POST",
@@ -103,7 +103,7 @@ export const spaceRoutes: Route[] = [
     summary: "Make a derived space, or find it made",
     responses: { 201: { description: "The space", schema: SpaceInfo } },
     errors: ["space.derived_unknown", "space.deleted"],
-    handler: async ({ engine, params }) => engine.spaces.ensureDerived(params.name),
+    handler: async ({ engine, params }) => engine.life.ensureDerived(params.name),
   }),
   route({
     method: "GET",
@@ -131,7 +131,7 @@ export const spaceRoutes: Route[] = [
           { field: "name" },
           "Give at least one of name, description and iconCid",
         );
-      await engine.spaces.patch(params.spaceId, body);
+      await engine.life.patch(params.spaceId, body);
     },
   }),
   route({
@@ -156,7 +156,7 @@ export const spaceRoutes: Route[] = [
     summary: "Delete a space of one's own, or leave another's",
     responses: { 204: { description: "Done here; others learn of it when they sync" } },
     errors: ["space.derived_undeletable"],
-    handler: async ({ engine, params }) => engine.spaces.delete(params.spaceId),
+    handler: async ({ engine, params }) => engine.life.delete(params.spaceId),
   }),
 ];
 

@@ -1,26 +1,27 @@
 import { readFile } from "node:fs/promises";
-import { ACL_SECRETS_DATASET } from "../account/private-datasets.ts";
-import { inboxLinkKeyOf } from "../acl/space-keys.ts";
-import type { Clock } from "../base/clock.ts";
-import type { SpaceId } from "../base/ids.ts";
-import type { Log } from "../base/log.ts";
-import type { Account } from "../crypto/account.ts";
-import { deriveAccountSecret } from "../crypto/account-keys.ts";
-import type { Space } from "../space/space.ts";
-import { transportSecretOf } from "../space/transport-secret.ts";
-import type { EventRelay } from "../sync/event-relay.ts";
-import { createLanEvents, createNetworkEvents } from "../sync/event-transports.ts";
-import type { InboxMessages } from "../sync/inbox/inbox-messages.ts";
-import { createLanSync } from "../sync/lan/lan-sync.ts";
-import { startLinkManager } from "../sync/lan/link-manager.ts";
-import type { PeerLink } from "../sync/lan/peer-link.ts";
-import type { NetworkServers } from "../sync/network/network-url.ts";
-import type { SyncService } from "../sync/sync-service.ts";
-import type { SpacePlace } from "../sync/transport.ts";
-import type { Config } from "./config/config.ts";
-import type { LinkKeys } from "./link-keys.ts";
+import { ACL_SECRETS_DATASET } from "../../account/private-datasets.ts";
+import { inboxLinkKeyOf } from "../../acl/space-keys.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { SpaceId } from "../../base/ids.ts";
+import type { Log } from "../../base/log.ts";
+import type { Service } from "../../base/service.ts";
+import type { Account } from "../../crypto/account.ts";
+import { deriveAccountSecret } from "../../crypto/account-keys.ts";
+import type { Space } from "../../space/space.ts";
+import { transportSecretOf } from "../../space/transport-secret.ts";
+import type { EventRelay } from "../../sync/event-relay.ts";
+import { createLanEvents, createNetworkEvents } from "../../sync/event-transports.ts";
+import type { InboxMessages } from "../../sync/inbox/inbox-messages.ts";
+import { createLanSync } from "../../sync/lan/lan-sync.ts";
+import { startLinkManager } from "../../sync/lan/link-manager.ts";
+import type { PeerLink } from "../../sync/lan/peer-link.ts";
+import type { NetworkServers } from "../../sync/network/network-url.ts";
+import type { SyncService } from "../../sync/sync-service.ts";
+import type { SpacePlace } from "../../sync/transport.ts";
+import type { Config } from "../config/config.ts";
+import type { LinkKeys } from "../link-keys.ts";
 
-export interface ReplicationDeps {
+interface TransportsDeps {
   readonly config: Config;
   readonly account: Account;
   readonly deviceSeed: Uint8Array;
@@ -41,10 +42,6 @@ export interface ReplicationDeps {
   open(spaceId: string): Promise<Space | undefined>;
 }
 
-export interface Replication {
-  close(): Promise<void>;
-}
-
 /** A peer hands over an inbox message for this account. */
 const INBOX_MESSAGE = "inbox-message";
 const COMPARE_AGAIN_MS = 150;
@@ -52,13 +49,19 @@ const COMPARE_AGAIN_MS = 150;
 const CONNECT_WAIT_MS = 3_000;
 
 /** Connects sync with what there is of LAN and network, as configured. Neither is needed by anything else. */
-export async function startReplication(deps: ReplicationDeps): Promise<Replication> {
+export function createTransportsService(deps: TransportsDeps): Service {
   const { config } = deps;
-  const network = config["network.url"] ? await startNetwork(deps, config["network.url"]) : undefined;
-  const lan = config["p2p.enabled"] ? await startLan(deps) : undefined;
-  const ways = [network?.reached, lan && deps.mayHaveOthers() ? lan.met : undefined];
-  await Promise.race([anyOf(ways.filter((way) => way !== undefined)), Bun.sleep(CONNECT_WAIT_MS)]);
-  return { close: async () => lan?.close() };
+  let lan: Lan | undefined;
+  return {
+    name: "transports",
+    async start() {
+      const network = config["network.url"] ? await startNetwork(deps, config["network.url"]) : undefined;
+      lan = config["p2p.enabled"] ? await startLan(deps) : undefined;
+      const ways = [network?.reached, lan && deps.mayHaveOthers() ? lan.met : undefined];
+      await Promise.race([anyOf(ways.filter((way) => way !== undefined)), Bun.sleep(CONNECT_WAIT_MS)]);
+    },
+    stop: () => lan?.close(),
+  };
 }
 
 /** Resolves when one is true, or all are false. */
@@ -68,12 +71,12 @@ async function anyOf(ways: readonly Promise<boolean>[]): Promise<void> {
 }
 
 /** Joins the network. `reached` settles when it is known whether it serves. */
-async function startNetwork(deps: ReplicationDeps, servers: NetworkServers): Promise<{ reached: Promise<boolean> }> {
+async function startNetwork(deps: TransportsDeps, servers: NetworkServers): Promise<{ reached: Promise<boolean> }> {
   const { sync, account, log, config } = deps;
   const [{ createNetworkStore }, { createNetworkSync }, { createNetworkKey }] = await Promise.all([
-    import("../sync/network/network-store.ts"),
-    import("../sync/network/network-sync.ts"),
-    import("../sync/network/nkey.ts"),
+    import("../../sync/network/network-store.ts"),
+    import("../../sync/network/network-sync.ts"),
+    import("../../sync/network/nkey.ts"),
   ]);
   const creds = config["network.credsFile"];
   const tlsCa = config["network.tls.ca"];
@@ -122,7 +125,7 @@ interface Lan {
   close(): Promise<void>;
 }
 
-async function startLan(deps: ReplicationDeps): Promise<Lan> {
+async function startLan(deps: TransportsDeps): Promise<Lan> {
   const { sync, account, log, config, linkKeys, inboxMessages } = deps;
   const met = Promise.withResolvers<boolean>();
   const own = deriveAccountSecret(account.seed, "p2p");

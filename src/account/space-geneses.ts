@@ -11,6 +11,8 @@ import type { TechSpace } from "./tech-space.ts";
 /** Names of the spaces that every account may derive (gaps § 0). */
 export const DERIVED_SPACES = ["agent"] as const;
 
+export type SpaceGeneses = ReturnType<typeof createSpaceGeneses>;
+
 /** What spaces can be made from here, whether they are or not. */
 export function createSpaceGeneses({ account, tech, roots }: { account: Account; tech: TechSpace; roots: SpaceRoots }) {
   let derivedSeeds: SpaceGenesis[] | undefined;

@@ -1,10 +1,10 @@
-import type { Clock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import type { Wallet } from "../crypto/wallet.ts";
-import type { Config } from "./config/config.ts";
-import type { Engine } from "./engine.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { Wallet } from "../../crypto/wallet.ts";
+import type { Config } from "../config/config.ts";
+import type { Engine } from "../engine.ts";
 
-interface BootOptions {
+export interface BootOptions {
   /** Directory of the account's data; locked for this process. */
   readonly accountDir: string;
   readonly wallet: Wallet;

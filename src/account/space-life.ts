@@ -1,0 +1,249 @@
+import type { AclBuild } from "../acl/acl-service.ts";
+import { deleteSpace, leaveSpace } from "../acl/actions.ts";
+import { pendingRequestOf } from "../acl/state.ts";
+import type { Clock } from "../base/clock.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import { PROJECTION_VERSION } from "../change/space-engine.ts";
+import type { Account } from "../crypto/account.ts";
+import { accountIdOf } from "../crypto/account-id.ts";
+import { svcError } from "../protocol/errors.ts";
+import type { JsonObject } from "../protocol/json.ts";
+import type { DerivedSpaceItem, SpaceInfo } from "../protocol/space.ts";
+import { genesisOfRoot } from "../space/genesis.ts";
+import { createdSpaceGenesis, derivedSpaceGenesis, type Space, type SpaceGenesis } from "../space/space.ts";
+import type { SpaceEvents } from "../space/space-events.ts";
+import { type SpaceMetadata, writeSpaceMetadata } from "../space/space-index.ts";
+import type { AccountStore } from "../store/account-store.ts";
+import type { createSpaceCreation } from "./space-creation.ts";
+import type { Farewells } from "./space-farewells.ts";
+import { DERIVED_SPACES, type SpaceGeneses } from "./space-geneses.ts";
+import { spaceStatusOf } from "./space-info.ts";
+import type { SpaceRegistry } from "./space-registry.ts";
+import { endingOf } from "./space-row.ts";
+import { SPACES_RULES } from "./tech-datasets.ts";
+import type { TechSpace } from "./tech-space.ts";
+
+interface SpaceLifeDeps {
+  account: Account;
+  clock: Clock;
+  log: Log;
+  store: AccountStore;
+  tech: TechSpace;
+  spaces: SpaceRegistry;
+  creation: ReturnType<typeof createSpaceCreation>;
+  geneses: SpaceGeneses;
+  farewells: Farewells;
+  events: SpaceEvents;
+  /** Moves a space's ACL the way the moment allows. */
+  changeAcl(space: Space, build: AclBuild): Promise<unknown>;
+  /** Whether this account reads the space by a guest key. */
+  isGuest(spaceId: SpaceId): boolean;
+}
+
+/** The life of the account's spaces, from their making to their end (gaps § 20, space row status). */
+export type SpaceLife = ReturnType<typeof createSpaceLife>;
+
+export function createSpaceLife(deps: SpaceLifeDeps) {
+  const { account, tech, store, spaces, creation, farewells, events, log } = deps;
+  /** Spaces that this device is ending: their ACL log's moving alone must not close them under our hands. */
+  const acting = new Set<SpaceId>();
+
+  events.on("opened", follow);
+  events.on("aclChanged", (space) => {
+    if (space.id !== tech.space.id) follow(space);
+  });
+  tech.space.engine.onCommit(({ touched }) => {
+    for (const { dataset, recordId, before, doc } of touched)
+      if (dataset === SPACES_RULES.name && doc) followRow(recordId as SpaceId, before, doc);
+  });
+
+  /** Brings the row in step with the space's ACL log, and ends the space when that does. */
+  function follow(space: Space): void {
+    (async () => {
+      await spaces.settleRow(space);
+      if (farewells.has(space.id)) await sayFarewell(space);
+      else if (!acting.has(space.id)) await endByAcl(space);
+    })().catch((err: unknown) => log.error("following a space's rights failed", { err, spaceId: space.id }));
+  }
+
+  /** Removed, left on another device, not shared any more, or deleted by its owner. */
+  async function endByAcl(space: Space): Promise<void> {
+    const row = tech.spaceRow(space.id);
+    const ending = row && spaceStatusOf(row) === "active" ? endingOf(space) : undefined;
+    if (ending === "deleted") await tech.set(SPACES_RULES, space.id, { status: "deleted", final: true });
+    else if (ending === "left")
+      await tech.set(SPACES_RULES, space.id, { status: deps.isGuest(space.id) ? "guest_revoked" : "deleted" });
+  }
+
+  /** A space that another device ended ends here too. */
+  function followRow(spaceId: SpaceId, before: string | null, doc: string): void {
+    const isOver = isOverIn(doc);
+    if (!isOver && before && isOverIn(before)) farewells.drop(spaceId); // joined again, by whichever device
+    if (isOver) events.emit("over", spaceId);
+    if (!isOver || farewells.has(spaceId) || !spaces.hasFile(spaceId)) return;
+    endAsElsewhere(spaceId).catch((err: unknown) => log.error("ending a space failed", { err, spaceId }));
+  }
+
+  /** A device that does not hold the space cannot take back the request to join it: whichever does, does. */
+  async function endAsElsewhere(spaceId: SpaceId): Promise<void> {
+    const known = spaces.isOpen(spaceId) ? await spaces.openHeld(spaceId) : undefined;
+    if (!known || !pendingRequestOf(known.acl.state, known.accountKey)) return spaces.remove(spaceId);
+    const row = tech.spaceRow(spaceId);
+    if (!row || spaceStatusOf(row) !== "deleted") return;
+    farewells.begin(spaceId);
+    follow(known);
+  }
+
+  const sayFarewell = (space: Space): Promise<void> =>
+    farewells.settle(space, deps.changeAcl, () => spaces.remove(space.id));
+
+  /** Ends a space here, and keeps it from being dropped while others have not heard of it. */
+  async function endWithFarewell(space: Space, fields: JsonObject): Promise<void> {
+    farewells.begin(space.id);
+    await tech.set(SPACES_RULES, space.id, fields);
+    await sayFarewell(space);
+  }
+
+  /** Ends a space by what this account puts into its ACL log. */
+  async function endByActing(space: Space, build: AclBuild, fields: JsonObject): Promise<void> {
+    acting.add(space.id);
+    try {
+      await deps.changeAcl(space, build);
+      await endWithFarewell(space, fields);
+    } finally {
+      acting.delete(space.id);
+    }
+  }
+
+  /** Ends a space that one owns, for everybody. */
+  async function endOwn(space: Space): Promise<void> {
+    const { members, invites } = space.acl.state;
+    const shared = members.size > 1 || invites.size > 0;
+    const fields = { status: "deleted", final: true };
+    if (shared) return endByActing(space, deleteSpace, fields);
+    await tech.set(SPACES_RULES, space.id, fields);
+    await spaces.remove(space.id);
+  }
+
+  const begin = async (genesis: SpaceGenesis, metadata: SpaceMetadata, derived: boolean): Promise<SpaceInfo> => {
+    await creation.begin(genesis, metadata, derived);
+    return spaces.info(genesis.spaceId);
+  };
+
+  /** Leaves a space that one does not own. Durable when it resolves; others are told as soon as they can be. */
+  const leave = async (spaceId: string): Promise<void> =>
+    endByActing(await spaces.open(spaceId), leaveSpace, { status: "deleted" });
+
+  return {
+    create: (metadata: SpaceMetadata): Promise<SpaceInfo> =>
+      begin(createdSpaceGenesis(account, deps.clock), metadata, false),
+
+    derived(): DerivedSpaceItem[] {
+      return DERIVED_SPACES.map((name) => {
+        const { spaceId } = derivedSpaceGenesis(account, name);
+        const row = tech.spaceRow(spaceId);
+        const status = row && spaceStatusOf(row);
+        return { name, spaceId, created: status === "active", ...(status ? { status } : {}) };
+      });
+    },
+
+    /** The derived space of a name, made on first use. */
+    async ensureDerived(name: string): Promise<SpaceInfo> {
+      if (!DERIVED_SPACES.some((known) => known === name)) throw svcError("space.derived_unknown", { name });
+      const genesis = derivedSpaceGenesis(account, name);
+      const row = tech.spaceRow(genesis.spaceId);
+      if (row && spaceStatusOf(row) === "deleted") throw svcError("space.deleted", { spaceId: genesis.spaceId });
+      if (row?.["spaceIndexObjectId"]) return spaces.info(genesis.spaceId);
+      return begin(genesis, { name: name[0]!.toUpperCase() + name.slice(1) }, true);
+    },
+
+    /** Changes what the members share about a space. The row here follows at once, others when they sync. */
+    async patch(spaceId: string, metadata: SpaceMetadata): Promise<void> {
+      const space = await spaces.open(spaceId);
+      requireWriter(space);
+      await space.engine.write((tx) => writeSpaceMetadata(tx, metadata));
+    },
+
+    /** Ends a space: for everybody if it is one's own, else for this account. Durable before anything is dropped. */
+    async delete(spaceId: string): Promise<void> {
+      if (deps.geneses.derived(spaceId)) throw svcError("space.derived_undeletable", { spaceId });
+      const row = spaces.rowOf(spaceId);
+      const id = spaceId as SpaceId;
+      if (!tech.spaceRow(id)) return store.dropPendingSpace(spaceId);
+      if (spaceStatusOf(row) === "deleted") throw svcError("space.deleted", { spaceId });
+      const held = spaces.hasFile(id) ? await spaces.openHeld(id) : undefined;
+      if (held && spaceStatusOf(row) === "active" && held.header.kind === "created") {
+        if (held.role() === "owner") return endOwn(held);
+        if (held.role() !== "none" && held.role() !== "guest") return leave(spaceId);
+      }
+      const own = held ? held.role() === "owner" : row["author"] === account.id;
+      await tech.set(SPACES_RULES, id, { status: "deleted", ...(own ? { final: true } : {}) });
+      await spaces.remove(id);
+    },
+    leave,
+
+    /** Takes in a space's ACL log that somebody found, from its root on. Undefined when it is not that space's. */
+    async begin(spaceId: SpaceId, acl: readonly Uint8Array[]): Promise<Space | undefined> {
+      const genesis = acl[0] && genesisOfRoot(acl[0]);
+      return genesis?.spaceId === spaceId ? spaces.begin(spaceId, genesis, acl) : undefined;
+    },
+
+    /** A space that this account is a member of becomes active. */
+    async activate(spaceId: SpaceId): Promise<void> {
+      farewells.drop(spaceId);
+      const space = await spaces.openHeld(spaceId);
+      const author = space.header.kind === "onetoone" ? {} : { author: accountIdOf(space.header.author) };
+      await tech.set(SPACES_RULES, spaceId, { status: "active", ...author });
+      await spaces.settleRow(space);
+    },
+
+    /** Waiting for a space came to nothing, or was given up: it may be joined again. `told`: others need not hear of it. */
+    async giveUp(spaceId: SpaceId, told: boolean): Promise<void> {
+      if (!told && spaces.hasFile(spaceId))
+        return endWithFarewell(await spaces.openHeld(spaceId), { status: "deleted" });
+      await tech.set(SPACES_RULES, spaceId, { status: "deleted" });
+      await spaces.remove(spaceId);
+    },
+
+    /** Finishes what a crash interrupted, then visits the spaces that were not closed in order. Run once, at boot. */
+    async bootPass(stopped: () => boolean): Promise<void> {
+      await creation.resume(stopped);
+      for (const info of spaces.list("all")) {
+        if (stopped()) return;
+        const spaceId = info.id as SpaceId;
+        // A crash came between the farewell and the row: nobody was told that the space is over.
+        if (info.status !== "deleted") farewells.drop(spaceId);
+        if (farewells.has(spaceId)) await spaces.openHeld(spaceId);
+        else if (info.status === "deleted") await spaces.remove(spaceId);
+        else if (info.status === "active" && !store.isClean(spaceId, PROJECTION_VERSION)) {
+          const space = await spaces.openHeld(spaceId);
+          await space.engine.rebuildProjection("stale");
+          await space.engine.tearDownDeleted();
+        }
+      }
+    },
+
+    /** Drops the content of objects that were deleted long ago, a space after the other. */
+    async purgePass(stopped: () => boolean): Promise<void> {
+      for (const { id, status } of spaces.list("all")) {
+        if (stopped()) return;
+        const spaceId = id as SpaceId;
+        if (status !== "active" || !spaces.isHeld(id)) continue;
+        await spaces
+          .use(spaceId, (space) => space.engine.purgeDeleted())
+          .catch((err: unknown) => log.error("the content of deleted objects could not be dropped", { err, spaceId }));
+      }
+    },
+  };
+}
+
+function isOverIn(row: string): boolean {
+  return spaceStatusOf(JSON.parse(row) as JsonObject) === "deleted";
+}
+
+function requireWriter(space: Space): void {
+  const role = space.role();
+  if (role !== "owner" && role !== "admin" && role !== "writer")
+    throw svcError("space.read_only", { spaceId: space.id, role });
+}

@@ -1,0 +1,86 @@
+import { hostname } from "node:os";
+import { createAccountValues } from "../../account/account-values.ts";
+import { createAclSecrets } from "../../account/acl-secrets.ts";
+import { createReadFrontiers } from "../../account/read-frontiers.ts";
+import { createFarewells } from "../../account/space-farewells.ts";
+import { createSpaceGeneses } from "../../account/space-geneses.ts";
+import { createSpaceRegistry } from "../../account/space-registry.ts";
+import { createSpaceRoots } from "../../account/space-roots.ts";
+import { TECH_SPACE_NAME } from "../../account/tech-datasets.ts";
+import { createTechSpace, type TechSpace, techIndex } from "../../account/tech-space.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import { PRODUCT_VERSION } from "../../base/version.ts";
+import type { Account } from "../../crypto/account.ts";
+import { createDeviceService, type DeviceService } from "../../domain/device/device-service.ts";
+import { createIdentityDirectory } from "../../domain/identity/identity-directory.ts";
+import { derivedSpaceGenesis, writeGenesis } from "../../space/space.ts";
+import type { SpaceEvents } from "../../space/space-events.ts";
+import type { SpaceHolds } from "../../space/space-holds.ts";
+import { spaceDatasets, techDatasets } from "../built-in-datasets.ts";
+import type { Stores } from "./open-stores.ts";
+
+interface OpenAccountDeps {
+  account: Account;
+  stores: Stores;
+  events: SpaceEvents;
+  holds: SpaceHolds;
+  clock: Clock;
+  log: Log;
+}
+
+/** The account's own space and what is kept in it: devices, custody of secrets, rows of the account's spaces. */
+export type OpenAccount = Awaited<ReturnType<typeof openAccount>>;
+
+/** Boot, phase 2. */
+export async function openAccount({ account, stores, events, holds, clock, log }: OpenAccountDeps) {
+  const tech = await openTechSpace(account, stores);
+  const devices = createDeviceService({ tech, peerId: account.peerId, clock, version: PRODUCT_VERSION, hostname });
+  await registerDevice(devices, account, log);
+  const secrets = createAclSecrets(tech, account);
+  const roots = createSpaceRoots(tech);
+  const geneses = createSpaceGeneses({ account, tech, roots });
+  const farewells = createFarewells({ store: stores.account, clock });
+  const builtIns = spaceDatasets();
+  const spaces = createSpaceRegistry({
+    account,
+    clock,
+    log,
+    paths: stores.paths,
+    store: stores.account,
+    tech,
+    roots,
+    geneses,
+    farewells,
+    events,
+    holds,
+    openSpace: (spaceId) => stores.openSpace(spaceId, { as: secrets.accountIn(spaceId), builtIns, keepsHistory: true }),
+  });
+  return {
+    account,
+    tech,
+    techSchema: stores.schemaOf(tech.space.id),
+    devices,
+    secrets,
+    roots,
+    geneses,
+    farewells,
+    spaces,
+    identities: createIdentityDirectory({ store: stores.account, accountId: account.id }),
+    frontiers: createReadFrontiers(tech),
+    accountValues: createAccountValues(tech),
+  };
+}
+
+async function openTechSpace(account: Account, { paths, openSpace }: Stores): Promise<TechSpace> {
+  const genesis = derivedSpaceGenesis(account, TECH_SPACE_NAME);
+  writeGenesis(paths.space(genesis.spaceId), genesis);
+  paths.syncDirectory();
+  const space = openSpace(genesis.spaceId, { as: account, builtIns: techDatasets(), keepsHistory: false });
+  return createTechSpace(space, await techIndex(space));
+}
+
+async function registerDevice(devices: DeviceService, { peerId }: Account, log: Log): Promise<void> {
+  if (await devices.register()) return;
+  log.warn("this device was pruned: its row stays gone until it has fresh keys from a new init", { peerId });
+}

@@ -1,0 +1,55 @@
+import type { Clock } from "../../base/clock.ts";
+import type { SpaceId } from "../../base/ids.ts";
+import type { Log } from "../../base/log.ts";
+import { createEventHub } from "../../domain/event/event-hub.ts";
+import { createLongWorks } from "../../domain/process/long-work.ts";
+import { createProcessRegistry } from "../../domain/process/process-registry.ts";
+import type { Space } from "../../space/space.ts";
+import type { SpaceEvents } from "../../space/space-events.ts";
+import { createEventRelay } from "../../sync/event-relay.ts";
+import type { OpenAccount } from "./open-account.ts";
+
+/** Events between clients, devices and members, and the processes that are told by them. */
+export type Bus = ReturnType<typeof openBus>;
+
+/** Boot, phase 2: needs the account's spaces, and is there for all that works in the background. */
+export function openBus(deps: {
+  opened: OpenAccount;
+  events: SpaceEvents;
+  clock: Clock;
+  log: Log;
+  open(spaceId: string): Promise<Space | undefined>;
+}) {
+  const { clock, log } = deps;
+  const { account, spaces, tech } = deps.opened;
+  const hub = createEventHub({
+    accountId: account.id,
+    clock,
+    requireSpace: async (spaceId) => ({ hasReadKey: (await spaces.open(spaceId)).keys.current() !== undefined }),
+  });
+  const relay = createEventRelay({
+    account,
+    peerId: account.peerId,
+    tech: tech.space,
+    clock,
+    log,
+    open: deps.open,
+    receive: (event) => void hub.receive(event),
+  });
+  hub.connect(relay);
+  const processes = createProcessRegistry({ accountId: account.id, bus: hub, clock });
+
+  /** What members say to each other can be read once there is a read key: asked again whenever the ACL has moved. */
+  const listenIn = (space: Space): void => {
+    if (space.id === tech.space.id || !space.keys.current()) return;
+    processes.hear(space.id);
+    relay.attach(space);
+  };
+  deps.events.on("opened", listenIn);
+  deps.events.on("aclChanged", listenIn);
+  deps.events.on("ending", (spaceId: SpaceId) => {
+    processes.unhear(spaceId);
+    relay.detach(spaceId);
+  });
+  return { events: hub, relay, processes, startLongWork: createLongWorks({ processes, log }) };
+}

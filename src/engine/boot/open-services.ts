@@ -1,0 +1,183 @@
+import { createDirectAddService } from "../../account/direct-add-service.ts";
+import { createJoinService } from "../../account/join-service.ts";
+import { createOneToOneService } from "../../account/one-to-one-service.ts";
+import { createSpaceCreation } from "../../account/space-creation.ts";
+import { createSpaceLife } from "../../account/space-life.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { SpaceId } from "../../base/ids.ts";
+import type { Log } from "../../base/log.ts";
+import { createLiveQueries } from "../../domain/live/live-queries.ts";
+import { createRecordQueries } from "../../domain/record/record-query.ts";
+import { PAIR_PROFILES_DATASET } from "../../space/pair-profiles.ts";
+import type { Space } from "../../space/space.ts";
+import type { SpaceEvents } from "../../space/space-events.ts";
+import type { SpaceHolds } from "../../space/space-holds.ts";
+import { createInboxMessages } from "../../sync/inbox/inbox-messages.ts";
+import type { SyncService } from "../../sync/sync-service.ts";
+import type { AccountFiles } from "../account-files.ts";
+import { crashPoint } from "../crash-point.ts";
+import { createInvitationMessages, takeInvitationMessages } from "../invitations.ts";
+import { createProfileNews } from "../profile-news.ts";
+import { createRightsFollower } from "../rights-follower.ts";
+import { createSpacesListing } from "../spaces-listing.ts";
+import type { OpenAccount } from "./open-account.ts";
+import type { Bus } from "./open-bus.ts";
+import type { Stores } from "./open-stores.ts";
+import { createSpaceServices, type SpaceServices } from "./space-services.ts";
+import { createSpaceServicesRegistry } from "./space-services-registry.ts";
+
+/** How long a first round of a space that was just found is waited for. */
+const REACH_MS = 3_000;
+const REACH_STEP_MS = 20;
+
+interface OpenServicesDeps {
+  stores: Stores;
+  opened: OpenAccount;
+  bus: Bus;
+  sync: SyncService;
+  files: AccountFiles;
+  events: SpaceEvents;
+  holds: SpaceHolds;
+  clock: Clock;
+  log: Log;
+}
+
+/** Boot, phase 4: what requests are answered by, on spaces that sync keeps in step. */
+export function openServices(deps: OpenServicesDeps) {
+  const { stores, opened, sync, events, clock, log } = deps;
+  const { account, tech, secrets, farewells, geneses, spaces } = opened;
+  const { changeAcl } = sync;
+  const profile = () => tech.profile();
+  const creation = createSpaceCreation({
+    account,
+    store: stores.account,
+    paths: stores.paths,
+    tech,
+    roots: opened.roots,
+    use: spaces.use,
+    crashPoint,
+  });
+  const life = createSpaceLife({
+    account,
+    clock,
+    log,
+    store: stores.account,
+    tech,
+    spaces,
+    creation,
+    geneses,
+    farewells,
+    events,
+    changeAcl,
+    isGuest: (spaceId) => secrets.tokenOf(spaceId)?.kind === "guest",
+  });
+  const inboxMessages = createInboxMessages({ account, tech: tech.space, clock, log });
+  const messages = createInvitationMessages({ inboxMessages, profile });
+  const directAdds = createDirectAddService({ tech, spaces, secrets });
+  const oneToOne = createOneToOneService({
+    account,
+    tech,
+    store: stores.account,
+    spaces,
+    clock,
+    profile,
+    announce: messages.oneToOne,
+  });
+  takeInvitationMessages({ inboxMessages, directAdds, oneToOne });
+  const joins = createJoinService({
+    tech,
+    spaces,
+    life,
+    farewells,
+    secrets,
+    log,
+    changeAcl,
+    findChain: sync.findChain,
+    reach: (spaceId) => firstRound(sync, spaceId),
+    profile,
+  });
+  const rights = createRightsFollower({ identities: opened.identities, changeAcl, isOver: farewells.has, log });
+  const followRights = (space: Space): void => {
+    if (space.id === tech.space.id) return;
+    joins.rightsMoved(space);
+    rights.moved(space);
+  };
+  events.on("opened", followRights);
+  events.on("aclChanged", followRights);
+  events.on("committed", (space, { touched }) => {
+    if (touched.some(({ dataset }) => dataset === PAIR_PROFILES_DATASET)) followRights(space);
+  });
+  events.on("over", rights.ended);
+
+  const bySpace = createSpaceServicesRegistry({
+    events,
+    holds: deps.holds,
+    build: (space) => servicesOf(space, deps, messages),
+  });
+  const space = async (spaceId: string): Promise<SpaceServices> => bySpace.of(await spaces.open(spaceId));
+  const profileNews = createProfileNews({ tech, spaces: { list: spaces.list, info: spaces.info, open: space }, log });
+  return { life, inboxMessages, directAdds, oneToOne, joins, rights, profileNews, space, ...openListings(deps) };
+}
+
+/** Reads and live windows over the account's own collections. */
+function openListings({ stores, opened, clock, log }: OpenServicesDeps) {
+  const { tech, techSchema } = opened;
+  const { engine } = tech.space;
+  const { readers } = stores;
+  const listing = createSpacesListing({ tech, store: stores.account, clock });
+  const techLive = createLiveQueries({ engine, readers, log, declaredKind: techSchema.declaredKind });
+  const spacesLive = createLiveQueries({ ...listing, log, declaredKind: techSchema.declaredKind });
+  return {
+    techLive,
+    spacesLive,
+    spacesQueries: createRecordQueries({ ...listing, schema: techSchema, log }),
+    techQueries: createRecordQueries({ engine, schema: techSchema, readers, log }),
+    closeListings() {
+      techLive.close();
+      spacesLive.close();
+      listing.close();
+    },
+  };
+}
+
+function servicesOf(
+  space: Space,
+  { stores, opened, bus, sync, files, clock, log }: OpenServicesDeps,
+  messages: ReturnType<typeof createInvitationMessages>,
+): SpaceServices {
+  const { spaces } = opened;
+  return createSpaceServices({
+    space,
+    schema: stores.schemaOf(space.id),
+    account: opened.account,
+    secrets: opened.secrets,
+    changeAcl: async (build) => {
+      const made = await sync.changeAcl(space, build);
+      // Whoever reads the row after the answer sees what the answer was about.
+      await spaces.settleRow(space);
+      return made;
+    },
+    announce: (identities) => messages.added(space, spaces.info(space.id).name, identities),
+    profile: () => opened.tech.profile(),
+    clock,
+    log,
+    readers: stores.readers,
+    startLongWork: bus.startLongWork,
+    frontiers: opened.frontiers,
+    accountValues: opened.accountValues,
+    historyMemory: stores.historyMemory,
+    contents: files.contents,
+    fileContents: files.open(space),
+    convergence: {
+      waitConverged: () => sync.waitConverged(space.id),
+      isSynced: (objectId) => sync.isObjectSynced(space, objectId),
+    },
+  });
+}
+
+/** Makes the ways to others known that a space's ACL log can be moved by; a moment at most. */
+async function firstRound(sync: SyncService, spaceId: SpaceId): Promise<void> {
+  sync.roundSoon(spaceId);
+  const deadline = performance.now() + REACH_MS;
+  while (!sync.book.of(spaceId).roundEnded && performance.now() < deadline) await Bun.sleep(REACH_STEP_MS);
+}

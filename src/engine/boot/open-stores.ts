@@ -1,0 +1,88 @@
+import { type SpacePaths, spacePaths } from "../../account/space-files.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { SpaceId } from "../../base/ids.ts";
+import type { Log } from "../../base/log.ts";
+import { createHistoryMemory, type HistoryMemory } from "../../change/history/memory.ts";
+import { createChangeChecker } from "../../change/intake/change-checker.ts";
+import type { RulesRegistry } from "../../change/ports.ts";
+import type { Account } from "../../crypto/account.ts";
+import type { WritableDataset } from "../../domain/type/port.ts";
+import { createSchema, type Schema } from "../../domain/type/schema.ts";
+import { createReaderPool, type ReaderPool } from "../../query/reader-pool.ts";
+import { openSpace, type Space } from "../../space/space.ts";
+import type { SpaceEvents } from "../../space/space-events.ts";
+import { type AccountStore, openAccountStore } from "../../store/account-store.ts";
+import { createWalCheckpointer } from "../../store/wal-checkpointer.ts";
+
+/** What lies on disk, and the threads that work on it. */
+export interface Stores {
+  readonly paths: SpacePaths;
+  readonly account: AccountStore;
+  readonly readers: ReaderPool;
+  readonly historyMemory: HistoryMemory;
+  /** The schema of a space that is open. */
+  schemaOf(spaceId: SpaceId): Schema;
+  openSpace(spaceId: SpaceId, options: OpenSpaceOptions): Space;
+  close(): void;
+}
+
+interface OpenSpaceOptions {
+  /** Whom changes there are signed as. */
+  as: Account;
+  builtIns: ReadonlyMap<string, WritableDataset>;
+  keepsHistory: boolean;
+}
+
+/** Boot, phase 1. */
+export function openStores(deps: { accountDir: string; events: SpaceEvents; clock: Clock; log: Log }): Stores {
+  const { events, clock, log } = deps;
+  const paths = spacePaths(deps.accountDir);
+  const account = openAccountStore(paths.account);
+  const readers = createReaderPool();
+  const checker = createChangeChecker((err) =>
+    log.warn("a thread that verifies changes was lost; they are verified without it for a while", { err }),
+  );
+  const checkpointer = createWalCheckpointer();
+  const walCopying = {
+    checkpointer,
+    onFault: (err: unknown) => log.warn("a checkpoint failed, it is tried again", { err }),
+  };
+  const schemas = new Map<SpaceId, Schema>();
+  events.on("closed", (spaceId) => void schemas.delete(spaceId));
+
+  return {
+    paths,
+    account,
+    readers,
+    historyMemory: createHistoryMemory(),
+    schemaOf(spaceId) {
+      const schema = schemas.get(spaceId);
+      if (!schema) throw new Error(`the space ${spaceId} is not open`);
+      return schema;
+    },
+    openSpace(spaceId, { as, builtIns, keepsHistory }) {
+      const space = openSpace(paths.space(spaceId), spaceId, {
+        account: as,
+        clock,
+        keepsHistory,
+        checker,
+        walCopying,
+        onFailure: (err) => log.error("a commit failed", { err, spaceId }),
+        registry: (engine): RulesRegistry => {
+          const schema = createSchema({ engine, builtIns });
+          schemas.set(spaceId, schema);
+          return schema.registry;
+        },
+      });
+      space.engine.onCommit((batch) => events.emit("committed", space, batch));
+      space.aclService.onMoved(() => events.emit("aclChanged", space));
+      return space;
+    },
+    close() {
+      readers.close();
+      checker.close();
+      checkpointer.close();
+      account.close();
+    },
+  };
+}

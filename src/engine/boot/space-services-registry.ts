@@ -1,0 +1,28 @@
+import type { SpaceId } from "../../base/ids.ts";
+import type { Space } from "../../space/space.ts";
+import type { SpaceEvents } from "../../space/space-events.ts";
+import type { SpaceHolds } from "../../space/space-holds.ts";
+import type { SpaceServices } from "./space-services.ts";
+
+/** What is built upon each open space: made when a space opens, gone before it closes. */
+export function createSpaceServicesRegistry(deps: {
+  events: SpaceEvents;
+  holds: SpaceHolds;
+  build(space: Space): SpaceServices;
+}) {
+  const servicesBySpace = new Map<SpaceId, SpaceServices>();
+  deps.events.on("opened", (space) => void servicesBySpace.set(space.id, deps.build(space)));
+  deps.events.onClosing(async (space) => {
+    const services = servicesBySpace.get(space.id);
+    servicesBySpace.delete(space.id);
+    await services?.close();
+  });
+  deps.holds.add((spaceId) => servicesBySpace.get(spaceId)?.busy() ?? false);
+  return {
+    of(space: Space): SpaceServices {
+      const services = servicesBySpace.get(space.id);
+      if (!services) throw new Error(`the space ${space.id} is closing`);
+      return services;
+    },
+  };
+}
