@@ -175,9 +175,12 @@ export function encodeEnvelope(parts: {
 class Reader {
   readonly bytes: Buffer;
   at = 0;
+  /** How many values may follow yet. */
+  private left: number;
 
-  constructor(bytes: Uint8Array) {
+  constructor(bytes: Uint8Array, maxValues: number) {
     this.bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.left = maxValues;
   }
 
   private need(count: number): void {
@@ -228,6 +231,7 @@ class Reader {
 
   value(depth: number): CborValue {
     if (depth > MAX_DEPTH) throw new RangeError("dag-cbor: too deep");
+    if (--this.left < 0) throw new RangeError("dag-cbor: too many values");
     this.need(1);
     const initial = this.bytes[this.at++]!;
     const major = initial >> 5;
@@ -294,16 +298,19 @@ function utf8(bytes: Uint8Array): string {
   }
 }
 
-/** Decodes exactly one canonical value; anything else (bad UTF-8, trailing bytes, other encodings of it) is a RangeError. */
-export function decodeCbor(bytes: Uint8Array): CborValue {
-  const value = decodeCanonicalCbor(bytes);
+/**
+ * Decodes exactly one canonical value; anything else (bad UTF-8, trailing bytes, other encodings of it) is a RangeError.
+ * So is one of more values than `maxValues`, before they are made: an empty one takes a byte there and a hundred here.
+ */
+export function decodeCbor(bytes: Uint8Array, maxValues?: number): CborValue {
+  const value = decodeCanonicalCbor(bytes, maxValues);
   if (Buffer.compare(encodeCbor(value), bytes) !== 0) throw new RangeError("dag-cbor: not canonical");
   return value;
 }
 
 /** The same for bytes that are known to be canonical. */
-export function decodeCanonicalCbor(bytes: Uint8Array): CborValue {
-  const reader = new Reader(bytes);
+export function decodeCanonicalCbor(bytes: Uint8Array, maxValues = Number.POSITIVE_INFINITY): CborValue {
+  const reader = new Reader(bytes, maxValues);
   const value = reader.value(0);
   if (reader.at !== bytes.length) throw new RangeError("dag-cbor: trailing bytes");
   return value;

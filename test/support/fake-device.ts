@@ -11,7 +11,7 @@ import type { Account } from "../../src/crypto/account.ts";
 import { deriveAccountSecret } from "../../src/crypto/account-keys.ts";
 import { type LinkManager, startLinkManager } from "../../src/sync/lan/link-manager.ts";
 import type { PeerLink } from "../../src/sync/lan/peer-link.ts";
-import { aclFrom, SYNC_KINDS } from "../../src/sync/session/fetch.ts";
+import { aclFrom } from "../../src/sync/session/acl-fetch.ts";
 import {
   decodeAclRequest,
   decodePullReply,
@@ -28,6 +28,7 @@ import {
   NOT_HELD,
   type SpaceState,
 } from "../../src/sync/session/messages.ts";
+import { SYNC_KINDS } from "../../src/sync/session/remote-replica.ts";
 import { byWriter, type WriterState, writerKey } from "../../src/sync/session/vector.ts";
 
 export interface FakeDevice extends AsyncDisposable {

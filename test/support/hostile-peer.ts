@@ -20,7 +20,6 @@ import { createDeviceCertificate } from "../../src/sync/lan/device-certificate.t
 import { dialPeer } from "../../src/sync/lan/link-socket.ts";
 import { type OpenLink, openPeerLink } from "../../src/sync/lan/peer-link.ts";
 import type { LinkKeys } from "../../src/sync/lan/space-tokens.ts";
-import { SYNC_KINDS } from "../../src/sync/session/fetch.ts";
 import {
   decodeAclRequest,
   decodeItems,
@@ -35,6 +34,7 @@ import {
   type PullReply,
   type SpaceState,
 } from "../../src/sync/session/messages.ts";
+import { SYNC_KINDS } from "../../src/sync/session/remote-replica.ts";
 import { type AclWorld, createAccount, createAclWorld } from "./acl-world.ts";
 import type { Device } from "./devices.ts";
 

@@ -1,8 +1,8 @@
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Space } from "../../space/space.ts";
-import { SYNC_KINDS } from "../session/fetch.ts";
 import { decodeGuestProof, encodeGuestProof, SessionFault } from "../session/messages.ts";
+import { SYNC_KINDS } from "../session/remote-replica.ts";
 import type { PeerLink } from "./peer-link.ts";
 
 /** How many spaces a peer may say on one link that it is a guest of. */

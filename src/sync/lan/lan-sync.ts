@@ -18,8 +18,9 @@ import {
 import type { Taken } from "../intake.ts";
 import { ageWaiting } from "../patience.ts";
 import type { ProgressBook } from "../progress.ts";
+import { aclFrom, fetchAcl } from "../session/acl-fetch.ts";
 import { SYNC_BOUNDS } from "../session/bounds.ts";
-import { aclFrom, askState, fetchAcl, fetchMissing, SYNC_KINDS, wholeState } from "../session/fetch.ts";
+import { askState, fetchMissing, wholeState } from "../session/fetch.ts";
 import {
   decodeAclRequest,
   decodeMarks,
@@ -39,6 +40,7 @@ import {
   type SpaceState,
 } from "../session/messages.ts";
 import { givesBack, givesBackRights } from "../session/proof.ts";
+import { SYNC_KINDS } from "../session/remote-replica.ts";
 import { fullState, pullFrame, stateFor, wanted } from "../session/serve.ts";
 import { claimedBeyond, coverage, coversAll, hasOurBodies, vectorOf, vectorPage } from "../session/vector.ts";
 import type { Transport } from "../transport.ts";
@@ -96,6 +98,13 @@ function rightsToConfirm(space: Space, state: SpaceState) {
   const units = sameUnits ? space.acl.units.list().flatMap(({ unit }) => (isNew(unit) ? [unit] : [])) : [];
   return { from, records: from < 0 ? [] : theirs.slice(from), units };
 }
+
+/** How much somebody says it has of a space. */
+const sizeOf = ({ aclCount, vector }: SpaceState): number => vector.reduce((sum, { count }) => sum + count, aclCount);
+
+/** Whether a peer that fetches from here has more than it had. */
+const hasMoved = (before: SpaceState, after: SpaceState): boolean =>
+  sizeOf(after) > sizeOf(before) || !equalBytes(after.lacks, before.lacks);
 
 /** Rounds with the devices on the LAN. All is pulled: a peer says that it has news, and is asked for them. */
 export function createLanSync(deps: LanSyncDeps): Transport {
@@ -251,13 +260,17 @@ export function createLanSync(deps: LanSyncDeps): Transport {
         if (++restarts > SYNC_BOUNDS.restarts) return;
         state = await askState(link, space);
       }
+      let idle = 0;
       for (let asked = 0; asked < BACK_ATTEMPTS && isBehind(space, state); asked++) {
+        const before = state;
         const reply = await link.request(SYNC_KINDS.back, encodeSpaceName(space.id), { timeoutMs: BACK_TIMEOUT_MS });
         state = await wholeState(link, space.id, reply);
         if (!state.known) return noteHolder(space.id, link.peerId, false);
-        advancedAtMs.set(roundKey(link, space), performance.now());
+        if (hasMoved(before, state)) advancedAtMs.set(roundKey(link, space), performance.now());
         await confirm(link, space, state);
         deps.touch(space.id);
+        if (hasMoved(before, state)) idle = 0;
+        else if (++idle >= SYNC_BOUNDS.idleBacks) break;
         if (!state.more) break;
       }
       advancedAtMs.delete(roundKey(link, space));

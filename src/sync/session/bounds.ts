@@ -16,6 +16,18 @@ export const SYNC_BOUNDS = {
   /** Requests for changes by name in one session that bring nothing: the next session goes on behind them. */
   idleWants: 16,
   aclRecords: 500,
+  /** Of an ACL log that is taken in at once; of a longer one what comes first. */
+  aclBytes: 64 << 20,
+  /** What each of its records costs besides its bytes. */
+  aclRecordCost: 512,
+  /** How long a peer may take over a whole ACL log. */
+  aclMs: 120_000,
+  /** Values in a message, of which each costs memory however short it is. */
+  values: 1 << 16,
+  /** How often a peer may ask for ids of writers before it gives a frame. An honest one asks for all at once. */
+  chainAsks: 8,
+  /** Requests to a peer to fetch from here after which it has no more than before: then the round ends. */
+  idleBacks: 4,
   /** Spaces that a peer is asked about at once, whether it is at the same. */
   marks: 1_024,
   /** Frames of a session that bring nothing, one after the other: then it is begun anew from what is here by now. */

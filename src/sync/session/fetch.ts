@@ -1,7 +1,7 @@
 import { bytesToHex, bytesToUtf8, concatBytes, equalBytes } from "../../base/bytes.ts";
 import { changeIdOf } from "../../change/codec/change-stub.ts";
 import type { Space } from "../../space/space.ts";
-import { hasPending, pendingDigest, sequencePending, takeAclRecords, takeAclUnits } from "../acl-exchange.ts";
+import { pendingDigest } from "../acl-exchange.ts";
 import { type Taken, takeIn } from "../intake.ts";
 import { PATIENCE_ROUNDS } from "../patience.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
@@ -10,9 +10,7 @@ import {
   decodePullReply,
   decodeState,
   decodeVectorPage,
-  encodeAclRequest,
   encodePullRequest,
-  encodeSpaceName,
   encodeStateRequest,
   encodeVectorRequest,
   encodeWants,
@@ -20,6 +18,7 @@ import {
   SessionFault,
   type SpaceState,
 } from "./messages.ts";
+import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
 import {
   byWriter,
   claimedBeyond,
@@ -30,24 +29,6 @@ import {
   type WriterState,
   writerKey,
 } from "./vector.ts";
-
-/** The kinds of a session's requests. */
-export const SYNC_KINDS = {
-  state: "sync.state",
-  vector: "sync.vector",
-  pull: "sync.pull",
-  wants: "sync.wants",
-  acl: "sync.acl",
-  units: "sync.units",
-  back: "sync.back",
-  guest: "sync.guest",
-  same: "sync.same",
-} as const;
-
-/** A replica that answers requests, over whatever connects the two. */
-export interface RemoteReplica {
-  request(kind: string, body: Uint8Array, options?: { readonly timeoutMs?: number }): Promise<Uint8Array>;
-}
 
 /** What the remote is at: exactly what we were at when we asked, or what it says. */
 export async function askState(remote: RemoteReplica, space: Space): Promise<SpaceState> {
@@ -80,40 +61,6 @@ export async function wholeState(remote: RemoteReplica, spaceId: string, reply: 
     rest = page.rest;
   }
   return { ...state, vector };
-}
-
-/** Of a ACL log that is taken in at once; of a longer one what comes first. */
-const ACL_BYTES_MAX = 64 << 20;
-
-/** Gets the records of rights that are not here, and what waits for the owner there. Answers what was wrong with them. */
-export async function fetchAcl(remote: RemoteReplica, space: Space, state: SpaceState): Promise<string | undefined> {
-  let fault: string | undefined;
-  if (!space.acl.at(state.aclHead)) {
-    const ours = space.acl.records().length;
-    // Behind our own end first; from the start when the two have parted before it.
-    fault = state.aclCount > ours ? await takeAclRecords(space, await aclFrom(remote, space.id, ours)) : "gap";
-    if (fault === "gap" || !space.acl.at(state.aclHead))
-      fault = await takeAclRecords(space, await aclFrom(remote, space.id, 0));
-  }
-  if (hasPending(state.units) && !equalBytes(state.units, pendingDigest(space))) {
-    const units = decodeItems(await remote.request(SYNC_KINDS.units, encodeSpaceName(space.id)));
-    await takeAclUnits(space, units);
-  } else await sequencePending(space);
-  return fault;
-}
-
-/** Records of a space's ACL log from a position to its end, as the remote has them. */
-export async function aclFrom(remote: RemoteReplica, spaceId: string, from: number): Promise<Uint8Array[]> {
-  const chain: Uint8Array[] = [];
-  for (let bytes = 0; bytes < ACL_BYTES_MAX; ) {
-    const request = encodeAclRequest(spaceId, from + chain.length);
-    const records = decodeItems(await remote.request(SYNC_KINDS.acl, request));
-    if (records.length === 0) break;
-    if (records.length > SYNC_BOUNDS.aclRecords) throw new SessionFault("too many records of rights in one message");
-    chain.push(...records);
-    for (const record of records) bytes += record.length;
-  }
-  return chain;
 }
 
 export interface Fetched {
@@ -174,10 +121,12 @@ export async function fetchMissing(
     );
     let request: PullRequest = { space: space.id, vector, range, cursor: 0, chains, held };
     const ask = (): Promise<Uint8Array> => remote.request(SYNC_KINDS.pull, encodePullRequest(request));
+    let chainAsks = 0;
     for (let asked = ask(); ; ) {
       const reply = decodePullReply(await asked);
       if (reply.needIds.length > 0) {
-        if (request.chains.length > 0 && reply.needIds.every((key) => hasChain(request, key)))
+        const isAgain = request.chains.length > 0 && reply.needIds.every((key) => hasChain(request, key));
+        if (isAgain || ++chainAsks > SYNC_BOUNDS.chainAsks)
           throw new SessionFault("the peer asks for ids that it was given");
         request = { ...request, chains: [...request.chains, ...chainsAsked(space, request, reply.needIds)] };
         asked = ask();

@@ -253,7 +253,7 @@ function bound(value: CborValue | undefined): Uint8Array {
 
 function fieldsOf(bytes: Uint8Array): Fields {
   try {
-    return asFields(decodeCbor(bytes));
+    return asFields(decodeCbor(bytes, SYNC_BOUNDS.values));
   } catch (error) {
     if (error instanceof RangeError || error instanceof TypeError) throw new SessionFault(error.message);
     throw error;

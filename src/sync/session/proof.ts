@@ -2,8 +2,9 @@ import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
 import { changeIdOf, isStub } from "../../change/codec/change-stub.ts";
 import type { Space } from "../../space/space.ts";
-import { aclFrom, type RemoteReplica, SYNC_KINDS } from "./fetch.ts";
+import { aclFrom } from "./acl-fetch.ts";
 import { decodeItems, encodeSpaceName, encodeWants } from "./messages.ts";
+import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
 
 /** How many changes are asked back at most, and how much of them. */
 const SAMPLE_CHANGES = 16;

@@ -23,8 +23,9 @@ import type { SpaceGenesis } from "../../space/genesis.ts";
 import { createdSpaceGenesis, openSpace, type Space, writeGenesis } from "../../space/space.ts";
 import { aclRecordsFrom, mayReadSpace, pendingRecords } from "../acl-exchange.ts";
 import { CHANNEL_LIMITS } from "../lan/message-channel.ts";
+import { fetchAcl } from "./acl-fetch.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
-import { askState, fetchAcl, fetchMissing, type RemoteReplica, SYNC_KINDS } from "./fetch.ts";
+import { askState, fetchMissing } from "./fetch.ts";
 import {
   decodeAclRequest,
   decodeItems,
@@ -40,6 +41,7 @@ import {
   SessionFault,
 } from "./messages.ts";
 import { givesBack } from "./proof.ts";
+import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
 import { pullFrame, stateFor, wanted } from "./serve.ts";
 import { coversAll, hasOurBodies, vectorOf, vectorPage, writerKey } from "./vector.ts";
 

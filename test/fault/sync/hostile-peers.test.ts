@@ -14,8 +14,8 @@ import { parseAccountId } from "../../../src/crypto/account-id.ts";
 import { cidFromDigest } from "../../../src/crypto/cid.ts";
 import { encodeFrame, FRAGMENT_BYTES, FRAME } from "../../../src/sync/lan/framing.ts";
 import { CHANNEL_LIMITS } from "../../../src/sync/lan/message-channel.ts";
-import { SYNC_KINDS } from "../../../src/sync/session/fetch.ts";
-import { encodeSpaceName } from "../../../src/sync/session/messages.ts";
+import { encodeItems, encodeSpaceName } from "../../../src/sync/session/messages.ts";
+import { SYNC_KINDS } from "../../../src/sync/session/remote-replica.ts";
 import { type AclWorld, createAccount } from "../../support/acl-world.ts";
 import { until } from "../../support/client.ts";
 import { type Device, rowsOf, setName, startDevice } from "../../support/devices.ts";
@@ -300,6 +300,30 @@ describe("hostile peers on the LAN", () => {
       await honestSyncGoesOn();
       expect(warningsOf(server).length - lines).toBeLessThan(10);
       expect(memoryOf(server)).toBeLessThan(before + (400 << 20));
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[hostile] records of rights without end: neither empty ones nor whole messages of them fill memory, and others go on",
+    async () => {
+      const before = memoryOf(server);
+      const empty = encodeItems(Array.from({ length: 500 }, () => new Uint8Array(0)));
+      // As many as go into a message of the size that a link takes.
+      const crowded = encodeItems(Array.from({ length: 2_000_000 }, () => new Uint8Array(0)));
+      for (const page of [empty, crowded]) {
+        const peer = await join();
+        peer.offers.set(spaceId, { ...offer(), state: { aclHead: randomBytes(32), aclCount: 1 << 20 } });
+        peer.answers.set(SYNC_KINDS.acl, () => page);
+        await until(() => (peer.asked.get(SYNC_KINDS.acl) ?? 0) > 0, "the request for rights", WAIT_MS);
+        await honestSyncGoesOn();
+        const asked = peer.asked.get(SYNC_KINDS.acl)!;
+        await Bun.sleep(2_000);
+        // A round asks once and is refused; rounds come by themselves, but none of them goes on asking.
+        expect(peer.asked.get(SYNC_KINDS.acl)! - asked).toBeLessThan(20);
+        await peer[Symbol.asyncDispose]();
+      }
+      expect(memoryOf(server) - before).toBeLessThan(200 << 20);
     },
     LONG_MS,
   );

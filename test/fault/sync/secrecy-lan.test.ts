@@ -19,7 +19,6 @@ import { createDeviceCertificate } from "../../../src/sync/lan/device-certificat
 import { dialPeer } from "../../../src/sync/lan/link-socket.ts";
 import { openPeerLink, type PeerLink } from "../../../src/sync/lan/peer-link.ts";
 import type { LinkKeys } from "../../../src/sync/lan/space-tokens.ts";
-import { SYNC_KINDS } from "../../../src/sync/session/fetch.ts";
 import {
   decodeItems,
   decodePullReply,
@@ -28,6 +27,7 @@ import {
   encodeStateRequest,
   encodeWants,
 } from "../../../src/sync/session/messages.ts";
+import { SYNC_KINDS } from "../../../src/sync/session/remote-replica.ts";
 import { until } from "../../support/client.ts";
 import { type Device, spacesOf, startDevice } from "../../support/devices.ts";
 import { filesBelow } from "../../support/files-below.ts";
