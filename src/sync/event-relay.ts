@@ -83,12 +83,10 @@ export function createEventRelay(deps: EventRelayDeps) {
     return encodeCbor({ k: epoch.id, b: seal(keyOf(epoch.key, space.id), signed, epoch.id) }).slice();
   };
 
-  const isFresh = (payload: Uint8Array): boolean => {
-    const name = bytesToHex(sha256(payload).subarray(0, 16));
-    if (seen.has(name)) return false;
+  const nameOf = (payload: Uint8Array): string => bytesToHex(sha256(payload).subarray(0, 16));
+  const remember = (name: string): void => {
     seen.add(name);
     if (seen.size > REMEMBERED) for (const oldest of seen) if (seen.delete(oldest)) break;
-    return true;
   };
 
   const unwrap = (
@@ -128,7 +126,8 @@ export function createEventRelay(deps: EventRelayDeps) {
   /** Takes in a payload that came for a space's room, from whichever transport, once. */
   const take = (space: Space, payload: Uint8Array): void => {
     const patterns = patternsBySpace.get(space.id);
-    if (!patterns || !isFresh(payload)) return;
+    const name = nameOf(payload);
+    if (!patterns || seen.has(name)) return;
     let event: ReturnType<typeof unwrap>;
     try {
       event = unwrap(space, payload, patterns);
@@ -136,7 +135,11 @@ export function createEventRelay(deps: EventRelayDeps) {
       if (!(error instanceof SyntaxError || error instanceof RangeError)) throw error;
     }
     if (event === undefined) dropped++;
-    else if (event !== "unwanted") deps.receive(event);
+    else if (event !== "unwanted") {
+      // Only what a member signed: junk must not push out what is not to be taken twice.
+      remember(name);
+      deps.receive(event);
+    }
   };
   const watchOn = (transport: EventCarrier, space: Space, patterns: readonly string[]): void =>
     transport.watch(space, patterns, (payload) => take(space, payload));
@@ -160,7 +163,7 @@ export function createEventRelay(deps: EventRelayDeps) {
         .then((space) => {
           const payload = space && wrap(space, topic, data);
           if (!space || !payload) return;
-          isFresh(payload);
+          remember(nameOf(payload));
           for (const transport of transports) transport.publish(space, topic, payload);
         })
         .catch((error: unknown) => log.debug("events: not sent", { err: error }));

@@ -11,6 +11,8 @@ import { createTopicInterest } from "./topic-interest.ts";
 /** What one device may send over the network: events a second, and at once. */
 const PER_SECOND = 30;
 const BURST = 60;
+/** What all devices of an account may send together, as a multiple of that: a device's name is for its sender to choose. */
+const DEVICES = 4;
 
 /** A stream: takes the frame of an event, and says whether it could. */
 type EventReceiver = (frame: Uint8Array) => boolean;
@@ -55,7 +57,8 @@ export function createEventHub({ accountId, clock, requireSpace }: EventHubDeps)
   const interest = createTopicInterest(() => network);
   const limits = { clock, perSecond: PER_SECOND, burst: BURST };
   const outgoing = createRateLimiter(limits);
-  const incomingByPeer = createRateLimiter(limits);
+  const incomingByDevice = createRateLimiter(limits);
+  const incomingByAccount = createRateLimiter({ clock, perSecond: DEVICES * PER_SECOND, burst: DEVICES * BURST });
   let notSent = 0;
   const dropped: Record<DropReason, number> = { malformed: 0, not_owned: 0, too_fast: 0 };
 
@@ -121,7 +124,9 @@ export function createEventHub({ accountId, clock, requireSpace }: EventHubDeps)
     },
 
     receive(incoming) {
-      const reason = incomingByPeer.take(incoming.peerId) ? takeIn(incoming, accountId, deliver) : "too_fast";
+      const { identity, peerId } = incoming;
+      const isSlow = incomingByAccount.take(identity) && incomingByDevice.take(`${identity} ${peerId}`);
+      const reason = isSlow ? takeIn(incoming, accountId, deliver) : "too_fast";
       if (reason) dropped[reason]++;
       return reason;
     },

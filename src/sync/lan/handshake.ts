@@ -7,13 +7,14 @@ import { admitPublicKey } from "../../crypto/public-key.ts";
 import { SIGNATURE_BYTES, type Signer, verify } from "../../crypto/sign.ts";
 import { encodeFrame, FRAME, type Frame, type FrameReader } from "./framing.ts";
 import {
-  answerTokens,
+  createTokenMatcher,
   isTokenList,
   type LinkKeys,
   type LinkRole,
   type Matches,
-  matchTokens,
-  showTokens,
+  TOKEN_LISTS_MAX,
+  type TokenMatcher,
+  tokenLists,
 } from "./space-tokens.ts";
 
 /**
@@ -21,6 +22,7 @@ import {
  *
  *   dialler → listener   version, tokens of all its keys
  *   listener → dialler   version, tokens of those keys both have
+ *                        (these two again for every further list of one who has more than 4,096 keys)
  *   dialler → listener   account key, signature        only if something matched
  *   listener → dialler   account key, signature        only if the dialler's holds
  *
@@ -66,7 +68,9 @@ export interface HandshakeContext {
   readonly remotePeerId: PeerId;
 }
 
-const VERSION = 1;
+/** First byte of a list of tokens: the last one, or one that another follows. */
+const LAST_LIST = 1;
+const LIST_GOES_ON = 2;
 /** What may arrive before it is asked for: the peer's part of the handshake, and what it says right after. */
 const EARLY_FRAMES_MAX = 64;
 const PROOF_BYTES = 32 + SIGNATURE_BYTES;
@@ -103,11 +107,15 @@ export function connectionBinding(ownPeerId: PeerId, context: HandshakeContext):
 }
 
 async function matchAsDialler(frames: FrameSource, keys: LinkKeys, context: { binding: Uint8Array }): Promise<Matches> {
-  const shown = showTokens(keys, "dialler", context);
-  frames.send(versioned(shown));
-  const answer = readTokens(await frames.next());
-  if (answer.length !== shown.length) throw new HandshakeError("bad-format");
-  return matchTokens(keys, answer, "listener", context);
+  const matcher = await createTokenMatcher(keys, "listener", context);
+  const lists = await tokenLists(keys, "dialler", context);
+  for (const [index, shown] of lists.entries()) {
+    frames.send(markedList(shown, index + 1 < lists.length));
+    const answer = readTokens(await frames.next()).tokens;
+    if (answer.length !== shown.length) throw new HandshakeError("bad-format");
+    matcher.note(answer);
+  }
+  return matcher.matches();
 }
 
 async function matchAsListener(
@@ -115,9 +123,15 @@ async function matchAsListener(
   keys: LinkKeys,
   context: { binding: Uint8Array },
 ): Promise<Matches> {
-  const shown = readTokens(await frames.next());
-  frames.send(versioned(answerTokens(keys, shown, "dialler", context)));
-  return matchTokens(keys, shown, "dialler", context);
+  let matcher: TokenMatcher | undefined;
+  for (let lists = 1; lists <= TOKEN_LISTS_MAX; lists++) {
+    const { tokens, goesOn } = readTokens(await frames.next());
+    // Not before something was shown: whoever only connects costs nothing.
+    matcher ??= await createTokenMatcher(keys, "dialler", context);
+    frames.send(markedList(matcher.answer(tokens), goesOn));
+    if (!goesOn) return matcher.matches();
+  }
+  throw new HandshakeError("bad-format");
 }
 
 async function exchangeProofs(
@@ -154,12 +168,17 @@ export const guestProofBytes = (role: LinkRole, binding: Uint8Array, spaceId: Sp
   concatBytes(provenBytes(role, binding), utf8ToBytes(`\0${spaceId}`));
 
 const provenBytes = (role: LinkRole, binding: Uint8Array): Uint8Array => concatBytes(utf8ToBytes(`${role}\0`), binding);
-const versioned = (tokens: Uint8Array): Uint8Array => concatBytes(Uint8Array.of(VERSION), tokens);
 
-function readTokens(payload: Uint8Array): Uint8Array {
+/** A list of tokens, behind a byte that says whether another follows. */
+export const markedList = (tokens: Uint8Array, goesOn: boolean): Uint8Array =>
+  concatBytes(Uint8Array.of(goesOn ? LIST_GOES_ON : LAST_LIST), tokens);
+
+/** Throws a HandshakeError for what is no such list. */
+export function readTokens(payload: Uint8Array): { tokens: Uint8Array; goesOn: boolean } {
   const tokens = payload.subarray(1);
-  if (payload[0] !== VERSION || !isTokenList(tokens)) throw new HandshakeError("bad-format");
-  return tokens;
+  const [mark] = payload;
+  if ((mark !== LAST_LIST && mark !== LIST_GOES_ON) || !isTokenList(tokens)) throw new HandshakeError("bad-format");
+  return { tokens, goesOn: mark === LIST_GOES_ON };
 }
 
 /** A socket's handshake frames, one by one. */

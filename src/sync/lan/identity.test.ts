@@ -8,7 +8,14 @@ import { publicKeyOfSeed } from "../../crypto/private-key.ts";
 import { signCertificate } from "./der.ts";
 import { createDeviceCertificate, peerIdOfCertificate } from "./device-certificate.ts";
 import { isLanAddress } from "./lan-address.ts";
-import { answerTokens, isTokenList, type LinkKeys, matchTokens, showTokens, TOKEN_BYTES } from "./space-tokens.ts";
+import {
+  createTokenMatcher,
+  isTokenList,
+  type LinkKeys,
+  type LinkRole,
+  TOKEN_BYTES,
+  tokenLists,
+} from "./space-tokens.ts";
 
 const rawOf = (pem: string): Uint8Array => new Uint8Array(new X509Certificate(pem).raw);
 
@@ -97,6 +104,17 @@ describe("LAN addresses", () => {
   });
 });
 
+type Context = { binding: Uint8Array };
+const showTokens = async (keys: LinkKeys, role: LinkRole, context: Context) =>
+  (await tokenLists(keys, role, context))[0]!;
+const matchTokens = async (keys: LinkKeys, shown: Uint8Array, shownBy: LinkRole, context: Context) => {
+  const matcher = await createTokenMatcher(keys, shownBy, context);
+  matcher.note(shown);
+  return matcher.matches();
+};
+const answerTokens = async (keys: LinkKeys, shown: Uint8Array, shownBy: LinkRole, context: Context) =>
+  (await createTokenMatcher(keys, shownBy, context)).answer(shown);
+
 describe("space tokens", () => {
   const [shared, onlyA, onlyB, former] = [randomBytes(32), randomBytes(32), randomBytes(32), randomBytes(32)];
   const id = (name: string) => name as SpaceId;
@@ -116,23 +134,23 @@ describe("space tokens", () => {
   };
   const context = { binding: randomBytes(96) };
 
-  test("both sides find what they share, and nothing else", () => {
-    const shown = showTokens(a, "dialler", context);
-    expect(matchTokens(b, shown, "dialler", context)).toEqual({
+  test("both sides find what they share, and nothing else", async () => {
+    const shown = await showTokens(a, "dialler", context);
+    expect(await matchTokens(b, shown, "dialler", context)).toEqual({
       own: false,
       inboxMessages: false,
       spaceIds: [id("s")],
     });
-    const answer = answerTokens(b, shown, "dialler", context);
+    const answer = await answerTokens(b, shown, "dialler", context);
     expect(answer).toHaveLength(shown.length);
-    expect(matchTokens(a, answer, "listener", context)).toEqual({
+    expect(await matchTokens(a, answer, "listener", context)).toEqual({
       own: false,
       inboxMessages: false,
       spaceIds: [id("s")],
     });
   });
 
-  test("an own device is recognised by the account's key; several keys of one space give it once", () => {
+  test("an own device is recognised by the account's key; several keys of one space give it once", async () => {
     const own: LinkKeys = {
       own: a.own,
       spaces: [
@@ -141,22 +159,26 @@ describe("space tokens", () => {
       ],
     };
     const both: LinkKeys = { own: a.own, spaces: own.spaces };
-    expect(matchTokens(both, showTokens(own, "dialler", context), "dialler", context)).toEqual({
+    expect(await matchTokens(both, await showTokens(own, "dialler", context), "dialler", context)).toEqual({
       own: true,
       inboxMessages: false,
       spaceIds: [id("s")],
     });
   });
 
-  test("tokens are worth nothing on another connection, in the other role, or under a former key", () => {
-    const shown = showTokens(a, "dialler", context);
-    expect(matchTokens(a, shown, "dialler", { binding: randomBytes(96) }).spaceIds).toEqual([]);
-    expect(matchTokens(a, shown, "listener", context)).toEqual({ own: false, inboxMessages: false, spaceIds: [] });
+  test("tokens are worth nothing on another connection, in the other role, or under a former key", async () => {
+    const shown = await showTokens(a, "dialler", context);
+    expect((await matchTokens(a, shown, "dialler", { binding: randomBytes(96) })).spaceIds).toEqual([]);
+    expect(await matchTokens(a, shown, "listener", context)).toEqual({
+      own: false,
+      inboxMessages: false,
+      spaceIds: [],
+    });
     const leaver: LinkKeys = { own: randomBytes(32), spaces: [{ spaceId: id("s"), key: former }] };
-    expect(matchTokens(leaver, shown, "dialler", context).spaceIds).toEqual([]);
+    expect((await matchTokens(leaver, shown, "dialler", context)).spaceIds).toEqual([]);
   });
 
-  test("who has an inbox message for an account and the account recognise each other, and share nothing else by it", () => {
+  test("who has an inbox message for an account and the account recognise each other, and share nothing else by it", async () => {
     const box = randomBytes(32);
     const sender: LinkKeys = { own: randomBytes(32), inboxMessages: [randomBytes(32), box], spaces: [] };
     const receiver: LinkKeys = {
@@ -164,22 +186,30 @@ describe("space tokens", () => {
       inboxMessages: [box],
       spaces: [{ spaceId: id("s"), key: shared }],
     };
-    const shown = showTokens(receiver, "dialler", context);
-    expect(matchTokens(sender, shown, "dialler", context)).toEqual({ own: false, inboxMessages: true, spaceIds: [] });
-    const answer = answerTokens(sender, shown, "dialler", context);
-    expect(matchTokens(receiver, answer, "listener", context)).toEqual({
+    const shown = await showTokens(receiver, "dialler", context);
+    expect(await matchTokens(sender, shown, "dialler", context)).toEqual({
       own: false,
       inboxMessages: true,
       spaceIds: [],
     });
-    expect(matchTokens(a, answer, "listener", context)).toEqual({ own: false, inboxMessages: false, spaceIds: [] });
+    const answer = await answerTokens(sender, shown, "dialler", context);
+    expect(await matchTokens(receiver, answer, "listener", context)).toEqual({
+      own: false,
+      inboxMessages: true,
+      spaceIds: [],
+    });
+    expect(await matchTokens(a, answer, "listener", context)).toEqual({
+      own: false,
+      inboxMessages: false,
+      spaceIds: [],
+    });
   });
 
-  test("an answer to a stranger is as long as its question, and all noise", () => {
+  test("an answer to a stranger is as long as its question, and all noise", async () => {
     const question = randomBytes(64 * TOKEN_BYTES);
     const answers = [
-      answerTokens(a, question, "dialler", context),
-      answerTokens(a, question, "dialler", context),
+      await answerTokens(a, question, "dialler", context),
+      await answerTokens(a, question, "dialler", context),
     ] as const;
     const tokens = answers.map(
       (answer) =>
@@ -196,14 +226,26 @@ describe("space tokens", () => {
     [100, 128],
     [4095, 4096],
     [5000, 4096],
-  ])("%d spaces show %d tokens", (spaces, tokens) => {
+  ])("%d spaces show %d tokens", async (spaces, tokens) => {
     const keys: LinkKeys = {
       own: randomBytes(32),
       spaces: Array.from({ length: spaces }, (_, i) => ({ spaceId: id(`${i}`), key: randomBytes(32) })),
     };
-    const shown = showTokens(keys, "dialler", context);
+    const shown = await showTokens(keys, "dialler", context);
     expect(shown.length / TOKEN_BYTES).toBe(tokens);
     expect(isTokenList(shown)).toBe(true);
+  });
+
+  test("of more keys than a list holds all are shown and found, each list as long as a bucket", async () => {
+    const spaces = Array.from({ length: 9000 }, (_, i) => ({ spaceId: id(`${i}`), key: randomBytes(32) }));
+    const many: LinkKeys = { own: randomBytes(32), spaces };
+    const lists = await tokenLists(many, "dialler", context);
+    expect(lists.map((list) => list.length / TOKEN_BYTES)).toEqual([4096, 4096, 1024]);
+    const other = await createTokenMatcher({ own: randomBytes(32), spaces }, "dialler", context);
+    const back = await createTokenMatcher(many, "listener", context);
+    for (const list of lists) back.note(other.answer(list));
+    expect(other.matches().spaceIds).toHaveLength(9000);
+    expect(back.matches().spaceIds).toHaveLength(9000);
   });
 
   test.each([0, 1, 15, 17 * 16, 8192 * 16, 16 * 16 + 1])("%d bytes are no list of tokens", (length) => {

@@ -2,6 +2,7 @@ import { createServer, type Server, type TLSSocket, connect as tlsConnect } from
 import type { Log } from "../../base/log.ts";
 import type { DeviceCertificate } from "./device-certificate.ts";
 import { isLanAddress } from "./lan-address.ts";
+import { createUnprovenSockets } from "./unproven-sockets.ts";
 
 /** TLS 1.3 between devices: both show the certificate of their device key, and who they are is checked afterwards. */
 
@@ -30,8 +31,8 @@ export interface ListenOptions {
 
 /** Listens. Rejects with the system's error when the port cannot be had. */
 export async function listenForPeers(options: ListenOptions): Promise<LinkListener> {
-  let unproven = 0;
-  const handshaking = new Set<TLSSocket>();
+  const unproven = createUnprovenSockets(UNPROVEN_MAX);
+  const handshaking = createUnprovenSockets(HANDSHAKING_MAX);
   const server: Server = createServer(
     {
       cert: options.certificate.certificate,
@@ -43,21 +44,19 @@ export async function listenForPeers(options: ListenOptions): Promise<LinkListen
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
     },
     (socket) => {
-      handshaking.delete(socket);
+      handshaking.release(socket);
       socket.on("error", () => {}); // whoever takes the socket listens to its end
-      if (unproven >= UNPROVEN_MAX) return void socket.destroy();
-      unproven++;
+      unproven.admit(socket);
+      if (socket.destroyed) return;
       socket.setNoDelay(true);
-      void options.onSocket(socket).finally(() => {
-        unproven--;
-      });
+      void options.onSocket(socket).finally(() => unproven.release(socket));
     },
   );
   // Under Bun the very socket that becomes secure, or fails, later.
   server.on("connection", (socket: TLSSocket) => {
-    if (!isLanAddress(socket.remoteAddress ?? "") || handshaking.size >= HANDSHAKING_MAX) return void socket.destroy();
-    handshaking.add(socket);
-    socket.on("close", () => handshaking.delete(socket));
+    if (!isLanAddress(socket.remoteAddress ?? "")) return void socket.destroy();
+    socket.on("close", () => handshaking.release(socket));
+    handshaking.admit(socket);
   });
   server.on("tlsClientError", (error, socket) => {
     options.log.debug("p2p: not our protocol", { err: error });

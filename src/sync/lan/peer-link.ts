@@ -1,7 +1,5 @@
 import type { TLSSocket } from "node:tls";
-import { concatBytes } from "../../base/bytes.ts";
 import type { AccountId, PeerId, SpaceId } from "../../base/ids.ts";
-import { randomBytes } from "../../base/random.ts";
 import { admitPublicKey } from "../../crypto/public-key.ts";
 import { type Signer, verify } from "../../crypto/sign.ts";
 import { peerIdOfSocket } from "./device-certificate.ts";
@@ -18,15 +16,8 @@ import {
 } from "./handshake.ts";
 import { exporterOf } from "./link-socket.ts";
 import { createMessageChannel } from "./message-channel.ts";
-import {
-  answerTokens,
-  isTokenList,
-  type LinkKeys,
-  type LinkRole,
-  type Matches,
-  matchTokens,
-  showTokens,
-} from "./space-tokens.ts";
+import { createRematch } from "./rematch.ts";
+import type { LinkKeys, LinkRole, Matches } from "./space-tokens.ts";
 
 /** A connection to a device that proved its device key, its account, and that it shares something with us. */
 export interface PeerLink {
@@ -69,7 +60,6 @@ export interface OpenLink extends PeerLink {
 const HANDSHAKE_DEADLINE_MS = 15_000;
 /** Reserved for the link itself. */
 const MATCH_KIND = "~match";
-const NONCE_BYTES = 32;
 
 /**
  * Makes a link of a connected TLS socket. Rejects with a HandshakeError, and `self` in it when the peer shows our own
@@ -128,21 +118,11 @@ function attach(at: Attachment): OpenLink {
     }
     if (!isSharing({ ...next, own: link.own })) link.close("nothing is shared any more");
   };
-  /** The peer asks to compare again: nonce, and tokens bound to it. Answered as in the handshake. */
-  const answerMatch = async (body: Uint8Array): Promise<Uint8Array> => {
-    const shown = body.subarray(NONCE_BYTES);
-    if (body.length < NONCE_BYTES || !isTokenList(shown)) throw new HandshakeError("bad-format");
-    const context = { binding: concatBytes(at.binding, body.subarray(0, NONCE_BYTES)) };
-    const keys = currentKeys();
-    const answer = answerTokens(keys, shown, remoteRole, context);
-    // After the answer is on its way, so that a link that ends by it still tells the peer.
-    setTimeout(() => setMatches(matchTokens(keys, shown, remoteRole, context)), 0);
-    return answer;
-  };
+  const rematch = createRematch({ role, binding: at.binding, currentKeys, matched: setMatches });
 
   const channel = createMessageChannel(at.socket, at.reader, at.early, {
     request: (kind, body) => {
-      if (kind === MATCH_KIND) return answerMatch(body);
+      if (kind === MATCH_KIND) return rematch.answer(body);
       return deaf ? undefined : events.request(link, kind, body);
     },
     notice: (kind, body) => (deaf ? undefined : events.notice(link, kind, body)),
@@ -167,14 +147,13 @@ function attach(at: Attachment): OpenLink {
       verify(guestKey, "p2p-guest", guestProofBytes(remoteRole, at.binding, spaceId), proof),
     close: (reason) => channel.close(reason),
     signal: ended.signal,
-    matchAgain: async () => {
-      const nonce = randomBytes(NONCE_BYTES);
-      const context = { binding: concatBytes(at.binding, nonce) };
-      const keys = currentKeys();
-      const answer = await channel.request(MATCH_KIND, concatBytes(nonce, showTokens(keys, role, context)));
-      if (!isTokenList(answer)) return link.close("the peer broke the format of tokens");
-      setMatches(matchTokens(keys, answer, remoteRole, context));
-    },
+    matchAgain: () =>
+      rematch
+        .ask((body) => channel.request(MATCH_KIND, body))
+        .catch((error: unknown) => {
+          if (!(error instanceof HandshakeError)) throw error;
+          link.close("the peer broke the format of tokens");
+        }),
   };
   return link;
 }

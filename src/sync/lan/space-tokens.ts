@@ -27,10 +27,15 @@ export interface LinkKeys {
 export type LinkRole = "dialler" | "listener";
 
 export const TOKEN_BYTES = 16;
+/** In one list; who has more keys shows several lists, one after the other. */
 const TOKENS_MAX = 4096;
+/** Lists of one exchange: 65,536 keys, which some ten thousand spaces have. Beyond, the last spaces are not recognised. */
+export const TOKEN_LISTS_MAX = 16;
 const BUCKET_MIN = 16;
 /** So that inbox messages nobody fetches do not crowd out spaces. */
 const INBOXES_MAX = 256;
+/** Tokens made in one go; then others have their turn. */
+const SLICE = 512;
 const LABEL = utf8ToBytes("svc/p2p/token/v1\0");
 
 /** What tokens of one exchange are bound to. */
@@ -46,26 +51,69 @@ export interface Matches {
   readonly spaceIds: readonly SpaceId[];
 }
 
-/** The tokens that a side shows, with noise up to the next bucket, in an order that tells nothing. */
-export function showTokens(keys: LinkKeys, role: LinkRole, context: TokenContext): Uint8Array {
-  const tokens = allKeys(keys).map(({ key }) => tokenOf(key, role, context));
-  return padTokens(tokens, bucketOf(tokens.length));
+/** The tokens that a side shows, in lists with noise up to the next bucket, in an order that tells nothing. */
+export async function tokenLists(keys: LinkKeys, role: LinkRole, context: TokenContext): Promise<Uint8Array[]> {
+  const tokens: Uint8Array[] = [];
+  for (const { key } of allKeys(keys)) {
+    tokens.push(tokenOf(key, role, context));
+    if (tokens.length % SLICE === 0) await Bun.sleep(0);
+  }
+  const lists: Uint8Array[] = [];
+  for (let at = 0; at < tokens.length; at += TOKENS_MAX) {
+    const list = tokens.slice(at, at + TOKENS_MAX);
+    lists.push(padTokens(list, bucketOf(list.length)));
+  }
+  return lists;
 }
 
-/** What the other side's tokens have in common with our keys. */
-export function matchTokens(keys: LinkKeys, shown: Uint8Array, shownBy: LinkRole, context: TokenContext): Matches {
-  const matched = matchedKeys(keys, shown, shownBy, context);
-  const spaceIds = new Set<SpaceId>();
-  for (const { of } of matched) if (typeof of === "object") spaceIds.add(of.spaceId);
-  const has = (kind: "own" | "inboxMessages") => matched.some(({ of }) => of === kind);
-  return { own: has("own"), inboxMessages: has("inboxMessages"), spaceIds: [...spaceIds] };
+/** What the other side's lists of tokens have in common with our keys; one matcher an exchange. */
+export interface TokenMatcher {
+  /** Notes what a list has in common with our keys. */
+  note(shown: Uint8Array): void;
+  /** The same, and answers our own tokens for these keys and nothing of the others; as many as it showed. */
+  answer(shown: Uint8Array): Uint8Array;
+  /** Of all lists so far. */
+  matches(): Matches;
 }
 
-/** Our own tokens for the keys that the other side has shown, and nothing of the others; as many as it showed. */
-export function answerTokens(keys: LinkKeys, shown: Uint8Array, shownBy: LinkRole, context: TokenContext): Uint8Array {
+export async function createTokenMatcher(
+  keys: LinkKeys,
+  shownBy: LinkRole,
+  context: TokenContext,
+): Promise<TokenMatcher> {
   const role: LinkRole = shownBy === "dialler" ? "listener" : "dialler";
-  const tokens = matchedKeys(keys, shown, shownBy, context).map(({ key }) => tokenOf(key, role, context));
-  return padTokens(tokens, shown.length / TOKEN_BYTES);
+  const keysByToken = new Map<string, TokenKey[]>();
+  let made = 0;
+  for (const one of allKeys(keys)) {
+    const token = tokenOf(one.key, shownBy, context).toHex();
+    const same = keysByToken.get(token);
+    if (same) same.push(one);
+    else keysByToken.set(token, [one]);
+    if (++made % SLICE === 0) await Bun.sleep(0);
+  }
+  const matched = new Set<TokenKey>();
+
+  const note = (shown: Uint8Array): TokenKey[] => {
+    const found = new Set<TokenKey>();
+    for (let at = 0; at < shown.length; at += TOKEN_BYTES)
+      for (const one of keysByToken.get(shown.subarray(at, at + TOKEN_BYTES).toHex()) ?? []) found.add(one);
+    for (const one of found) matched.add(one);
+    return [...found];
+  };
+  return {
+    note: (shown) => void note(shown),
+    answer: (shown) =>
+      padTokens(
+        note(shown).map(({ key }) => tokenOf(key, role, context)),
+        shown.length / TOKEN_BYTES,
+      ),
+    matches() {
+      const all = [...matched];
+      const has = (kind: "own" | "inboxMessages") => all.some(({ of }) => of === kind);
+      const spaceIds = new Set(all.flatMap(({ of }) => (typeof of === "object" ? of.spaceId : [])));
+      return { own: has("own"), inboxMessages: has("inboxMessages"), spaceIds: [...spaceIds] };
+    },
+  };
 }
 
 /** Whether bytes can be a list of tokens: a bucket's size exactly. */
@@ -79,19 +127,13 @@ interface TokenKey {
   readonly of: "own" | "inboxMessages" | { readonly spaceId: SpaceId };
 }
 
-function matchedKeys(keys: LinkKeys, shown: Uint8Array, shownBy: LinkRole, context: TokenContext): TokenKey[] {
-  const present = new Set<string>();
-  for (let at = 0; at < shown.length; at += TOKEN_BYTES) present.add(shown.subarray(at, at + TOKEN_BYTES).toHex());
-  return allKeys(keys).filter(({ key }) => present.has(tokenOf(key, shownBy, context).toHex()));
-}
-
 function allKeys(keys: LinkKeys): TokenKey[] {
   const all: TokenKey[] = [
     { key: keys.own, of: "own" },
     ...(keys.inboxMessages ?? []).slice(0, INBOXES_MAX).map((key) => ({ key, of: "inboxMessages" as const })),
     ...keys.spaces.map(({ key, spaceId }) => ({ key, of: { spaceId } })),
   ];
-  return all.slice(0, TOKENS_MAX);
+  return all.slice(0, TOKENS_MAX * TOKEN_LISTS_MAX);
 }
 
 function tokenOf(key: Uint8Array, role: LinkRole, context: TokenContext): Uint8Array {

@@ -14,7 +14,9 @@ import { type LinkManager, startLinkManager } from "../../../src/sync/lan/link-m
 import { dialPeer, listenForPeers } from "../../../src/sync/lan/link-socket.ts";
 import type { PeerLink } from "../../../src/sync/lan/peer-link.ts";
 import type { LinkKeys } from "../../../src/sync/lan/space-tokens.ts";
+import { createAccount } from "../../support/acl-world.ts";
 import { until } from "../../support/client.ts";
+import { meetServer } from "../../support/hostile-peer.ts";
 import { startTcpProxy } from "../../support/tcp-proxy.ts";
 import { makeTestCa } from "../../support/test-ca.ts";
 
@@ -74,6 +76,30 @@ describe("LAN link on loopback", () => {
     until(() => peers.every(({ manager }) => manager.links().length === peers.length - 1), "all are linked");
   const linkOf = (peer: Peer): PeerLink => peer.manager.links()[0]!;
   const shared = { spaceId: space("shared-space"), key: randomBytes(32) };
+
+  test("[LAN-tokens] of 1,500 shared spaces with six keys each all are recognised, also those that come later", async () => {
+    const several = (name: string) => Array.from({ length: 6 }, () => ({ spaceId: space(name), key: randomBytes(32) }));
+    const spaces = Array.from({ length: 1500 }, (_, index) => several(`space-${index}`)).flat();
+    const [a, b] = [await join(spaces), await join(spaces)];
+    await linked(a, b);
+    for (const peer of [a, b]) expect(linkOf(peer).sharedSpaces()).toHaveLength(1500);
+    const late = several("late");
+    for (const peer of [a, b]) peer.keys.spaces.push(...late);
+    a.manager.spacesChanged();
+    await until(() => [a, b].every((peer) => linkOf(peer).sharedSpaces().length === 1501), "the space that came later");
+  }, 30_000);
+
+  test("[LAN-unproven] who opens connections and proves nothing keeps nobody out", async () => {
+    const a = await join([shared]);
+    const { port } = a.manager.debug();
+    const certificate = createDeviceCertificate(randomBytes(32));
+    const silent = await Promise.all(Array.from({ length: 60 }, () => dialPeer(certificate, "127.0.0.1", port)));
+    const raw = Array.from({ length: 80 }, () => dialTcp(port, "127.0.0.1").on("error", () => {}));
+    // It dials: whoever the manager meets by dialling itself does not pass the listener.
+    await using peer = await meetServer(port, createAccount(), { own: randomBytes(32), spaces: [shared] });
+    expect(peer.link.sharedSpaces()).toEqual([shared.spaceId]);
+    for (const socket of [...silent, ...raw]) socket.destroy();
+  }, 30_000);
 
   test("a guest key is proved on one link, for one space, from one side: nobody else can use the proof", async () => {
     const [a, b, c] = [await join([shared]), await join([shared]), await join([shared])];

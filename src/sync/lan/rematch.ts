@@ -1,0 +1,73 @@
+import { bytesToHex, concatBytes } from "../../base/bytes.ts";
+import { randomBytes } from "../../base/random.ts";
+import { HandshakeError, markedList, readTokens } from "./handshake.ts";
+import {
+  createTokenMatcher,
+  type LinkKeys,
+  type LinkRole,
+  type Matches,
+  TOKEN_LISTS_MAX,
+  type TokenMatcher,
+  tokenLists,
+} from "./space-tokens.ts";
+
+const NONCE_BYTES = 32;
+
+/**
+ * Compares keys once more on a link that stands: as in the handshake, bound to a nonce besides. A question is the nonce and
+ * a list of tokens, its answer a list as long; of several lists with one nonce the last says what both have.
+ */
+export function createRematch(at: {
+  readonly role: LinkRole;
+  readonly binding: Uint8Array;
+  currentKeys(): LinkKeys;
+  /** What is shared by now. */
+  matched(matches: Matches): void;
+}) {
+  const remoteRole: LinkRole = at.role === "dialler" ? "listener" : "dialler";
+  /** The comparison that the peer is in the middle of. */
+  let asked: { nonce: string; matcher: TokenMatcher; lists: number } | undefined;
+  /** Ours go one after the other: the peer knows one at a time. */
+  let last: Promise<void> = Promise.resolve();
+
+  const ask = async (request: (body: Uint8Array) => Promise<Uint8Array>): Promise<void> => {
+    const nonce = randomBytes(NONCE_BYTES);
+    const context = { binding: concatBytes(at.binding, nonce) };
+    const keys = at.currentKeys();
+    const matcher = await createTokenMatcher(keys, remoteRole, context);
+    const lists = await tokenLists(keys, at.role, context);
+    for (const [index, shown] of lists.entries()) {
+      const answer = await request(concatBytes(nonce, markedList(shown, index + 1 < lists.length)));
+      const { tokens } = readTokens(answer);
+      if (tokens.length !== shown.length) throw new HandshakeError("bad-format");
+      matcher.note(tokens);
+    }
+    at.matched(matcher.matches());
+  };
+
+  return {
+    /** Asks the peer, after what is being compared already. Rejects when it does not answer, or breaks the format. */
+    ask(request: (body: Uint8Array) => Promise<Uint8Array>): Promise<void> {
+      const asking = last.then(() => ask(request));
+      last = asking.catch(() => {}); // told to whoever asked
+      return asking;
+    },
+
+    /** Answers the peer's question. Throws a HandshakeError for what is none. */
+    async answer(body: Uint8Array): Promise<Uint8Array> {
+      if (body.length < NONCE_BYTES) throw new HandshakeError("bad-format");
+      const nonce = bytesToHex(body.subarray(0, NONCE_BYTES));
+      const { tokens, goesOn } = readTokens(body.subarray(NONCE_BYTES));
+      const context = { binding: concatBytes(at.binding, body.subarray(0, NONCE_BYTES)) };
+      const known = asked?.nonce === nonce ? asked : undefined;
+      const matcher = known?.matcher ?? (await createTokenMatcher(at.currentKeys(), remoteRole, context));
+      const lists = (known?.lists ?? 0) + 1;
+      if (lists > TOKEN_LISTS_MAX) throw new HandshakeError("bad-format");
+      const answer = markedList(matcher.answer(tokens), goesOn);
+      asked = goesOn ? { nonce, matcher, lists } : undefined;
+      // After the answer is on its way, so that a link that ends by it still tells the peer.
+      if (!goesOn) setTimeout(() => at.matched(matcher.matches()), 0);
+      return answer;
+    },
+  };
+}
