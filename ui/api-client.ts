@@ -89,16 +89,14 @@ export async function call<Reply>(method: string, path: string, body?: object): 
 }
 
 /** Sends a request and returns a successful response unread. Throws ApiError for everything else. */
-export async function send(method: string, path: string, body?: object, signal?: AbortSignal): Promise<Response> {
+async function send(method: string, path: string, body?: object): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(path, {
       method,
       ...(body ? { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } } : {}),
-      ...(signal ? { signal } : {}),
     });
-  } catch (error) {
-    if (signal?.aborted) throw error;
+  } catch {
     throw new ApiError("unreachable", "The server does not answer. Start it with svc run.", 0);
   }
   if (response.ok) return response;

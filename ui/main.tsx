@@ -1,8 +1,10 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
 import { startPolling } from "./session.ts";
+import { startStreams } from "./stream-client.ts";
 
 const root = document.getElementById("app");
 if (!root) throw new Error("index.html has no #app");
 startPolling();
+void startStreams();
 render(<App />, root);

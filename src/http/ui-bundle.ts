@@ -13,17 +13,30 @@ export interface UiFile {
 const UI_ROOT = "/ui";
 
 /**
- * Bundles `<uiDir>/index.html` with its scripts and styles. The page itself gets the path `/ui`, everything else a
+ * Bundles `<uiDir>/index.html` with its scripts, its styles and its shared worker. The page itself gets the path `/ui`, everything else a
  * path below it, with absolute references between them. Throws if anything it refers to is missing.
  */
 export async function bundleUi(uiDir: string): Promise<UiFile[]> {
+  const worker = await bundle(join(uiDir, "stream-worker.ts"), {});
+  const [workerFile] = worker;
+  if (!workerFile) throw new Error("ui: the worker was not bundled");
+  return [...worker, ...(await bundle(join(uiDir, "index.html"), { STREAM_WORKER_URL: workerFile.path }))];
+}
+
+/** One entry with all it refers to; `texts` are constants of its code. */
+async function bundle(entry: string, texts: Readonly<Record<string, string>>): Promise<UiFile[]> {
+  const constants = Object.entries(texts).map(([name, text]) => [name, JSON.stringify(text)]);
   const result = await Bun.build({
-    entrypoints: [join(uiDir, "index.html")],
+    entrypoints: [entry],
     target: "browser",
     minify: true,
     publicPath: `${UI_ROOT}/`,
-    naming: { chunk: "[name]-[hash].[ext]", asset: "[name]-[hash].[ext]" },
-    define: { "process.env.NODE_ENV": '"production"' },
+    naming: {
+      ...(entry.endsWith(".html") ? {} : { entry: "[name]-[hash].[ext]" }),
+      chunk: "[name]-[hash].[ext]",
+      asset: "[name]-[hash].[ext]",
+    },
+    define: { "process.env.NODE_ENV": '"production"', ...Object.fromEntries(constants) },
   });
   return await Promise.all(
     result.outputs.map(async (output) => {

@@ -27,8 +27,28 @@ export interface WatchedPage {
   forgive(pattern: RegExp): number;
 }
 
+/** How a page is looked at. */
+interface Look {
+  /** Default: a desktop's. */
+  readonly size?: { readonly width: number; readonly height: number };
+}
+
+/** Tabs of one browser profile: they share its connections, workers and locks. */
+interface Tabs extends AsyncDisposable {
+  open(base: string): Promise<WatchedPage>;
+}
+
+interface TestBrowser {
+  /** A page in a profile of its own. */
+  open(base: string, look?: Look): Promise<WatchedPage>;
+  /** `prepare` runs in every page before its own scripts. */
+  tabs(prepare?: () => void): Promise<Tabs>;
+}
+
+const DESKTOP = { width: 1280, height: 900 };
+
 /** One browser for a file; none is started where there is no Chromium and its tests are skipped. */
-export function useBrowser(): { open(base: string): Promise<WatchedPage> } {
+export function useBrowser(): TestBrowser {
   let browser: Browser | undefined;
   beforeAll(async () => {
     if (CHROMIUM) browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
@@ -36,17 +56,27 @@ export function useBrowser(): { open(base: string): Promise<WatchedPage> } {
   afterAll(async () => {
     await browser?.close();
   }, 30_000);
+  const started = (): Browser => {
+    if (!browser) throw new Error("there is no Chromium on this machine");
+    return browser;
+  };
   return {
-    async open(base) {
-      if (!browser) throw new Error("there is no Chromium on this machine");
-      const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
-      page.setDefaultTimeout(20_000);
-      return watch(page, base);
+    async open(base, { size = DESKTOP } = {}) {
+      return watch(await started().newPage({ viewport: size }), base);
+    },
+    async tabs(prepare) {
+      const context = await started().newContext({ viewport: DESKTOP });
+      if (prepare) await context.addInitScript(prepare);
+      return {
+        open: async (base) => watch(await context.newPage(), base),
+        [Symbol.asyncDispose]: () => context.close(),
+      };
     },
   };
 }
 
 function watch(page: Page, base: string): WatchedPage {
+  page.setDefaultTimeout(20_000);
   const complaints: string[] = [];
   const outside: string[] = [];
   page.on("console", (message) => {

@@ -1,0 +1,73 @@
+/** Many tabs of the page in one browser: they share one connection for everything they follow. */
+import { expect } from "bun:test";
+import { CHROMIUM, useBrowser, type WatchedPage } from "../support/browser.ts";
+import { createObject, createSpace, named } from "../support/fixtures.ts";
+import { freePort } from "../support/free-port.ts";
+import { scratchDir } from "../support/scratch.ts";
+import { recentServerLogs, startServer } from "../support/server.ts";
+import { skipUnless } from "../support/skip.ts";
+
+const browser = useBrowser();
+const declare = skipUnless(CHROMIUM !== null, "chromium is not installed");
+
+const TABS = 20;
+/** An object's page follows its row and its messages: two streams. */
+const KINDS = [
+  ["a shared worker", undefined],
+  ["a leading tab, where there are no shared workers", () => void Reflect.deleteProperty(globalThis, "SharedWorker")],
+] as const;
+
+for (const [keeper, prepare] of KINDS) {
+  declare(
+    `[page] twenty tabs are live over one connection, kept by ${keeper}; it outlives the first tab and the server`,
+    async () => {
+      using root = scratchDir("svc-tabs");
+      const addr = `127.0.0.1:${await freePort()}`;
+      const options = { dataDir: root.path, addr, env: { SVC_LOG_LEVEL: "debug" } };
+      let server = await startServer(options);
+      await using tabs = await browser.tabs(prepare);
+      try {
+        const space = await createSpace(server.client, "Many");
+        const { id } = await createObject(server.client, space.id, { types: ["chat"], ...named("Kitchen") });
+        const opened: WatchedPage[] = [];
+        for (let n = 0; n < TABS; n++) {
+          const tab = await tabs.open(server.base);
+          await tab.page.goto(`${server.base}/ui#/spaces/${space.id}/objects/${id}`);
+          opened.push(tab);
+        }
+        const say = async ({ page }: WatchedPage, text: string) => {
+          await page.getByLabel("Message", { exact: true }).fill(text);
+          await page.getByRole("button", { name: "Send", exact: true }).click();
+        };
+        const heard = (text: string, by: readonly WatchedPage[]) =>
+          Promise.all(by.map(({ page }) => page.locator(".chat-message").getByText(text).waitFor()));
+        await say(opened[0]!, "from the first");
+        await heard("from the first", opened);
+        await say(opened[TABS - 1]!, "from the last");
+        await heard("from the last", opened);
+        expect(server.stderr().match(/ path=\/v1\/streams status=200 /g)?.length).toBe(1);
+        expect(server.stderr()).not.toMatch(/ path=\S+\/subscribe /);
+
+        const [first, ...others] = opened;
+        await first!.page.close();
+        await say(others[0]!, "without the first");
+        await heard("without the first", others);
+
+        await server.stop();
+        server = await startServer(options);
+        await server.client.post(`/v1/spaces/${space.id}/objects/${id}/chat/messages`, { text: "after a stop" }, 201);
+        await heard("after a stop", others);
+        const complaints = opened
+          .flatMap((tab) => tab.complaints)
+          .filter((text) => !/ERR_(CONNECTION|INCOMPLETE)/.test(text));
+        expect(complaints).toEqual([]);
+      } catch (error) {
+        console.error(recentServerLogs(60));
+        throw error;
+      } finally {
+        await server[Symbol.asyncDispose]();
+      }
+    },
+    120_000,
+  );
+}
