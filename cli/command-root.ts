@@ -55,6 +55,7 @@ export const COMMAND_SECTIONS: Readonly<Record<string, NonNullable<CommandNode["
     "sync-status": () => import("./sync-status.ts").then((m) => m.syncStatus),
     events: () => import("./events.ts").then((m) => m.events),
     process: () => import("./process.ts").then((m) => m.process),
+    "push-node": () => import("./push-node.ts").then((m) => m.pushNode),
     network: () => import("./network.ts").then((m) => m.network),
   },
 };

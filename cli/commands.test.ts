@@ -481,7 +481,7 @@ const ROWS: Row[] = [
 ];
 
 /** Commands that make no call, or whose work is on this machine. */
-const LOCAL = ["init", "run", "version"];
+const LOCAL = ["init", "push-node", "run", "version"];
 
 const tokensOf = (line: Row[0]): string[] => (typeof line === "string" ? line.split(" ") : line);
 

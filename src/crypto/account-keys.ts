@@ -10,7 +10,7 @@ const MAX_ACCOUNT_INDEX = 2 ** 31 - 1;
 const COIN_TYPE = 2046;
 
 /** Which of an account's own secrets; each is the same on every device of the account. */
-export type AccountSecretLabel = "tech-space" | `derived-space/${string}` | "network" | "p2p" | "inbox";
+export type AccountSecretLabel = "tech-space" | `derived-space/${string}` | "network" | "p2p" | "inbox" | "push";
 
 /**
  * The 32-byte Ed25519 seed of an account's signing key: BIP-39 seed of the entropy, then SLIP-0010 at

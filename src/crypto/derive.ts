@@ -1,5 +1,5 @@
 import { hkdfSync } from "node:crypto";
-import { concatBytes, utf8ToBytes, writeUint32 } from "../base/bytes.ts";
+import { frameFields } from "../base/framed-fields.ts";
 
 const NO_SALT = new Uint8Array(0);
 
@@ -13,17 +13,5 @@ export function hkdfSha256(secret: Uint8Array, salt: Uint8Array, info: Uint8Arra
  * length in bytes, so that no two lists of parts share a key.
  */
 export function deriveKey(secret: Uint8Array, label: string, ...parts: readonly (string | Uint8Array)[]): Uint8Array {
-  return hkdfSha256(secret, NO_SALT, keyInfo(label, parts), 32);
-}
-
-function keyInfo(label: string, parts: readonly (string | Uint8Array)[]): Uint8Array {
-  const fields = [utf8ToBytes(`svc/${label}/v1`)];
-  for (const part of parts) fields.push(typeof part === "string" ? utf8ToBytes(part) : part);
-  const framed: Uint8Array[] = [];
-  for (const field of fields) {
-    const length = new Uint8Array(4);
-    writeUint32(length, 0, field.length);
-    framed.push(length, field);
-  }
-  return concatBytes(...framed);
+  return hkdfSha256(secret, NO_SALT, frameFields([`svc/${label}/v1`, ...parts]), 32);
 }

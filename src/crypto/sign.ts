@@ -17,7 +17,9 @@ export type SignatureKind =
   | "p2p-account"
   | "p2p-device"
   | "p2p-guest"
-  | "push"
+  | "push-request"
+  | "push-topics"
+  | "push-message"
   | "wallet";
 
 export const SIGNATURE_BYTES = 64;

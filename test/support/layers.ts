@@ -8,6 +8,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   protocol: ["base"],
   crypto: ["base", "protocol"],
   sandbox: ["base", "protocol"],
+  "push-link": ["base", "protocol", "crypto"],
   store: ["base", "protocol", "crypto"],
   query: ["base", "protocol", "crypto", "store"],
   change: ["base", "protocol", "crypto", "store", "query"],
@@ -15,7 +16,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   space: ["base", "protocol", "crypto", "store", "query", "change", "acl"],
   account: ["base", "protocol", "crypto", "store", "query", "change", "acl", "space"],
   files: ["base", "protocol", "crypto"],
-  domain: ["base", "protocol", "crypto", "store", "query", "change", "acl", "space", "account", "files"],
+  domain: ["base", "protocol", "crypto", "push-link", "store", "query", "change", "acl", "space", "account", "files"],
   sync: ["base", "protocol", "crypto", "store", "change", "acl", "space", "files"],
   engine: [
     "base",
@@ -32,6 +33,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     "sync",
     "sandbox",
   ],
+  // A program of its own beside the server, in the same executable.
+  "push-node": ["base", "protocol", "crypto", "push-link", "store"],
   http: ["base", "protocol", "engine"],
   serve: ["base", "protocol", "engine", "http"],
   cli: ["base", "protocol"],
@@ -44,6 +47,9 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
  */
 const LOCAL_COMMANDS = /^cli\/(run|init|server-address)(-[a-z-]+)?\.ts$/;
 const LOCAL_COMMAND_ROOMS = ["base", "protocol", "crypto", "engine", "serve"];
+/** `svc push-node` starts the node, and knows nothing else. */
+const NODE_COMMAND = "cli/push-node.ts";
+const NODE_COMMAND_ROOMS = ["push-node"];
 /** The entry of the executable is also that of its child processes. */
 const CHILD_ENTRY = "cli/main.ts";
 const CHILD_ENTRY_ROOMS = ["sandbox"];
@@ -82,6 +88,7 @@ function judge(path: string, { specifier, typeOnly }: ImportEdge): string | unde
 
 function roomsFor(path: string, room: string): readonly string[] {
   if (path === CHILD_ENTRY) return CHILD_ENTRY_ROOMS;
+  if (path === NODE_COMMAND) return NODE_COMMAND_ROOMS;
   return LOCAL_COMMANDS.test(path) ? LOCAL_COMMAND_ROOMS : (ROOMS[room] ?? []);
 }
 

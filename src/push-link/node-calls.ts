@@ -1,0 +1,131 @@
+import { bytesToBase64Url, utf8ToBytes } from "../base/bytes.ts";
+import type { Signer } from "../crypto/sign.ts";
+import { PUSH_HEADERS, PUSH_PATHS, type PushNodeErrorCode } from "../protocol/push-node.ts";
+import { requestStatement } from "./statements.ts";
+
+/** A node's refusal, or what kept it from answering: then `status` is 0. */
+export class NodeFault extends Error {
+  readonly status: number;
+  readonly code: PushNodeErrorCode | undefined;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(message: string, status: number, code?: PushNodeErrorCode, retryAfterMs?: number) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+export interface NodeCalls {
+  /** Origin of the node's URL, which statements name. */
+  readonly audience: string;
+  /** Makes one signed request. Errors: NodeFault. */
+  post<T>(path: string, body: object): Promise<T>;
+}
+
+interface NodeCallsDeps {
+  readonly url: string;
+  readonly account: string;
+  readonly signer: Signer;
+  readonly timeoutMs: number;
+  /** Ends what is under way. */
+  readonly signal?: AbortSignal;
+}
+
+/** Challenges kept for later requests: every answer brings one. */
+const MAX_CHALLENGES = 8;
+const MAX_REPLY_BYTES = 1 << 20;
+
+/** Calls to a push node, each signed by the account over a challenge of its own. */
+export function createNodeCalls(deps: NodeCallsDeps): NodeCalls {
+  const audience = new URL(deps.url).origin;
+  const base = deps.url.replace(/\/+$/, "");
+  const challenges: string[] = [];
+
+  const send = async (path: string, body: Uint8Array, headers: Record<string, string>): Promise<Response> => {
+    const timeout = AbortSignal.timeout(deps.timeoutMs);
+    try {
+      return await fetch(base + path, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...headers },
+        body: body as Uint8Array<ArrayBuffer>,
+        signal: deps.signal ? AbortSignal.any([deps.signal, timeout]) : timeout,
+        redirect: "error",
+      });
+    } catch (error) {
+      throw new NodeFault(`the push node cannot be reached: ${(error as Error).message}`, 0);
+    }
+  };
+
+  const freshChallenge = async (): Promise<string> => {
+    const body = utf8ToBytes(JSON.stringify({ account: deps.account }));
+    const reply = await replyOf<{ challenge: string }>(await send(PUSH_PATHS.challenge, body, {}));
+    return reply.challenge;
+  };
+
+  const attempt = async <T>(path: string, body: Uint8Array, challenge: string): Promise<T> => {
+    const statement = requestStatement({ audience, path, account: deps.account, challenge, body });
+    const response = await send(path, body, {
+      [PUSH_HEADERS.account]: deps.account,
+      [PUSH_HEADERS.challenge]: challenge,
+      [PUSH_HEADERS.signature]: bytesToBase64Url(deps.signer.sign("push-request", statement)),
+    });
+    const next = response.headers.get(PUSH_HEADERS.challenge);
+    if (next !== null && challenges.length < MAX_CHALLENGES) challenges.push(next);
+    return replyOf<T>(response);
+  };
+
+  return {
+    audience,
+    async post<T>(path: string, value: object): Promise<T> {
+      const body = utf8ToBytes(JSON.stringify(value));
+      const kept = challenges.pop();
+      try {
+        return await attempt<T>(path, body, kept ?? (await freshChallenge()));
+      } catch (error) {
+        // A challenge that was kept may have grown old, or the node lost its secret.
+        if (kept === undefined || !(error instanceof NodeFault) || error.status !== 401) throw error;
+        challenges.length = 0;
+        return attempt<T>(path, body, await freshChallenge());
+      }
+    },
+  };
+}
+
+async function replyOf<T>(response: Response): Promise<T> {
+  let text: string;
+  try {
+    text = await boundedText(response);
+  } catch (error) {
+    throw new NodeFault(`the push node's answer broke off: ${(error as Error).message}`, 0);
+  }
+  if (response.ok) return parse<T>(text) ?? ({} as T);
+  const error = parse<{ error?: { code?: PushNodeErrorCode; message?: string } }>(text)?.error;
+  const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
+  throw new NodeFault(
+    `the push node refuses: ${error?.message ?? response.status}`,
+    response.status,
+    error?.code,
+    Number.isFinite(retryAfter) ? retryAfter * 1000 : undefined,
+  );
+}
+
+async function boundedText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of response.body ?? []) {
+    length += chunk.length;
+    if (length > MAX_REPLY_BYTES) throw new Error("it is too long");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function parse<T>(text: string): T | undefined {
+  try {
+    return text === "" ? undefined : (JSON.parse(text) as T);
+  } catch {
+    return undefined; // some proxy's page; the status says enough
+  }
+}

@@ -1,0 +1,161 @@
+import { createHmac } from "node:crypto";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Platform } from "../protocol/push-node.ts";
+import type { Notification, Outcome, Provider } from "./provider.ts";
+import type { PruneGuard } from "./prune-guard.ts";
+import type { Delivery, Device, PushState } from "./state.ts";
+
+/** Longer than any provider may take, so that nobody is given what somebody still works on. */
+const LEASE_MS = 30_000;
+const FIRST_DELAY_MS = 1_000;
+const MAX_DELAY_MS = 5 * 60_000;
+/** Other nodes of the same state may have left something: looked for at least this often. */
+const LOOK_MS = 5_000;
+
+interface WorkerDeps {
+  readonly state: PushState;
+  readonly secret: Uint8Array;
+  readonly providers: Readonly<Record<Platform, Provider | undefined>>;
+  readonly guard: PruneGuard;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Deliveries under way at a time. */
+  readonly parallel: number;
+}
+
+/** Brings deliveries to providers until each is accepted, refused or too old. */
+export type DeliveryWorker = ReturnType<typeof createDeliveryWorker>;
+
+export function createDeliveryWorker(deps: WorkerDeps) {
+  const { state, clock, log } = deps;
+  const pausedUntilMs = new Map<Provider, number>();
+  const running = new Set<Promise<void>>();
+  let stopped = false;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let looking: Promise<void> | undefined;
+  let lookAgain = false;
+
+  /** Starts what is due, as far as there is room, and comes back when something else will be. */
+  const look = async (): Promise<void> => {
+    clearTimeout(timer);
+    const room = deps.parallel - running.size;
+    if (stopped || room <= 0) return; // whoever ends looks again
+    const due = await state.takeDue(clock.nowMs(), room, LEASE_MS);
+    for (const delivery of due) {
+      const work = bring(delivery)
+        .catch((error: unknown) => log.error("a delivery failed inside the node", { err: error, id: delivery.id }))
+        .finally(() => {
+          running.delete(work);
+          kick();
+        });
+      running.add(work);
+    }
+    const nextMs = await state.nextDueMs();
+    if (stopped) return;
+    const waitMs = nextMs === undefined ? LOOK_MS : Math.min(LOOK_MS, Math.max(1, nextMs - clock.nowMs()));
+    clearTimeout(timer);
+    timer = setTimeout(kick, waitMs);
+  };
+
+  /** There may be something to do. */
+  const kick = (): void => {
+    if (stopped) return;
+    if (looking) {
+      lookAgain = true;
+      return;
+    }
+    looking = look()
+      .catch((error: unknown) => {
+        log.error("deliveries cannot be looked for; it is tried again", { err: error });
+        timer = setTimeout(kick, LOOK_MS);
+      })
+      .finally(() => {
+        looking = undefined;
+        if (!lookAgain) return;
+        lookAgain = false;
+        kick();
+      });
+  };
+
+  const bring = async (delivery: Delivery): Promise<void> => {
+    const device = await state.deviceOf(delivery.account, delivery.device);
+    const provider = device && deps.providers[device.platform];
+    if (!device || !provider) return state.settle(delivery); // revoked, displaced, or nobody's to deliver
+    if (clock.nowMs() > delivery.expiresMs) {
+      log.warn("a notification was given up: its provider did not take it for an hour", { provider: provider.name });
+      return state.settle(delivery);
+    }
+    const pausedMs = pausedUntilMs.get(provider) ?? 0;
+    if (pausedMs > clock.nowMs()) return state.defer({ ...delivery, attempts: delivery.attempts - 1 }, pausedMs);
+    await follow(delivery, device, provider, await provider.send(notificationOf(delivery, device)));
+  };
+
+  const notificationOf = (delivery: Delivery, device: Device): Notification => ({
+    delivery,
+    device,
+    collapseId: collapseIdOf(deps.secret, device, delivery.chat),
+  });
+
+  const follow = async (delivery: Delivery, device: Device, provider: Provider, outcome: Outcome): Promise<void> => {
+    switch (outcome.kind) {
+      case "accepted":
+        deps.guard.accepted();
+        if (outcome.sandbox !== undefined && outcome.sandbox !== (device.sandbox ?? false))
+          await state.putDevice({ ...device, sandbox: outcome.sandbox });
+        return state.settle(delivery);
+      case "dead":
+        await prune(device, outcome, provider);
+        return state.settle(delivery);
+      case "refused":
+        log.warn("a provider refused a notification", { provider: provider.name, reason: outcome.reason });
+        return state.settle(delivery);
+      case "later": {
+        const delayMs = outcome.delayMs ?? backoffMs(delivery.attempts);
+        if (outcome.everyone) pausedUntilMs.set(provider, clock.nowMs() + delayMs);
+        log.debug("a provider takes a notification later", {
+          provider: provider.name,
+          reason: outcome.reason,
+          delayMs,
+        });
+        return state.defer(delivery, clock.nowMs() + delayMs);
+      }
+    }
+  };
+
+  /** Drops a dead token, unless so many die that the fault must be ours, or it was replaced meanwhile. */
+  const prune = async (device: Device, outcome: Outcome & { kind: "dead" }, provider: Provider): Promise<void> => {
+    const { reason } = outcome;
+    if (!deps.guard.mayPrune())
+      return void log.error("tokens are refused in mass; none is dropped", { provider: provider.name, reason });
+    const now = await state.deviceOf(device.account, device.device);
+    if (now?.token === device.token && now.registeredMs === device.registeredMs)
+      await state.dropDevice(device.account, device.device);
+    log.info("a dead token was dropped", { provider: provider.name, reason });
+  };
+
+  return {
+    start: kick,
+    kick,
+    async stop(): Promise<void> {
+      stopped = true;
+      clearTimeout(timer);
+      await looking;
+      await Promise.all(running);
+    },
+  };
+}
+
+/** Doubles with each attempt, spread by a third so that a crowd does not come back as one. */
+function backoffMs(attempts: number): number {
+  const delayMs = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** Math.min(attempts, 20));
+  return Math.round(delayMs * (1 + Math.random() / 3));
+}
+
+/** The same for a token and a chat, and for nobody else's: 43 of the 64 characters that Apple allows. */
+export function collapseIdOf(secret: Uint8Array, device: Pick<Device, "platform" | "token">, chat: string): string {
+  const hmac = createHmac("sha256", secret).update(
+    `svc/push-collapse/v1\0${device.platform}\0${device.token}\0${chat}`,
+  );
+  return hmac.digest("base64url");
+}

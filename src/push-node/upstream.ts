@@ -1,0 +1,30 @@
+import { type DeliveryBody, PUSH_PATHS } from "../protocol/push-node.ts";
+import type { NodeCalls } from "../push-link/node-calls.ts";
+import { type Notification, type Outcome, type Provider, reasonOf } from "./provider.ts";
+
+/**
+ * Another node that has the credentials of those who publish the app. It gets what a provider would get: the token, the
+ * sealed bytes, no account and no topic.
+ */
+export function createUpstream(calls: NodeCalls): Provider {
+  return {
+    name: "upstream",
+    async send({ delivery, device }: Notification): Promise<Outcome> {
+      const { id, kind, chat, spaceKey, keyId, sealed } = delivery;
+      const { platform, token, registeredMs } = device;
+      const body: DeliveryBody = { id, kind, platform, token, registeredMs, chat, spaceKey, keyId, sealed };
+      try {
+        return await calls.post<Outcome>(PUSH_PATHS.deliveries, body);
+      } catch (error) {
+        const { retryAfterMs } = error as { retryAfterMs?: number };
+        return {
+          kind: "later",
+          everyone: true,
+          reason: reasonOf(error),
+          ...(retryAfterMs === undefined ? {} : { delayMs: retryAfterMs }),
+        };
+      }
+    },
+    async close() {},
+  };
+}

@@ -1,0 +1,116 @@
+import { type Migration, openDatabase } from "./database.ts";
+
+/** What a push node keeps: tokens, topics and what is on its way. No column holds a name or content. */
+const MIGRATIONS: readonly Migration[] = [
+  (db) => {
+    db.exec(`
+      CREATE TABLE meta(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+      CREATE TABLE devices(
+        account TEXT NOT NULL, device TEXT NOT NULL, token TEXT NOT NULL UNIQUE, row TEXT NOT NULL,
+        PRIMARY KEY(account, device)) WITHOUT ROWID;
+      CREATE TABLE topics(
+        space_key TEXT NOT NULL, topic TEXT NOT NULL, account TEXT NOT NULL,
+        PRIMARY KEY(space_key, topic, account)) WITHOUT ROWID;
+      CREATE INDEX topics_by_account ON topics(account, space_key, topic);
+      -- Challenges and messages that were used up, until nobody would take them anyway.
+      CREATE TABLE spent(name TEXT PRIMARY KEY, until_ms INTEGER NOT NULL) WITHOUT ROWID;
+      CREATE INDEX spent_by_time ON spent(until_ms);
+      -- due_ms moves ahead while somebody works on a row: a crash hands it out again after the lease.
+      CREATE TABLE deliveries(id TEXT PRIMARY KEY, due_ms INTEGER NOT NULL, row TEXT NOT NULL) WITHOUT ROWID;
+      CREATE INDEX deliveries_by_due ON deliveries(due_ms);
+    `);
+  },
+];
+
+/** Rows are JSON texts; what is looked up by stands beside them. */
+export function openPushNodeStore(path: string) {
+  const db = openDatabase(path, { migrations: MIGRATIONS, durability: "full" });
+  // Leases of a process that is gone: this one alone uses the file.
+  db.exec("UPDATE deliveries SET due_ms = json_extract(row, '$.dueMs')");
+  const meta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
+  const putMeta = db.query<null, [string, Uint8Array]>("INSERT OR IGNORE INTO meta(key, value) VALUES(?, ?)");
+  const dropToken = db.query<null, [string]>("DELETE FROM devices WHERE token = ?");
+  const putDevice = db.query<null, [string, string, string, string]>(
+    "INSERT INTO devices(account, device, token, row) VALUES(?, ?, ?, ?) ON CONFLICT(account, device) DO UPDATE SET token = excluded.token, row = excluded.row",
+  );
+  const dropDevice = db.query<null, [string, string]>("DELETE FROM devices WHERE account = ? AND device = ?");
+  const device = db.query<{ row: string }, [string, string]>(
+    "SELECT row FROM devices WHERE account = ? AND device = ?",
+  );
+  const devices = db.query<{ row: string }, [string]>("SELECT row FROM devices WHERE account = ? ORDER BY device");
+  const addTopic = db.query<null, [string, string, string]>(
+    "INSERT OR IGNORE INTO topics(space_key, topic, account) VALUES(?, ?, ?)",
+  );
+  const dropTopic = db.query<null, [string, string, string]>(
+    "DELETE FROM topics WHERE space_key = ? AND topic = ? AND account = ?",
+  );
+  const countTopics = db.query<{ count: number }, [string]>("SELECT count(*) AS count FROM topics WHERE account = ?");
+  const topicsOf = db.query<{ spaceKey: string; topic: string }, [string, string, string, number]>(
+    "SELECT space_key AS spaceKey, topic FROM topics WHERE account = ? AND (space_key, topic) > (?, ?) ORDER BY space_key, topic LIMIT ?",
+  );
+  const subscribers = db.query<{ account: string }, [string, string]>(
+    "SELECT account FROM topics WHERE space_key = ? AND topic = ?",
+  );
+  const spend = db.query<null, [string, number]>("INSERT OR IGNORE INTO spent(name, until_ms) VALUES(?, ?)");
+  const forget = db.query<null, [number]>("DELETE FROM spent WHERE until_ms < ?");
+  const addDelivery = db.query<null, [string, number, string]>(
+    "INSERT OR IGNORE INTO deliveries(id, due_ms, row) VALUES(?, ?, ?)",
+  );
+  const due = db.query<{ id: string; row: string }, [number, number]>(
+    "SELECT id, row FROM deliveries WHERE due_ms <= ? ORDER BY due_ms LIMIT ?",
+  );
+  const moveDelivery = db.query<null, [number, string, string]>(
+    "UPDATE deliveries SET due_ms = ?, row = ? WHERE id = ?",
+  );
+  const leaseDelivery = db.query<null, [number, string]>("UPDATE deliveries SET due_ms = ? WHERE id = ?");
+  const dropDelivery = db.query<null, [string]>("DELETE FROM deliveries WHERE id = ?");
+  const nextDue = db.query<{ due: number | null }, []>("SELECT min(due_ms) AS due FROM deliveries");
+  const countDeliveries = db.query<{ count: number }, []>("SELECT count(*) AS count FROM deliveries");
+
+  return {
+    /** The value under a key, which is the one given when there was none. */
+    metaOr(key: string, value: Uint8Array): Uint8Array {
+      putMeta.run(key, value);
+      return meta.get(key)!.value;
+    },
+    putDevice: db.transaction((account: string, name: string, token: string, row: string) => {
+      dropToken.run(token);
+      putDevice.run(account, name, token, row);
+    }),
+    dropDevice: (account: string, name: string) => void dropDevice.run(account, name),
+    device: (account: string, name: string): string | undefined => device.get(account, name)?.row,
+    devices: (account: string): string[] => devices.all(account).map(({ row }) => row),
+    addTopics: db.transaction((account: string, spaceKey: string, topics: readonly string[]) => {
+      for (const topic of topics) addTopic.run(spaceKey, topic, account);
+    }),
+    dropTopics: db.transaction((account: string, spaceKey: string, topics: readonly string[]) => {
+      for (const topic of topics) dropTopic.run(spaceKey, topic, account);
+    }),
+    topicCount: (account: string): number => countTopics.get(account)!.count,
+    topicsOf: (account: string, spaceKey: string, topic: string, limit: number) =>
+      topicsOf.all(account, spaceKey, topic, limit),
+    subscribers: (spaceKey: string, topic: string): string[] =>
+      subscribers.all(spaceKey, topic).map(({ account }) => account),
+    spend: (name: string, untilMs: number): boolean => spend.run(name, untilMs).changes > 0,
+    forgetSpent: (beforeMs: number) => void forget.run(beforeMs),
+    /** False, and nothing done, when the name was used up before. */
+    accept: db.transaction(
+      (name: string, untilMs: number, deliveries: readonly { id: string; dueMs: number; row: string }[]): boolean => {
+        if (spend.run(name, untilMs).changes === 0) return false;
+        for (const { id, dueMs, row } of deliveries) addDelivery.run(id, dueMs, row);
+        return true;
+      },
+    ),
+    /** Rows that are due, put off to the end of the lease. */
+    takeDue: db.transaction((nowMs: number, limit: number, leaseEndMs: number): string[] => {
+      const rows = due.all(nowMs, limit);
+      for (const { id } of rows) leaseDelivery.run(leaseEndMs, id);
+      return rows.map(({ row }) => row);
+    }),
+    moveDelivery: (id: string, dueMs: number, row: string) => void moveDelivery.run(dueMs, row, id),
+    dropDelivery: (id: string) => void dropDelivery.run(id),
+    nextDueMs: (): number | undefined => nextDue.get()!.due ?? undefined,
+    deliveryCount: (): number => countDeliveries.get()!.count,
+    close: () => db.close(),
+  };
+}

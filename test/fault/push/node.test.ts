@@ -1,0 +1,442 @@
+/** A push node of the executable: whom it wakes, what it refuses, and what providers' errors do (docs/push.md). */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { PUSH_BOUNDS, PUSH_HEADERS, PUSH_PATHS } from "../../../src/protocol/push-node.ts";
+import { requestStatement } from "../../../src/push-link/statements.ts";
+import { until } from "../../support/client.ts";
+import { type FakeApns, startFakeApns } from "../../support/push/fake-apns.ts";
+import { type FakeFcm, fcmBadToken, fcmError, startFakeFcm } from "../../support/push/fake-fcm.ts";
+import { type NodeOptions, type PushNode, startNode } from "../../support/push/node.ts";
+import { deviceTag, type PushAccount, pushAccount, spaceKeyOf } from "../../support/push/push-account.ts";
+import { rule } from "../../support/rule.ts";
+
+const LONG_MS = 60_000;
+/** What has not come by then is not on its way. */
+const QUIET_MS = 300;
+
+let fcm: FakeFcm;
+let apns: FakeApns;
+let sandbox: FakeApns;
+let node: PushNode;
+const ofSandbox = (token: string) => token.startsWith("5a");
+
+beforeAll(async () => {
+  fcm = startFakeFcm();
+  apns = await startFakeApns((token) => !ofSandbox(token));
+  sandbox = await startFakeApns(ofSandbox);
+  node = await startNode(providers());
+});
+afterAll(async () => {
+  await node[Symbol.asyncDispose]();
+  await apns[Symbol.asyncDispose]();
+  await sandbox[Symbol.asyncDispose]();
+  fcm[Symbol.dispose]();
+});
+
+const providers = (): NodeOptions => ({ fcm, apns: { url: apns.url, sandboxUrl: sandbox.url } });
+const account = (name: string, at = node): PushAccount => pushAccount(at.url, name);
+const arrivals = (token: string): number => fcm.of(token).length + apns.of(token).length + sandbox.of(token).length;
+const untilArrived = (token: string, count = 1, timeoutMs = 10_000): Promise<void> =>
+  until(() => arrivals(token) >= count, `${count} notifications for ${token}`, timeoutMs);
+
+/** A watcher with a token, and a sender in one space of theirs. */
+async function pair(name: string, platform: "ios" | "android", token: string, at = node) {
+  const space = spaceKeyOf(name);
+  const watcher = account(`${name} watcher`, at);
+  const sender = account(`${name} sender`, at);
+  await watcher.register(platform, token);
+  await watcher.watch(space, ["chats", watcher.id]);
+  return { space, watcher, sender };
+}
+
+describe("who is woken, and how", () => {
+  rule("[push-node] an Android device gets the sealed bytes at high priority, once, with a collapse key", async () => {
+    const { space, watcher, sender } = await pair("android", "android", "fcm-android");
+    expect(await sender.send(space, { topics: ["chats", watcher.id] })).toEqual({ devices: 1 });
+    await untilArrived("fcm-android");
+    await Bun.sleep(QUIET_MS);
+    const [arrival, ...more] = fcm.of("fcm-android");
+    expect(more).toEqual([]);
+    expect(arrival!.message.data).toMatchObject({ v: "1", kind: "message", spaceKey: space.spaceKey });
+    expect(arrival!.message.android).toMatchObject({ priority: "HIGH", ttl: "604800s" });
+    expect(arrival!.message.android.collapse_key).toMatch(/^[A-Za-z0-9_-]{43}$/);
+    expect(arrival!.message).not.toHaveProperty("notification");
+  });
+
+  rule("[push-node] an iPhone gets an alert with a placeholder that its extension replaces", async () => {
+    const { space, sender } = await pair("iphone", "ios", "aa01");
+    await sender.send(space);
+    await untilArrived("aa01");
+    const { headers, payload } = apns.of("aa01")[0]!;
+    expect(payload.aps).toEqual({
+      alert: { title: expect.any(String), body: expect.any(String) },
+      sound: "default",
+      "mutable-content": 1,
+    });
+    expect(headers).toMatchObject({ "apns-push-type": "alert", "apns-priority": "10" });
+    const expiryDays = (Number(headers["apns-expiration"]) - Date.now() / 1000) / 86_400;
+    expect(Math.round(expiryDays)).toBe(7);
+  });
+
+  rule(
+    "[push-node] the author's own devices hear nothing of a message; a reading is for the others of them alone",
+    async () => {
+      const space = spaceKeyOf("own");
+      const [olga, gustav] = [account("Olga"), account("Gustav")];
+      await olga.register("android", "olga-phone", "phone");
+      await olga.register("ios", "01fa", "tablet");
+      await gustav.register("android", "gustav-phone");
+      await olga.watch(space, ["chats", olga.id]);
+      await gustav.watch(space, ["chats", gustav.id]);
+      expect(await olga.send(space)).toEqual({ devices: 1 });
+      await untilArrived("gustav-phone");
+      expect(await olga.send(space, { kind: "read", topics: [olga.id], device: "phone" })).toEqual({ devices: 1 });
+      await untilArrived("01fa");
+      await Bun.sleep(QUIET_MS);
+      expect([arrivals("olga-phone"), arrivals("01fa"), arrivals("gustav-phone")]).toEqual([0, 1, 1]);
+      const [reading] = apns.of("01fa");
+      expect(reading!.payload.aps).toEqual({ "content-available": 1 });
+      expect(reading!.headers).toMatchObject({ "apns-push-type": "background", "apns-priority": "5" });
+    },
+  );
+
+  rule("[push-node] notifications of one chat collapse for a token, and for no other chat or token", async () => {
+    const { space, sender, watcher } = await pair("collapse", "android", "collapse-1");
+    await watcher.register("android", "collapse-2", "other");
+    for (const chat of ["one", "one", "two"]) await sender.send(space, { chat });
+    await untilArrived("collapse-1", 3);
+    await untilArrived("collapse-2", 3);
+    const keys = (token: string) => fcm.of(token).map(({ message }) => message.android.collapse_key);
+    expect(new Set(keys("collapse-1")).size).toBe(2);
+    expect(new Set([...keys("collapse-1"), ...keys("collapse-2")]).size).toBe(4);
+  });
+
+  rule("[push-node] a token goes to the account that registered it last; a revoked one is woken no more", async () => {
+    const { space, watcher, sender } = await pair("displaced", "android", "shared-token");
+    const next = account("displaced next");
+    await next.register("android", "shared-token");
+    expect(await sender.send(space)).toEqual({ devices: 0 });
+    await next.watch(space, ["chats"]);
+    expect(await sender.send(space)).toEqual({ devices: 1 });
+    await untilArrived("shared-token");
+    await next.revoke();
+    expect(await sender.send(space)).toEqual({ devices: 0 });
+    expect(await watcher.calls.post<object>(PUSH_PATHS.devices, {})).toEqual({ devices: [] });
+  });
+
+  rule("[push-node] a topic that is watched no longer wakes nobody", async () => {
+    const { space, watcher, sender } = await pair("unwatched", "android", "unwatched-token");
+    await watcher.unwatch(space, ["chats"]);
+    expect(await sender.send(space)).toEqual({ devices: 0 });
+    expect(await sender.send(space, { topics: ["chats", watcher.id] })).toEqual({ devices: 1 });
+    const list = await watcher.calls.post<object>(PUSH_PATHS.topicsList, {});
+    expect(list).toEqual({ topics: [{ spaceKey: space.spaceKey, topic: watcher.id }], more: false });
+  });
+});
+
+describe("what is refused", () => {
+  const fault = (code: string) => expect.objectContaining({ code });
+
+  rule("[push-node] nothing is taken unsigned, signed for another route or body, or twice", async () => {
+    const one = account("replay");
+    const post = (path: string, body: string, headers: Record<string, string> = {}) =>
+      fetch(node.url + path, { method: "POST", body, headers: { "content-type": "application/json", ...headers } });
+    const body = JSON.stringify({ platform: "android", token: "t", device: deviceTag("d"), registeredMs: 1 });
+    for (const path of Object.values(PUSH_PATHS)) {
+      if (path === PUSH_PATHS.health || path === PUSH_PATHS.challenge) continue;
+      expect((await post(path, body)).status).toBe(401);
+    }
+    const { challenge } = (await (await post(PUSH_PATHS.challenge, JSON.stringify({ account: one.id }))).json()) as {
+      challenge: string;
+    };
+    const bytes = new TextEncoder().encode(body);
+    const of = { audience: node.url, path: PUSH_PATHS.token, account: one.id, challenge, body: bytes };
+    const sign = (statement: Uint8Array) => ({
+      [PUSH_HEADERS.account]: one.id,
+      [PUSH_HEADERS.challenge]: challenge,
+      [PUSH_HEADERS.signature]: Buffer.from(one.signer.sign("push-request", statement)).toString("base64url"),
+    });
+    const good = sign(requestStatement(of));
+    const other = {
+      audience: "http://another.example",
+      path: PUSH_PATHS.devices,
+      account: account("x").id,
+      challenge: `${challenge}A`,
+    };
+    for (const [field, value] of Object.entries(other))
+      expect((await post(PUSH_PATHS.token, body, sign(requestStatement({ ...of, [field]: value })))).status).toBe(401);
+    expect((await post(PUSH_PATHS.token, `${body} `, good)).status).toBe(401);
+    expect((await post(PUSH_PATHS.devices, body, good)).status).toBe(401);
+    expect((await post(PUSH_PATHS.token, body, good)).status).toBe(204);
+    expect((await post(PUSH_PATHS.token, body, good)).status).toBe(401);
+  });
+
+  rule("[push-node] a challenge of one account is none of another's", async () => {
+    const [one, two] = [account("challenge one"), account("challenge two")];
+    const reply = await fetch(node.url + PUSH_PATHS.challenge, {
+      method: "POST",
+      body: JSON.stringify({ account: one.id }),
+    });
+    const { challenge } = (await reply.json()) as { challenge: string };
+    const body = new TextEncoder().encode("{}");
+    const statement = requestStatement({
+      audience: node.url,
+      path: PUSH_PATHS.devices,
+      account: two.id,
+      challenge,
+      body,
+    });
+    const stolen = await fetch(node.url + PUSH_PATHS.devices, {
+      method: "POST",
+      body,
+      headers: {
+        [PUSH_HEADERS.account]: two.id,
+        [PUSH_HEADERS.challenge]: challenge,
+        [PUSH_HEADERS.signature]: Buffer.from(two.signer.sign("push-request", statement)).toString("base64url"),
+      },
+    });
+    expect(stolen.status).toBe(401);
+  });
+
+  rule("[push-node] a subscription that the space's key did not sign, or for another's name, is refused", async () => {
+    const { space, watcher } = await pair("forged", "android", "forged-token");
+    const stranger = account("forger");
+    await stranger.register("android", "forger-token");
+    const strangersKey = spaceKeyOf("stranger's own").signer;
+    await expect(stranger.watch(space, ["chats"], strangersKey)).rejects.toEqual(fault("push.forbidden"));
+    await expect(stranger.watch(space, ["chats"], stranger.signer)).rejects.toEqual(fault("push.forbidden"));
+    // A member may not listen for another member either.
+    await expect(stranger.watch(space, [watcher.id])).rejects.toEqual(fault("push.forbidden"));
+    for (const topic of ["everything", "chats/../x", `chats/${"0".repeat(63)}`, "chats/*", ""])
+      await expect(stranger.watch(space, [topic])).rejects.toEqual(fault("push.bad_request"));
+    expect(await stranger.calls.post<object>(PUSH_PATHS.topicsList, {})).toEqual({ topics: [], more: false });
+  });
+
+  rule("[push-node] a message that the space's key did not sign wakes nobody", async () => {
+    const { space } = await pair("foreign", "android", "foreign-token");
+    const stranger = account("foreigner");
+    await expect(stranger.send(space, { by: stranger.signer })).rejects.toEqual(fault("push.forbidden"));
+    await expect(stranger.send(space, { by: spaceKeyOf("elsewhere").signer })).rejects.toEqual(fault("push.forbidden"));
+    await Bun.sleep(QUIET_MS);
+    expect(arrivals("foreign-token")).toBe(0);
+  });
+
+  rule("[push-node] what is too large is refused before it is read to its end", async () => {
+    const { space, sender } = await pair("large", "android", "large-token");
+    const sealed = (length: number) => "A".repeat(length);
+    await expect(sender.send(space, { sealed: sealed(PUSH_BOUNDS.sealedChars + 4) })).rejects.toEqual(
+      fault("push.bad_request"),
+    );
+    expect(await sender.send(space, { sealed: sealed(PUSH_BOUNDS.sealedChars) })).toEqual({ devices: 1 });
+    await untilArrived("large-token"); // the largest fits into what the provider takes
+    await expect(sender.send(space, { sealed: sealed(PUSH_BOUNDS.bodyBytes) })).rejects.toEqual(
+      fault("push.too_large"),
+    );
+  });
+
+  rule("[push-node] without a token there is nothing to watch; a million topics end at the quota", async () => {
+    await using small = await startNode({
+      ...providers(),
+      more: "limits:\n  topicsPerAccount: 2500\n  requestBurst: 2000\n  addressRequestBurst: 2000",
+    });
+    const greedy = account("greedy", small);
+    const space = spaceKeyOf("greedy");
+    const topics = (from: number) =>
+      Array.from({ length: 1000 }, (_, index) => `chats/${(from + index).toString(16).padStart(64, "0")}`);
+    await expect(greedy.watch(space, ["chats"])).rejects.toEqual(fault("push.no_token"));
+    await greedy.register("android", "greedy-token");
+    await greedy.watch(space, topics(0));
+    await greedy.watch(space, topics(1000));
+    await expect(greedy.watch(space, topics(2000))).rejects.toEqual(fault("push.quota"));
+    await greedy.unwatch(space, topics(0));
+    await greedy.watch(space, topics(2000));
+  });
+
+  rule("[push-node] an account that asks too often is told when to come again, and others are served", async () => {
+    await using strict = await startNode({
+      ...providers(),
+      more: "limits:\n  requestsPerSecond: 1\n  requestBurst: 5",
+    });
+    const busy = account("busy", strict);
+    const calls = Array.from({ length: 12 }, () => busy.calls.post(PUSH_PATHS.devices, {}));
+    const results = await Promise.allSettled(calls);
+    const refused = results
+      .filter(({ status }) => status === "rejected")
+      .map((one) => (one as PromiseRejectedResult).reason);
+    expect(refused.length).toBeGreaterThanOrEqual(6);
+    for (const error of refused)
+      expect(error).toMatchObject({ code: "push.too_often", retryAfterMs: expect.any(Number) });
+    await account("calm", strict).calls.post(PUSH_PATHS.devices, {});
+  });
+});
+
+describe("what providers answer", () => {
+  const devicesOf = async (watcher: PushAccount): Promise<number> =>
+    (await watcher.calls.post<{ devices: object[] }>(PUSH_PATHS.devices, {})).devices.length;
+
+  rule(
+    "[push-node] tokens that a provider calls dead are dropped, and a refusal for another reason drops none",
+    async () => {
+      const dead: [string, "ios" | "android", () => void][] = [
+        ["gone-1", "android", () => fcm.fail("gone-1", [fcmError(404, "UNREGISTERED")])],
+        ["gone-2", "android", () => fcm.fail("gone-2", [fcmBadToken])],
+        [
+          "dead3",
+          "ios",
+          () => apns.fail("dead3", [{ status: 410, reason: "Unregistered", timestamp: Date.now() + 1000 }]),
+        ],
+        // Neither environment knows it.
+        ["dead4", "ios", () => apns.fail("dead4", [{ status: 400, reason: "BadDeviceToken" }])],
+      ];
+      const alive: [string, "ios" | "android", () => void][] = [
+        ["live-1", "android", () => fcm.fail("live-1", [fcmError(400, "INVALID_ARGUMENT")])],
+        ["live-2", "android", () => fcm.fail("live-2", [fcmError(403, "SENDER_ID_MISMATCH")])],
+        ["a11e3", "ios", () => apns.fail("a11e3", [{ status: 400, reason: "DeviceTokenNotForTopic" }])],
+        // It was registered after the moment that Apple speaks of.
+        ["a11e4", "ios", () => apns.fail("a11e4", [{ status: 410, reason: "Unregistered", timestamp: 1000 }])],
+      ];
+      for (const [token, platform, script] of [...dead, ...alive]) {
+        script();
+        const { space, sender, watcher } = await pair(`prune ${token}`, platform, token);
+        await sender.send(space);
+        const left = dead.some(([one]) => one === token) ? 0 : 1;
+        if (left === 0) await until(async () => (await devicesOf(watcher)) === 0, `${token} to be dropped`, 5_000);
+        else await Bun.sleep(QUIET_MS);
+        expect(await devicesOf(watcher)).toBe(left);
+      }
+    },
+  );
+
+  rule(
+    "[push-node] a token of Apple's other environment is found there, and asked there first from then on",
+    async () => {
+      const { space, sender } = await pair("sandbox", "ios", "5a01");
+      await sender.send(space);
+      await untilArrived("5a01");
+      const askedBefore = apns.traffic.filter((text) => text.includes("5a01")).length;
+      await sender.send(space);
+      await untilArrived("5a01", 2);
+      expect(askedBefore).toBe(1);
+      expect(apns.traffic.filter((text) => text.includes("5a01"))).toHaveLength(1);
+    },
+  );
+
+  rule("[push-node] Retry-After is followed, and what came later arrives once", async () => {
+    fcm.fail("later-1", [{ status: 503, retryAfter: "1", body: {} }]);
+    const { space, sender } = await pair("later", "android", "later-1");
+    const atMs = Date.now();
+    await sender.send(space);
+    await untilArrived("later-1");
+    expect(Date.now() - atMs).toBeGreaterThan(950);
+    await Bun.sleep(QUIET_MS);
+    expect(arrivals("later-1")).toBe(1);
+  });
+
+  rule("[push-node] an access token that is refused is asked for anew", async () => {
+    const { space, sender } = await pair("access", "android", "access-1");
+    const issued = fcm.tokensIssued;
+    fcm.revokeAccess();
+    await sender.send(space);
+    await untilArrived("access-1");
+    expect(fcm.tokensIssued).toBe(issued + 1);
+  });
+
+  rule("[push-node] one provider token and one connection serve many notifications", async () => {
+    const { space, sender } = await pair("session", "ios", "5e551");
+    const sessions = apns.sessions;
+    for (let index = 0; index < 20; index++) await sender.send(space, { chat: `chat ${index}` });
+    await untilArrived("5e551", 20);
+    expect(apns.sessions - sessions).toBeLessThanOrEqual(1);
+    expect(apns.providerTokens.size).toBe(1);
+  });
+
+  rule(
+    "[push-node] refusals in mass drop no tokens",
+    async () => {
+      await using guarded = await startNode(providers());
+      const watchers: PushAccount[] = [];
+      const space = spaceKeyOf("mass");
+      for (let index = 0; index < 40; index++) {
+        const watcher = account(`mass ${index}`, guarded);
+        fcm.fail(`mass-${index}`, [fcmError(404, "UNREGISTERED")], true);
+        await watcher.register("android", `mass-${index}`);
+        await watcher.watch(space, ["chats"]);
+        watchers.push(watcher);
+      }
+      await account("mass sender", guarded).send(space);
+      await until(() => guarded.stderr().includes("refused in mass"), "the guard to speak", 10_000);
+      await Bun.sleep(QUIET_MS);
+      const left = await Promise.all(watchers.map(devicesOf));
+      expect(left.filter((count) => count === 1).length).toBeGreaterThanOrEqual(20);
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[push-node] a provider that hangs holds up neither the other one nor the next message",
+    async () => {
+      apns.fail("4a46", ["hang"]);
+      const slow = await pair("hang", "ios", "4a46");
+      const quick = await pair("quick", "android", "quick-1");
+      await slow.sender.send(slow.space);
+      const atMs = Date.now();
+      await quick.sender.send(quick.space);
+      await untilArrived("quick-1");
+      expect(Date.now() - atMs).toBeLessThan(2_000);
+      await untilArrived("4a46", 1, 20_000); // after the deadline, over a new connection
+      await Bun.sleep(QUIET_MS);
+      expect(arrivals("4a46")).toBe(1);
+    },
+    LONG_MS,
+  );
+});
+
+describe("nothing that was taken is lost, nor sent twice", () => {
+  rule(
+    "[push-node] a node that was killed delivers what it had taken; the same message again is taken once",
+    async () => {
+      await using mortal = await startNode(providers());
+      fcm.fail("killed-1", [{ status: 503, retryAfter: "2", body: {} }]);
+      const { space, sender } = await pair("killed", "android", "killed-1", mortal);
+      const id = "0123456789abcdef0123456789abcdef";
+      await sender.send(space, { id });
+      await mortal.kill();
+      expect(arrivals("killed-1")).toBe(0);
+      await mortal.start();
+      expect(await sender.send(space, { id })).toEqual({ devices: 1 }); // its answer had been lost
+      await untilArrived("killed-1");
+      await Bun.sleep(1_000);
+      expect(arrivals("killed-1")).toBe(1);
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[push-node] a node without credentials has another one deliver, which knows no account and no topic",
+    async () => {
+      const front = await startNode({});
+      const id = /id=(A\w+)/.exec(front.stderr())?.[1];
+      expect(id).toBeDefined();
+      await front.kill();
+      await using upstream = await startNode({ ...providers(), more: `downstreams: [${id}]` });
+      await using own = await startNode({ directory: front.directory, more: `upstream:\n  url: ${upstream.url}` });
+      const { space, sender, watcher } = await pair("upstream", "android", "upstream-1", own);
+      await sender.send(space, { sealed: Buffer.from("what is sealed").toString("base64") });
+      await untilArrived("upstream-1");
+      expect(upstream.stderr()).not.toContain(watcher.id);
+      fcm.fail("upstream-1", [fcmError(404, "UNREGISTERED")]);
+      await sender.send(space);
+      await until(async () => (await devicesOf(watcher)) === 0, "the dead token to be dropped downstream", 5_000);
+      // Nobody else may use its credentials.
+      const stranger = account("no downstream", upstream);
+      const body = { id: "0".repeat(32), kind: "message", platform: "android", token: "t", registeredMs: 0 };
+      const sealed = { chat: "0".repeat(64), spaceKey: space.spaceKey, keyId: "0".repeat(64), sealed: "AAAA" };
+      await expect(stranger.calls.post(PUSH_PATHS.deliveries, { ...body, ...sealed })).rejects.toMatchObject({
+        code: "push.not_downstream",
+      });
+      async function devicesOf(one: PushAccount): Promise<number> {
+        return (await one.calls.post<{ devices: object[] }>(PUSH_PATHS.devices, {})).devices.length;
+      }
+    },
+    LONG_MS,
+  );
+});

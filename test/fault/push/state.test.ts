@@ -1,0 +1,162 @@
+/** One contract for both places where a push node may keep its state, and what nodes that share one may rely on. */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { join } from "node:path";
+import { createNatsState } from "../../../src/push-node/nats-state.ts";
+import { createSqliteState } from "../../../src/push-node/sqlite-state.ts";
+import type { Delivery, Device, PushState } from "../../../src/push-node/state.ts";
+import { until } from "../../support/client.ts";
+import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
+import { rule } from "../../support/rule.ts";
+import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
+
+const ONE = "Aone11111111111111111111";
+const TWO = "Atwo22222222222222222222";
+const KEY = "K".repeat(44);
+
+const device = (account: string, name: string, token: string): Device => ({
+  ...{ account, device: name, platform: "android", token, registeredMs: 5 },
+});
+const delivery = (id: string, dueMs: number): Delivery => ({
+  ...{ id, account: ONE, device: "d", kind: "message", spaceKey: KEY, chat: "c", keyId: "k", sealed: "s" },
+  ...{ attempts: 0, dueMs, expiresMs: 9_000 },
+});
+
+/** `open` opens the same state again, as another process would. */
+function contract(open: () => Promise<PushState>): void {
+  let state: PushState;
+  beforeAll(async () => {
+    state = await open();
+  });
+  afterAll(() => state.close());
+
+  rule("[push-state] the secret is made once", async () => {
+    const secret = await state.secret();
+    expect(secret).toHaveLength(32);
+    expect(await state.secret()).toEqual(secret);
+  });
+
+  rule("[push-state] a name is used up by the first who asks", async () => {
+    const answers = await Promise.all(Array.from({ length: 10 }, () => state.spend("challenge/x y+z", 1_000)));
+    expect(answers.filter((won) => won)).toHaveLength(1);
+    expect(await state.spend("challenge/other", 1_000)).toBe(true);
+  });
+
+  rule("[push-state] a token is of one device, the last that registered it", async () => {
+    await state.putDevice(device(ONE, "d1", "t1"));
+    await state.putDevice(device(ONE, "d2", "t2"));
+    expect((await state.devicesOf(ONE)).map(({ token }) => token)).toEqual(["t1", "t2"]);
+    await state.putDevice(device(TWO, "d1", "t1"));
+    expect((await state.devicesOf(ONE)).map(({ token }) => token)).toEqual(["t2"]);
+    expect(await state.deviceOf(ONE, "d1")).toBeUndefined();
+    await state.putDevice(device(TWO, "d1", "t3"));
+    expect(await state.deviceOf(TWO, "d1")).toEqual(device(TWO, "d1", "t3"));
+    // The token before it is free again.
+    await state.putDevice(device(ONE, "d1", "t1"));
+    expect((await state.devicesOf(ONE)).map(({ token }) => token)).toEqual(["t1", "t2"]);
+    await state.dropDevice(ONE, "d1");
+    await state.dropDevice(ONE, "absent");
+    expect((await state.devicesOf(ONE)).map(({ token }) => token)).toEqual(["t2"]);
+  });
+
+  rule("[push-state] topics are found by space and topic, and listed by account in pages", async () => {
+    const chat = `chats/${"ab".repeat(32)}`;
+    await state.addTopics(ONE, KEY, ["chats", chat, `${chat}/${ONE}`, ONE]);
+    await state.addTopics(TWO, KEY, ["chats", TWO]);
+    await state.addTopics(ONE, "L".repeat(44), ["chats"]);
+    await state.addTopics(ONE, KEY, ["chats"]);
+    expect((await state.subscribers(KEY, ["chats", chat])).sort()).toEqual([ONE, TWO]);
+    expect(await state.subscribers(KEY, [chat, TWO.replace("two", "xxx")])).toEqual([ONE]);
+    expect(await state.subscribers("M".repeat(44), ["chats"])).toEqual([]);
+    expect(await state.topicCount(ONE)).toBe(5);
+    const first = await state.topicsOf(ONE, undefined, 3);
+    const rest = await state.topicsOf(ONE, first.at(-1), 3);
+    expect([...first, ...rest]).toHaveLength(5);
+    expect(new Set([...first, ...rest].map(({ spaceKey, topic }) => `${spaceKey} ${topic}`)).size).toBe(5);
+    await state.dropTopics(ONE, KEY, ["chats", "chats/absent"]);
+    expect(await state.subscribers(KEY, ["chats"])).toEqual([TWO]);
+    expect(await state.topicCount(ONE)).toBe(4);
+  });
+
+  rule(
+    "[push-state] a message's deliveries are taken on once; what is taken is nobody else's until its lease ends",
+    async () => {
+      expect(await state.accept("m1", 1_000, [delivery("a1", 100), delivery("a2", 200)])).toBe(true);
+      expect(await state.accept("m1", 1_000, [delivery("a1", 100), delivery("a2", 200)])).toBe(false);
+      expect(await state.pending()).toBe(2);
+      expect(await state.nextDueMs()).toBe(100);
+      expect(await state.takeDue(50, 10, 1_000)).toEqual([]);
+      const [taken, ...others] = await state.takeDue(150, 10, 1_000);
+      expect(others).toEqual([]);
+      expect(taken).toMatchObject({ id: "a1", attempts: 0 });
+      expect(await state.takeDue(1_000, 10, 1_000)).toMatchObject([{ id: "a2" }]);
+      expect(await state.takeDue(1_100, 10, 1_000)).toEqual([]);
+      expect(await state.takeDue(1_200, 10, 1_000)).toMatchObject([{ id: "a1" }]);
+      await state.defer(taken!, 5_000);
+      expect(await state.nextDueMs()).toBe(2_000);
+      expect(await state.takeDue(6_000, 10, 1_000)).toMatchObject([
+        { id: "a2" },
+        { id: "a1", attempts: 1, dueMs: 5_000 },
+      ]);
+      await state.settle(delivery("a1", 0));
+      await state.settle(delivery("a2", 0));
+      expect(await state.pending()).toBe(0);
+      expect(await state.nextDueMs()).toBeUndefined();
+      // The message stays known although nothing of it is left.
+      expect(await state.accept("m1", 1_000, [delivery("a1", 100)])).toBe(false);
+    },
+  );
+
+  rule("[push-state] everything is there when it is opened again", async () => {
+    const secret = await state.secret();
+    await state.accept("m2", 1_000, [delivery("b1", 100)]);
+    await state.takeDue(150, 10, 60_000); // the process ends with it in hand
+    await state.close();
+    state = await open();
+    expect(await state.secret()).toEqual(secret);
+    expect((await state.devicesOf(ONE)).map(({ token }) => token)).toEqual(["t2"]);
+    expect(await state.topicCount(ONE)).toBe(4);
+    await until(async () => (await state.pending()) === 1, "the delivery", 2_000);
+    expect(await state.takeDue(100_000, 10, 1_000)).toMatchObject([{ id: "b1" }]);
+    await state.settle(delivery("b1", 0));
+  });
+}
+
+describe("in a file", () => {
+  let directory: ScratchDir;
+  beforeAll(() => {
+    directory = scratchDir("push-state");
+  });
+  afterAll(() => directory[Symbol.dispose]());
+  contract(async () => createSqliteState(join(directory.path, "push-node.db")));
+});
+
+describeWithNats("in a bucket that nodes share", () => {
+  let nats: NatsServer;
+  beforeAll(async () => {
+    nats = await startNats();
+  });
+  contract(() => createNatsState({ url: nats.url }));
+  afterAll(() => nats[Symbol.asyncDispose]());
+
+  rule("[push-state] two nodes share what they know, and each delivery is one's", async () => {
+    await using first = await opened();
+    await using second = await opened();
+    expect(await second.state.secret()).toEqual(await first.state.secret());
+    const many = Array.from({ length: 50 }, (_, index) => delivery(`shared-${index}`, 100));
+    await first.state.accept("shared", 1_000, many);
+    await until(async () => (await second.state.pending()) >= 50, "the other node to see them", 5_000);
+    const [one, two] = await Promise.all([first.state.takeDue(500, 50, 60_000), second.state.takeDue(500, 50, 60_000)]);
+    const ids = [...one, ...two].map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids).toHaveLength(50);
+    expect(await second.state.spend("shared name", 1_000)).toBe(true);
+    expect(await first.state.spend("shared name", 1_000)).toBe(false);
+    for (const taken of many) await first.state.settle(taken);
+    await until(async () => (await second.state.pending()) === 0, "the other node to see that none is left", 5_000);
+  });
+
+  async function opened() {
+    const state = await createNatsState({ url: nats.url });
+    return { state, [Symbol.asyncDispose]: () => state.close() };
+  }
+});
