@@ -44,14 +44,16 @@ export function endingOf(space: Space): "left" | "deleted" | undefined {
   return over && space.role() === "none" ? "left" : undefined;
 }
 
-/** The keys that the push service knows a space by (gaps § 2): a signing key for ever, a sealing key per read key. */
+/**
+ * The keys by which the members use a push node (gaps § 2): one signs, one seals, and both come from the epoch's read key, so
+ * that all members have the same ones and who was removed lacks the next.
+ */
 export function pushKeys(space: Space): JsonObject | undefined {
   const current = space.keys.current();
   if (!current) return undefined;
-  const first = space.keys.byId(space.acl.state.epochs[0]!.epoch.keyId) ?? current.key;
   const encKey = deriveKey(current.key, "push-encryption", space.id);
   return {
-    spaceKey: bytesToBase64(deriveKey(first, "push-signing", space.id)),
+    spaceKey: bytesToBase64(deriveKey(current.key, "push-signing", space.id)),
     encKey: bytesToBase64(encKey),
     encKeyId: bytesToHex(sha256(encKey)),
   };

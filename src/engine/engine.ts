@@ -10,6 +10,7 @@ import type { FileCache } from "../domain/file/file-cache.ts";
 import type { IdentityDirectory } from "../domain/identity/identity-directory.ts";
 import type { LiveQueries } from "../domain/live/live-queries.ts";
 import type { ProcessRegistry } from "../domain/process/process-registry.ts";
+import type { PushService } from "../domain/push/push-service.ts";
 import type { RecordQueries } from "../domain/record/record-query.ts";
 import type { BuiltInDataset } from "../domain/type/built-in-schemas.ts";
 import type { SpaceEvents } from "../space/space-events.ts";
@@ -29,6 +30,8 @@ export interface Engine extends EngineLifecycle {
   readonly identities: IdentityDirectory;
   readonly events: EventHub;
   readonly processes: ProcessRegistry;
+  /** Undefined without a push node. */
+  readonly push: PushService | undefined;
   readonly joins: JoinService;
   readonly oneToOne: OneToOneService;
   readonly directAdds: DirectAddService;

@@ -21,6 +21,7 @@ import { objectRoutes } from "./routes/objects.ts";
 import { oneToOneRoutes } from "./routes/one-to-one.ts";
 import { processRoutes } from "./routes/processes.ts";
 import { propertyRoutes } from "./routes/properties.ts";
+import { pushRoutes } from "./routes/push.ts";
 import { recordRoutes } from "./routes/records.ts";
 import { shutdownRoutes } from "./routes/shutdown.ts";
 import { spaceRoutes } from "./routes/spaces.ts";
@@ -37,6 +38,7 @@ export const ROUTES: readonly Route[] = [
   ...accountRoutes,
   ...identityRoutes,
   ...deviceRoutes,
+  ...pushRoutes,
   ...eventRoutes,
   ...streamRoutes,
   ...processRoutes,

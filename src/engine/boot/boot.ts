@@ -11,6 +11,7 @@ import { createSyncService, type SyncService } from "../../sync/sync-service.ts"
 import { type AccountFiles, createAccountFiles } from "../account-files.ts";
 import type { Engine } from "../engine.ts";
 import { createLinkKeys, type LinkKeys } from "../link-keys.ts";
+import { createPush } from "../push.ts";
 import { createSharedSpaces } from "../shared-spaces.ts";
 import { probeVectorSupport } from "../vector-support.ts";
 import type { BootEngine, BootOptions } from "./boot-engine.ts";
@@ -71,6 +72,8 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     const firstRound = addSync(workers, sync);
     workers.add({ name: "joins", start: services.joins.start, stop: services.joins.close });
     workers.add({ name: "profile", start: services.profileNews.start, stop: services.profileNews.close });
+    const { space } = services;
+    const push = createPush({ config, accountDir, opened, workers, events, space, clock, log });
     workers.add(files.sweeper);
     workers.add(every("processes", PROCESS_SWEEP_MS, bus.processes.sweep));
     // Spaces are seen to when they are opened, too: this is for those that stay open, or closed, for long.
@@ -103,6 +106,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       fileCache: files.cache,
       techDatasets: TECH_DATASETS,
       ...services,
+      push,
       changeProfile: services.profileNews.change,
       bootstrapping: () => bootstrapping,
       async close() {

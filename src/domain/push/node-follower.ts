@@ -1,0 +1,218 @@
+import { bytesToBase64Url } from "../../base/bytes.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { AccountId } from "../../base/ids.ts";
+import type { Log } from "../../base/log.ts";
+import type { Service } from "../../base/service.ts";
+import { PUSH_BOUNDS, PUSH_PATHS, type TopicsBody, type TopicsPage } from "../../protocol/push-node.ts";
+import { type NodeCalls, NodeFault } from "../../push-link/node-calls.ts";
+import { topicsStatement } from "../../push-link/statements.ts";
+import type { PushOutboxStore } from "../../store/push-outbox-store.ts";
+import { retryDelayMs } from "./retry-delay.ts";
+import type { PlannedSpace, SubscriptionPlan } from "./subscription-plan.ts";
+import type { TokenFile } from "./token-file.ts";
+
+/** What happens at once is told at once, in one go. */
+const DEBOUNCE_MS = 250;
+/** The node may have lost something, or another device of the account told it otherwise. */
+const LOOK_MS = 5 * 60_000;
+
+interface FollowerDeps {
+  readonly calls: NodeCalls;
+  readonly accountId: AccountId;
+  readonly tokenFile: TokenFile;
+  readonly plan: SubscriptionPlan;
+  readonly store: Pick<PushOutboxStore, "pruned" | "dropPruned" | "noteKeys" | "isKnownKey">;
+  /** Whether this device itself was pruned: then it has no business with the node. */
+  isPruned(): boolean;
+  /** What the account calls a device of its own. */
+  tagOf(peerId: string): string;
+  readonly ownTag: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Keeps the node in step with this device's token and with what the account is to hear of. */
+export interface NodeFollower extends Service {
+  /** Something may have changed. */
+  kick(): void;
+}
+
+export function createNodeFollower(deps: FollowerDeps): NodeFollower {
+  const { calls, tokenFile, store, log } = deps;
+  /** The token that the node has of this device, as text; undefined while that is not known. */
+  let told: string | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let running: Promise<void> | undefined;
+  let again = false;
+  let begun = false;
+  let stopped = false;
+  let attempts = 0;
+
+  const wakeIn = (ms: number): void => {
+    clearTimeout(timer);
+    if (begun && !stopped) timer = setTimeout(run, ms);
+  };
+
+  const run = (): void => {
+    if (running) {
+      again = true;
+      return;
+    }
+    running = follow()
+      .then(() => {
+        attempts = 0;
+        wakeIn(again ? DEBOUNCE_MS : LOOK_MS);
+      })
+      .catch((error: unknown) => {
+        told = undefined;
+        if (stopped) return;
+        const delayMs = (error instanceof NodeFault ? error.retryAfterMs : undefined) ?? retryDelayMs(attempts);
+        attempts++;
+        const level = attempts === 1 ? "warn" : "debug"; // once an outage
+        log[level]("the push node was not told what it should know; it is tried again", { err: error, delayMs });
+        wakeIn(delayMs);
+      })
+      .finally(() => {
+        running = undefined;
+        again = false;
+      });
+  };
+
+  const follow = async (): Promise<void> => {
+    if (deps.isPruned()) return;
+    await tellPruned();
+    await tellToken();
+    try {
+      await tellTopics();
+    } catch (error) {
+      // The account has no device to notify: there is nothing to watch for until one registers.
+      if (!(error instanceof NodeFault) || error.code !== "push.no_token") throw error;
+    }
+  };
+
+  /** Devices that were pruned lose their tokens. */
+  const tellPruned = async (): Promise<void> => {
+    for (const peerId of store.pruned()) {
+      await calls.post(PUSH_PATHS.tokenDrop, { device: deps.tagOf(peerId) });
+      store.dropPruned(peerId);
+    }
+  };
+
+  const tellToken = async (): Promise<void> => {
+    const state = await tokenFile.read();
+    if (state.kind === "revoked") {
+      await calls.post(PUSH_PATHS.tokenDrop, { device: deps.ownTag });
+      await tokenFile.forgetRevoked();
+    }
+    if (state.kind !== "set") {
+      told = undefined;
+      return;
+    }
+    const { platform, token, registeredMs } = state;
+    const body = { platform, token, registeredMs, device: deps.ownTag };
+    const text = JSON.stringify(body);
+    if (told === text && (await isHeld())) return;
+    await calls.post(PUSH_PATHS.token, body);
+    told = text;
+  };
+
+  /** The node may have lost its state, or dropped the token because its provider calls it dead. */
+  const isHeld = async (): Promise<boolean> => {
+    const { devices } = await calls.post<{ devices: { device: string }[] }>(PUSH_PATHS.devices, {});
+    return devices.some(({ device }) => device === deps.ownTag);
+  };
+
+  const tellTopics = async (): Promise<void> => {
+    const planned = await deps.plan.plan();
+    store.noteKeys(planned.map(({ keys }) => keys.publicKey));
+    const held = await listTopics();
+    const { add, drop } = differences(planned, held, store.isKnownKey);
+    for (const part of slicesOf(drop))
+      await calls.post(PUSH_PATHS.topics, { drop: grouped(part) } satisfies TopicsBody);
+    const keysByName = new Map(planned.map(({ keys }) => [keys.publicKey, keys]));
+    for (const part of slicesOf(add)) {
+      const spaces = grouped(part).map(({ spaceKey, topics }) => {
+        const statement = topicsStatement(calls.audience, spaceKey, deps.accountId, topics);
+        const signature = bytesToBase64Url(keysByName.get(spaceKey)!.sign("push-topics", statement));
+        return { spaceKey, topics, signature };
+      });
+      await calls.post(PUSH_PATHS.topics, { add: spaces } satisfies TopicsBody);
+    }
+  };
+
+  const listTopics = async (): Promise<SpaceTopic[]> => {
+    const held: SpaceTopic[] = [];
+    for (;;) {
+      const after = held.at(-1);
+      const page = await calls.post<TopicsPage>(PUSH_PATHS.topicsList, after ? { after } : {});
+      held.push(...page.topics);
+      if (!page.more || page.topics.length === 0) return held;
+    }
+  };
+
+  return {
+    name: "push node",
+    kick: () => {
+      again = true;
+      wakeIn(DEBOUNCE_MS);
+    },
+    start() {
+      begun = true;
+      run();
+    },
+    async stop() {
+      stopped = true;
+      clearTimeout(timer);
+      await running;
+    },
+  };
+}
+
+interface SpaceTopic {
+  readonly spaceKey: string;
+  readonly topic: string;
+}
+
+/** What the node lacks of the plan, and what it holds that is over. */
+function differences(
+  planned: readonly PlannedSpace[],
+  held: readonly SpaceTopic[],
+  isKnownKey: (spaceKey: string) => boolean,
+): { add: SpaceTopic[]; drop: SpaceTopic[] } {
+  const nameOf = ({ spaceKey, topic }: SpaceTopic) => `${spaceKey} ${topic}`;
+  const wanted = planned.flatMap(({ keys, topics }) => topics.map((topic) => ({ spaceKey: keys.publicKey, topic })));
+  const wantedNames = new Set(wanted.map(nameOf));
+  const heldNames = new Set(held.map(nameOf));
+  return {
+    add: wanted.filter((one) => !heldNames.has(nameOf(one))),
+    // A key that was never met here is of an epoch that another device of the account knows already.
+    drop: held.filter((one) => !wantedNames.has(nameOf(one)) && isKnownKey(one.spaceKey)),
+  };
+}
+
+/** As much as one request takes, of no more spaces than it takes. */
+function slicesOf(topics: readonly SpaceTopic[]): SpaceTopic[][] {
+  const sorted = [...topics].sort((a, b) => (a.spaceKey < b.spaceKey ? -1 : a.spaceKey > b.spaceKey ? 1 : 0));
+  const slices: SpaceTopic[][] = [];
+  let spaces = new Set<string>();
+  for (const one of sorted) {
+    const last = slices.at(-1);
+    spaces.add(one.spaceKey);
+    if (last && last.length < PUSH_BOUNDS.requestTopics && spaces.size <= PUSH_BOUNDS.requestSpaces) last.push(one);
+    else {
+      slices.push([one]);
+      spaces = new Set([one.spaceKey]);
+    }
+  }
+  return slices;
+}
+
+function grouped(topics: readonly SpaceTopic[]): { spaceKey: string; topics: string[] }[] {
+  const topicsByKey = new Map<string, string[]>();
+  for (const { spaceKey, topic } of topics) {
+    const known = topicsByKey.get(spaceKey);
+    if (known) known.push(topic);
+    else topicsByKey.set(spaceKey, [topic]);
+  }
+  return [...topicsByKey].map(([spaceKey, names]) => ({ spaceKey, topics: names }));
+}

@@ -1,0 +1,99 @@
+import { type Migration, openDatabase } from "./database.ts";
+
+/** What this device has yet to tell its push node. */
+const MIGRATIONS: readonly Migration[] = [
+  (db) => {
+    db.exec(`
+      -- One row a push that is to be sent; a burst in one chat for the same audience is one row, of its newest message.
+      -- taken: it is being sent, and what comes now is another row.
+      CREATE TABLE outbox(
+        id TEXT PRIMARY KEY, kind TEXT NOT NULL, space_id TEXT NOT NULL, chat_id TEXT NOT NULL, audience TEXT NOT NULL,
+        message_id TEXT NOT NULL, queued_ms INTEGER NOT NULL, due_ms INTEGER NOT NULL,
+        attempts INTEGER NOT NULL DEFAULT 0, taken INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+      CREATE UNIQUE INDEX outbox_waiting ON outbox(kind, space_id, chat_id, audience) WHERE taken = 0;
+      CREATE INDEX outbox_by_due ON outbox(due_ms) WHERE taken = 0;
+      -- Devices of the account that were pruned: the node is to forget their tokens.
+      CREATE TABLE pruned_devices(peer_id TEXT PRIMARY KEY) WITHOUT ROWID;
+      -- Public push keys that spaces of the account have or had: what the node holds under one that is over may go.
+      CREATE TABLE space_keys(space_key TEXT PRIMARY KEY) WITHOUT ROWID;
+    `);
+  },
+];
+
+export type OutboxKind = "message" | "read";
+
+export interface OutboxRow {
+  /** 32 hex digits; the node takes it once, however often it is sent. */
+  readonly id: string;
+  readonly kind: OutboxKind;
+  readonly spaceId: string;
+  readonly chatId: string;
+  /** Empty for a reading. */
+  readonly messageId: string;
+  readonly queuedMs: number;
+  readonly dueMs: number;
+  readonly attempts: number;
+}
+
+const COLUMNS =
+  "id, kind, space_id AS spaceId, chat_id AS chatId, message_id AS messageId, queued_ms AS queuedMs, due_ms AS dueMs, attempts";
+
+export type PushOutboxStore = ReturnType<typeof openPushOutboxStore>;
+
+/**
+ * Survives the end of the process at any moment. It is not synced to the disk at each row, so that nobody's message waits for
+ * a notification: a power failure may cost the notifications of its last moments.
+ */
+export function openPushOutboxStore(path: string) {
+  const db = openDatabase(path, { migrations: MIGRATIONS, durability: "normal" });
+  // Whatever was under way when the process ended is sent again; where its place was taken, the newer row has it.
+  db.exec("UPDATE OR REPLACE outbox SET taken = 0 WHERE taken = 1");
+  const put = db.query<null, [string, OutboxKind, string, string, string, string, number, number]>(
+    `INSERT INTO outbox(id, kind, space_id, chat_id, audience, message_id, queued_ms, due_ms) VALUES(?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT(kind, space_id, chat_id, audience) WHERE taken = 0 DO UPDATE SET message_id = excluded.message_id, queued_ms = excluded.queued_ms`,
+  );
+  const due = db.query<OutboxRow, [number, number]>(
+    `SELECT ${COLUMNS} FROM outbox WHERE taken = 0 AND due_ms <= ? ORDER BY due_ms LIMIT ?`,
+  );
+  const take = db.query<null, [string]>("UPDATE outbox SET taken = 1 WHERE id = ?");
+  const giveBack = db.query<null, [number, string]>(
+    "UPDATE OR IGNORE outbox SET taken = 0, attempts = attempts + 1, due_ms = ? WHERE id = ?",
+  );
+  const drop = db.query<null, [string]>("DELETE FROM outbox WHERE id = ?");
+  const dropSpace = db.query<null, [string]>("DELETE FROM outbox WHERE space_id = ?");
+  const next = db.query<{ due: number | null }, []>("SELECT min(due_ms) AS due FROM outbox WHERE taken = 0");
+  const dropOld = db.query<null, [number]>("DELETE FROM outbox WHERE queued_ms < ?");
+  const addPruned = db.query<null, [string]>("INSERT OR IGNORE INTO pruned_devices(peer_id) VALUES(?)");
+  const pruned = db.query<{ peerId: string }, []>("SELECT peer_id AS peerId FROM pruned_devices ORDER BY peer_id");
+  const dropPruned = db.query<null, [string]>("DELETE FROM pruned_devices WHERE peer_id = ?");
+  const addKey = db.query<null, [string]>("INSERT OR IGNORE INTO space_keys(space_key) VALUES(?)");
+  const hasKey = db.query<{ found: number }, [string]>("SELECT 1 AS found FROM space_keys WHERE space_key = ?");
+  return {
+    /** Queues a push; one that waits for the same audience of the same chat takes its message over, and keeps its time. */
+    put: (row: Omit<OutboxRow, "attempts"> & { audience: string }) =>
+      void put.run(row.id, row.kind, row.spaceId, row.chatId, row.audience, row.messageId, row.queuedMs, row.dueMs),
+    /** Rows that are due, which nothing is merged into from now on. */
+    takeDue: db.transaction((nowMs: number, limit: number): OutboxRow[] => {
+      const rows = due.all(nowMs, limit);
+      for (const { id } of rows) take.run(id);
+      return rows;
+    }),
+    /** It was not sent: it waits again, unless a newer one of the same audience does. */
+    giveBack: db.transaction((id: string, dueMs: number) => {
+      if (giveBack.run(dueMs, id).changes === 0) drop.run(id);
+    }),
+    drop: (id: string) => void drop.run(id),
+    dropSpace: (spaceId: string) => void dropSpace.run(spaceId),
+    nextDueMs: (): number | undefined => next.get()!.due ?? undefined,
+    /** Drops what was queued before; answers how many. */
+    dropOld: (beforeMs: number): number => dropOld.run(beforeMs).changes,
+    addPruned: (peerId: string) => void addPruned.run(peerId),
+    pruned: (): string[] => pruned.all().map(({ peerId }) => peerId),
+    dropPruned: (peerId: string) => void dropPruned.run(peerId),
+    noteKeys: db.transaction((spaceKeys: readonly string[]) => {
+      for (const spaceKey of spaceKeys) addKey.run(spaceKey);
+    }),
+    isKnownKey: (spaceKey: string): boolean => hasKey.get(spaceKey) !== null,
+    close: () => db.close(),
+  };
+}
