@@ -20,7 +20,7 @@ export function spaceKeyOf(name: string): PushSpaceKey {
   return { spaceKey: bytesToBase58(signer.publicKey), signer };
 }
 
-export interface Sending {
+interface Sending {
   readonly id?: string;
   readonly kind?: "message" | "read";
   readonly topics?: string[];
