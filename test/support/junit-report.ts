@@ -4,6 +4,7 @@ interface JunitCase {
   file: string;
   title: string;
   outcome: "passed" | "failed" | "skipped";
+  seconds: number;
 }
 
 export interface JunitReport {
@@ -37,6 +38,7 @@ function parseCases(xml: string): JunitCase[] {
     file: attribute(attributes, "file") ?? "",
     title: [attribute(attributes, "classname"), attribute(attributes, "name")].filter(Boolean).join(" > "),
     outcome: /<(failure|error)\b/.test(content) ? "failed" : /<skipped\b/.test(content) ? "skipped" : "passed",
+    seconds: Number(attribute(attributes, "time") ?? 0),
   }));
 }
 

@@ -10,6 +10,8 @@ import { TEST_GROUPS, type TestGroup } from "./test-groups.ts";
 /** The suite has an hour; what it cannot finish by then it has to say itself. */
 const SUITE_LIMIT_MS = 57 * 60_000;
 
+const SLOWEST_SHOWN = 12;
+
 if (import.meta.main) {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
   process.exitCode = await runSuite(join(import.meta.dir, "../.."), TEST_GROUPS, process.argv.slice(2));
@@ -68,6 +70,10 @@ function printSummary(results: readonly GroupResult[]): void {
     console.log(
       `${result.group.padEnd(10)} ${countsLine(result).padEnd(44)} ${result.seconds.toFixed(1).padStart(7)} s`,
     );
+  }
+  const slowest = results.flatMap(({ times }) => times).sort((a, b) => b.seconds - a.seconds);
+  for (const { file, seconds } of slowest.slice(0, SLOWEST_SHOWN)) {
+    console.log(`slowest    ${file.padEnd(44)} ${seconds.toFixed(1).padStart(7)} s`);
   }
   for (const { group, faults, failures, skips } of results) {
     for (const { file, title, reason } of skips) console.log(`skipped [${group}] ${file}: ${title} (${reason})`);

@@ -44,7 +44,17 @@ export async function runGroup(group: TestGroup, options: GroupRunOptions): Prom
 
 /** A group that could not be run counts as one failure. */
 export function failedGroup({ name }: TestGroup, fault: string): GroupResult {
-  return { group: name, seconds: 0, passed: 0, failed: 1, skipped: 0, faults: [fault], failures: [], skips: [] };
+  return {
+    group: name,
+    seconds: 0,
+    passed: 0,
+    failed: 1,
+    skipped: 0,
+    faults: [fault],
+    failures: [],
+    skips: [],
+    times: [],
+  };
 }
 
 export function sumVerdicts(verdicts: readonly Verdict[]): Verdict {
@@ -56,6 +66,7 @@ export function sumVerdicts(verdicts: readonly Verdict[]): Verdict {
     faults: verdicts.flatMap((each) => each.faults),
     failures: verdicts.flatMap((each) => each.failures),
     skips: verdicts.flatMap((each) => each.skips),
+    times: verdicts.flatMap((each) => each.times),
   };
 }
 

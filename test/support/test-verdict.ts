@@ -14,6 +14,8 @@ export interface Verdict {
   faults: string[];
   failures: { file: string; title: string }[];
   skips: { file: string; title: string; reason: string }[];
+  /** What the tests of each file took together. */
+  times: { file: string; seconds: number }[];
 }
 
 export interface TestProcessSigns {
@@ -48,7 +50,15 @@ export function judgeTestProcess({ files, exitCode, output, junit }: TestProcess
     faults,
     failures: failures.map(({ file, title }) => ({ file, title })),
     skips: namedSkips(report),
+    times: timesByFile(report),
   };
+}
+
+function timesByFile(report: JunitReport | undefined): Verdict["times"] {
+  const secondsByFile = new Map<string, number>();
+  for (const { file, seconds } of report?.cases ?? [])
+    secondsByFile.set(file, (secondsByFile.get(file) ?? 0) + seconds);
+  return [...secondsByFile].map(([file, seconds]) => ({ file, seconds }));
 }
 
 interface Summary {
