@@ -12,6 +12,7 @@ import type { LiveQueries } from "../domain/live/live-queries.ts";
 import type { ProcessRegistry } from "../domain/process/process-registry.ts";
 import type { PushService } from "../domain/push/push-service.ts";
 import type { RecordQueries } from "../domain/record/record-query.ts";
+import type { SearchService } from "../domain/search/search-service.ts";
 import type { BuiltInDataset } from "../domain/type/built-in-schemas.ts";
 import type { SpaceEvents } from "../space/space-events.ts";
 import type { SyncService } from "../sync/sync-service.ts";
@@ -37,6 +38,7 @@ export interface Engine extends EngineLifecycle {
   readonly directAdds: DirectAddService;
   readonly sync: SyncService;
   readonly fileCache: FileCache;
+  readonly search: Pick<SearchService, "search">;
   /** The tech space's datasets with their schemas. */
   readonly techDatasets: readonly BuiltInDataset[];
   /** Reads over the tech space's collections. */

@@ -23,6 +23,7 @@ import { processRoutes } from "./routes/processes.ts";
 import { propertyRoutes } from "./routes/properties.ts";
 import { pushRoutes } from "./routes/push.ts";
 import { recordRoutes } from "./routes/records.ts";
+import { searchRoutes } from "./routes/search.ts";
 import { shutdownRoutes } from "./routes/shutdown.ts";
 import { spaceRoutes } from "./routes/spaces.ts";
 import { streamRoutes } from "./routes/streams.ts";
@@ -52,6 +53,7 @@ export const ROUTES: readonly Route[] = [
   ...windowRoutes,
   ...aggregateRoutes,
   ...historyRoutes,
+  ...searchRoutes,
   ...editorRoutes,
   ...chatRoutes,
   ...fileRoutes,

@@ -1,6 +1,7 @@
 import type { Migration } from "./database.ts";
 import { FILE_SCHEMA } from "./file-table.ts";
 import { QUERY_KEY_SCHEMA } from "./query-key-schema.ts";
+import { ROW_LOG_SCHEMA } from "./row-log-table.ts";
 
 /**
  * One database per space. `changes`, `writers`, `acl_records`, `parked` and `unopened` are the truth; `objects`, `heads`,
@@ -159,5 +160,8 @@ export const SPACE_MIGRATIONS: readonly Migration[] = [
   },
   (db) => {
     db.exec(FILE_SCHEMA);
+  },
+  (db) => {
+    db.exec(ROW_LOG_SCHEMA);
   },
 ];

@@ -6,6 +6,7 @@ import { createFileTable } from "./file-table.ts";
 import { createHistoryTable } from "./history-table.ts";
 import { createParkedTable } from "./parked-table.ts";
 import { createQueryIndexTable } from "./query-index-table.ts";
+import { createRowLogTable } from "./row-log-table.ts";
 import { createRowTable } from "./row-table.ts";
 import { createSchemaTable } from "./schema-table.ts";
 import { SPACE_MIGRATIONS } from "./space-schema.ts";
@@ -48,6 +49,7 @@ export function openSpaceStore(path: string, { durability = "full", copying }: S
   const changes = createChangeTable(db);
   const queryIndexes = createQueryIndexTable(db);
   const rows = createRowTable(db, queryIndexes);
+  const rowLog = createRowLogTable(db);
   const schema = createSchemaTable(db);
   /** Numbers that were read; what a rollback takes back is forgotten with all of them. */
   const datasetNumbers = new Map<string, number>();
@@ -66,6 +68,7 @@ export function openSpaceStore(path: string, { durability = "full", copying }: S
     changes,
     rows,
     queryIndexes,
+    rowLog,
     history: createHistoryTable(db),
     /** After a rollback: numbers minted in what was rolled back mean nothing any more. */
     forgetNumbers(): void {

@@ -1,0 +1,98 @@
+import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
+
+/** A window over a document: some blocks that follow each other. */
+export interface EditorWindow {
+  readonly firstBlockId: string;
+  /** The heading that the window stands under, which may be its first line. */
+  readonly title: string;
+  readonly text: string;
+}
+
+/** About so many bytes of text a window; a heading begins a new one. */
+const WINDOW_BYTES = 1_500;
+const ROOT = "";
+
+interface Block {
+  readonly id: string;
+  readonly type: string;
+  readonly text: string;
+  readonly parent: string;
+  readonly pos: string;
+}
+
+/** Cuts a document into windows of neighbouring blocks. Blocks below others stand behind them, as they are read. */
+export function editorWindows(records: readonly JsonObject[]): EditorWindow[] {
+  const windows: EditorWindow[] = [];
+  let first: Block | undefined;
+  let title = "";
+  let lines: string[] = [];
+  let bytes = 0;
+  let heading = "";
+  let hasBody = false;
+
+  const close = (): void => {
+    if (first && lines.length > 0) windows.push({ firstBlockId: first.id, title, text: lines.join("\n") });
+    first = undefined;
+    lines = [];
+    bytes = 0;
+    hasBody = false;
+  };
+
+  for (const block of inOrder(records.flatMap(toBlock))) {
+    const isHeading = block.type === "heading";
+    // Headings that follow each other head one window.
+    if (bytes >= WINDOW_BYTES || (isHeading && hasBody)) close();
+    if (isHeading) heading = block.text;
+    if (block.text === "") continue;
+    if (!first) {
+      first = block;
+      title = heading;
+    }
+    lines.push(block.text);
+    hasBody ||= !isHeading;
+    bytes += Buffer.byteLength(block.text) + 1;
+  }
+  close();
+  return windows;
+}
+
+function toBlock(record: JsonObject): Block[] {
+  const nav = isJsonObject(record["nav"]) ? record["nav"] : {};
+  const text = typeof record["text"] === "string" ? record["text"].trim() : "";
+  const [parent, pos] = [nav["parentId"], nav["pos"]];
+  return [
+    {
+      id: record["id"] as string,
+      type: typeof record["type"] === "string" ? record["type"] : "",
+      text,
+      parent: typeof parent === "string" ? parent : ROOT,
+      pos: typeof pos === "string" ? pos : "",
+    },
+  ];
+}
+
+/** Depth first by position. Blocks whose parents are not there, or are below themselves, come last. */
+function inOrder(blocks: readonly Block[]): Block[] {
+  const childrenByParent = Map.groupBy(
+    [...blocks].sort((a, b) => (a.pos < b.pos ? -1 : a.pos > b.pos ? 1 : a.id < b.id ? -1 : 1)),
+    ({ parent }) => parent,
+  );
+  const ordered: Block[] = [];
+  const seen = new Set<Block>();
+  const pending = [...(childrenByParent.get(ROOT) ?? [])].reverse();
+  const walk = (): void => {
+    for (let block = pending.pop(); block; block = pending.pop()) {
+      if (seen.has(block)) continue;
+      seen.add(block);
+      ordered.push(block);
+      pending.push(...[...(childrenByParent.get(block.id) ?? [])].reverse());
+    }
+  };
+  walk();
+  for (const block of blocks) {
+    if (seen.has(block)) continue;
+    pending.push(block);
+    walk();
+  }
+  return ordered;
+}

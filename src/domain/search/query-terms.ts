@@ -1,0 +1,125 @@
+/**
+ * Reads what people type: words, "a phrase", a beginning*. Any text is a query; nothing in it is an operator of the index.
+ */
+import { fold } from "./fold.ts";
+import { isUnspaced, SCRIPT, scriptOf } from "./script.ts";
+import { encode, type Piece, type Tokens, tokenise } from "./tokens.ts";
+
+/** Tokens that stand next to each other in one of the index's two rows. */
+export interface TokenRun {
+  readonly row: "exact" | "words";
+  readonly tokens: readonly string[];
+  /** The last token is a beginning. */
+  readonly prefix: boolean;
+}
+
+/** What a text has to have for a term to be found in it: any of the runs. */
+export type Term = readonly TokenRun[];
+
+const QUOTED = /["“”„«»]([^"“”„«»]*)["“”„«»]|(\S+)/g;
+/** Characters that are words of grammar by themselves: found everywhere, looked for by nobody. */
+const GRAMMAR = new Set([
+  ..."的了是在我你他她它们这那有和与就不也都很吗呢吧啊着过地得个之其のはがをにへとでもなだたてるいれし",
+]);
+
+/** The terms of a query; any of them may be met. */
+export function queryTerms(query: string): Term[] {
+  const terms: Term[] = [];
+  for (const [, phrase, word] of query.matchAll(QUOTED)) {
+    if (phrase !== undefined) push(terms, phraseTerm(phrase));
+    else if (isPrefix(word!)) push(terms, prefixTerm(word!.replace(/\*+$/, "")));
+    else terms.push(...wordTerms(word!));
+  }
+  return distinct(terms);
+}
+
+/** A term that has to be met, or must not be: a word in its forms, several words as a phrase, a beginning*. */
+export function strictTerm(text: string): Term | undefined {
+  const inner = text.trim().replace(/^["“”„«»](.*)["“”„«»]$/su, "$1");
+  if (isPrefix(inner) && !/\s/.test(inner)) return prefixTerm(inner.replace(/\*+$/, ""));
+  const tokens = tokenise(inner, { pieces: true });
+  const [piece, ...more] = tokens.pieces!;
+  if (!piece) return undefined;
+  if (more.length === 0 && inner === text.trim() && piece.kind !== "run") return pieceTerms(tokens, piece)[0];
+  return phraseTerm(inner);
+}
+
+const isPrefix = (word: string): boolean => /[\p{L}\p{N}\p{M}]\*+$/u.test(word);
+
+function push(terms: Term[], term: Term | undefined): void {
+  if (term) terms.push(term);
+}
+
+function distinct(terms: readonly Term[]): Term[] {
+  return [...new Map(terms.map((term) => [JSON.stringify(term), term])).values()];
+}
+
+function wordTerms(word: string): Term[] {
+  const tokens = tokenise(word, { pieces: true });
+  return tokens.pieces!.flatMap((piece) => pieceTerms(tokens, piece));
+}
+
+/** The terms of a piece; the first stands for all of it. */
+function pieceTerms(tokens: Tokens, piece: Piece): Term[] {
+  const exact = tokens.exact.texts.slice(piece.exactFrom, piece.exactTo);
+  const words = tokens.words.texts.slice(piece.wordsFrom, piece.wordsTo);
+  switch (piece.kind) {
+    case "symbol":
+      return [[run("exact", exact)]];
+    case "word":
+      return [wordTerm(exact[0]!, words[0])];
+    case "compound": {
+      const atoms = tokens.exact.texts.slice(piece.atomsFrom, piece.exactTo);
+      const whole: Term = [run("exact", exact.slice(0, 1)), ...(atoms.length > 1 ? [run("exact", atoms)] : [])];
+      // well-known and client/server are words beside each other rather than one name.
+      const isLoose = atoms.length > 1 && LOOSE.test(exact[0]!);
+      return [whole, ...(isLoose ? atoms.flatMap((atom) => wordTerms(atom)) : [])];
+    }
+    case "run":
+      return runTerms(exact, words);
+  }
+}
+
+const LETTERS = "[a-z\u00e0-\ud7ff]{2,}";
+const LOOSE = new RegExp(`^${LETTERS}(?:(?:${encode("-")}${LETTERS})+|${encode("/")}${LETTERS})$`);
+
+function wordTerm(word: string, stem: string | undefined): Term {
+  return [run("exact", [word]), run("words", [stem ?? word]), ...(stem === undefined ? [] : [run("exact", [stem])])];
+}
+
+/** A run of a script without spaces: as a whole by its pairs, and each of its words. */
+function runTerms(pairs: readonly string[], words: readonly string[]): Term[] {
+  if (pairs.length === 1) return [[run("words", [pairs[0]!]), run("exact", [pairs[0]!], true)]];
+  const whole: Term = [run("exact", pairs.slice(0, -1)), run("words", [words.join("")])];
+  if (words.length < 2) return [whole];
+  const single: Term[] = [];
+  for (const word of words) {
+    const { exact } = tokenise(word);
+    if (exact.texts.length > 1) single.push([run("words", [word]), run("exact", exact.texts.slice(0, -1))]);
+    else if (!GRAMMAR.has(word)) single.push([run("words", [word])]);
+  }
+  return [whole, ...single];
+}
+
+function phraseTerm(text: string): Term | undefined {
+  const { exact, pieces } = tokenise(text, { pieces: true });
+  const last = pieces!.at(-1);
+  if (!last) return undefined;
+  if (last.kind !== "run") return [run("exact", exact.texts)];
+  // A run's last character stands by itself in the index only where the run ends.
+  const isSingle = last.exactTo - last.exactFrom === 1;
+  return [run("exact", isSingle ? exact.texts : exact.texts.slice(0, -1), isSingle)];
+}
+
+function prefixTerm(text: string): Term | undefined {
+  const trimmed = text.replace(/^[^\p{L}\p{N}\p{M}]+/u, "");
+  if ([...trimmed].some((char) => isUnspaced(scriptOf(char.codePointAt(0)!)))) return phraseTerm(trimmed);
+  const folded = encode(fold(trimmed));
+  return folded === "" || scriptOf(trimmed.codePointAt(0)!) !== SCRIPT.word
+    ? undefined
+    : [run("exact", [folded], true)];
+}
+
+function run(row: TokenRun["row"], tokens: readonly string[], prefix = false): TokenRun {
+  return { row, tokens, prefix };
+}

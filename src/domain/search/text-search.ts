@@ -1,0 +1,68 @@
+/** Finds what a request asks for in one space's index: the thread that owns the index runs this. */
+import { svcError } from "../../protocol/errors.ts";
+import { type IndexStore, placeToken } from "../../store/search/index-store.ts";
+import { allOf, anyOf, placeExpression, termExpression, without } from "./match-expression.ts";
+import { queryTerms, strictTerm, type Term } from "./query-terms.ts";
+
+/** Terms beyond this are a text, not a query. */
+const MAX_TERMS = 256;
+/** A word in more than this share of all texts says little, and costs the most. */
+const COMMON_SHARE = 0.02;
+const COMMON_AT_LEAST = 2_000;
+
+export interface SearchFilter {
+  readonly scopes?: readonly string[] | undefined;
+  readonly objectId?: string | undefined;
+  readonly dataset?: string | undefined;
+  readonly require?: readonly string[] | undefined;
+  readonly exclude?: readonly string[] | undefined;
+}
+
+export interface ParsedSearch {
+  readonly terms: readonly Term[];
+  readonly required: readonly Term[];
+  /** A required term that no text can have. */
+  readonly impossible: boolean;
+  /** Expression of what is not to be found, by term. */
+  readonly excluded: readonly string[];
+  /** Expression of the places where something may stand, one a filter. */
+  readonly places: readonly string[];
+}
+
+export function parseSearch(query: string, filter: SearchFilter): ParsedSearch {
+  const terms = queryTerms(query);
+  const required = (filter.require ?? []).map(strictTerm);
+  const excluded = (filter.exclude ?? []).map(strictTerm);
+  if (terms.length + required.length + excluded.length > MAX_TERMS)
+    throw svcError("search.too_complex", { limit: MAX_TERMS }, `A search has at most ${MAX_TERMS} different terms`);
+  const places: string[] = [];
+  if (filter.scopes && filter.scopes.length > 0)
+    places.push(placeExpression([...new Set(filter.scopes)].map((scope) => placeToken("scope", scope))));
+  if (filter.objectId) places.push(placeExpression([placeToken("object", filter.objectId)]));
+  if (filter.dataset) places.push(placeExpression([placeToken("dataset", filter.dataset)]));
+  return {
+    terms,
+    required: required.filter((term) => term !== undefined),
+    impossible: required.includes(undefined),
+    excluded: excluded.flatMap((term) => (term ? [termExpression(term)] : [])),
+    places,
+  };
+}
+
+/** The best matches by their words, best first. */
+export function searchText(store: IndexStore, parsed: ParsedSearch, limit: number): { id: number; score: number }[] {
+  if (parsed.impossible) return [];
+  const words = parsed.terms.length > 0 ? [anyOf(tellingTerms(store, parsed.terms))] : [];
+  const main = [...words, ...parsed.required.map(termExpression)];
+  if (main.length === 0) return [];
+  return store.match(without(allOf([...main, ...parsed.places]), parsed.excluded), limit);
+}
+
+/** The expressions of the terms, without those in so many texts that they tell nothing, unless there are no others. */
+function tellingTerms(store: IndexStore, terms: readonly Term[]): string[] {
+  const expressions = terms.map(termExpression);
+  if (expressions.length === 1) return expressions;
+  const most = Math.max(COMMON_AT_LEAST, Math.ceil(store.about() * COMMON_SHARE));
+  const telling = expressions.filter((expression) => store.countMatches(expression, most) < most);
+  return telling.length > 0 ? telling : expressions;
+}

@@ -1,0 +1,261 @@
+import type { Database } from "bun:sqlite";
+import { createHash } from "node:crypto";
+import { rmSync } from "node:fs";
+import { openDatabase } from "../database.ts";
+import { createIndexTables, dropUnits, INDEX_SCHEMA } from "./index-schema.ts";
+
+/** One thing that can be found. */
+export interface IndexUnit {
+  readonly object: string;
+  readonly dataset: string;
+  readonly record: string;
+  readonly chunk: number;
+  readonly scope: string;
+  readonly text: string;
+  readonly embed: boolean;
+}
+
+export interface StoredUnit extends IndexUnit {
+  readonly id: number;
+  readonly coll: number;
+  readonly row: number;
+}
+
+/** What a text is found by: tokens joined by spaces. */
+interface CutText {
+  readonly exact: string;
+  readonly words: string;
+}
+
+export interface IndexStoreOptions {
+  /** Cuts texts; always the same for the same text and fingerprint. */
+  readonly cut: (text: string) => CutText;
+  /** Of the way texts are cut and sources are read. */
+  readonly fingerprint: string;
+}
+
+/** Why an index is filled from the beginning. */
+export type RebuildReason = "new" | "damaged" | "version" | "cuts";
+
+export type IndexStore = ReturnType<typeof createIndexStore>;
+
+interface RawUnit {
+  id: number;
+  coll: number;
+  row: number;
+  object: string;
+  dataset: string;
+  record: string;
+  chunk: number;
+  scope: string;
+  text: string;
+  vector: number;
+}
+
+/** Only one thread of ours writes; another program that holds the file is not waited for long. */
+const BUSY_MS = 500;
+const COLUMNS = "id, coll, row, object, dataset, record, chunk, scope, text, vector";
+/** Stands between the parts of a key; no text of ours holds it. */
+const APART = "\u0000";
+
+/**
+ * Opens the index of a space, making it if there is none. A file that is damaged is thrown away; one of another version
+ * loses what can be found, and keeps its embeddings. Whatever else goes wrong (rights, a full disk, a lock) is thrown and
+ * nothing is lost.
+ */
+export function openIndexStore(
+  path: string,
+  options: IndexStoreOptions,
+): { store: IndexStore; rebuild: RebuildReason | undefined } {
+  try {
+    return openOnce(path, options);
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    removeIndexFiles(path);
+    return { ...openOnce(path, options), rebuild: "damaged" };
+  }
+}
+
+export function removeIndexFiles(path: string): void {
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
+}
+
+const DAMAGE = /SQLITE_CORRUPT|SQLITE_NOTADB/;
+const DAMAGE_TEXT = /malformed|not a database/;
+
+/** Whether SQLite says that a file is not what it should be; nothing else is a reason to throw one away. */
+export function isDamage(error: unknown): boolean {
+  for (let each = error; each instanceof Error; each = each.cause)
+    if (DAMAGE.test((each as { code?: string }).code ?? "") || DAMAGE_TEXT.test(each.message)) return true;
+  return false;
+}
+
+function openOnce(path: string, options: IndexStoreOptions) {
+  const db = openDatabase(path, { migrations: [], durability: "normal" });
+  try {
+    db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
+    const isNew = db.query("SELECT 1 FROM sqlite_master WHERE name = 'meta'").get() === null;
+    if (isNew) db.transaction(() => createIndexTables(db))();
+    const meta = (key: string) =>
+      db.query<{ value: string }, [string]>("SELECT value FROM meta WHERE key = ?").get(key)?.value;
+    const rebuild: RebuildReason | undefined =
+      meta("schema") === undefined
+        ? "new"
+        : meta("schema") !== String(INDEX_SCHEMA)
+          ? "version"
+          : meta("fingerprint") !== options.fingerprint
+            ? "cuts"
+            : undefined;
+    if (rebuild)
+      db.transaction(() => {
+        dropUnits(db);
+        const put = db.query<null, [string, string]>("INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)");
+        put.run("schema", String(INDEX_SCHEMA));
+        put.run("fingerprint", options.fingerprint);
+      })();
+    return { store: createIndexStore(db, options.cut), rebuild };
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+const ENCODED = /[^a-z0-9]/g;
+/** A word of the column that filters look at. */
+export function placeToken(kind: "scope" | "object" | "dataset", value: string): string {
+  return kind[0] + value.replace(ENCODED, (char) => String.fromCharCode(0xe000 + (char.charCodeAt(0) & 0x7f)));
+}
+
+function createIndexStore(db: Database, cut: (text: string) => CutText) {
+  const getMeta = db.query<{ value: string }, [string]>("SELECT value FROM meta WHERE key = ?");
+  const putMeta = db.query<null, [string, string]>("INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)");
+  const ofSource = db.query<RawUnit, [number, number]>(`SELECT ${COLUMNS} FROM units WHERE coll = ? AND row = ?`);
+  const ofColl = db.query<RawUnit, [number]>(`SELECT ${COLUMNS} FROM units WHERE coll = ?`);
+  const ofObject = db.query<RawUnit, [string]>(`SELECT ${COLUMNS} FROM units WHERE object = ?`);
+  const ofDataset = db.query<RawUnit, [string, number]>(`SELECT ${COLUMNS} FROM units WHERE dataset = ? LIMIT ?`);
+  const byIds = db.query<RawUnit, [string]>(
+    `SELECT ${COLUMNS} FROM units WHERE id IN (SELECT value FROM json_each(?))`,
+  );
+  const add = db.query<
+    null,
+    [number, number, string, string, string, number, string, string, Uint8Array | null, number]
+  >(
+    "INSERT INTO units(coll, row, object, dataset, record, chunk, scope, text, hash, vector) VALUES(?,?,?,?,?,?,?,?,?,?)",
+  );
+  const drop = db.query<null, [number]>("DELETE FROM units WHERE id = ?");
+  const addWords = db.query<null, [number, string, string, string]>(
+    "INSERT INTO ft(rowid, exact, words, place) VALUES(?,?,?,?)",
+  );
+  const dropWords = db.query<null, [number, string, string, string]>(
+    "INSERT INTO ft(ft, rowid, exact, words, place) VALUES('delete',?,?,?,?)",
+  );
+  const best = db.query<{ id: number; rank: number }, [string, number]>(
+    "SELECT rowid AS id, rank FROM ft WHERE ft MATCH ? ORDER BY rank LIMIT ?",
+  );
+  const tied = db.query<{ id: number; rank: number }, [string, number, number]>(
+    `SELECT ft.rowid AS id, ft.rank AS rank FROM ft JOIN units u ON u.id = ft.rowid WHERE ft MATCH ? AND ft.rank <= ?
+     ORDER BY round(ft.rank, 9), u.object, u.dataset, u.record, u.chunk, u.scope LIMIT ?`,
+  );
+  const atMost = db.query<{ n: number }, [string, number]>(
+    "SELECT count(*) AS n FROM (SELECT 1 FROM ft WHERE ft MATCH ? LIMIT ?)",
+  );
+  const lastId = db.query<{ n: number | null }, []>("SELECT max(id) AS n FROM units");
+  const unitCount = db.query<{ n: number }, []>("SELECT count(*) AS n FROM units");
+  /** Told of units that come and go, inside the same transaction. */
+  const followers: UnitFollower[] = [];
+
+  const placeOf = ({ scope, object, dataset }: IndexUnit): string =>
+    `${placeToken("scope", scope)} ${placeToken("object", object)} ${placeToken("dataset", dataset)}`;
+
+  const addUnit = (coll: number, row: number, unit: IndexUnit): void => {
+    const hash = unit.embed ? createHash("sha256").update(unit.text).digest().subarray(0, 16) : null;
+    const { object, dataset, record, chunk, scope, text } = unit;
+    const id = Number(
+      add.run(coll, row, object, dataset, record, chunk, scope, text, hash, unit.embed ? 1 : 0).lastInsertRowid,
+    );
+    const { exact, words } = cut(text);
+    addWords.run(id, exact, words, placeOf(unit));
+    if (hash) for (const follower of followers) follower.added(id, hash);
+  };
+
+  const dropUnit = (unit: StoredUnit): void => {
+    const { exact, words } = cut(unit.text);
+    dropWords.run(unit.id, exact, words, placeOf(unit));
+    drop.run(unit.id);
+    if (unit.embed) for (const follower of followers) follower.dropped(unit.id);
+  };
+
+  const dropAll = (units: readonly RawUnit[]): number => {
+    for (const unit of units) dropUnit(toUnit(unit));
+    return units.length;
+  };
+
+  return {
+    db,
+    follow: (follower: UnitFollower) => void followers.push(follower),
+    transaction: <T>(run: () => T): T => db.transaction(run).immediate(),
+    meta: (key: string): string | undefined => getMeta.get(key)?.value,
+    putMeta: (key: string, value: string) => void putMeta.run(key, value),
+    /** Forgets all that can be found; embeddings stay. */
+    reset(fingerprint: string): void {
+      dropUnits(db);
+      putMeta.run("schema", String(INDEX_SCHEMA));
+      putMeta.run("fingerprint", fingerprint);
+    },
+
+    /** Makes the units of a source those given; what is the same stays. Answers how many came and went. */
+    setSource(coll: number, row: number, units: readonly IndexUnit[]): number {
+      const old = new Map(ofSource.all(coll, row).map((unit) => [keyOf(unit), unit]));
+      let moved = 0;
+      const fresh = units.filter((unit) => !old.delete(keyOf(unit)));
+      moved += dropAll([...old.values()]);
+      for (const unit of fresh) addUnit(coll, row, unit);
+      return moved + fresh.length;
+    },
+    dropColl: (coll: number): number => dropAll(ofColl.all(coll)),
+    dropObject: (objectId: string): number => dropAll(ofObject.all(objectId)),
+    /** Up to `limit` units of a dataset. Answers how many there were. */
+    dropDataset: (dataset: string, limit: number): number => dropAll(ofDataset.all(dataset, limit)),
+
+    units: (ids: readonly number[]): StoredUnit[] => byIds.all(JSON.stringify(ids)).map(toUnit),
+    /** About how many units there are. */
+    about: (): number => lastId.get()?.n ?? 0,
+    count: (): number => unitCount.get()?.n ?? 0,
+    /** How many units an expression meets, counted no further than `most`. */
+    countMatches: (expression: string, most: number): number => atMost.get(expression, most)?.n ?? 0,
+    /**
+     * The best matches of an FTS5 expression, best first; `score` is BM25, higher is better. What scores the same comes in
+     * the order of its keys, so that an index that was made anew answers alike.
+     */
+    match(expression: string, limit: number): { id: number; score: number }[] {
+      const found = best.all(expression, limit + 1);
+      const last = found[limit];
+      const isCutTied = last !== undefined && Math.abs(last.rank - found[limit - 1]!.rank) < 1e-9;
+      const rows = isCutTied ? tied.all(expression, last.rank + 1e-9, limit) : found.slice(0, limit);
+      return rows.map(({ id, rank }) => ({ id, score: -rank }));
+    },
+    /** Moves what was committed into the file, and leaves an empty log: what was deleted is then in neither. */
+    settleFiles(): void {
+      db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    },
+    close(): void {
+      db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+      db.close();
+    },
+  };
+}
+
+/** Keeps what belongs to units in step with them. */
+interface UnitFollower {
+  added(id: number, hash: Uint8Array): void;
+  dropped(id: number): void;
+}
+
+function keyOf(unit: IndexUnit | RawUnit): string {
+  const embed = "vector" in unit ? unit.vector !== 0 : unit.embed;
+  return [unit.object, unit.dataset, unit.record, unit.chunk, unit.scope, embed, unit.text].join(APART);
+}
+
+function toUnit({ vector, ...unit }: RawUnit): StoredUnit {
+  return { ...unit, embed: vector !== 0 };
+}

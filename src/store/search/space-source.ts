@@ -1,0 +1,89 @@
+/** What the search index reads of a space: over a read-only connection, in short reads, beside its one writer. */
+import { cidFromDigest } from "../../crypto/cid.ts";
+import { openReader } from "../database.ts";
+
+export interface LogEntry {
+  readonly seq: number;
+  readonly row: number;
+  readonly coll: number;
+}
+
+export interface SourceRow {
+  readonly no: number;
+  readonly coll: number;
+  readonly id: string;
+  /** Null when the record is not live. */
+  readonly doc: string | null;
+}
+
+export interface SourceColl {
+  readonly no: number;
+  readonly object: string;
+  readonly dataset: string;
+  /** The object was deleted: nothing of it is found. */
+  readonly deleted: boolean;
+}
+
+export type SpaceSource = ReturnType<typeof openSpaceSource>;
+
+export function openSpaceSource(path: string) {
+  const db = openReader(path);
+  const incarnation = db.query<{ value: Uint8Array }, []>("SELECT value FROM meta WHERE key = 'row-log'");
+  const bounds = db.query<{ first: number | null; last: number | null }, []>(
+    "SELECT (SELECT min(seq) FROM row_log) AS first, (SELECT max(seq) FROM row_log) AS last",
+  );
+  const after = db.query<LogEntry, [number, number]>(
+    "SELECT seq, row, coll FROM row_log WHERE seq > ? ORDER BY seq LIMIT ?",
+  );
+  const byNo = db.query<SourceRow, [number]>(
+    "SELECT no, collectionId AS coll, id, CASE state WHEN 1 THEN doc END AS doc FROM rows WHERE no = ?",
+  );
+  const objectRow = db.query<SourceRow, [string]>(
+    "SELECT no, collectionId AS coll, id, CASE state WHEN 1 THEN doc END AS doc FROM rows WHERE collectionId = 0 AND id = ?",
+  );
+  const coll = db.query<{ id: Uint8Array; deleted: number; dataset: string }, [number]>(
+    "SELECT o.id, o.deleted, d.name AS dataset FROM collectionIds c JOIN objects o ON o.no = c.obj JOIN datasets d ON d.no = c.ds WHERE c.no = ?",
+  );
+  const docs = db.query<{ doc: string }, [number]>(
+    "SELECT doc FROM rows WHERE collectionId = ? AND state = 1 ORDER BY id",
+  );
+  const below = db.query<SourceRow, [number, number]>(
+    "SELECT no, collectionId AS coll, id, doc FROM rows WHERE no < ? AND state = 1 ORDER BY no DESC LIMIT ?",
+  );
+  const collsBelow = db.query<{ no: number }, [number, string, number]>(
+    "SELECT c.no FROM collectionIds c JOIN datasets d ON d.no = c.ds WHERE c.no < ? AND d.name = ? ORDER BY c.no DESC LIMIT ?",
+  );
+  const count = db.query<{ n: number }, []>("SELECT max(no) AS n FROM rows");
+  /** Collections never change whose they are; whether the object is deleted is asked each time. */
+  const statements = [incarnation, bounds, after, byNo, objectRow, coll, docs, below, collsBelow, count];
+
+  return {
+    incarnation: (): string => Buffer.from(incarnation.get()?.value ?? []).toString("hex"),
+    /** Numbers of the first and the last entry of the log; 0 where there is none. */
+    log(): { first: number; last: number } {
+      const found = bounds.get();
+      return { first: found?.first ?? 0, last: found?.last ?? 0 };
+    },
+    entriesAfter: (seq: number, limit: number): LogEntry[] => after.all(seq, limit),
+    row: (no: number): SourceRow | undefined => byNo.get(no) ?? undefined,
+    /** The row of an object in the collection of all objects. */
+    objectRow: (objectId: string): SourceRow | undefined => objectRow.get(objectId) ?? undefined,
+    coll(no: number): SourceColl | undefined {
+      const found = coll.get(no);
+      if (!found) return undefined;
+      return { no, object: cidFromDigest(found.id), dataset: found.dataset, deleted: found.deleted === 1 };
+    },
+    docsOf: (no: number): string[] => docs.all(no).map((row) => row.doc),
+    /** Live rows with smaller numbers, newest first. */
+    rowsBelow: (no: number, limit: number): SourceRow[] => below.all(no, limit),
+    /** Collections of a dataset with smaller numbers, newest first. */
+    collsBelow: (no: number, dataset: string, limit: number): number[] =>
+      collsBelow.all(no, dataset, limit).map((row) => row.no),
+    /** About how many rows there are. */
+    rowCount: (): number => count.get()?.n ?? 0,
+    close(): void {
+      for (const statement of statements) statement.finalize();
+      db.close();
+    },
+  };
+}
