@@ -5,6 +5,7 @@
 /** Modes in which the executable is its own child process, `svc __name`; they are no commands and have no help. */
 const CHILD_MODES: ReadonlyMap<string, () => Promise<number>> = new Map([
   ["__program", () => import("../src/sandbox/program-child.ts").then((m) => m.runProgramChild())],
+  ["__index", () => import("../src/search/index-child.ts").then((m) => m.runIndexChild())],
 ]);
 
 async function main(tokens: readonly string[]): Promise<number> {

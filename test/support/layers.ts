@@ -10,13 +10,27 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   sandbox: ["base", "protocol"],
   "push-link": ["base", "protocol", "crypto"],
   store: ["base", "protocol", "crypto"],
+  search: ["base", "protocol", "crypto", "store"],
   query: ["base", "protocol", "crypto", "store"],
   change: ["base", "protocol", "crypto", "store", "query"],
   acl: ["base", "protocol", "crypto", "store", "query", "change"],
   space: ["base", "protocol", "crypto", "store", "query", "change", "acl"],
   account: ["base", "protocol", "crypto", "store", "query", "change", "acl", "space"],
   files: ["base", "protocol", "crypto"],
-  domain: ["base", "protocol", "crypto", "push-link", "store", "query", "change", "acl", "space", "account", "files"],
+  domain: [
+    "base",
+    "protocol",
+    "crypto",
+    "push-link",
+    "store",
+    "search",
+    "query",
+    "change",
+    "acl",
+    "space",
+    "account",
+    "files",
+  ],
   sync: ["base", "protocol", "crypto", "store", "change", "acl", "space", "files"],
   engine: [
     "base",
@@ -32,6 +46,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     "domain",
     "sync",
     "sandbox",
+    "search",
   ],
   // A program of its own beside the server, in the same executable.
   "push-node": ["base", "protocol", "crypto", "push-link", "store"],
@@ -52,7 +67,7 @@ const NODE_COMMAND = "cli/push-node.ts";
 const NODE_COMMAND_ROOMS = ["push-node"];
 /** The entry of the executable is also that of its child processes. */
 const CHILD_ENTRY = "cli/main.ts";
-const CHILD_ENTRY_ROOMS = ["sandbox"];
+const CHILD_ENTRY_ROOMS = ["sandbox", "search"];
 const PORT_FILE = /(^|\/|-)port\.ts$/;
 const TEST_FILE = /\.test\.tsx?$/;
 /** Independent second opinions: they prove nothing if they share code with what they judge. */

@@ -12,14 +12,17 @@ import {
   type SearchMode,
   type SearchReply,
 } from "../../protocol/search.ts";
+import { ChildLost, createChildClient } from "../../search/child-process.ts";
+import { INDEX_CHILD } from "../../search/index-child.ts";
+import type { IndexAnswer, IndexPlace, IndexReport, IndexRequest } from "../../search/index-protocol.ts";
+import { isScope, readSearchConfig } from "../../search/search-config.ts";
 import type { LongWork, StartLongWork } from "../process/port.ts";
-import { createIndexThread } from "./index-thread.ts";
 import type { SearchableSpace } from "./port.ts";
-import { isScope, readSearchConfig } from "./search-config.ts";
-import type { IndexAnswer, IndexPlace, WorkerReport } from "./worker-protocol.ts";
 
 /** Writes that follow each other closely are indexed together (gaps § 17). */
 const DEBOUNCE_MS = 250;
+/** The process that indexes ends after so long without work: it takes memory of its own. */
+const CHILD_IDLE_MS = 30_000;
 /** The log of rows is shortened when so much of it was followed. */
 const TRIM_FROM = 5_000;
 
@@ -36,7 +39,7 @@ export interface SearchDeps {
   readonly log: Log;
 }
 
-/** Finds content of spaces. Indexing goes on behind the requests, in a thread of its own. */
+/** Finds content of spaces. Indexing goes on behind the requests, in a process of its own. */
 export interface SearchService extends Service {
   search(spaceId: SpaceId, body: SearchBody): Promise<SearchReply>;
   /** Something was committed in a space. */
@@ -52,7 +55,17 @@ export function createSearchService(deps: SearchDeps): SearchService {
   /** Up to where the log of a space was shortened. */
   const trimmed = new Map<string, number>();
   let stopped = false;
-  const thread = createIndexThread({ log, onReport });
+  const child = createChildClient<IndexRequest, IndexReport>({
+    mode: INDEX_CHILD,
+    log,
+    idleMs: CHILD_IDLE_MS,
+    onReport,
+    onLost: () => {
+      for (const spaceId of busy) committed(spaceId);
+    },
+  });
+  /** Spaces whose indexes are not known to be in step. */
+  const busy = new Set<SpaceId>();
   if (enabled) mkdirSync(deps.directory, { recursive: true, mode: 0o700 });
 
   const placeOf = (spaceId: SpaceId): IndexPlace => ({
@@ -61,12 +74,12 @@ export function createSearchService(deps: SearchDeps): SearchService {
     index: join(deps.directory, `${spaceId}.db`),
   });
 
-  function onReport(report: Exclude<WorkerReport, { kind: "reply" | "failed" | "log" }>): void {
+  function onReport(report: IndexReport): void {
     if (report.kind === "progress") showProgress(report);
     else void trim(report.spaceId as SpaceId, report.cursor);
   }
 
-  function showProgress({ spaceId, done, total, over }: Extract<WorkerReport, { kind: "progress" }>): void {
+  function showProgress({ spaceId, done, total, over }: Extract<IndexReport, { kind: "progress" }>): void {
     let work = works.get(spaceId);
     if (!work && !over) {
       work = deps.startLongWork({ kind: "index.fts", title: "Indexing text", target: spaceId });
@@ -74,6 +87,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
     }
     work?.progress(done, total);
     if (!over) return;
+    busy.delete(spaceId as SpaceId);
     work?.end();
     works.delete(spaceId);
   }
@@ -101,7 +115,8 @@ export function createSearchService(deps: SearchDeps): SearchService {
     behind(spaceId, async () => {
       const space = await deps.open(spaceId);
       if (stopped) return;
-      if (enabled) thread.send({ kind: "follow", place: placeOf(spaceId), config: readSearchConfig(space.types) });
+      busy.add(spaceId);
+      if (enabled) child.send({ kind: "follow", place: placeOf(spaceId), config: readSearchConfig(space.types) });
       else await trim(spaceId, space.logHead());
     });
 
@@ -120,7 +135,17 @@ export function createSearchService(deps: SearchDeps): SearchService {
     for (const name of readdirSync(deps.directory)) {
       const spaceId = name.endsWith(".db") ? name.slice(0, -3) : undefined;
       if (spaceId === undefined || active.has(spaceId) || stopped) continue;
-      await thread.ask({ kind: "drop", place: placeOf(spaceId as SpaceId) });
+      await child.ask({ kind: "drop", place: placeOf(spaceId as SpaceId) });
+    }
+  };
+
+  /** A child that died under a search is not the search's fault: it is asked once more. */
+  const askTwice = async (request: IndexRequest): Promise<IndexAnswer> => {
+    try {
+      return await child.ask<IndexAnswer>(request);
+    } catch (error) {
+      if (!(error instanceof ChildLost) || stopped) throw error;
+      return child.ask<IndexAnswer>(request);
     }
   };
 
@@ -133,7 +158,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
       for (const spaceId of ids) {
         if (stopped) return;
         await behind(spaceId, async () => {
-          if (!(await thread.ask<boolean>({ kind: "isCurrent", place: placeOf(spaceId) }))) await follow(spaceId);
+          if (!(await child.ask<boolean>({ kind: "isCurrent", place: placeOf(spaceId) }))) await follow(spaceId);
         });
       }
     },
@@ -141,14 +166,14 @@ export function createSearchService(deps: SearchDeps): SearchService {
       stopped = true;
       for (const timer of timers.values()) clearTimeout(timer);
       for (const work of works.values()) work.end();
-      await thread.close();
+      await child.close();
     },
     committed,
     ended(spaceId) {
       clearTimeout(timers.get(spaceId));
       timers.delete(spaceId);
       trimmed.delete(spaceId);
-      if (enabled && !stopped) void behind(spaceId, () => thread.ask({ kind: "drop", place: placeOf(spaceId) }));
+      if (enabled && !stopped) void behind(spaceId, () => child.ask({ kind: "drop", place: placeOf(spaceId) }));
     },
     async search(spaceId, body) {
       const mode = modeOf(body.mode);
@@ -157,7 +182,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
       const space = await deps.open(spaceId);
       if (!enabled) throw svcError("index.disabled");
       if (mode === "vector") throw svcError("index.no_embedder");
-      const answer = await thread.ask<IndexAnswer>({
+      const answer = await askTwice({
         kind: "search",
         place: placeOf(spaceId),
         config: readSearchConfig(space.types),

@@ -1,12 +1,12 @@
-import type { SearchHit } from "../../protocol/search.ts";
-import { type IndexStore, isDamage, openIndexStore, type StoredUnit } from "../../store/search/index-store.ts";
-import { openSpaceSource, type SpaceSource } from "../../store/search/space-source.ts";
+import type { SearchHit } from "../protocol/search.ts";
+import { type IndexStore, isDamage, openIndexStore, type StoredUnit } from "../store/search/index-store.ts";
+import { openSpaceSource, type SpaceSource } from "../store/search/space-source.ts";
 import { excerptOf, highlightsOf } from "./highlight.ts";
 import { CUT_FINGERPRINT, cutText } from "./index-cut.ts";
 import { createIndexFollower } from "./index-follower.ts";
+import type { IndexAnswer, IndexPlace, IndexQuery } from "./index-protocol.ts";
 import type { SearchConfig } from "./search-config.ts";
 import { type ParsedSearch, parseSearch, searchText } from "./text-search.ts";
-import type { IndexAnswer, IndexPlace, IndexQuery } from "./worker-protocol.ts";
 
 /** Fewer candidates than this are never asked for: some of them may turn out to be gone. */
 const LEAST_CANDIDATES = 50;

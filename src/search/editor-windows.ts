@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
+import { isJsonObject, type JsonObject } from "../protocol/json.ts";
 
 /** A window over a document: some blocks that follow each other. */
 export interface EditorWindow {

@@ -3,9 +3,9 @@
  * before from the newest on. Both go forward in slices, each one transaction together with its cursor: a crash leaves
  * an index that stands at an earlier place and goes on from there.
  */
-import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
-import type { IndexStore, IndexUnit } from "../../store/search/index-store.ts";
-import type { LogEntry, SourceRow, SpaceSource } from "../../store/search/space-source.ts";
+import { isJsonObject, type JsonObject } from "../protocol/json.ts";
+import type { IndexStore, IndexUnit } from "../store/search/index-store.ts";
+import type { LogEntry, SourceRow, SpaceSource } from "../store/search/space-source.ts";
 import { configDifference, type SearchConfig } from "./search-config.ts";
 import { documentUnits, EDITOR, isIndexed, objectUnits, recordUnits } from "./source-units.ts";
 

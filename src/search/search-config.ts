@@ -1,4 +1,4 @@
-import type { DatasetDef, PropertyDef } from "../../protocol/type.ts";
+import type { DatasetDef, PropertyDef } from "../protocol/type.ts";
 
 /** What the types of a space say about themselves, as far as search asks. */
 export interface SearchableTypes {

@@ -1,6 +1,6 @@
 /** What of a record can be found (gaps § 17): the units of the index that come from it. */
-import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
-import type { IndexUnit } from "../../store/search/index-store.ts";
+import { isJsonObject, type Json, type JsonObject } from "../protocol/json.ts";
+import type { IndexUnit } from "../store/search/index-store.ts";
 import { chunkText } from "./chunk.ts";
 import { editorWindows } from "./editor-windows.ts";
 import { DEFAULT_SCOPE, type IndexedProperty, type SearchConfig } from "./search-config.ts";

@@ -1,5 +1,5 @@
-/** Messages between the server and the thread that owns the indexes. */
-import type { SearchHit } from "../../protocol/search.ts";
+/** Messages between the server and the process that owns the indexes. */
+import type { SearchHit } from "../protocol/search.ts";
 import type { SearchConfig } from "./search-config.ts";
 import type { SearchFilter } from "./text-search.ts";
 
@@ -23,32 +23,16 @@ export interface IndexAnswer {
   readonly incomplete: boolean;
 }
 
-export type WorkerRequest =
+export type IndexRequest =
   /** Something was committed, or the space was opened: its index is brought in step. */
   | { readonly kind: "follow"; readonly place: IndexPlace; readonly config: SearchConfig }
   /** Answers whether the index lacks anything; makes and changes nothing. */
-  | { readonly kind: "isCurrent"; readonly id: number; readonly place: IndexPlace }
-  | {
-      readonly kind: "search";
-      readonly id: number;
-      readonly place: IndexPlace;
-      readonly config: SearchConfig;
-      readonly query: IndexQuery;
-    }
+  | { readonly kind: "isCurrent"; readonly place: IndexPlace }
+  | { readonly kind: "search"; readonly place: IndexPlace; readonly config: SearchConfig; readonly query: IndexQuery }
   /** The files of an index are removed. */
-  | { readonly kind: "drop"; readonly id: number; readonly place: IndexPlace }
-  | { readonly kind: "close"; readonly id: number };
+  | { readonly kind: "drop"; readonly place: IndexPlace };
 
-export type WorkerReport =
-  | { readonly kind: "reply"; readonly id: number; readonly result: unknown }
-  | {
-      readonly kind: "failed";
-      readonly id: number;
-      readonly code: string;
-      readonly message: string;
-      readonly details?: object;
-      readonly stack: string;
-    }
+export type IndexReport =
   /** How far the log of a space was followed, durably. */
   | { readonly kind: "followed"; readonly spaceId: string; readonly cursor: number }
   | {
@@ -57,10 +41,4 @@ export type WorkerReport =
       readonly done: number;
       readonly total: number;
       readonly over: boolean;
-    }
-  | {
-      readonly kind: "log";
-      readonly level: "info" | "warn" | "error";
-      readonly message: string;
-      readonly fields: Record<string, unknown>;
     };

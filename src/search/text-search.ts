@@ -1,6 +1,6 @@
 /** Finds what a request asks for in one space's index: the thread that owns the index runs this. */
-import { svcError } from "../../protocol/errors.ts";
-import { type IndexStore, placeToken } from "../../store/search/index-store.ts";
+import { svcError } from "../protocol/errors.ts";
+import { type IndexStore, placeToken } from "../store/search/index-store.ts";
 import { allOf, anyOf, placeExpression, termExpression, without } from "./match-expression.ts";
 import { queryTerms, strictTerm, type Term } from "./query-terms.ts";
 

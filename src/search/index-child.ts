@@ -1,14 +1,17 @@
 /**
- * Entry of the thread that owns the indexes of an account: follows what is committed, a slice at a time, and answers
- * searches in between.
+ * The process that owns the indexes of an account: follows what is committed, a slice at a time, and answers searches in
+ * between. It is a process of its own because SQLite, in one process, keeps a closed file open for as long as another
+ * connection holds it; and because what is native in it may die alone.
  */
 import { existsSync } from "node:fs";
-import { SvcError } from "../../protocol/errors.ts";
-import { isDamage, removeIndexFiles } from "../../store/search/index-store.ts";
+import { constants, setPriority } from "node:os";
+import { isDamage, removeIndexFiles } from "../store/search/index-store.ts";
+import { type ChildAnswer, failureOf, tellParent } from "./child-process.ts";
+import type { IndexPlace, IndexReport, IndexRequest } from "./index-protocol.ts";
 import { openSpaceIndex, type SpaceIndex } from "./space-index.ts";
-import type { IndexPlace, WorkerReport, WorkerRequest } from "./worker-protocol.ts";
 
-declare const self: Worker;
+/** The word that makes the executable this process. */
+export const INDEX_CHILD = "__index";
 
 const SLICE_MS = 25;
 /** Indexes that are open at once; each holds a handful of files. */
@@ -36,7 +39,7 @@ const queue = new Set<string>();
 let running = false;
 let closed = false;
 
-const tell = (report: WorkerReport): void => self.postMessage(report);
+const tell = (report: IndexReport | ChildAnswer): void => tellParent(report);
 
 function indexAt(place: IndexPlace): OpenIndex {
   const known = open.get(place.spaceId);
@@ -174,49 +177,62 @@ function rest(): void {
     }
   }
 }
-const resting = setInterval(rest, 500);
-
-function answer(request: Extract<WorkerRequest, { id: number }>): unknown {
+function answer(request: IndexRequest): unknown {
+  const { place } = request;
   switch (request.kind) {
+    case "follow":
+      indexAt(place).index.setConfig(request.config);
+      resume(place.spaceId);
+      return true;
     case "search": {
-      const one = indexAt(request.place);
+      const one = indexAt(place);
       one.index.setConfig(request.config);
       const answered = one.index.search(request.query);
       one.unsettled = true;
-      if (answered.incomplete) resume(request.place.spaceId);
+      if (answered.incomplete) resume(place.spaceId);
       return answered;
     }
     case "isCurrent": {
-      const { spaceId, index } = request.place;
-      if (!open.has(spaceId) && !existsSync(index)) return false;
-      const one = indexAt(request.place);
-      return one.index.reason === undefined && one.index.state().left === 0;
+      if (!open.has(place.spaceId) && !existsSync(place.index)) return false;
+      const { index } = indexAt(place);
+      const isCurrent = index.reason === undefined && index.state().left === 0;
+      index.releaseSource();
+      return isCurrent;
     }
     case "drop": {
-      const one = open.get(request.place.spaceId);
-      if (one) closeIndex(request.place.spaceId, one);
-      removeIndexFiles(request.place.index);
+      const one = open.get(place.spaceId);
+      if (one) closeIndex(place.spaceId, one);
+      removeIndexFiles(place.index);
       return true;
     }
-    case "close":
-      closed = true;
-      clearInterval(resting);
-      for (const [spaceId, one] of [...open]) closeIndex(spaceId, one);
-      return true;
   }
 }
 
-self.onmessage = ({ data: request }: MessageEvent<WorkerRequest>) => {
+/** A damaged index is made anew and asked once more. */
+function answerMending(request: IndexRequest): unknown {
   try {
-    if (request.kind === "follow") {
-      const one = indexAt(request.place);
-      one.index.setConfig(request.config);
-      resume(request.place.spaceId);
-    } else tell({ kind: "reply", id: request.id, result: answer(request) });
+    return answer(request);
   } catch (error) {
-    const mended = "place" in request && mendDamage(request.place, error);
-    if (request.kind === "follow") {
-      if (mended) self.onmessage?.({ data: request } as MessageEvent<WorkerRequest>);
+    if (!mendDamage(request.place, error)) throw error;
+    return answer(request);
+  }
+}
+
+/** Owns the indexes of the server that started this process, until that one's end of the channel closes. */
+export function runIndexChild(): Promise<number> {
+  // Indexing never takes time from requests; a search is short.
+  setPriority(0, constants.priority.PRIORITY_BELOW_NORMAL);
+  const { promise, resolve } = Promise.withResolvers<number>();
+  const resting = setInterval(rest, 500);
+  process.on("SIGINT", () => {});
+  process.on("SIGTERM", () => {});
+  process.on("message", (request: IndexRequest & { id?: number }) => {
+    const { id } = request;
+    try {
+      const result = answerMending(request);
+      if (id !== undefined) tellParent({ kind: "reply", id, result });
+    } catch (error) {
+      if (id !== undefined) tellParent(failureOf(id, error));
       else
         tell({
           kind: "log",
@@ -224,20 +240,13 @@ self.onmessage = ({ data: request }: MessageEvent<WorkerRequest>) => {
           message: "an index could not be opened",
           fields: { spaceId: request.place.spaceId, err: describe(error) },
         });
-      return;
     }
-    if (mended && request.kind === "search") {
-      self.onmessage?.({ data: request } as MessageEvent<WorkerRequest>);
-      return;
-    }
-    const known = error instanceof SvcError ? error : undefined;
-    tell({
-      kind: "failed",
-      id: request.id,
-      code: known?.code ?? "internal",
-      message: describe(error),
-      ...(known?.details ? { details: known.details } : {}),
-      stack: error instanceof Error ? (error.stack ?? "") : "",
-    });
-  }
-};
+  });
+  process.on("disconnect", () => {
+    closed = true;
+    clearInterval(resting);
+    for (const [spaceId, one] of [...open]) closeIndex(spaceId, one);
+    resolve(0);
+  });
+  return promise;
+}
