@@ -9,6 +9,7 @@ import { createSpaceEvents, type SpaceEvents } from "../../space/space-events.ts
 import { createSpaceHolds, type SpaceHolds } from "../../space/space-holds.ts";
 import { createSyncService, type SyncService } from "../../sync/sync-service.ts";
 import { type AccountFiles, createAccountFiles } from "../account-files.ts";
+import { openSearch } from "../account-search.ts";
 import type { Engine } from "../engine.ts";
 import { createLinkKeys, type LinkKeys } from "../link-keys.ts";
 import { createPush } from "../push.ts";
@@ -74,6 +75,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     workers.add({ name: "profile", start: services.profileNews.start, stop: services.profileNews.close });
     const { space } = services;
     const push = createPush({ config, accountDir, opened, workers, events, space, clock, log });
+    const search = workers.add(openSearch(options, { stores, opened, bus, events }));
     workers.add(files.sweeper);
     workers.add(every("processes", PROCESS_SWEEP_MS, bus.processes.sweep));
     // Spaces are seen to when they are opened, too: this is for those that stay open, or closed, for long.
@@ -104,6 +106,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       processes: bus.processes,
       sync,
       fileCache: files.cache,
+      search,
       techDatasets: TECH_DATASETS,
       ...services,
       push,
