@@ -10,7 +10,7 @@ export function spaceInfoOf(row: JsonObject): SpaceInfo {
   const info: SpaceInfo = {
     id: row["id"] as string,
     createdAt: row["createdAt"] as SpaceInfo["createdAt"],
-    spaceType: (row["spaceType"] as string | undefined) ?? SPACE_TYPE,
+    spaceType: (row["spaceType"] as SpaceInfo["spaceType"] | undefined) ?? SPACE_TYPE,
     // Whoever left without having been heard of yet is nobody in it any more.
     ownRole: status === "deleted" ? "none" : ((row["ownRole"] as SpaceInfo["ownRole"] | undefined) ?? "none"),
     status,

@@ -24,6 +24,7 @@ const testRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/objects/:objectId/things",
+    id: "postSpacesSpaceIdObjectsObjectIdThings",
     tag: "Test",
     summary: "Echo",
     body: strict({
@@ -52,6 +53,7 @@ const testRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/things",
+    id: "getThings",
     tag: "Test",
     summary: "List",
     query: Type.Object({
@@ -65,6 +67,7 @@ const testRoutes: Route[] = [
   openRoute({
     method: "POST",
     path: "/v1/loose",
+    id: "postLoose",
     tag: "Test",
     summary: "Loose",
     body: Type.Object({ objectId: Type.String() }),

@@ -1,8 +1,9 @@
-import type { TObject, TSchema } from "@sinclair/typebox";
+import { type TObject, type TSchema, Type } from "@sinclair/typebox";
 import { PRODUCT_VERSION } from "../base/version.ts";
 import type { JsonObject } from "../protocol/json.ts";
-import { CLOSE_REASONS } from "../protocol/sse-frames.ts";
-import { errorResponses } from "./openapi-errors.ts";
+import { named, strict } from "../protocol/schema.ts";
+import { ClosedFrame } from "../protocol/sse-frames.ts";
+import { createErrorWriter, type ErrorWriter } from "./openapi-errors.ts";
 import { createSchemaWriter, type SchemaWriter } from "./openapi-schema.ts";
 import type { ResponseSpec, Route } from "./route.ts";
 
@@ -38,11 +39,12 @@ const PARAMETERS: Readonly<Record<string, string>> = {
 /** The OpenAPI 3.1 description of the routes: what `GET /v1/openapi.json` serves. */
 export function buildOpenApi(routes: readonly Route[]): JsonObject {
   const schemas = createSchemaWriter();
+  const errors = createErrorWriter();
   const paths: Record<string, JsonObject> = {};
   for (const route of routes) {
     if (route.hidden) continue;
     const path = route.path.replace(/:([A-Za-z]+)/g, "{$1}");
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, schemas) };
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, schemas, errors) };
   }
   const tags = [...new Set(routes.filter((route) => !route.hidden).map((route) => route.tag))];
   return {
@@ -60,6 +62,7 @@ export function buildOpenApi(routes: readonly Route[]): JsonObject {
     paths,
     components: {
       schemas: { ...schemas.components },
+      responses: { ...errors.components },
       headers: {
         RequestId: { description: "Id of this request, as in the log", required: true, schema: { type: "string" } },
       },
@@ -67,26 +70,22 @@ export function buildOpenApi(routes: readonly Route[]): JsonObject {
   };
 }
 
-function operation(route: Route, schemas: SchemaWriter): JsonObject {
+function operation(route: Route, schemas: SchemaWriter, errors: ErrorWriter): JsonObject {
   const parameters = [...pathParameters(route), ...queryParameters(route, schemas)];
   return {
-    operationId: operationId(route),
+    operationId: route.id,
     tags: [route.tag],
     summary: route.summary,
     ...(route.description ? { description: route.description } : {}),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...requestBody(route, schemas),
     responses: {
-      ...Object.fromEntries(Object.entries(route.responses).map(([status, spec]) => [status, response(spec, schemas)])),
-      ...errorResponses(route),
+      ...Object.fromEntries(
+        Object.entries(route.responses).map(([status, spec]) => [status, response(spec, route.id, schemas)]),
+      ),
+      ...errors.write(route),
     },
   };
-}
-
-/** `POST /v1/spaces/:spaceId/query` → `postSpacesSpaceIdQuery`. */
-function operationId({ method, path }: Route): string {
-  const words = path.split(/[^A-Za-z0-9]+/).slice(2);
-  return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
 }
 
 function pathParameters(route: Route): JsonObject[] {
@@ -125,7 +124,7 @@ function requestBody({ body, rawBody, example }: Route, schemas: SchemaWriter): 
   return { requestBody: { required, content: { "application/json": content } } };
 }
 
-function response(spec: ResponseSpec, schemas: SchemaWriter): JsonObject {
+function response(spec: ResponseSpec, routeId: string, schemas: SchemaWriter): JsonObject {
   const headers = Object.fromEntries(
     Object.entries(spec.headers ?? {}).map(([name, description]) => [
       name,
@@ -135,24 +134,30 @@ function response(spec: ResponseSpec, schemas: SchemaWriter): JsonObject {
   return {
     description: spec.description,
     headers: { "X-Request-Id": { $ref: "#/components/headers/RequestId" }, ...headers },
-    ...responseContent(spec, schemas),
+    ...responseContent(spec, routeId, schemas),
   };
 }
 
-function responseContent({ schema, frames, bytes, example }: ResponseSpec, schemas: SchemaWriter): JsonObject {
+function responseContent(spec: ResponseSpec, routeId: string, schemas: SchemaWriter): JsonObject {
+  const { schema, frames, bytes, example } = spec;
   const exampleOf = example === undefined ? {} : { example: toJson(example) };
   if (schema) return { content: { "application/json": { schema: schemas.write(schema), ...exampleOf } } };
   if (bytes) return { content: { [bytes]: {} } };
   if (!frames) return {};
-  const payloads: JsonObject = { ready: { type: "object", additionalProperties: false } };
-  for (const [event, payload] of Object.entries(frames)) payloads[event] = schemas.write(payload);
-  const reason = { type: "string", enum: [...CLOSE_REASONS] };
-  payloads["closed"] = { type: "object", properties: { reason }, required: ["reason"], additionalProperties: false };
+  const events = eventsSchema(frames, spec.framesName ?? `${routeId.charAt(0).toUpperCase()}${routeId.slice(1)}Event`);
+  return { content: { "text/event-stream": { schema: schemas.write(events), ...exampleOf } } };
+}
+
+/**
+ * The events of a stream as one schema, a choice by `event`, for OpenAPI 3.1 has no other way to say what a stream
+ * carries: `event` is the field of that name, `data` the JSON in the field of that name.
+ */
+function eventsSchema(frames: Readonly<Record<string, TSchema>>, name: string): TSchema {
+  const payloads = { ready: strict({}), ...frames, closed: ClosedFrame };
+  const events = Object.entries(payloads).map(([event, data]) => strict({ event: Type.Literal(event), data }));
   const description =
-    "`event: ready`, then the events of `x-events` with their JSON payloads, comments while idle, a terminal `event: closed`";
-  return {
-    content: { "text/event-stream": { schema: { type: "string", description, "x-events": payloads }, ...exampleOf } },
-  };
+    "One event of the stream: its name and its parsed data. `ready` comes first, comments while idle, `closed` last";
+  return named(name, Type.Union(events, { description }));
 }
 
 function toJson(value: unknown): JsonObject {

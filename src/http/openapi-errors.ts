@@ -23,19 +23,85 @@ const DETAIL_SCHEMAS: Readonly<Record<string, JsonObject>> = {
   limit: { type: ["string", "integer"] },
 };
 
-/** The error answers of a route by status, each with the codes it may carry. */
-export function errorResponses(route: Route): Record<string, JsonObject> {
-  const codesByStatus = Map.groupBy(declaredErrors(route), ([, status]) => status);
-  const responses: Record<string, JsonObject> = {};
-  for (const [status, errors] of codesByStatus) {
-    const codes = errors.map(([code]) => code);
-    responses[String(status)] = {
-      description: codes.map((code) => `\`${code}\`: ${ERROR_RULES[code].message}.`).join("\n\n"),
-      headers: { "X-Request-Id": { $ref: "#/components/headers/RequestId" } },
-      content: { "application/json": { schema: envelope(codes) } },
-    };
+/** Writes the error answers of routes as components: most routes share most of them. */
+export interface ErrorWriter {
+  /** The error answers of a route by status, each with the codes it may carry. */
+  write(route: Route): Record<string, JsonObject>;
+  readonly components: Readonly<Record<string, JsonObject>>;
+}
+
+export function createErrorWriter(): ErrorWriter {
+  const components: Record<string, JsonObject> = {};
+  const nameByCodes = new Map<string, string>();
+
+  function nameOf(status: number, codes: ErrorCode[], route: Route): string {
+    const key = `${status} ${codes.join(" ")}`;
+    const known = nameByCodes.get(key);
+    if (known !== undefined) return known;
+    const name = answerName(status, codes, route);
+    if (components[name]) throw new Error(`two different error answers are called ${name}`);
+    nameByCodes.set(key, name);
+    components[name] = answer(codes);
+    return name;
   }
-  return responses;
+
+  return {
+    components,
+    write(route) {
+      const codesByStatus = Map.groupBy(declaredErrors(route), ([, status]) => status);
+      const refs = [...codesByStatus].map(([status, errors]): [string, JsonObject] => {
+        const name = nameOf(
+          status,
+          errors.map(([code]) => code),
+          route,
+        );
+        return [String(status), { $ref: `#/components/responses/${name}` }];
+      });
+      return Object.fromEntries(refs);
+    },
+  };
+}
+
+function answer(codes: ErrorCode[]): JsonObject {
+  return {
+    description: codes.map((code) => `\`${code}\`: ${ERROR_RULES[code].message}.`).join("\n\n"),
+    headers: { "X-Request-Id": { $ref: "#/components/headers/RequestId" } },
+    content: { "application/json": { schema: envelope(codes) } },
+  };
+}
+
+/** Codes that the shell adds together, by what they say as one. */
+const FAMILIES: readonly (readonly [name: string, codes: readonly ErrorCode[]])[] = [
+  [
+    "BadBody",
+    ["request.invalid_field", "request.missing_field", "request.bad_json", "request.schema", "request.unknown_field"],
+  ],
+  ["BadOpenBody", ["request.invalid_field", "request.missing_field", "request.bad_json", "request.schema"]],
+  ["BadQuery", ["request.invalid_field", "request.missing_field"]],
+  ["ForbiddenCaller", ["request.forbidden_host", "request.forbidden_origin"]],
+  ["SpaceNotReady", ["space.not_accepted", "space.deleted"]],
+  ["BadFilter", ["filter.invalid", "filter.unknown_operator", "filter.too_complex"]],
+];
+/** With more codes of its own than this an answer is called after its route. */
+const NAMED_CODES = 3;
+
+/** `ForbiddenCallerOrSpaceReadOnly`: of families and codes, so that the same answer has the same name in every version. */
+function answerName(status: number, codes: readonly ErrorCode[], route: Route): string {
+  let rest = codes;
+  const names: string[] = [];
+  for (const [name, family] of FAMILIES) {
+    if (!family.every((code) => rest.includes(code))) continue;
+    rest = rest.filter((code) => !family.includes(code));
+    names.push(name);
+  }
+  if (rest.length > NAMED_CODES) return `${pascal(route.id)}Refused${status}`;
+  const defaults = codes.every((code) => ERROR_RULES[code].status === status);
+  return [...names, ...rest.map(pascal)].join("Or") + (defaults ? "" : status);
+}
+
+/** `space.not_found` → `SpaceNotFound`. */
+function pascal(text: string): string {
+  return text.replace(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 function envelope(codes: ErrorCode[]): JsonObject {

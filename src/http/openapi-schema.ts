@@ -3,7 +3,7 @@ import type { JsonObject } from "../protocol/json.ts";
 import { isLiteralUnion } from "./schema-describe.ts";
 
 /** What our schemas carry for the checker and a reader of the document has no use for. */
-const PRIVATE_KEYWORDS = new Set(["fault", "errorMessage", "$id"]);
+const PRIVATE_KEYWORDS = new Set(["fault", "errorMessage", "describedAs", "$id"]);
 /** TypeBox's pattern for a record with any key. */
 const ANY_KEY = "^(.*)$";
 
@@ -19,6 +19,8 @@ export function createSchemaWriter(): SchemaWriter {
   const sourceById = new Map<string, TSchema>();
 
   function write(schema: TSchema): JsonObject {
+    const { describedAs, description } = schema;
+    if (describedAs) return { ...write(describedAs as TSchema), ...(description ? { description } : {}) };
     const id = schema.$id;
     if (id === undefined) return writeInline(schema);
     const known = sourceById.get(id);

@@ -8,6 +8,7 @@
  *     route({
  *       method: "POST",
  *       path: "/v1/spaces/:spaceId/widgets/:widgetId",     // `:name` segments arrive decoded in ctx.params, typed
+ *       id: "turnWidget",                                  // a method name; test/vectors/operation-ids.json holds it
  *       tag: "Widgets",
  *       summary: "Turn a widget",
  *       body: strict({ angle: Type.Number({ maximum: 360 }), note: Type.Optional(Type.String()) }),
@@ -23,7 +24,8 @@
  * - `ctx.engine` is there because an unauthorized server answers 401 before the handler. A route that also works
  *   unauthorized is an `openRoute({...})`: no engine, but `ctx.host` (account host) and `ctx.server`.
  * - Wire schemas (TypeBox, from "@sinclair/typebox") live in `src/protocol/`; `strict({...})` and `oneOf([...])` are in
- *   `src/protocol/schema.ts`. A strict body answers `request.unknown_field` for unknown top-level keys and takes an
+ *   `src/protocol/schema.ts`. What recurs or is worth a type in a generated client gets `named("Widget", …)`; what the
+ *   domain checks with an error of its own, `describedAs(shape, schema)`. A strict body answers `request.unknown_field` for unknown top-level keys and takes an
  *   absent body as `{}`; a `Type.Object` body lets unknown keys through (drop them) and needs a body (`request.bad_json`).
  * - Which 400 is decided for you from the schema, in the order of gaps § 0: not JSON → `request.bad_json`; a wrong JSON
  *   type anywhere, or anything missing or unknown below the top level → `request.schema {path, expected}`; unknown
@@ -63,6 +65,8 @@ export interface ResponseSpec {
   readonly schema?: TSchema;
   /** An event stream: payload schema by event name. `ready` and `closed` are added. */
   readonly frames?: Readonly<Record<string, TSchema>>;
+  /** Name of the events' schema, where several streams have the same; otherwise it is made of the route's id. */
+  readonly framesName?: string;
   /** Raw bytes of this media type. */
   readonly bytes?: string;
   readonly example?: unknown;
@@ -115,6 +119,8 @@ export interface OpenRouteContext<Params, Query, Body> extends BaseContext<Param
 interface SpecBase<Path extends string, Q extends TObject, B extends TSchema, R extends Responses> {
   readonly method: Method;
   readonly path: Path;
+  /** The operationId: how a generated client calls it, a verb and what it is about. Never changes once it was released. */
+  readonly id: string;
   readonly tag: string;
   readonly summary: string;
   readonly description?: string;

@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { strict } from "./schema.ts";
+import { named, strict } from "./schema.ts";
 
 const pipelineFields = {
   pipeline: Type.Array(Type.Unknown(), {
@@ -21,24 +21,35 @@ const pipelineFields = {
 };
 
 /** Body of an aggregate over a dataset of one object. Unknown keys are dropped. */
-export const ObjectAggregateBody = Type.Object({
-  objectId: Type.String({ minLength: 1 }),
-  dataset: Type.String({ minLength: 1 }),
-  ...pipelineFields,
-});
+export const ObjectAggregateBody = named(
+  "ObjectAggregateBody",
+  Type.Object({
+    objectId: Type.String({ minLength: 1 }),
+    dataset: Type.String({ minLength: 1 }),
+    ...pipelineFields,
+  }),
+);
 
 /** Body of an aggregate over all objects of a space. Unknown keys are dropped. */
-export const CollectionAggregateBody = Type.Object({
-  objectId: Type.Optional(Type.String({ description: "Absent or empty here" })),
-  dataset: Type.Optional(Type.String({ description: "Absent or empty here" })),
-  ...pipelineFields,
-});
-
-export const AggregateReply = Type.Union([
-  strict({
-    records: Type.Array(
-      Type.Object({}, { additionalProperties: true, description: "A document as the last stage left it" }),
-    ),
+export const CollectionAggregateBody = named(
+  "CollectionAggregateBody",
+  Type.Object({
+    objectId: Type.Optional(Type.String({ description: "Absent or empty here" })),
+    dataset: Type.Optional(Type.String({ description: "Absent or empty here" })),
+    ...pipelineFields,
   }),
-  strict({ plan: Type.String({ description: "How the pipeline would run, in words; for people, not for programs" }) }),
-]);
+);
+
+export const AggregateReply = named(
+  "AggregateReply",
+  Type.Union([
+    strict({
+      records: Type.Array(
+        Type.Object({}, { additionalProperties: true, description: "A document as the last stage left it" }),
+      ),
+    }),
+    strict({
+      plan: Type.String({ description: "How the pipeline would run, in words; for people, not for programs" }),
+    }),
+  ]),
+);

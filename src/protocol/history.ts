@@ -1,83 +1,109 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { strict } from "./schema.ts";
+import { named, strict } from "./schema.ts";
 
 /** An op as its author wrote it; a deletion is a `$unset` of the whole record (path ""). */
-const HistoryOp = strict({
-  type: Type.String(),
-  path: Type.String(),
-  value: Type.Optional(Type.Unknown()),
-});
+const HistoryOp = named(
+  "HistoryOp",
+  strict({
+    type: Type.String(),
+    path: Type.String(),
+    value: Type.Optional(Type.Unknown()),
+  }),
+);
 
-export const HistoryChange = strict({
-  version: Type.String({ description: "Change id; of a group, its newest change's" }),
-  author: Type.String({ description: "Account id" }),
-  timestamp: Type.Integer({ description: "Unix seconds by the author's clock: for display, never for order" }),
-  dataset: Type.String(),
-  traceIds: Type.Optional(Type.Array(Type.String(), { description: "Absent when no change of the entry carries one" })),
-  touched: Type.Optional(
-    Type.Array(
-      strict({
-        dataset: Type.String(),
-        recordId: Type.String(),
-        ops: Type.Optional(Type.Array(HistoryOp, { description: "Absent in a group of several changes" })),
-      }),
+export const HistoryChange = named(
+  "HistoryChange",
+  strict({
+    version: Type.String({ description: "Change id; of a group, its newest change's" }),
+    author: Type.String({ description: "Account id" }),
+    timestamp: Type.Integer({ description: "Unix seconds by the author's clock: for display, never for order" }),
+    dataset: Type.String(),
+    traceIds: Type.Optional(
+      Type.Array(Type.String(), { description: "Absent when no change of the entry carries one" }),
     ),
-  ),
-  groupSize: Type.Integer({ description: "How many changes this entry stands for; 1 without coalesce" }),
-});
+    touched: Type.Optional(
+      Type.Array(
+        strict({
+          dataset: Type.String(),
+          recordId: Type.String(),
+          ops: Type.Optional(Type.Array(HistoryOp, { description: "Absent in a group of several changes" })),
+        }),
+      ),
+    ),
+    groupSize: Type.Integer({ description: "How many changes this entry stands for; 1 without coalesce" }),
+  }),
+);
 export type HistoryChange = Static<typeof HistoryChange>;
 
-export const HistoryPage = strict({
-  changes: Type.Array(HistoryChange),
-  cursor: Type.Optional(Type.String({ description: "Absent at the end" })),
-});
+export const HistoryPage = named(
+  "HistoryPage",
+  strict({
+    changes: Type.Array(HistoryChange),
+    cursor: Type.Optional(Type.String({ description: "Absent at the end" })),
+  }),
+);
 export type HistoryPage = Static<typeof HistoryPage>;
 
-export const HistoryView = strict({
-  version: Type.String(),
-  datasets: Type.Array(
-    strict({
-      dataset: Type.String(),
-      records: Type.Array(
-        Type.Object(
-          { id: Type.String() },
-          { additionalProperties: true, description: "A whole record; `_deletedAt` shows in a deleted one" },
+export const HistoryView = named(
+  "HistoryView",
+  strict({
+    version: Type.String(),
+    datasets: Type.Array(
+      strict({
+        dataset: Type.String(),
+        records: Type.Array(
+          Type.Object(
+            { id: Type.String() },
+            { additionalProperties: true, description: "A whole record; `_deletedAt` shows in a deleted one" },
+          ),
         ),
-      ),
-    }),
-  ),
-});
+      }),
+    ),
+  }),
+);
 export type HistoryView = Static<typeof HistoryView>;
 
-export const HistoryRecord = strict({
-  version: Type.String(),
-  dataset: Type.String(),
-  recordId: Type.String(),
-  exists: Type.Boolean({ description: "Whether the record was ever made, as this version knows it" }),
-  deleted: Type.Optional(Type.Boolean({ description: "It was made and deleted" })),
-  record: Type.Optional(Type.Object({ id: Type.String() }, { additionalProperties: true })),
-});
+export const HistoryRecord = named(
+  "HistoryRecord",
+  strict({
+    version: Type.String(),
+    dataset: Type.String(),
+    recordId: Type.String(),
+    exists: Type.Boolean({ description: "Whether the record was ever made, as this version knows it" }),
+    deleted: Type.Optional(Type.Boolean({ description: "It was made and deleted" })),
+    record: Type.Optional(Type.Object({ id: Type.String() }, { additionalProperties: true })),
+  }),
+);
 export type HistoryRecord = Static<typeof HistoryRecord>;
 
-const HistoryFieldDiff = strict({
-  path: Type.Array(Type.String()),
-  before: Type.Optional(Type.Unknown({ description: "Absent: the field was not there" })),
-  after: Type.Optional(Type.Unknown({ description: "Absent: the field is gone" })),
-});
+const HistoryFieldDiff = named(
+  "HistoryFieldDiff",
+  strict({
+    path: Type.Array(Type.String()),
+    before: Type.Optional(Type.Unknown({ description: "Absent: the field was not there" })),
+    after: Type.Optional(Type.Unknown({ description: "Absent: the field is gone" })),
+  }),
+);
 export type HistoryFieldDiff = Static<typeof HistoryFieldDiff>;
 
-const HistoryRecordDiff = strict({
-  id: Type.String(),
-  kind: Type.Union([Type.Literal("added"), Type.Literal("changed"), Type.Literal("deleted")]),
-  fields: Type.Optional(Type.Array(HistoryFieldDiff)),
-});
+const HistoryRecordDiff = named(
+  "HistoryRecordDiff",
+  strict({
+    id: Type.String(),
+    kind: Type.Union([Type.Literal("added"), Type.Literal("changed"), Type.Literal("deleted")]),
+    fields: Type.Optional(Type.Array(HistoryFieldDiff)),
+  }),
+);
 export type HistoryRecordDiff = Static<typeof HistoryRecordDiff>;
 
-export const HistoryDiff = strict({
-  base: Type.Optional(Type.String({ description: "Absent: the version against what it was written upon" })),
-  version: Type.String(),
-  datasets: Type.Array(strict({ dataset: Type.String(), records: Type.Array(HistoryRecordDiff) })),
-});
+export const HistoryDiff = named(
+  "HistoryDiff",
+  strict({
+    base: Type.Optional(Type.String({ description: "Absent: the version against what it was written upon" })),
+    version: Type.String(),
+    datasets: Type.Array(strict({ dataset: Type.String(), records: Type.Array(HistoryRecordDiff) })),
+  }),
+);
 export type HistoryDiff = Static<typeof HistoryDiff>;
 
 const text = (description: string) => Type.Optional(Type.String({ description }));

@@ -1,11 +1,14 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { LIMITS } from "./limits.ts";
-import { oneOf, strict } from "./schema.ts";
+import { named, oneOf, strict } from "./schema.ts";
 
 /** A record as stored: open, since datasets define it. */
-export const AnyRecord = Type.Object(
-  { id: Type.String() },
-  { additionalProperties: true, description: "A whole record, with `_ver` and, where present, `_traces`" },
+export const AnyRecord = named(
+  "AnyRecord",
+  Type.Object(
+    { id: Type.String() },
+    { additionalProperties: true, description: "A whole record, with `_ver` and, where present, `_traces`" },
+  ),
 );
 
 const snapshotFields = {
@@ -47,18 +50,24 @@ const ofCollection = {
 };
 
 /** Body of a query over a dataset of one object. */
-export const ObjectQueryBody = strict({ ...ofObject, ...snapshotFields });
-export const ObjectWindowBody = strict({ ...ofObject, ...snapshotFields, ...windowFields });
+export const ObjectQueryBody = named("ObjectQueryBody", strict({ ...ofObject, ...snapshotFields }));
+export const ObjectWindowBody = named("ObjectWindowBody", strict({ ...ofObject, ...snapshotFields, ...windowFields }));
 /** Body of a query over a collection of its own: objects, spaces, devices, files. */
-export const CollectionQueryBody = strict({ ...ofCollection, ...snapshotFields });
-export const CollectionWindowBody = strict({ ...ofCollection, ...snapshotFields, ...windowFields });
+export const CollectionQueryBody = named("CollectionQueryBody", strict({ ...ofCollection, ...snapshotFields }));
+export const CollectionWindowBody = named(
+  "CollectionWindowBody",
+  strict({ ...ofCollection, ...snapshotFields, ...windowFields }),
+);
 export type CollectionQueryBody = Static<typeof CollectionQueryBody>;
 
-export const QueryReply = strict({
-  records: Type.Array(AnyRecord),
-  total: Type.Optional(Type.Integer({ description: "All matches, whatever limit and offset are" })),
-  hasNext: Type.Optional(Type.Boolean()),
-});
+export const QueryReply = named(
+  "QueryReply",
+  strict({
+    records: Type.Array(AnyRecord),
+    total: Type.Optional(Type.Integer({ description: "All matches, whatever limit and offset are" })),
+    hasNext: Type.Optional(Type.Boolean()),
+  }),
+);
 
 const traceIds = Type.Optional(
   Type.Array(Type.String({ maxLength: LIMITS.traceIdChars }), {
@@ -67,100 +76,124 @@ const traceIds = Type.Optional(
   }),
 );
 
-export const ModifyBody = Type.Object({
-  objectId: Type.String({ minLength: 1 }),
-  dataset: Type.String({ minLength: 1 }),
-  records: Type.Array(
-    Type.Object({
-      id: Type.String({ description: "Empty with upsert: the server derives one" }),
-      upsert: Type.Optional(Type.Boolean()),
-      ops: Type.Array(
-        Type.Object({
-          type: oneOf(["$set", "$unset", "$inc", "$addToSet", "$pull"], { fault: "request.schema" }),
-          path: Type.Optional(
-            Type.String({ description: "Dotted; empty or absent with an object value sets several fields" }),
-          ),
-          value: Type.Optional(Type.Unknown()),
+export const ModifyBody = named(
+  "ModifyBody",
+  Type.Object({
+    objectId: Type.String({ minLength: 1 }),
+    dataset: Type.String({ minLength: 1 }),
+    records: Type.Array(
+      Type.Object({
+        id: Type.String({ description: "Empty with upsert: the server derives one" }),
+        upsert: Type.Optional(Type.Boolean()),
+        ops: Type.Array(
+          Type.Object({
+            type: oneOf(["$set", "$unset", "$inc", "$addToSet", "$pull"], { fault: "request.schema" }),
+            path: Type.Optional(
+              Type.String({ description: "Dotted; empty or absent with an object value sets several fields" }),
+            ),
+            value: Type.Optional(Type.Unknown()),
+          }),
+        ),
+      }),
+    ),
+    traceIds,
+    scope: Type.Optional(oneOf(["synced", "local"], { fault: "request.schema" })),
+  }),
+);
+
+export const WriteReply = named(
+  "WriteReply",
+  strict({
+    versionId: Type.String({ description: "Id of the change; empty when nothing was written" }),
+    changeId: Type.String(),
+    recordIds: Type.Array(Type.String()),
+    rejections: Type.Optional(
+      Type.Array(
+        strict({
+          recordIndex: Type.Integer(),
+          recordId: Type.Optional(Type.String()),
+          opIndex: Type.Integer({ description: "-1: the whole record" }),
+          reason: Type.String(),
         }),
       ),
-    }),
-  ),
-  traceIds,
-  scope: Type.Optional(oneOf(["synced", "local"], { fault: "request.schema" })),
-});
+    ),
+  }),
+);
 
-export const WriteReply = strict({
-  versionId: Type.String({ description: "Id of the change; empty when nothing was written" }),
-  changeId: Type.String(),
-  recordIds: Type.Array(Type.String()),
-  rejections: Type.Optional(
-    Type.Array(
+export const DeleteRecordsBody = named(
+  "DeleteRecordsBody",
+  strict({
+    objectId: Type.String({ minLength: 1 }),
+    dataset: Type.String({ minLength: 1 }),
+    recordIds: Type.Array(Type.String()),
+    traceIds,
+  }),
+);
+
+export const UpsertBody = named(
+  "UpsertBody",
+  strict({
+    objectId: Type.String({ minLength: 1 }),
+    dataset: Type.String({ minLength: 1 }),
+    records: Type.Array(
+      Type.Object(
+        { id: Type.String(), fields: Type.Object({}, { additionalProperties: true }) },
+        { additionalProperties: false },
+      ),
+    ),
+    pageSize: Type.Optional(Type.Integer({ minimum: 1, maximum: 5000, description: "Records a change; default 500" })),
+    traceIds,
+  }),
+);
+
+export const UpsertReply = named(
+  "UpsertReply",
+  strict({
+    pages: Type.Array(
+      strict({ versionId: Type.String(), changeId: Type.String(), recordIds: Type.Array(Type.String()) }),
+    ),
+    created: Type.Integer(),
+    updated: Type.Integer(),
+    skipped: Type.Integer(),
+    rejections: Type.Array(
       strict({
-        recordIndex: Type.Integer(),
-        recordId: Type.Optional(Type.String()),
-        opIndex: Type.Integer({ description: "-1: the whole record" }),
+        index: Type.Integer({ description: "Into the request's records" }),
+        id: Type.String(),
+        code: oneOf(["upsert.immutable_field", "upsert.not_author", "upsert.record_deleted", "upsert.rejected"]),
         reason: Type.String(),
       }),
     ),
-  ),
-});
+  }),
+);
 
-export const DeleteRecordsBody = strict({
-  objectId: Type.String({ minLength: 1 }),
-  dataset: Type.String({ minLength: 1 }),
-  recordIds: Type.Array(Type.String()),
-  traceIds,
-});
-
-export const UpsertBody = strict({
-  objectId: Type.String({ minLength: 1 }),
-  dataset: Type.String({ minLength: 1 }),
-  records: Type.Array(
-    Type.Object(
-      { id: Type.String(), fields: Type.Object({}, { additionalProperties: true }) },
-      { additionalProperties: false },
+export const ObjectCreateBody = named(
+  "ObjectCreateBody",
+  strict({
+    types: Type.Optional(Type.Array(Type.String(), { description: "Ids or xKeys" })),
+    initialProperties: Type.Optional(
+      Type.Record(Type.String(), Type.Object({}, { additionalProperties: true }), {
+        description: "Values by type and property: `{svc: {name}}`",
+      }),
     ),
-  ),
-  pageSize: Type.Optional(Type.Integer({ minimum: 1, maximum: 5000, description: "Records a change; default 500" })),
-  traceIds,
-});
+    nav: Type.Optional(
+      strict({
+        type: Type.Optional(Type.Integer({ description: "1 item, 2 folder" })),
+        parentId: Type.Optional(Type.String({ description: "Empty: the root" })),
+        pos: Type.Optional(Type.String()),
+      }),
+    ),
+  }),
+);
 
-export const UpsertReply = strict({
-  pages: Type.Array(
-    strict({ versionId: Type.String(), changeId: Type.String(), recordIds: Type.Array(Type.String()) }),
-  ),
-  created: Type.Integer(),
-  updated: Type.Integer(),
-  skipped: Type.Integer(),
-  rejections: Type.Array(
-    strict({
-      index: Type.Integer({ description: "Into the request's records" }),
-      id: Type.String(),
-      code: oneOf(["upsert.immutable_field", "upsert.not_author", "upsert.record_deleted", "upsert.rejected"]),
-      reason: Type.String(),
-    }),
-  ),
-});
+export const ObjectCreated = named(
+  "ObjectCreated",
+  strict({ id: Type.String(), objectId: Type.String(), versionId: Type.String() }),
+);
 
-export const ObjectCreateBody = strict({
-  types: Type.Optional(Type.Array(Type.String(), { description: "Ids or xKeys" })),
-  initialProperties: Type.Optional(
-    Type.Record(Type.String(), Type.Object({}, { additionalProperties: true }), {
-      description: "Values by type and property: `{svc: {name}}`",
-    }),
-  ),
-  nav: Type.Optional(
-    strict({
-      type: Type.Optional(Type.Integer({ description: "1 item, 2 folder" })),
-      parentId: Type.Optional(Type.String({ description: "Empty: the root" })),
-      pos: Type.Optional(Type.String()),
-    }),
-  ),
-});
-
-export const ObjectCreated = strict({ id: Type.String(), objectId: Type.String(), versionId: Type.String() });
-
-export const PropertiesReply = strict({ record: AnyRecord });
-export const SetPropertiesBody = strict({
-  patch: Type.Object({}, { additionalProperties: true, description: "Values by propId; null removes" }),
-});
+export const PropertiesReply = named("PropertiesReply", strict({ record: AnyRecord }));
+export const SetPropertiesBody = named(
+  "SetPropertiesBody",
+  strict({
+    patch: Type.Object({}, { additionalProperties: true, description: "Values by propId; null removes" }),
+  }),
+);

@@ -1,4 +1,12 @@
-import { type Static, type TLiteral, type TObject, type TProperties, type TUnion, Type } from "@sinclair/typebox";
+import {
+  type Static,
+  type TLiteral,
+  type TObject,
+  type TProperties,
+  type TSchema,
+  type TUnion,
+  Type,
+} from "@sinclair/typebox";
 
 /** An object without other keys: a strict endpoint's body, or a reply. */
 export function strict<P extends TProperties>(properties: P, options: { description?: string } = {}): TObject<P> {
@@ -26,9 +34,22 @@ export function oneOf<const T extends readonly string[]>(values: T, options: One
   return schema as unknown as TUnion<Literals<T>>;
 }
 
+/** Gives a schema the name under which the API's description holds it. No two different schemas may have one name. */
+export function named<T extends TSchema>(name: string, schema: T): T {
+  return { ...schema, $id: name };
+}
+
+/**
+ * For what is checked in the domain, with an error of its own: the description says `shape`, the check of the body only
+ * what `schema` says.
+ */
+export function describedAs<T extends TSchema>(shape: TSchema, schema: T): T {
+  return { ...schema, describedAs: shape };
+}
+
 /** An instant in rows and in SpaceInfo: `{"$date": "2026-01-31T09:30:00.000Z"}` (gaps § 0). */
-export const Instant = strict(
-  { $date: Type.String({ format: "date-time" }) },
-  { description: "An instant, UTC with milliseconds" },
+export const Instant = named(
+  "Instant",
+  strict({ $date: Type.String({ format: "date-time" }) }, { description: "An instant, UTC with milliseconds" }),
 );
 export type Instant = Static<typeof Instant>;

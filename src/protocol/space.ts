@@ -1,32 +1,14 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { Instant, oneOf, strict } from "./schema.ts";
+import { Instant, named, oneOf, strict } from "./schema.ts";
 
-const Scalar = Type.Union([Type.String(), Type.Number(), Type.Boolean()]);
+const Scalar = named("Scalar", Type.Union([Type.String(), Type.Number(), Type.Boolean()]));
 
-export const SpaceInfo = strict({
-  id: Type.String({ description: "Space id" }),
-  name: Type.Optional(Type.String()),
-  description: Type.Optional(Type.String()),
-  iconCid: Type.Optional(Type.String()),
-  spaceIndexObjectId: Type.Optional(Type.String({ description: "On every active row" })),
-  createdAt: Instant,
-  spaceType: Type.String({ description: "`svc.space` or `svc.onetoone`" }),
-  author: Type.Optional(
-    Type.String({ description: "Account id of the creator; in a one-to-one the other participant" }),
-  ),
-  ownRole: oneOf(["owner", "admin", "writer", "reader", "guest", "none"]),
-  settings: Type.Optional(
-    Type.Record(Type.String(), Scalar, { description: "This account's own settings of the space" }),
-  ),
-  push: Type.Optional(
-    strict({
-      spaceKey: Type.String({ description: "Base64 of the private signing key of the space's topics" }),
-      encKey: Type.String({ description: "Base64 of a raw AES-256 key; rotates with the read key" }),
-      encKeyId: Type.String({ description: "Hex sha256 of encKey" }),
-    }),
-  ),
-  derived: Type.Optional(Type.Literal(true)),
-  status: oneOf([
+/** What somebody may do in a space. */
+export const Permission = named("Permission", oneOf(["none", "reader", "guest", "writer", "admin", "owner"]));
+
+const SpaceStatus = named(
+  "SpaceStatus",
+  oneOf([
     "active",
     "joining",
     "one_to_one_pending",
@@ -36,31 +18,72 @@ export const SpaceInfo = strict({
     "guest_revoked",
     "deleted",
   ]),
-});
+);
+
+export const SpaceInfo = named(
+  "SpaceInfo",
+  strict({
+    id: Type.String({ description: "Space id" }),
+    name: Type.Optional(Type.String()),
+    description: Type.Optional(Type.String()),
+    iconCid: Type.Optional(Type.String()),
+    spaceIndexObjectId: Type.Optional(Type.String({ description: "On every active row" })),
+    createdAt: Instant,
+    spaceType: oneOf(["svc.space", "svc.onetoone"]),
+    author: Type.Optional(
+      Type.String({ description: "Account id of the creator; in a one-to-one the other participant" }),
+    ),
+    ownRole: Permission,
+    settings: Type.Optional(
+      Type.Record(Type.String(), Scalar, { description: "This account's own settings of the space" }),
+    ),
+    push: Type.Optional(
+      strict({
+        spaceKey: Type.String({ description: "Base64 of the private signing key of the space's topics" }),
+        encKey: Type.String({ description: "Base64 of a raw AES-256 key; rotates with the read key" }),
+        encKeyId: Type.String({ description: "Hex sha256 of encKey" }),
+      }),
+    ),
+    derived: Type.Optional(Type.Literal(true)),
+    status: SpaceStatus,
+  }),
+);
 export type SpaceInfo = Static<typeof SpaceInfo>;
 
-export const DerivedSpaceItem = strict({
-  name: Type.String(),
-  spaceId: Type.String(),
-  created: Type.Boolean({ description: "A usable row exists on some device" }),
-  status: Type.Optional(Type.String({ description: "Status of the row, if there is one" })),
-});
+export const DerivedSpaceItem = named(
+  "DerivedSpaceItem",
+  strict({
+    name: Type.String(),
+    spaceId: Type.String(),
+    created: Type.Boolean({ description: "A usable row exists on some device" }),
+    status: Type.Optional(SpaceStatus),
+  }),
+);
 export type DerivedSpaceItem = Static<typeof DerivedSpaceItem>;
 
-export const SpaceCreateBody = strict({
-  name: Type.Optional(Type.String()),
-  description: Type.Optional(Type.String()),
-  iconCid: Type.Optional(Type.String()),
-  spaceType: Type.Optional(Type.String({ description: "Empty or `svc.space`" })),
-});
+export const SpaceCreateBody = named(
+  "SpaceCreateBody",
+  strict({
+    name: Type.Optional(Type.String()),
+    description: Type.Optional(Type.String()),
+    iconCid: Type.Optional(Type.String()),
+    spaceType: Type.Optional(Type.String({ description: "Empty or `svc.space`" })),
+  }),
+);
 
-export const SpacePatchBody = strict({
-  name: Type.Optional(Type.String({ description: "Empty clears" })),
-  description: Type.Optional(Type.String()),
-  iconCid: Type.Optional(Type.String()),
-});
+export const SpacePatchBody = named(
+  "SpacePatchBody",
+  strict({
+    name: Type.Optional(Type.String({ description: "Empty clears" })),
+    description: Type.Optional(Type.String()),
+    iconCid: Type.Optional(Type.String()),
+  }),
+);
 
-export const SpaceSettingsBody = strict({
-  set: Type.Optional(Type.Record(Type.String(), Scalar)),
-  unset: Type.Optional(Type.Array(Type.String())),
-});
+export const SpaceSettingsBody = named(
+  "SpaceSettingsBody",
+  strict({
+    set: Type.Optional(Type.Record(Type.String(), Scalar)),
+    unset: Type.Optional(Type.Array(Type.String())),
+  }),
+);

@@ -1,12 +1,14 @@
 import { Type } from "@sinclair/typebox";
-import { strict } from "./schema.ts";
+import { named, oneOf, strict } from "./schema.ts";
 
 /** How many frames a stream has dropped for a slow reader since it opened. */
-export const LaggedFrame = strict({ total: Type.Integer() });
+export const LaggedFrame = named("LaggedFrame", strict({ total: Type.Integer() }));
 
 /** Why a stream ended: the payload of its terminal `closed` frame (spec § 6). */
 export const CLOSE_REASONS = ["server_shutdown", "sdk_closed", "overflow", "drifted"] as const;
 export type CloseReason = (typeof CLOSE_REASONS)[number];
+
+export const ClosedFrame = named("ClosedFrame", strict({ reason: oneOf(CLOSE_REASONS) }));
 
 const encoder = new TextEncoder();
 

@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { LIMITS } from "./limits.ts";
-import { oneOf, strict } from "./schema.ts";
+import { named, oneOf, strict } from "./schema.ts";
 
 /** A stream of streams is not carried by another one. */
 export const STREAMS_PATH = "/v1/streams";
@@ -12,35 +12,48 @@ const SubscriptionId = Type.String({
 });
 
 /** One event stream of this API, to be carried by a multiplexed one. */
-const SubscriptionRequest = strict({
-  id: SubscriptionId,
-  method: oneOf(["GET", "POST"]),
-  path: Type.String({
-    description: "Path of an endpoint that answers with an event stream, with its query; segments are percent-encoded",
+const SubscriptionRequest = named(
+  "SubscriptionRequest",
+  strict({
+    id: SubscriptionId,
+    method: oneOf(["GET", "POST"]),
+    path: Type.String({
+      description:
+        "Path of an endpoint that answers with an event stream, with its query; segments are percent-encoded",
+    }),
+    body: Type.Optional(Type.Unknown({ description: "Its JSON body" })),
   }),
-  body: Type.Optional(Type.Unknown({ description: "Its JSON body" })),
-});
+);
 export type SubscriptionRequest = Static<typeof SubscriptionRequest>;
 
 const Subscriptions = Type.Array(SubscriptionRequest, { maxItems: LIMITS.streamSubscriptions });
 
-export const OpenStreamsBody = strict({ subscriptions: Subscriptions });
+export const OpenStreamsBody = named("OpenStreamsBody", strict({ subscriptions: Subscriptions }));
 
-export const ChangeStreamsBody = strict({
-  add: Type.Optional(Subscriptions),
-  drop: Type.Optional(Type.Array(Type.String(), { description: "Ids; done before anything is added" })),
-});
+export const ChangeStreamsBody = named(
+  "ChangeStreamsBody",
+  strict({
+    add: Type.Optional(Subscriptions),
+    drop: Type.Optional(Type.Array(Type.String(), { description: "Ids; done before anything is added" })),
+  }),
+);
 
-export const StreamsReady = strict({ streamId: Type.String({ description: "For POST /v1/streams/:streamId" }) });
+export const StreamsReady = named(
+  "StreamsReady",
+  strict({ streamId: Type.String({ description: "For POST /v1/streams/:streamId" }) }),
+);
 
-export const SubscriptionFrame = strict(
-  {
-    id: Type.String({ description: "Of the subscription" }),
-    event: Type.String({
-      description:
-        "What the endpoint at its path sends: `ready` first, `closed` last; or `error`, with which it ends without having begun",
-    }),
-    data: Type.Unknown({ description: "The payload of that event; the error envelope for `error`" }),
-  },
-  { description: "A frame of one subscription" },
+export const SubscriptionFrame = named(
+  "SubscriptionFrame",
+  strict(
+    {
+      id: Type.String({ description: "Of the subscription" }),
+      event: Type.String({
+        description:
+          "What the endpoint at its path sends: `ready` first, `closed` last; or `error`, with which it ends without having begun",
+      }),
+      data: Type.Unknown({ description: "The payload of that event; the error envelope for `error`" }),
+    },
+    { description: "A frame of one subscription" },
+  ),
 );

@@ -1,25 +1,32 @@
 import { Type } from "@sinclair/typebox";
 import { svcError } from "../../protocol/errors.ts";
-import { strict } from "../../protocol/schema.ts";
+import { named, strict } from "../../protocol/schema.ts";
 import { type Route, route } from "../route.ts";
 
-const Metadata = strict({
-  name: Type.Optional(Type.String()),
-  description: Type.Optional(Type.String()),
-  iconCid: Type.Optional(Type.String()),
-});
+const Metadata = named(
+  "Metadata",
+  strict({
+    name: Type.Optional(Type.String()),
+    description: Type.Optional(Type.String()),
+    iconCid: Type.Optional(Type.String()),
+  }),
+);
 
-const AccountRecord = strict({
-  id: Type.String({ description: "Account id, the same on every device" }),
-  peerId: Type.String({ description: "This install" }),
-  techSpaceId: Type.String(),
-  metadata: Type.Optional(Metadata),
-});
+const AccountRecord = named(
+  "AccountRecord",
+  strict({
+    id: Type.String({ description: "Account id, the same on every device" }),
+    peerId: Type.String({ description: "This install" }),
+    techSpaceId: Type.String(),
+    metadata: Type.Optional(Metadata),
+  }),
+);
 
 export const accountRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/account",
+    id: "getAccount",
     tag: "Account",
     summary: "Own id and profile",
     responses: { 200: { description: "The account; metadata is absent until first written", schema: AccountRecord } },
@@ -36,6 +43,7 @@ export const accountRoutes: Route[] = [
   route({
     method: "PUT",
     path: "/v1/account/metadata",
+    id: "setAccountMetadata",
     tag: "Account",
     summary: "Change one's profile",
     description: "An absent field keeps its value, an empty string clears it. Contacts see it once they hold the key.",

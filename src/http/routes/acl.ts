@@ -11,6 +11,7 @@ export const aclRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/acl/accept",
+    id: "acceptJoinRequest",
     tag: "ACL",
     summary: "Accept a request to join",
     body: AcceptBody,
@@ -23,6 +24,7 @@ export const aclRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/acl/decline",
+    id: "declineJoinRequest",
     tag: "ACL",
     summary: "Decline a request to join",
     body: DeclineBody,
@@ -34,6 +36,7 @@ export const aclRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/acl/permissions",
+    id: "changePermissions",
     tag: "ACL",
     summary: "Change the role of members",
     body: PermissionsBody,
@@ -46,6 +49,7 @@ export const aclRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/acl/remove",
+    id: "removeMembers",
     tag: "ACL",
     summary: "Remove members; the space gets a new key",
     body: RemoveBody,
@@ -57,6 +61,7 @@ export const aclRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/acl/add",
+    id: "addMembers",
     tag: "ACL",
     summary: "Add accounts without an invite",
     body: AddBody,
@@ -68,6 +73,7 @@ export const aclRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/acl/ownership",
+    id: "transferOwnership",
     tag: "ACL",
     summary: "Hand the space to another member",
     body: OwnershipBody,
@@ -80,6 +86,7 @@ export const aclRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/acl/self-remove",
+    id: "leaveSpace",
     tag: "ACL",
     summary: "Leave a space",
     responses: { 204: { description: "Left; the others learn of it when they sync" } },
@@ -89,6 +96,7 @@ export const aclRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/acl/cancel-join",
+    id: "cancelJoin",
     tag: "ACL",
     summary: "Take back a request to join",
     responses: { 204: { description: "Taken back" } },
@@ -98,6 +106,7 @@ export const aclRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/acl/stop-sharing",
+    id: "stopSharing",
     tag: "ACL",
     summary: "Drop everybody else, all invites and requests",
     responses: { 204: { description: "The space is private; nothing is done where it was" } },

@@ -17,6 +17,7 @@ export const aggregateRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/aggregate",
+    id: "aggregateRecords",
     tag: "Data",
     summary: "Run an aggregation pipeline over a dataset of an object",
     description: DESCRIPTION,
@@ -39,6 +40,7 @@ export const aggregateRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/objects/aggregate",
+    id: "aggregateObjects",
     tag: "Objects",
     summary: "Run an aggregation pipeline over all objects of a space",
     description: DESCRIPTION,

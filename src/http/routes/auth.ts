@@ -7,6 +7,7 @@ export const authRoutes: Route[] = [
   openRoute({
     method: "GET",
     path: "/v1/auth",
+    id: "getAuthStatus",
     tag: "Authentication",
     summary: "Whether an account is open, and the local wallets",
     responses: {
@@ -25,6 +26,7 @@ export const authRoutes: Route[] = [
   openRoute({
     method: "POST",
     path: "/v1/auth",
+    id: "authorize",
     tag: "Authentication",
     summary: "Generate, restore or select an account",
     description: [

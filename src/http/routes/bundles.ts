@@ -1,15 +1,18 @@
 import { Type } from "@sinclair/typebox";
-import { strict } from "../../protocol/schema.ts";
+import { named, strict } from "../../protocol/schema.ts";
 import { type Route, route } from "../route.ts";
 
-const Bundle = strict({
-  id: Type.String(),
-  name: Type.Optional(Type.String()),
-  rootId: Type.String({ description: "The winning install's root object" }),
-  roots: Type.Optional(Type.Array(Type.String(), { description: "Every install that was ever claimed" })),
-  losers: Type.Optional(Type.Array(Type.String(), { description: "Installs that lost and are not resolved yet" })),
-  derived: Type.Optional(Type.Literal(true)),
-});
+const Bundle = named(
+  "Bundle",
+  strict({
+    id: Type.String(),
+    name: Type.Optional(Type.String()),
+    rootId: Type.String({ description: "The winning install's root object" }),
+    roots: Type.Optional(Type.Array(Type.String(), { description: "Every install that was ever claimed" })),
+    losers: Type.Optional(Type.Array(Type.String(), { description: "Installs that lost and are not resolved yet" })),
+    derived: Type.Optional(Type.Literal(true)),
+  }),
+);
 
 const BUNDLES = "/v1/spaces/:spaceId/bundles";
 
@@ -18,6 +21,7 @@ export const bundleRoutes: Route[] = [
   route({
     method: "POST",
     path: BUNDLES,
+    id: "installBundle",
     tag: "Bundles",
     summary: "Adopt the install of a bundle, or install it",
     description: "Safe to call at every start of an app. `derived: true` gives the root the same id on every device.",
@@ -57,6 +61,7 @@ export const bundleRoutes: Route[] = [
   route({
     method: "GET",
     path: BUNDLES,
+    id: "listBundles",
     tag: "Bundles",
     summary: "Installed bundles",
     responses: { 200: { description: "The bundles", schema: strict({ bundles: Type.Array(Bundle) }) } },
@@ -65,6 +70,7 @@ export const bundleRoutes: Route[] = [
   route({
     method: "GET",
     path: `${BUNDLES}/:bundleId`,
+    id: "getBundle",
     tag: "Bundles",
     summary: "One bundle",
     responses: { 200: { description: "The bundle", schema: Bundle } },
@@ -74,6 +80,7 @@ export const bundleRoutes: Route[] = [
   route({
     method: "POST",
     path: `${BUNDLES}/:bundleId/resolve`,
+    id: "resolveBundle",
     tag: "Bundles",
     summary: "End a losing install whose content was merged",
     description:
@@ -88,6 +95,7 @@ export const bundleRoutes: Route[] = [
   route({
     method: "POST",
     path: `${BUNDLES}/:bundleId/children`,
+    id: "getBundleChild",
     tag: "Bundles",
     summary: "The bundle's child object for a seed, the same on every device",
     body: strict({ seed: Type.String(), types: Type.Optional(Type.Array(Type.String())) }),

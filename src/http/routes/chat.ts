@@ -1,30 +1,40 @@
 import { Type } from "@sinclair/typebox";
 import { WriteReply } from "../../protocol/record.ts";
-import { strict } from "../../protocol/schema.ts";
+import { describedAs, named, strict } from "../../protocol/schema.ts";
 import { type Route, route } from "../route.ts";
 
 const MESSAGES = "/v1/spaces/:spaceId/objects/:objectId/chat/messages";
 
-const MessageBody = strict({
-  text: Type.Optional(Type.String({ description: "Markdown, at most 32 KiB" })),
-  replyToMessageId: Type.Optional(Type.String()),
-  agent: Type.Optional(
-    Type.Unknown({
-      description: "`{name, debugLink?, done}`: who speaks for the account, and whether it has finished",
-    }),
-  ),
-  attachments: Type.Optional(
-    Type.Object({}, { additionalProperties: true, description: "By id: `{type, link}`; at most 32" }),
-  ),
-});
+const AgentGroup = named(
+  "AgentGroup",
+  strict({
+    name: Type.String({ minLength: 1 }),
+    debugLink: Type.Optional(Type.String({ description: "Where its work can be looked into" })),
+    done: Type.Boolean({ description: "It has said its last word" }),
+  }),
+);
+const Attachments = Type.Record(Type.String(), strict({ type: Type.String(), link: Type.String() }));
 
-const EditBody = strict({ text: Type.String() });
+const MessageBody = named(
+  "ChatMessageBody",
+  strict({
+    text: Type.Optional(Type.String({ description: "Markdown, at most 32 KiB" })),
+    replyToMessageId: Type.Optional(Type.String()),
+    agent: Type.Optional(describedAs(AgentGroup, Type.Unknown({ description: "Who speaks for the account" }))),
+    attachments: Type.Optional(
+      describedAs(Attachments, Type.Object({}, { additionalProperties: true, description: "By id; at most 32" })),
+    ),
+  }),
+);
+
+const EditBody = named("ChatEditBody", strict({ text: Type.String() }));
 
 /** Chat of an object. Messages are read with a query on the dataset `chat_messages`, newest first by `-_ver.id`. */
 export const chatRoutes: Route[] = [
   route({
     method: "POST",
     path: MESSAGES,
+    id: "sendChatMessage",
     tag: "Chat",
     summary: "Send a message",
     body: MessageBody,
@@ -36,6 +46,7 @@ export const chatRoutes: Route[] = [
   route({
     method: "PATCH",
     path: `${MESSAGES}/:msgId`,
+    id: "editChatMessage",
     tag: "Chat",
     summary: "Edit one's own message",
     body: EditBody,
@@ -48,6 +59,7 @@ export const chatRoutes: Route[] = [
   route({
     method: "DELETE",
     path: `${MESSAGES}/:msgId`,
+    id: "deleteChatMessage",
     tag: "Chat",
     summary: "Delete one's own message",
     responses: { 200: { description: "What was written", schema: WriteReply } },
@@ -58,6 +70,7 @@ export const chatRoutes: Route[] = [
   route({
     method: "POST",
     path: `${MESSAGES}/:msgId/reactions/:emoji`,
+    id: "toggleChatReaction",
     tag: "Chat",
     summary: "Put a reaction on a message, or take it back",
     responses: { 200: { description: "What was written", schema: WriteReply } },
@@ -68,6 +81,7 @@ export const chatRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/objects/:objectId/chat/read-all",
+    id: "markChatRead",
     tag: "Chat",
     summary: "Mark every message as read",
     responses: { 204: { description: "Read, on all devices of the account" } },
@@ -77,6 +91,7 @@ export const chatRoutes: Route[] = [
   route({
     method: "POST",
     path: `${MESSAGES}/:msgId/read`,
+    id: "markChatMessageRead",
     tag: "Chat",
     summary: "Mark a message and all before it as read",
     responses: { 204: { description: "Read" } },
@@ -87,6 +102,7 @@ export const chatRoutes: Route[] = [
   route({
     method: "POST",
     path: `${MESSAGES}/:msgId/reactions-read`,
+    id: "markChatReactionsRead",
     tag: "Chat",
     summary: "Mark the reactions on a message as read",
     responses: { 204: { description: "Read" } },

@@ -6,6 +6,7 @@ export const datasetRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/datasets",
+    id: "listSpaceDatasets",
     tag: "Spaces",
     summary: "Datasets of a space",
     description:
@@ -20,6 +21,7 @@ export const datasetRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/datasets",
+    id: "listAccountDatasets",
     tag: "Spaces",
     summary: "Datasets of the account's own space",
     responses: { 200: { description: "The datasets", schema: DatasetListing } },

@@ -6,6 +6,7 @@ export const debugRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/debug",
+    id: "debugSpace",
     tag: "Debug",
     summary: "What rounds with each peer have brought since the start",
     description: "Diagnostic and not stable. The network is the peer `network`.",
@@ -15,6 +16,7 @@ export const debugRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/debug/objects/:objectId",
+    id: "debugObject",
     tag: "Debug",
     summary: "An object's changes in figures",
     description: "Diagnostic and not stable. `latestVersionId` and `maxAddSeq` are this device's own.",
@@ -25,6 +27,7 @@ export const debugRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/debug/p2p",
+    id: "debugP2p",
     tag: "Debug",
     summary: "The devices seen on the LAN and the spaces shared with them",
     responses: { 200: { description: "What is seen", schema: P2pDebug } },

@@ -1,26 +1,30 @@
 import { Type } from "@sinclair/typebox";
 import { CollectionQueryBody, QueryReply } from "../../protocol/record.ts";
-import { strict } from "../../protocol/schema.ts";
+import { named, strict } from "../../protocol/schema.ts";
 import { queryReply, refuseTarget } from "../query-reply.ts";
 import { type Route, route } from "../route.ts";
 
 const AppBag = Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()]));
-const Claim = strict({ seq: Type.Integer(), at: Type.Number({ description: "Unix seconds" }) });
+const Claim = named("DeviceClaim", strict({ seq: Type.Integer(), at: Type.Number({ description: "Unix seconds" }) }));
 
-const Device = strict({
-  peerId: Type.String(),
-  name: Type.Optional(Type.String()),
-  os: Type.Optional(Type.String({ description: "linux, darwin, windows, android or ios" })),
-  version: Type.Optional(Type.String()),
-  apps: Type.Optional(Type.Record(Type.String(), AppBag, { description: "Presence of a slug means installed" })),
-  activeClaims: Type.Optional(Type.Record(Type.String(), Claim)),
-});
+const Device = named(
+  "Device",
+  strict({
+    peerId: Type.String(),
+    name: Type.Optional(Type.String()),
+    os: Type.Optional(Type.String({ description: "linux, darwin, windows, android or ios" })),
+    version: Type.Optional(Type.String()),
+    apps: Type.Optional(Type.Record(Type.String(), AppBag, { description: "Presence of a slug means installed" })),
+    activeClaims: Type.Optional(Type.Record(Type.String(), Claim)),
+  }),
+);
 
 /** Devices of the account: a registry that all of them share. Being online is no field of it. */
 export const deviceRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/devices",
+    id: "listDevices",
     tag: "Devices",
     summary: "The account's devices, and which of them is active for what",
     responses: {
@@ -41,6 +45,7 @@ export const deviceRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/devices/query",
+    id: "queryDevices",
     tag: "Devices",
     summary: "Query the raw rows of devices",
     body: CollectionQueryBody,
@@ -56,6 +61,7 @@ export const deviceRoutes: Route[] = [
   route({
     method: "PUT",
     path: "/v1/devices/me",
+    id: "updateOwnDevice",
     tag: "Devices",
     summary: "Change this device's own row",
     description: "An empty name means unchanged. `apps: {slug: null}` uninstalls an app and forfeits its claim.",
@@ -71,6 +77,7 @@ export const deviceRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/devices/activate",
+    id: "activateApp",
     tag: "Devices",
     summary: "Claim the active role of an app for this device",
     body: strict({ app: Type.String({ description: "Slug" }) }),
@@ -82,6 +89,7 @@ export const deviceRoutes: Route[] = [
   route({
     method: "DELETE",
     path: "/v1/devices/:peerId",
+    id: "removeDevice",
     tag: "Devices",
     summary: "Prune another device",
     description: "For ever: its peer id never registers again.",

@@ -1,16 +1,19 @@
 import { Type } from "@sinclair/typebox";
 import { WriteReply } from "../../protocol/record.ts";
-import { strict } from "../../protocol/schema.ts";
+import { named, strict } from "../../protocol/schema.ts";
 import { type Route, route } from "../route.ts";
 
 const EDITOR = "/v1/spaces/:spaceId/objects/:objectId/editor";
 
 const Ids = Type.Array(Type.String());
-const MarkdownReply = strict({ inserted: Ids, updated: Ids, deleted: Ids, unchanged: Type.Integer() });
-const ContentBody = strict({ content: Type.String() });
-const Style = Type.Object(
-  {},
-  { additionalProperties: true, description: "level, ordered, checked, lang, and the client's own" },
+const MarkdownReply = named(
+  "MarkdownReply",
+  strict({ inserted: Ids, updated: Ids, deleted: Ids, unchanged: Type.Integer() }),
+);
+const ContentBody = named("ContentBody", strict({ content: Type.String() }));
+const Style = named(
+  "Style",
+  Type.Object({}, { additionalProperties: true, description: "level, ordered, checked, lang, and the client's own" }),
 );
 
 /** The block document of an object. Blocks are read with a query on the dataset `editor_blocks`, sorted by `nav.pos`. */
@@ -18,6 +21,7 @@ export const editorRoutes: Route[] = [
   route({
     method: "GET",
     path: `${EDITOR}/markdown`,
+    id: "getMarkdown",
     tag: "Editor",
     summary: "The document as markdown",
     responses: {
@@ -34,6 +38,7 @@ export const editorRoutes: Route[] = [
   route({
     method: "PUT",
     path: `${EDITOR}/markdown`,
+    id: "setMarkdown",
     tag: "Editor",
     summary: "Replace the document, writing only what differs",
     body: ContentBody,
@@ -46,6 +51,7 @@ export const editorRoutes: Route[] = [
   route({
     method: "PATCH",
     path: `${EDITOR}/markdown`,
+    id: "editMarkdown",
     tag: "Editor",
     summary: "Replace stretches of the current rendering, all or none",
     body: strict({
@@ -69,6 +75,7 @@ export const editorRoutes: Route[] = [
   route({
     method: "POST",
     path: `${EDITOR}/markdown/append`,
+    id: "appendMarkdown",
     tag: "Editor",
     summary: "Add markdown at the end, without comparing",
     body: ContentBody,
@@ -81,6 +88,7 @@ export const editorRoutes: Route[] = [
   route({
     method: "POST",
     path: `${EDITOR}/blocks`,
+    id: "createBlock",
     tag: "Editor",
     summary: "Create a block",
     body: strict({
@@ -100,6 +108,7 @@ export const editorRoutes: Route[] = [
   route({
     method: "PATCH",
     path: `${EDITOR}/blocks/:blockId`,
+    id: "updateBlock",
     tag: "Editor",
     summary: "Set and unset fields of a block",
     body: strict({
@@ -122,6 +131,7 @@ export const editorRoutes: Route[] = [
   route({
     method: "DELETE",
     path: `${EDITOR}/blocks/:blockId`,
+    id: "deleteBlock",
     tag: "Editor",
     summary: "Delete a block; its children stay",
     responses: { 200: { description: "What was written", schema: WriteReply } },

@@ -8,6 +8,7 @@ export const eventRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/events",
+    id: "publishEvent",
     tag: "Events",
     summary: "Publish an event",
     description: "The server stamps the sender. An event is delivered at most once, to whoever listens now.",
@@ -28,6 +29,7 @@ export const eventRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/events/subscribe",
+    id: "watchEvents",
     tag: "Events",
     summary: "Listen to events",
     description:

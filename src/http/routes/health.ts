@@ -6,6 +6,7 @@ export const healthRoutes: Route[] = [
   openRoute({
     method: "GET",
     path: "/v1/health",
+    id: "getHealth",
     tag: "Meta",
     summary: "State of the server",
     description:

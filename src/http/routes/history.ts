@@ -17,6 +17,7 @@ export const historyRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/objects/:objectId/history",
+    id: "listHistory",
     tag: "History",
     summary: "The changes of an object, newest first",
     description:
@@ -32,6 +33,7 @@ export const historyRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/objects/:objectId/history/diff",
+    id: "diffVersions",
     tag: "History",
     summary: "What a version changed, or how two versions differ",
     description:
@@ -47,6 +49,7 @@ export const historyRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/objects/:objectId/history/:version",
+    id: "getVersion",
     tag: "History",
     summary: "The records of an object as a version knows them",
     description:
@@ -63,6 +66,7 @@ export const historyRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/objects/:objectId/history/:version/datasets/:dataset/records/:recordId",
+    id: "getRecordVersion",
     tag: "History",
     summary: "One record as a version knows it",
     params: { version: VERSION },

@@ -11,6 +11,7 @@ export const identityRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/identities",
+    id: "listIdentities",
     tag: "Account",
     summary: "The accounts one shares spaces with",
     responses: { 200: { description: "The directory", schema: strict({ identities: Type.Array(IdentityInfo) }) } },
@@ -19,6 +20,7 @@ export const identityRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/identities/subscribe",
+    id: "watchIdentities",
     tag: "Account",
     summary: "Watch the directory",
     responses: {
@@ -40,6 +42,7 @@ export const identityRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/identities/:identity",
+    id: "getIdentity",
     tag: "Account",
     summary: "One account",
     responses: { 200: { description: "What is known of it", schema: IdentityInfo } },

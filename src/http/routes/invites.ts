@@ -10,6 +10,7 @@ export const inviteRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/join",
+    id: "joinSpace",
     tag: "Invites",
     summary: "Join a space by an invite or guest token",
     description:
@@ -23,6 +24,7 @@ export const inviteRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/invites",
+    id: "createInvite",
     tag: "Invites",
     summary: "Make an invite, in place of any other",
     description: "By default its holder asks to join; an `open` invite lets it in with the role given.",
@@ -35,6 +37,7 @@ export const inviteRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/invites",
+    id: "listInvites",
     tag: "Invites",
     summary: "Live invites",
     description: "Tokens are shown on the devices of who minted them.",
@@ -44,6 +47,7 @@ export const inviteRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/invites/:recordId",
+    id: "getInvite",
     tag: "Invites",
     summary: "One invite",
     responses: { 200: { description: "The invite", schema: Invite } },
@@ -53,6 +57,7 @@ export const inviteRoutes: Route[] = [
   route({
     method: "DELETE",
     path: "/v1/spaces/:spaceId/invites",
+    id: "revokeAllInvites",
     tag: "Invites",
     summary: "Revoke all invites",
     responses: { 204: { description: "Revoked" } },
@@ -62,6 +67,7 @@ export const inviteRoutes: Route[] = [
   route({
     method: "DELETE",
     path: "/v1/spaces/:spaceId/invites/:recordId",
+    id: "revokeInvite",
     tag: "Invites",
     summary: "Revoke an invite",
     responses: { 204: { description: "Revoked" } },
@@ -71,6 +77,7 @@ export const inviteRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/guest-key",
+    id: "createGuestKey",
     tag: "Invites",
     summary: "The space's public read-only token, made if need be",
     responses: { 201: { description: "The token, the same each time", schema: MintedToken } },
@@ -80,6 +87,7 @@ export const inviteRoutes: Route[] = [
   route({
     method: "DELETE",
     path: "/v1/spaces/:spaceId/guest-key",
+    id: "revokeGuestKey",
     tag: "Invites",
     summary: "Revoke the public read-only token; the space gets a new key",
     responses: { 204: { description: "Revoked" } },
@@ -89,6 +97,7 @@ export const inviteRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/invite/accept",
+    id: "acceptDirectInvite",
     tag: "Invites",
     summary: "Accept having been added to a space",
     responses: {
@@ -104,6 +113,7 @@ export const inviteRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/invite/decline",
+    id: "declineDirectInvite",
     tag: "Invites",
     summary: "Decline having been added to a space",
     responses: { 204: { description: "Declined; accepting later overrides" } },

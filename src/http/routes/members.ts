@@ -12,6 +12,7 @@ export const memberRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/members",
+    id: "listMembers",
     tag: "Members",
     summary: "The roster",
     description: "Everybody who has or had to do with the space, guests' shared key among them.",
@@ -21,6 +22,7 @@ export const memberRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/members/me",
+    id: "getOwnMember",
     tag: "Members",
     summary: "One's own membership",
     responses: { 200: { description: "The member", schema: Member } },
@@ -29,6 +31,7 @@ export const memberRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/members/requests",
+    id: "listJoinRequests",
     tag: "Members",
     summary: "Requests to join that wait",
     responses: { 200: { description: "The requests", schema: strict({ requests: Type.Array(JoinRequest) }) } },
@@ -37,6 +40,7 @@ export const memberRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/members/subscribe",
+    id: "watchMembers",
     tag: "Members",
     summary: "Watch the members",
     description: "What happens from now on; read the roster after `ready` for what is.",
@@ -62,6 +66,7 @@ export const memberRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/members/:identity",
+    id: "getMember",
     tag: "Members",
     summary: "One member",
     responses: { 200: { description: "The member", schema: Member } },

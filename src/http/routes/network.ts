@@ -9,6 +9,7 @@ export const networkRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/network/init",
+    id: "initNetwork",
     tag: "Network",
     summary: "Make the network's streams",
     description:

@@ -16,6 +16,7 @@ export const objectRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/objects",
+    id: "createObject",
     tag: "Objects",
     summary: "Create an object",
     body: ObjectCreateBody,
@@ -39,6 +40,7 @@ export const objectRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/objects/query",
+    id: "queryObjects",
     tag: "Objects",
     summary: "Query all objects of a space",
     body: CollectionQueryBody,
@@ -54,6 +56,7 @@ export const objectRoutes: Route[] = [
   route({
     method: "DELETE",
     path: "/v1/spaces/:spaceId/objects/:objectId",
+    id: "deleteObject",
     tag: "Objects",
     summary: "Delete an object",
     responses: { 204: { description: "Deleted, for ever" } },
@@ -66,6 +69,7 @@ export const objectRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/properties/:objectId",
+    id: "getObject",
     tag: "Objects",
     summary: "An object's row",
     responses: { 200: { description: "The row", schema: PropertiesReply } },
@@ -80,6 +84,7 @@ export const objectRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/properties/:objectId/set/:typeId",
+    id: "setProperties",
     tag: "Objects",
     summary: "Set values of one type's properties on an object",
     body: SetPropertiesBody,

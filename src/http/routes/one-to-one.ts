@@ -7,6 +7,7 @@ export const oneToOneRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/one-to-one",
+    id: "startOneToOne",
     tag: "One-to-one",
     summary: "Begin a space with one other account",
     description: "The same space for both. Also accepts what the other began, and takes back a decline or a deletion.",
@@ -18,6 +19,7 @@ export const oneToOneRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/one-to-one/register-incoming",
+    id: "registerIncomingOneToOne",
     tag: "One-to-one",
     summary: "Register a request that came some other way",
     description:
@@ -29,6 +31,7 @@ export const oneToOneRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/one-to-one/accept",
+    id: "acceptOneToOne",
     tag: "One-to-one",
     summary: "Accept a one-to-one space",
     responses: { 200: { description: "The space", schema: SpaceInfo } },
@@ -38,6 +41,7 @@ export const oneToOneRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/one-to-one/decline",
+    id: "declineOneToOne",
     tag: "One-to-one",
     summary: "Decline a one-to-one space",
     responses: { 204: { description: "Declined, until it is accepted or begun anew" } },

@@ -9,6 +9,7 @@ export function openApiRoute(others: readonly Route[]): Route {
   const route: Route = openRoute({
     method: "GET",
     path: "/v1/openapi.json",
+    id: "getOpenApi",
     tag: "Meta",
     summary: "This description",
     description:

@@ -19,6 +19,7 @@ export const processRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/processes",
+    id: "listProcesses",
     tag: "Processes",
     summary: "Live processes",
     description:
@@ -31,6 +32,7 @@ export const processRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/processes",
+    id: "startProcess",
     tag: "Processes",
     summary: "Start a process",
     description: "Emits `process.started`. Starting an id that is live begins it again. Report at least every 15 s.",
@@ -43,6 +45,7 @@ export const processRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/processes/:id/progress",
+    id: "reportProcessProgress",
     tag: "Processes",
     summary: "Report progress",
     description: "Emits `process.progress`. What is left out keeps its value; an empty body is a heartbeat.",
@@ -55,6 +58,7 @@ export const processRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/processes/:id/finish",
+    id: "finishProcess",
     tag: "Processes",
     summary: "End a process",
     description: "Emits `process.done`, `process.failed` or `process.cancelled`.",
@@ -67,6 +71,7 @@ export const processRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/processes/:id/cancel",
+    id: "cancelProcess",
     tag: "Processes",
     summary: "Ask a process to stop",
     description: "Emits `process.cancel`, which its publisher may follow; changes nothing itself.",

@@ -15,6 +15,7 @@ export const propertyRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/types/:typeId/properties",
+    id: "listProperties",
     tag: "Types",
     summary: "List a type's properties",
     responses: { 200: { description: "The properties; none yet is an empty list", schema: PropertyList } },
@@ -27,6 +28,7 @@ export const propertyRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/types/:typeId/properties",
+    id: "addProperty",
     tag: "Types",
     summary: "Add a property",
     description: "Values are keyed by the propId it answers. Kind, scope and format type never change afterwards.",
@@ -46,6 +48,7 @@ export const propertyRoutes: Route[] = [
   route({
     method: "PATCH",
     path: "/v1/spaces/:spaceId/types/:typeId/properties/:propId",
+    id: "updateProperty",
     tag: "Types",
     summary: "Change display leaves of a property",
     description:
@@ -63,6 +66,7 @@ export const propertyRoutes: Route[] = [
   route({
     method: "DELETE",
     path: "/v1/spaces/:spaceId/types/:typeId/properties/:propId",
+    id: "removeProperty",
     tag: "Types",
     summary: "Remove a property; values stay, later ones are refused",
     responses: { 204: { description: "Removed" } },
@@ -76,6 +80,7 @@ export const propertyRoutes: Route[] = [
     route({
       method: "POST",
       path: `/v1/spaces/:spaceId/properties/:objectId/${verb}/:typeId`,
+      id: `${verb}Type`,
       tag: "Objects",
       summary: `${verb === "attach" ? "Attach a type to" : "Detach a type from"} an object (not offered)`,
       responses: { 204: { description: "Never" } },
@@ -89,6 +94,7 @@ export const propertyRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/objects/:objectId/backlinks",
+    id: "listBacklinks",
     tag: "Objects",
     summary: "Who links to an object",
     description:

@@ -24,6 +24,7 @@ export const recordRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/query",
+    id: "queryRecords",
     tag: "Data",
     summary: "Query the records of a dataset of an object",
     body: ObjectQueryBody,
@@ -46,6 +47,7 @@ export const recordRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/modify",
+    id: "modifyRecords",
     tag: "Data",
     summary: "Change records of a dataset, all in one change",
     description:
@@ -67,6 +69,7 @@ export const recordRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/upsert",
+    id: "upsertRecords",
     tag: "Data",
     summary: "Bring records to the given fields; the record id is the idempotency key",
     body: UpsertBody,
@@ -82,6 +85,7 @@ export const recordRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/delete-records",
+    id: "deleteRecords",
     tag: "Data",
     summary: "Delete records; their ids are never reused",
     body: DeleteRecordsBody,

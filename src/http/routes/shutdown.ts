@@ -4,6 +4,7 @@ export const shutdownRoutes: Route[] = [
   openRoute({
     method: "POST",
     path: "/v1/shutdown",
+    id: "shutDown",
     tag: "Meta",
     summary: "Stop the server",
     description:

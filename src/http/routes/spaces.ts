@@ -42,6 +42,7 @@ export const spaceRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces",
+    id: "createSpace",
     tag: "Spaces",
     summary: "Create a space",
     body: SpaceCreateBody,
@@ -62,6 +63,7 @@ export const spaceRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces",
+    id: "listSpaces",
     tag: "Spaces",
     summary: "List spaces",
     query: Type.Object({
@@ -73,6 +75,7 @@ export const spaceRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/query",
+    id: "querySpaces",
     tag: "Spaces",
     summary: "Query the raw rows of spaces, or of profiles",
     body: CollectionQueryBody,
@@ -90,6 +93,7 @@ export const spaceRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/derived",
+    id: "listDerivedSpaces",
     tag: "Spaces",
     summary: "The derived spaces an account may have",
     description: "Resolves names to ids, never creates.",
@@ -99,6 +103,7 @@ export const spaceRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/derived/:name",
+    id: "createDerivedSpace",
     tag: "Spaces",
     summary: "Make a derived space, or find it made",
     responses: { 201: { description: "The space", schema: SpaceInfo } },
@@ -108,6 +113,7 @@ export const spaceRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId",
+    id: "getSpace",
     tag: "Spaces",
     summary: "One space",
     description: "Rows that are not active are served from the index, nothing is loaded.",
@@ -117,6 +123,7 @@ export const spaceRoutes: Route[] = [
   route({
     method: "PATCH",
     path: "/v1/spaces/:spaceId",
+    id: "updateSpace",
     tag: "Spaces",
     summary: "Change name, description or icon of a space",
     description: "An absent key keeps its value, an empty string clears it. The row follows shortly after.",
@@ -137,6 +144,7 @@ export const spaceRoutes: Route[] = [
   route({
     method: "PATCH",
     path: "/v1/spaces/:spaceId/settings",
+    id: "updateSpaceSettings",
     tag: "Spaces",
     summary: "Change this account's own settings of a space",
     body: SpaceSettingsBody,
@@ -152,6 +160,7 @@ export const spaceRoutes: Route[] = [
   route({
     method: "DELETE",
     path: "/v1/spaces/:spaceId",
+    id: "deleteSpace",
     tag: "Spaces",
     summary: "Delete a space of one's own, or leave another's",
     responses: { 204: { description: "Done here; others learn of it when they sync" } },

@@ -30,6 +30,7 @@ export const streamRoutes: Route[] = [
   route({
     method: "POST",
     path: STREAMS_PATH,
+    id: "openStreams",
     tag: "Streams",
     summary: "Follow many streams over one connection",
     description: [
@@ -87,6 +88,7 @@ export const streamRoutes: Route[] = [
   route({
     method: "POST",
     path: `${STREAMS_PATH}/:streamId`,
+    id: "changeStreams",
     tag: "Streams",
     summary: "Add subscriptions to an open stream, and drop some",
     description:

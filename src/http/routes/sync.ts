@@ -26,6 +26,7 @@ export const syncRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/sync",
+    id: "syncSpace",
     tag: "Sync",
     summary: "Run one sync round now",
     description: "Answers when it has ended, at once when nobody is reached. How it went is in the status.",
@@ -35,6 +36,7 @@ export const syncRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/sync-status",
+    id: "getSpaceSyncStatus",
     tag: "Sync",
     summary: "The sync status of a space",
     responses: { 200: { description: "The status", schema: SpaceSyncStatus, example: EXAMPLE_STATUS } },
@@ -43,6 +45,7 @@ export const syncRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/sync-status/peers",
+    id: "listSyncPeers",
     tag: "Sync",
     summary: "Not offered",
     responses: { 204: { description: "Never" } },
@@ -54,6 +57,7 @@ export const syncRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/sync-status/objects/:objectId",
+    id: "getObjectSyncStatus",
     tag: "Sync",
     summary: "The sync status of an object",
     description: "An id of which nothing is known answers `unknown`.",
@@ -63,6 +67,7 @@ export const syncRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/sync-status/objects/:objectId/subscribe",
+    id: "watchObjectSyncStatus",
     tag: "Sync",
     summary: "Watch the sync status of an object",
     responses: {
@@ -89,6 +94,7 @@ export const syncRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/sync-status/subscribe",
+    id: "watchSyncStatus",
     tag: "Sync",
     summary: "Watch the sync status of every space",
     responses: {

@@ -29,6 +29,7 @@ export const typeRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/types",
+    id: "listTypes",
     tag: "Types",
     summary: "List types",
     description: "Built-in types first, then those of the space, oldest first.",
@@ -41,6 +42,7 @@ export const typeRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/types",
+    id: "createType",
     tag: "Types",
     summary: "Create a type",
     body: TypeCreateBody,
@@ -56,6 +58,7 @@ export const typeRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/types/:typeId",
+    id: "getType",
     tag: "Types",
     summary: "A type",
     responses: { 200: { description: "The type", schema: TypeInfo } },
@@ -68,6 +71,7 @@ export const typeRoutes: Route[] = [
   route({
     method: "DELETE",
     path: "/v1/spaces/:spaceId/types/:typeId",
+    id: "deleteType",
     tag: "Types",
     summary: "Delete a type (not offered)",
     responses: { 204: { description: "Never" } },
@@ -80,6 +84,7 @@ export const typeRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/spaces/:spaceId/types/:typeId/datasets",
+    id: "listTypeDatasets",
     tag: "Types",
     summary: "List the datasets a type declares",
     responses: { 200: { description: "The definitions", schema: DatasetDefList } },
@@ -92,6 +97,7 @@ export const typeRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/types/:typeId/datasets",
+    id: "declareDataset",
     tag: "Types",
     summary: "Declare a dataset",
     description: "Objects that carry the type then hold records of it. Names are unique in the space.",
@@ -119,6 +125,7 @@ export const typeRoutes: Route[] = [
   route({
     method: "PATCH",
     path: "/v1/spaces/:spaceId/types/:typeId/datasets/:defId",
+    id: "updateDataset",
     tag: "Types",
     summary: "Change display leaves of a definition",
     description: "displayName, description, search.title, search.text and search.scope; everything else never changes.",
@@ -134,6 +141,7 @@ export const typeRoutes: Route[] = [
   route({
     method: "DELETE",
     path: "/v1/spaces/:spaceId/types/:typeId/datasets/:defId",
+    id: "removeDataset",
     tag: "Types",
     summary: "Remove a definition; its records stay, unwritable",
     responses: { 204: { description: "Removed" } },
@@ -146,6 +154,7 @@ export const typeRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/types/:typeId/datasets/:defId/fields",
+    id: "addDatasetField",
     tag: "Types",
     summary: "Add a field to a dataset",
     description: "Never required: records without it are there already.",
@@ -163,6 +172,7 @@ export const typeRoutes: Route[] = [
   route({
     method: "DELETE",
     path: "/v1/spaces/:spaceId/types/:typeId/datasets/:defId/fields/:fieldId",
+    id: "removeDatasetField",
     tag: "Types",
     summary: "Remove a field; values stay, unwritable",
     responses: { 204: { description: "Removed" } },

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { AnyRecord, CollectionWindowBody, ObjectWindowBody, QueryReply } from "../../protocol/record.ts";
-import { oneOf, strict } from "../../protocol/schema.ts";
+import { named, oneOf, strict } from "../../protocol/schema.ts";
 import { liveSource } from "../live-stream.ts";
 import { refuseTarget } from "../query-reply.ts";
 import { type ResponseSpec, type Route, route } from "../route.ts";
@@ -8,27 +8,37 @@ import { ofSpace } from "../space-stream.ts";
 import { openStream } from "../sse.ts";
 import { spacesCollection } from "./spaces.ts";
 
-const Op = strict({
-  type: oneOf(["$set", "$unset"]),
-  path: Type.Array(Type.String(), { description: "Empty: the root, with dotted keys in the payload" }),
-  payload: Type.Optional(Type.Unknown()),
-});
-const Changed = Type.Array(strict({ id: Type.String(), doc: AnyRecord, ops: Type.Optional(Type.Array(Op)) }));
-
-const ChangesFrame = Type.Array(
+const Op = named(
+  "LiveOp",
   strict({
-    versionId: Type.String({ description: "Local order of the object's changes; empty when an object was deleted" }),
-    added: Type.Optional(Changed),
-    updated: Type.Optional(Changed),
-    removed: Type.Optional(
-      Type.Array(strict({ id: Type.String(), reason: oneOf(["deleted", "filtered-out", "displaced"]) })),
-    ),
+    type: oneOf(["$set", "$unset"]),
+    path: Type.Array(Type.String(), { description: "Empty: the root, with dotted keys in the payload" }),
+    payload: Type.Optional(Type.Unknown()),
   }),
+);
+const Changed = named(
+  "LiveRecords",
+  Type.Array(strict({ id: Type.String(), doc: AnyRecord, ops: Type.Optional(Type.Array(Op)) })),
+);
+
+const ChangesFrame = named(
+  "ChangesFrame",
+  Type.Array(
+    strict({
+      versionId: Type.String({ description: "Local order of the object's changes; empty when an object was deleted" }),
+      added: Type.Optional(Changed),
+      updated: Type.Optional(Changed),
+      removed: Type.Optional(
+        Type.Array(strict({ id: Type.String(), reason: oneOf(["deleted", "filtered-out", "displaced"]) })),
+      ),
+    }),
+  ),
 );
 
 export const WINDOW_FRAMES: ResponseSpec = {
   description: "The window at first, then what changes in it. `closed` is terminal: ask again for a fresh snapshot",
   frames: { snapshot: QueryReply, changes: ChangesFrame },
+  framesName: "WindowEvent",
 };
 
 const FILTER_ERRORS = ["filter.invalid", "filter.unknown_operator", "filter.too_complex"] as const;
@@ -39,6 +49,7 @@ export const windowRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/query/subscribe",
+    id: "watchSpaces",
     tag: "Spaces",
     summary: "Watch the raw rows of spaces, or of profiles",
     body: CollectionWindowBody,
@@ -58,6 +69,7 @@ export const windowRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/devices/query/subscribe",
+    id: "watchDevices",
     tag: "Devices",
     summary: "Watch the raw rows of devices",
     body: CollectionWindowBody,
@@ -76,6 +88,7 @@ export const windowRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/objects/query/subscribe",
+    id: "watchObjects",
     tag: "Objects",
     summary: "Watch a window of the objects of a space",
     body: CollectionWindowBody,
@@ -92,6 +105,7 @@ export const windowRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/query/subscribe",
+    id: "watchRecords",
     tag: "Data",
     summary: "Watch a window of the records of a dataset",
     body: ObjectWindowBody,
