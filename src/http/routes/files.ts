@@ -32,6 +32,7 @@ export const fileRoutes: Route[] = [
   route({
     method: "POST",
     path: OF_OBJECT,
+    id: "attachFile",
     tag: "Files",
     summary: "Attach a file to an object",
     description:
@@ -66,6 +67,7 @@ export const fileRoutes: Route[] = [
   route({
     method: "POST",
     path: `${OF_OBJECT}/query`,
+    id: "queryFiles",
     tag: "Files",
     summary: "Query the rows of an object's files",
     body: CollectionQueryBody,
@@ -81,6 +83,7 @@ export const fileRoutes: Route[] = [
   route({
     method: "POST",
     path: `${OF_OBJECT}/query/subscribe`,
+    id: "watchFileRows",
     tag: "Files",
     summary: "Watch a window of the rows of an object's files",
     body: CollectionWindowBody,
@@ -103,6 +106,7 @@ export const fileRoutes: Route[] = [
   route({
     method: "GET",
     path: FILES,
+    id: "listFiles",
     tag: "Files",
     summary: "The files of a space, newest first",
     description: "Variants are files of their own here.",
@@ -119,6 +123,7 @@ export const fileRoutes: Route[] = [
   route({
     method: "GET",
     path: `${FILES}/stats`,
+    id: "getFileStats",
     tag: "Files",
     summary: "How many files are backed up",
     responses: { 200: { description: "As this device knows", schema: FileStats } },
@@ -127,6 +132,7 @@ export const fileRoutes: Route[] = [
   route({
     method: "GET",
     path: `${FILES}/subscribe`,
+    id: "watchFiles",
     tag: "Files",
     summary: "Watch files being backed up and fetched",
     description: "Transitions on this device from now on; read a file's status after `ready` for what is.",
@@ -152,6 +158,7 @@ export const fileRoutes: Route[] = [
   route({
     method: "GET",
     path: FILE,
+    id: "getFile",
     tag: "Files",
     summary: "One file",
     responses: { 200: { description: "The file", schema: FileInfoSchema } },
@@ -161,6 +168,7 @@ export const fileRoutes: Route[] = [
   route({
     method: "GET",
     path: `${FILE}/content`,
+    id: "getFileContent",
     tag: "Files",
     summary: "The bytes of a file",
     description:
@@ -185,6 +193,7 @@ export const fileRoutes: Route[] = [
   route({
     method: "GET",
     path: `${FILE}/status`,
+    id: "getFileStatus",
     tag: "Files",
     summary: "Whether a file is backed up",
     responses: { 200: { description: "As this device knows", schema: FileStatusSchema } },
@@ -194,6 +203,7 @@ export const fileRoutes: Route[] = [
   route({
     method: "POST",
     path: `${FILE}/pin`,
+    id: "pinFile",
     tag: "Files",
     summary: "Keep a file's bytes on this device",
     description: "Fetches them if they are not here. `offload` ends it.",
@@ -204,6 +214,7 @@ export const fileRoutes: Route[] = [
   route({
     method: "POST",
     path: `${FILE}/retry`,
+    id: "retryFile",
     tag: "Files",
     summary: "Try a file's backup again now",
     responses: { 204: { description: "It is tried behind the answer" } },
@@ -213,6 +224,7 @@ export const fileRoutes: Route[] = [
   route({
     method: "POST",
     path: `${FILE}/offload`,
+    id: "offloadFile",
     tag: "Files",
     summary: "Drop the local bytes of a file that is backed up",
     description: "They are fetched again when they are asked for. Bytes that lie in the file's row stay.",
@@ -223,6 +235,7 @@ export const fileRoutes: Route[] = [
   route({
     method: "DELETE",
     path: FILE,
+    id: "deleteFile",
     tag: "Files",
     summary: "Delete a file and its variants",
     responses: { 204: { description: "Deleted, for everybody" } },
@@ -232,6 +245,7 @@ export const fileRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/files/cache",
+    id: "getFileCache",
     tag: "Files",
     summary: "How much room files take on this device",
     responses: { 200: { description: "Over all spaces", schema: CacheSize } },
@@ -240,6 +254,7 @@ export const fileRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/files/cache/free",
+    id: "freeFileCache",
     tag: "Files",
     summary: "Make room: drop what was used longest ago and the network keeps",
     description: "Never the only copy, never what is pinned.",
@@ -251,6 +266,7 @@ export const fileRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/files/cache/sweep",
+    id: "sweepFileCache",
     tag: "Files",
     summary: "Drop what nothing refers to",
     description: "Bytes that nothing has referred to for a day of the server's running time.",
