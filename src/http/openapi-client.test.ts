@@ -17,7 +17,7 @@ let types = "";
 beforeAll(async () => {
   // The generator builds on TypeScript's former compiler, which the current package no longer has.
   const former = await import("typescript5");
-  mock.module("typescript", () => ({ ...former, default: former.default }));
+  await mock.module("typescript", () => ({ ...former, default: former.default }));
   const { default: openapiTS, astToString } = await import("openapi-typescript");
   types = astToString(await openapiTS(JSON.stringify(document)));
   writeFileSync(join(folder, "api.d.ts"), types);

@@ -5,7 +5,7 @@ import { named, oneOf, strict } from "./schema.ts";
 export const LaggedFrame = named("LaggedFrame", strict({ total: Type.Integer() }));
 
 /** Why a stream ended: the payload of its terminal `closed` frame (spec § 6). */
-export const CLOSE_REASONS = ["server_shutdown", "sdk_closed", "overflow", "drifted"] as const;
+const CLOSE_REASONS = ["server_shutdown", "sdk_closed", "overflow", "drifted"] as const;
 export type CloseReason = (typeof CLOSE_REASONS)[number];
 
 export const ClosedFrame = named("ClosedFrame", strict({ reason: oneOf(CLOSE_REASONS) }));

@@ -2,15 +2,16 @@ import { Type } from "@sinclair/typebox";
 import type { Engine } from "../../engine/engine.ts";
 import { svcError } from "../../protocol/errors.ts";
 import { PLATFORMS, PUSH_BOUNDS } from "../../protocol/push-node.ts";
-import { oneOf, strict } from "../../protocol/schema.ts";
+import { named, oneOf, strict } from "../../protocol/schema.ts";
 import { type Route, route } from "../route.ts";
 
-const Platform = oneOf(PLATFORMS);
+const Platform = named("Platform", oneOf(PLATFORMS));
 
 export const pushRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/push/token",
+    id: "setPushToken",
     tag: "Push",
     summary: "Register this device's push token",
     description:
@@ -33,6 +34,7 @@ export const pushRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/push/token",
+    id: "getPushToken",
     tag: "Push",
     summary: "Whether this device has a push token",
     responses: {
@@ -47,6 +49,7 @@ export const pushRoutes: Route[] = [
   route({
     method: "DELETE",
     path: "/v1/push/token",
+    id: "revokePushToken",
     tag: "Push",
     summary: "Forget this device's push token",
     description: "Here at once, on the push node as soon as it can be reached. Nothing is wrong if there is none.",
@@ -57,6 +60,7 @@ export const pushRoutes: Route[] = [
   route({
     method: "GET",
     path: "/v1/push/subscriptions",
+    id: "listPushSubscriptions",
     tag: "Push",
     summary: "The topics that this account watches",
     description:
