@@ -6,6 +6,7 @@ export const searchRoutes: Route[] = [
   route({
     method: "POST",
     path: "/v1/spaces/:spaceId/search",
+    id: "search",
     tag: "Search",
     summary: "Find content of a space",
     description:
