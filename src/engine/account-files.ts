@@ -6,11 +6,18 @@ import { createRateLimitedLog } from "../base/rate-limited-log.ts";
 import type { Service } from "../base/service.ts";
 import { createFileCache, type FileCache } from "../domain/file/file-cache.ts";
 import { createFileContents, type FileContents } from "../domain/file/file-contents.ts";
+import { createFilePrefetch } from "../domain/file/file-prefetch.ts";
+import type { LongWork, StartLongWork } from "../domain/process/port.ts";
 import { openBlobStore } from "../files/blob-store.ts";
 import { createChunkSources } from "../files/chunk-sources.ts";
+import type { Content } from "../files/content.ts";
 import { createContentSealer } from "../files/content-sealer.ts";
 import { type ContentStore, createContentStore } from "../files/content-store.ts";
 import type { Space } from "../space/space.ts";
+import { FILE_DURABLE, type FileContent } from "../store/file-table.ts";
+import { createFileBackup } from "../sync/file/file-backup.ts";
+import { createNetworkChunks } from "../sync/file/network-chunks.ts";
+import type { NetworkStore } from "../sync/network/network-store.ts";
 
 export interface AccountFilesDeps {
   readonly accountDir: string;
@@ -18,6 +25,8 @@ export interface AccountFilesDeps {
   readonly log: Log;
   readonly cacheLimitBytes: number | undefined;
   readonly sweepEveryMs: number | undefined;
+  readonly keepsAll: boolean;
+  readonly startLongWork: StartLongWork;
   activeIds(): readonly SpaceId[];
   isActive(spaceId: SpaceId): boolean;
   isOver(spaceId: SpaceId): boolean;
@@ -30,15 +39,15 @@ export interface AccountFilesDeps {
 export interface AccountFiles {
   readonly contents: ContentStore;
   readonly cache: FileCache;
-  /** Sweeps, when the configuration asks for it. */
-  readonly sweeper: Service;
+  /** Sweeps when the configuration asks for it, and fetches what is wanted. */
+  readonly workers: readonly Service[];
+  /** The network as a source of chunks; answers what backs files up to it. */
+  useNetwork(store: NetworkStore): Service;
   /** What a space that was just opened has of files. */
   open(space: Space): FileContents;
   closed(spaceId: SpaceId): void;
   /** A space has ended for this account. */
   ended(spaceId: SpaceId): void;
-  /** Called with spaces in which there may be something to fetch or to back up. Answers how to stop. */
-  onWork(listener: (spaceId: SpaceId) => void): () => void;
   close(): Promise<void>;
 }
 
@@ -89,25 +98,65 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
     limitBytes: deps.cacheLimitBytes,
     log,
   });
+  const onWork = (listener: (spaceId: SpaceId) => void): (() => void) => {
+    workListeners.add(listener);
+    return () => void workListeners.delete(listener);
+  };
+  const showWork =
+    (kind: string, title: string) =>
+    ({ root }: FileContent): LongWork =>
+      deps.startLongWork({ kind, title, target: root });
+  /** The network does not have a chunk of what was found to be there: others are to upload it again. */
+  const missedOnNetwork = ({ spaceId, rootCid }: Content): void => {
+    const own = ownBySpace.get(spaceId);
+    if (own?.table.content(rootCid)?.state === FILE_DURABLE) own.doubt(rootCid).catch(failed);
+  };
   let sweeping: ReturnType<typeof setInterval> | undefined;
   let sweep: Promise<void> = Promise.resolve();
 
   return {
     contents,
     cache,
-    sweeper: {
-      name: "file sweep",
-      start() {
-        if (deps.sweepEveryMs === undefined) return;
-        sweeping = setInterval(() => {
-          sweep = sweep.then(() => cache.sweep().then(() => cache.keepLimit())).catch(failed);
-        }, deps.sweepEveryMs);
-        sweeping.unref?.();
+    workers: [
+      {
+        name: "file sweep",
+        start() {
+          if (deps.sweepEveryMs === undefined) return;
+          sweeping = setInterval(() => {
+            sweep = sweep.then(() => cache.sweep().then(() => cache.keepLimit())).catch(failed);
+          }, deps.sweepEveryMs);
+          sweeping.unref?.();
+        },
+        async stop() {
+          clearInterval(sweeping);
+          await sweep;
+        },
       },
-      async stop() {
-        clearInterval(sweeping);
-        await sweep;
-      },
+      createFilePrefetch({
+        contents,
+        log,
+        keepsAll: deps.keepsAll,
+        activeIds: deps.activeIds,
+        use,
+        onWork,
+        showWork: showWork("file.fetch", "Fetching a file"),
+      }),
+    ],
+    useNetwork(store) {
+      sources.add(createNetworkChunks(store, missedOnNetwork));
+      store.onState(({ phase }) => {
+        if (phase === "online") sources.changed();
+      });
+      return createFileBackup({
+        store,
+        contents,
+        clock: deps.clock,
+        log,
+        activeIds: deps.activeIds,
+        use,
+        onWork,
+        showWork: showWork("file.backup", "Backing up a file"),
+      });
     },
     open(space) {
       const own = createFileContents({
@@ -125,10 +174,6 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
     closed: (spaceId) => void ownBySpace.delete(spaceId),
     ended: (spaceId) => {
       contents.dropSpace(spaceId).catch(failed);
-    },
-    onWork(listener) {
-      workListeners.add(listener);
-      return () => void workListeners.delete(listener);
     },
     async close() {
       clearTimeout(limiting);

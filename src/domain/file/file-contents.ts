@@ -48,6 +48,8 @@ export function createFileContents(deps: FileContentsDeps) {
   const { files: table } = store;
   /** Contents that lost a reference in a commit that was not told yet. */
   let dropped = new Set<string>();
+  /** Up to which change the network was known to keep everything. */
+  let keptUpto = store.sync.markOf("network");
 
   const isCached = (ref: Pick<FileRef, "root" | "size">): boolean =>
     ref.root === null || contents.isCached(space.id, ref.root, ref.size);
@@ -277,6 +279,9 @@ export function createFileContents(deps: FileContentsDeps) {
     },
     async doubtInline(): Promise<void> {
       const upto = store.sync.markOf("network");
+      const isLess = upto < keptUpto;
+      keptUpto = upto;
+      if (!isLess) return;
       const isLost = (ref: FileRef): boolean => (changeOf(ref) ?? Number.POSITIVE_INFINITY) > upto;
       await setInline(table.inline(FILE_DURABLE, -1).filter(isLost), FILE_INFLIGHT);
     },

@@ -50,7 +50,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     let bootstrapping = true;
     let closing = false;
     const isClosing = () => closing;
-    const files = await openFiles(options, opened, events, () => bootstrapping);
+    const files = await openFiles(options, opened, bus, events, () => bootstrapping);
     const services = openServices({ stores, opened, bus, sync, files, events, holds, clock, log });
     workers.add(
       createTransportsService({
@@ -67,6 +67,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
         mayHaveOthers: () => mayHaveOthers(options, opened),
         placeOf: (spaceId) => opened.secrets.placeOf(spaceId),
         inviteSeedOf: (spaceId) => opened.secrets.tokenOf(spaceId)?.seed,
+        useNetwork: (network) => void workers.add(files.useNetwork(network)),
         open: openHeld,
       }),
     );
@@ -76,7 +77,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     const { space } = services;
     const push = createPush({ config, accountDir, opened, workers, events, space, clock, log });
     const search = workers.add(openSearch(options, { stores, opened, bus, events }));
-    workers.add(files.sweeper);
+    for (const worker of files.workers) workers.add(worker);
     workers.add(every("processes", PROCESS_SWEEP_MS, bus.processes.sweep));
     // Spaces are seen to when they are opened, too: this is for those that stay open, or closed, for long.
     workers.add(every("purge", PURGE_EVERY_MS, () => void services.life.purgePass(isClosing)));
@@ -140,6 +141,7 @@ function accountOf(wallet: Wallet): Account {
 async function openFiles(
   { accountDir, config, clock, log }: BootOptions,
   { spaces }: OpenAccount,
+  { startLongWork }: Bus,
   events: SpaceEvents,
   isSettling: () => boolean,
 ): Promise<AccountFiles> {
@@ -149,6 +151,8 @@ async function openFiles(
     log,
     cacheLimitBytes: config["files.cacheLimit"],
     sweepEveryMs: config["files.gcInterval"],
+    keepsAll: config["files.keep"] === "all",
+    startLongWork,
     activeIds: spaces.activeIds,
     isActive: (spaceId) => spaces.activeIds().includes(spaceId),
     isOver: (spaceId) => spaces.rowOf(spaceId)?.["status"] === "deleted",

@@ -15,6 +15,7 @@ import type { InboxMessages } from "../../sync/inbox/inbox-messages.ts";
 import { createLanSync } from "../../sync/lan/lan-sync.ts";
 import { startLinkManager } from "../../sync/lan/link-manager.ts";
 import type { PeerLink } from "../../sync/lan/peer-link.ts";
+import type { NetworkStore } from "../../sync/network/network-store.ts";
 import type { NetworkServers } from "../../sync/network/network-url.ts";
 import type { SyncService } from "../../sync/sync-service.ts";
 import type { SpacePlace } from "../../sync/transport.ts";
@@ -38,6 +39,8 @@ interface TransportsDeps {
   placeOf(spaceId: SpaceId): SpacePlace | undefined;
   /** Secret of the token by which a space is joined, or was. */
   inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
+  /** The network is there for files, too. */
+  useNetwork(store: NetworkStore): void;
   /** A space that is active here, opened; undefined for anything else. */
   open(spaceId: string): Promise<Space | undefined>;
 }
@@ -107,6 +110,7 @@ async function startNetwork(deps: TransportsDeps, servers: NetworkServers): Prom
   );
   await deps.relay.addTransport(createNetworkEvents(store, log));
   deps.inboxMessages.connect(store);
+  deps.useNetwork(store);
   sync.setNetwork({ init: (replicas) => store.init(replicas) });
   const settled = Promise.withResolvers<boolean>();
   let known = store.state().phase;

@@ -55,6 +55,8 @@ export const SETTINGS = {
   "files.gcInterval": optional(duration(1000)),
   /** Bytes; absent: no limit. */
   "files.cacheLimit": optional(size),
+  /** Whether contents of files are fetched when they are asked for, or all of them as soon as somebody has them. */
+  "files.keep": setting(choice(["demand", "all"]), "demand"),
   /** Servers of the network, as `parseNetworkUrl` reads them. */
   "network.url": optional(networkServers),
   "network.tls.ca": optional(path),

@@ -4,8 +4,22 @@ import { open, SEAL_OVERHEAD_BYTES, seal } from "../../crypto/seal.ts";
 import { svcError } from "../../protocol/errors.ts";
 import { readFromLeader } from "./direct-read.ts";
 import type { NatsEpoch, NatsLink } from "./nats-link.ts";
-import { JS_ERROR, jetStreamCode, networkFailure } from "./network-error.ts";
+import { isOutOfRoom, JS_ERROR, jetStreamCode, networkFailure } from "./network-error.ts";
 import { type ChannelKeys, chunkSubject, FILE_STREAM } from "./subjects.ts";
+
+/** Names and seals the chunks of those who share a secret. */
+export type ChunkKeys = Pick<ChannelKeys, "chunkKey" | "sealKey">;
+
+/**
+ * Where in the store a chunk was put: proof, later, that the store is still the one that took it. A store that was wiped or
+ * restored from an older copy has something else in that place, or nothing.
+ */
+export interface ChunkPlaceInStore {
+  /** When the stream was made, as its leader says. */
+  readonly created: string;
+  readonly seq: number;
+  readonly subject: string;
+}
 
 /**
  * File chunks by content. A chunk is a message on a write-once subject that is a keyed hash of its digest, so storing it
@@ -13,21 +27,29 @@ import { type ChannelKeys, chunkSubject, FILE_STREAM } from "./subjects.ts";
  * whoever may roll up may erase.
  */
 export interface ChunkStore {
+  /** Number of the connection that is up: what was put over another one may have gone to another store. */
+  connection(): number | undefined;
   /**
-   * Stores a chunk (already sealed for its readers) and reads it back: when this resolves, the store acknowledged it and
-   * gave the same bytes. Throws `network.unavailable` or `network.forbidden`.
+   * Stores a chunk (already sealed for its readers) and reads it back: when this answers a place, the store acknowledged it
+   * and gave the same bytes. "full": it has no room for it. Throws `network.unavailable` or `network.forbidden`.
    */
-  put(keys: ChannelKeys, chunk: Uint8Array): Promise<void>;
+  put(keys: ChunkKeys, chunk: Uint8Array): Promise<ChunkPlaceInStore | "full">;
   /** The chunk whose SHA-256 this is, or undefined when the store does not have it. */
-  get(keys: ChannelKeys, digest: Uint8Array): Promise<Uint8Array | undefined>;
+  get(keys: ChunkKeys, digest: Uint8Array): Promise<Uint8Array | undefined>;
+  /** Where the store has it; undefined when it does not. Reads it to know. */
+  locate(keys: ChunkKeys, digest: Uint8Array): Promise<ChunkPlaceInStore | undefined>;
   /** Whether the store has something in its place, without fetching it: a hint, no proof that `get` succeeds. */
-  has(keys: ChannelKeys, digest: Uint8Array): Promise<boolean>;
+  has(keys: ChunkKeys, digest: Uint8Array): Promise<boolean>;
+  /** Whether the store is still the one that had a chunk at this place. */
+  isSame(place: ChunkPlaceInStore): Promise<boolean>;
 }
 
 /** A chunk and its seal fit a message of 1 MiB with room for headers. */
 export const CHUNK_BYTES_MAX = (1 << 20) - 4096 - SEAL_OVERHEAD_BYTES;
 /** Subjects tried for one chunk: somebody with the channel's secret can occupy one with junk. */
 const ATTEMPTS = 3;
+/** What a publish takes beside the payload. */
+const FRAME_BYTES = 1024;
 
 export function createChunkStore(link: NatsLink): ChunkStore {
   const requireEpoch = (): NatsEpoch => {
@@ -36,49 +58,84 @@ export function createChunkStore(link: NatsLink): ChunkStore {
     return epoch;
   };
 
-  const read = async (epoch: NatsEpoch, keys: ChannelKeys, digest: Uint8Array, attempt: number) => {
+  const read = async (epoch: NatsEpoch, keys: ChunkKeys, digest: Uint8Array, attempt: number) => {
     const subject = chunkSubject(keys, digest, attempt);
     // Whatever a replica gives is checked against the digest, so only its "not found" needs the leader's word.
     const found =
       (await epoch.reader.last(FILE_STREAM, subject)) ?? (await readFromLeader(epoch.jsm, FILE_STREAM, subject, 1));
     if (!found) return "absent";
     const chunk = open(keys.sealKey, found.data, utf8ToBytes(subject));
-    return chunk && equalBytes(sha256(chunk), digest) ? chunk : "junk";
+    if (!chunk || !equalBytes(sha256(chunk), digest)) return "junk";
+    return { chunk, seq: found.seq, subject };
+  };
+
+  /** A server that takes no message of this size would cut the connection. */
+  const requireFits = (epoch: NatsEpoch, bytes: number): void => {
+    const limit = epoch.nc.info?.max_payload ?? Number.POSITIVE_INFINITY;
+    if (bytes + FRAME_BYTES <= limit) return;
+    throw svcError(
+      "network.unavailable",
+      undefined,
+      `The network's server takes messages of at most ${limit} bytes; chunks of files need ${bytes + FRAME_BYTES}: its operator has to raise max_payload`,
+    );
+  };
+
+  /** Whether the subject took it; what JetStream refuses may be there already, or have no room. */
+  const publish = async (
+    epoch: NatsEpoch,
+    subject: string,
+    sealed: Uint8Array,
+  ): Promise<"stored" | "refused" | "full"> => {
+    try {
+      await epoch.js.publish(subject, sealed);
+      return "stored";
+    } catch (error) {
+      // One number for both: the subject has its message, or the stream has no room.
+      if (jetStreamCode(error) === JS_ERROR.maximumPerSubjectExceeded) return "refused";
+      if (isOutOfRoom(error)) return "full";
+      throw networkFailure(error);
+    }
+  };
+
+  const find = async (epoch: NatsEpoch, keys: ChunkKeys, digest: Uint8Array) => {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const found = await read(epoch, keys, digest, attempt);
+      if (found === "absent") return undefined;
+      if (found !== "junk") return found;
+    }
+    return undefined;
   };
 
   return {
+    connection: () => link.epoch()?.number,
     put: async (keys, chunk) => {
       if (chunk.length > CHUNK_BYTES_MAX)
         throw new RangeError(`a chunk of ${chunk.length} bytes, over ${CHUNK_BYTES_MAX}`);
       const epoch = requireEpoch();
+      requireFits(epoch, chunk.length + SEAL_OVERHEAD_BYTES);
       const digest = sha256(chunk);
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
         const subject = chunkSubject(keys, digest, attempt);
-        try {
-          await epoch.js.publish(subject, seal(keys.sealKey, chunk, utf8ToBytes(subject)));
-        } catch (error) {
-          if (jetStreamCode(error) !== JS_ERROR.maximumPerSubjectExceeded) throw networkFailure(error);
-        }
+        const outcome = await publish(epoch, subject, seal(keys.sealKey, chunk, utf8ToBytes(subject)));
         const back = await read(epoch, keys, digest, attempt);
-        if (typeof back !== "string") return;
-        if (back === "absent") {
-          throw svcError(
-            "network.unavailable",
-            undefined,
-            "The network acknowledged a chunk but does not give it back; retry",
-          );
+        if (typeof back !== "string") {
+          return { created: createdIn(epoch), seq: back.seq, subject };
         }
+        if (back === "junk") continue;
+        if (outcome !== "stored") return "full";
+        throw svcError(
+          "network.unavailable",
+          undefined,
+          "The network acknowledged a chunk but does not give it back; retry",
+        );
       }
       throw svcError("network.unavailable", undefined, "The network holds other bytes in place of a chunk");
     },
-    get: async (keys, digest) => {
+    get: async (keys, digest) => (await find(requireEpoch(), keys, digest))?.chunk,
+    locate: async (keys, digest) => {
       const epoch = requireEpoch();
-      for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-        const chunk = await read(epoch, keys, digest, attempt);
-        if (chunk === "absent") return undefined;
-        if (chunk !== "junk") return chunk;
-      }
-      return undefined;
+      const found = await find(epoch, keys, digest);
+      return found && { created: createdIn(epoch), seq: found.seq, subject: found.subject };
     },
     has: async (keys, digest) => {
       const epoch = requireEpoch();
@@ -90,5 +147,13 @@ export function createChunkStore(link: NatsLink): ChunkStore {
         throw networkFailure(error);
       }
     },
+    isSame: async ({ created, seq, subject }) => {
+      const epoch = requireEpoch();
+      if (createdIn(epoch) !== created) return false;
+      const found = await readFromLeader(epoch.jsm, FILE_STREAM, subject, 1);
+      return found?.seq === seq;
+    },
   };
 }
+
+const createdIn = (epoch: NatsEpoch): string => String(epoch.streams.get(FILE_STREAM)?.created ?? "");

@@ -11,6 +11,10 @@ export const JS_ERROR = {
   /** A write-once subject has its message already. */
   maximumPerSubjectExceeded: 10077,
   streamNameInUse: 10058,
+  /** No room: on the server's disk, or within what the account may use. */
+  resourcesExceeded: 10002,
+  insufficientResources: 10023,
+  storageExceeded: 10047,
 } as const;
 
 /** The library wraps what happened in a RequestError; this is what happened. */
@@ -29,6 +33,14 @@ export function jetStreamCode(error: unknown): number | undefined {
 export const isConflict = (error: unknown): boolean => {
   const code = jetStreamCode(error);
   return code === JS_ERROR.wrongLastSequence || code === JS_ERROR.wrongLastSequenceUnknown;
+};
+
+/** The network has no room left for what was published. */
+export const isOutOfRoom = (error: unknown): boolean => {
+  const code = jetStreamCode(error);
+  return (
+    code === JS_ERROR.resourcesExceeded || code === JS_ERROR.insufficientResources || code === JS_ERROR.storageExceeded
+  );
 };
 
 export const isForbidden = (error: unknown): boolean => {

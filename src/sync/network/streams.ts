@@ -31,6 +31,8 @@ const APPEND_ONLY = {
   max_msg_size: MESSAGE_BYTES_MAX,
 } as const satisfies Partial<StreamConfig>;
 
+const { max_bytes: _quota, ...WITHOUT_QUOTA } = APPEND_ONLY;
+
 function logShape(shard: number): StreamShape {
   return {
     name: logStream(shard),
@@ -50,9 +52,9 @@ export const STREAM_SHAPES: readonly StreamShape[] = [
   ...Array.from({ length: LOG_SHARDS }, (_, shard) => logShape(shard)),
   {
     name: FILE_STREAM,
-    // Write-once: a subject is a chunk, and a second publish of it is refused.
+    // Write-once: a subject is a chunk, and a second publish of it is refused. How much of it is kept is the operator's affair.
     config: {
-      ...APPEND_ONLY,
+      ...WITHOUT_QUOTA,
       subjects: ["svc.file.*"],
       max_msgs_per_subject: 1,
       discard: "new",

@@ -67,7 +67,7 @@ export function inboxSubject(accountPublicKey: Uint8Array): string {
 }
 
 /** A chunk's write-once subject. Attempts beyond 0 step aside for a subject that holds junk. */
-export function chunkSubject(keys: ChannelKeys, chunkDigest: Uint8Array, attempt: number): string {
+export function chunkSubject(keys: Pick<ChannelKeys, "chunkKey">, chunkDigest: Uint8Array, attempt: number): string {
   return `svc.file.${keyedToken(keys.chunkKey, chunkDigest, attempt, TAG_BYTES)}`;
 }
 

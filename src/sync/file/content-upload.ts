@@ -1,0 +1,135 @@
+import { equalBytes } from "../../base/bytes.ts";
+import type { LoopLag } from "../../base/loop-lag.ts";
+import { sha256 } from "../../crypto/hash.ts";
+import { digestAt, levelCounts } from "../../files/chunk-tree.ts";
+import type { Content } from "../../files/content.ts";
+import { CHUNK_BYTES } from "../../files/content-seal.ts";
+import type { ContentStore } from "../../files/content-store.ts";
+import { FILE_INFLIGHT, FILE_LIMITED, type FileContent } from "../../store/file-table.ts";
+import type { ChunkPlaceInStore, ChunkStore } from "../network/chunk-store.ts";
+import type { BackupSpace } from "./backup-space.ts";
+import { chunkKeysOf } from "./network-chunks.ts";
+
+export type UploadEnd =
+  | { readonly kind: "durable"; readonly place: ChunkPlaceInStore }
+  | { readonly kind: "full" }
+  /** Given up for now: the connection is gone, or what was to be sent is not what it should be. */
+  | { readonly kind: "stopped" };
+
+interface ContentUploadDeps {
+  readonly chunks: ChunkStore;
+  readonly contents: ContentStore;
+  readonly lag: LoopLag;
+  /** Notes the newest place known. */
+  keepMark(own: BackupSpace, place: ChunkPlaceInStore): Promise<void>;
+  isStopped(): boolean;
+}
+
+/** Chunks on their way at once. */
+const AT_ONCE = 4;
+/** Above this the loop has others to serve: one chunk at a time, with pauses. */
+const BUSY_LAG_MS = 20;
+const BUSY_PAUSE_FACTOR = 4;
+const BUSY_PAUSE_MAX_MS = 1_000;
+/** What was sent is written down this often, so that a restart goes on there. */
+const NOTE_EVERY_MS = 2_000;
+/** Changes go first: a chunk waits for them, but not for ever. */
+const CHANGES_FIRST_MS = 5_000;
+const CHANGES_STEP_MS = 50;
+
+/** Sends what the network lacks of a content: its chunks, then the pages over them, the root last. */
+export function createContentUpload(deps: ContentUploadDeps) {
+  const { chunks, contents, lag } = deps;
+
+  const politely = async ({ space }: BackupSpace, isOver: () => boolean): Promise<void> => {
+    const deadline = performance.now() + CHANGES_FIRST_MS;
+    const { sync } = space.engine.store;
+    while (sync.unconfirmed("network", 1).length > 0 && performance.now() < deadline && !isOver())
+      await Bun.sleep(CHANGES_STEP_MS);
+    const lagMs = lag.ms();
+    if (lagMs > BUSY_LAG_MS) await Bun.sleep(Math.min(BUSY_PAUSE_MAX_MS, lagMs * BUSY_PAUSE_FACTOR));
+  };
+
+  return async (
+    own: BackupSpace,
+    row: FileContent,
+    content: Content,
+    connection: number | undefined,
+    onProgress: (done: number, total: number) => void,
+  ): Promise<UploadEnd> => {
+    const isOver = (): boolean => deps.isStopped() || chunks.connection() !== connection;
+    const manifest = await contents.manifest(content);
+    if (!manifest) {
+      await contents.scrub(content);
+      return { kind: "stopped" };
+    }
+    const keys = chunkKeysOf(content);
+    const count = levelCounts(content.size)[0]!;
+    const sent = new Uint8Array(Math.ceil(count / 8));
+    if (row.sent) sent.set(row.sent.subarray(0, sent.length));
+    const isSent = (index: number): boolean => (sent[index >>> 3]! & (1 << (index & 7))) !== 0;
+    let end: UploadEnd | undefined;
+    const failures: unknown[] = [];
+    let newest: ChunkPlaceInStore | undefined;
+    let notedMs = performance.now();
+    let doneBytes = 0;
+    let next = 0;
+
+    /** The mark first: what was sent is believed for as long as the mark lies in its place. */
+    const note = async (): Promise<void> => {
+      if (!newest) return;
+      notedMs = performance.now();
+      await deps.keepMark(own, newest);
+      await own.space.engine.write(() => own.table.setSent(row.root, sent.slice()));
+    };
+    /** Undefined, and `end` says why, when it was not taken. */
+    const send = async (sealed: Uint8Array | undefined, digest: Uint8Array): Promise<ChunkPlaceInStore | undefined> => {
+      if (!sealed || !equalBytes(sha256(sealed), digest)) {
+        await contents.scrub(content);
+        end = { kind: "stopped" };
+        return undefined;
+      }
+      if (isOver()) {
+        end = { kind: "stopped" };
+        return undefined;
+      }
+      const place = await chunks.put(keys, sealed);
+      if (place === "full") {
+        end = { kind: "full" };
+        return undefined;
+      }
+      if (own.table.content(row.root)?.state === FILE_LIMITED)
+        await own.setStates(row.root, FILE_INFLIGHT, { attempts: 0, lastErr: "", nextMs: 0 });
+      if (!newest || place.seq > newest.seq) newest = place;
+      return place;
+    };
+    const lane = async (): Promise<void> => {
+      while (next < count && !end) {
+        const index = next++;
+        doneBytes += Math.min(CHUNK_BYTES, content.size - index * CHUNK_BYTES);
+        if (isSent(index)) continue;
+        await politely(own, isOver);
+        if (!(await send(await contents.sealed(content, { level: 0, index }), digestAt(manifest.digests, index))))
+          return;
+        sent[index >>> 3]! |= 1 << (index & 7);
+        onProgress(doneBytes, content.size);
+        if (performance.now() - notedMs >= NOTE_EVERY_MS) await note();
+      }
+    };
+    const guarded = (): Promise<void> =>
+      lane().catch((error: unknown) => {
+        failures.push(error);
+        end ??= { kind: "stopped" };
+      });
+    await Promise.all(Array.from({ length: Math.min(AT_ONCE, count) }, guarded));
+    await note();
+    if (failures.length > 0) throw failures[0];
+    if (end) return end;
+    let place: ChunkPlaceInStore | undefined;
+    for (const page of manifest.tree.pages.toReversed()) {
+      place = await send(page.sealed, page.digest);
+      if (!place) return end ?? { kind: "stopped" };
+    }
+    return place && !isOver() ? { kind: "durable", place } : { kind: "stopped" };
+  };
+}
