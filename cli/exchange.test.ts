@@ -93,7 +93,7 @@ describe("errors go to stderr and set the exit code", () => {
     expect((await cli("status")).stderr).toBe("svc: request.invalid_field (400): bad \\u001b[31mname\\u0007\n");
   });
 
-  test("no server: two lines with the address tried and the command that starts one, exit 3", async () => {
+  test("[SRV-7] no server: two lines with the address tried and the command that starts one, exit 3", async () => {
     const gone = fakeServer(() => new Response());
     gone[Symbol.dispose]();
     expect(await runCli(["status", "--addr", gone.addr])).toEqual({

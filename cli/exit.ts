@@ -1,4 +1,4 @@
-/** Exit codes of the command line (spec § 1). */
+/** Exit codes of the command line (SRV-7). */
 export const EXIT = { ok: 0, user: 1, server: 2, unreachable: 3 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 

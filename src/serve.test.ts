@@ -59,7 +59,7 @@ const refusal = async (options: Partial<CreateServerOptions> & { root?: string }
   return (thrown as Error).message;
 };
 
-test("[§1.3] unauthorized start, POST /v1/auth boots in place, stop closes the engine and the lock", async () => {
+test("[SRV-3] unauthorized start, POST /v1/auth boots in place, stop closes the engine and the lock", async () => {
   const { server, root, call } = await start();
   expect(statSync(root).mode & 0o777).toBe(0o700);
   expect((await call("/v1/health")).json()).toMatchObject({ account: "", bootstrapping: false });
@@ -79,7 +79,7 @@ test("[§1.3] unauthorized start, POST /v1/auth boots in place, stop closes the 
   expect(existsSync(pidFile)).toBe(false);
 });
 
-test("[§1.3] an account that resolves is booted before the listener binds; a failing boot refuses the start", async () => {
+test("[SRV-3] an account that resolves is booted before the listener binds; a failing boot refuses the start", async () => {
   const root = freshRoot();
   await initAccount({ dataDir: root, env: { HOME: base } });
   const { server, call } = await start({ root });
@@ -92,12 +92,12 @@ test("[§1.3] an account that resolves is booted before the listener binds; a fa
   expect(await refusal({ root, bootEngine: broken })).toBe("the engine is broken");
 });
 
-test("[§1.3] a port that is taken refuses the start and names it", async () => {
+test("[SRV-3] a port that is taken refuses the start and names it", async () => {
   const { server } = await start();
   expect(await refusal({ flags: { addr: server.address } })).toContain(`Cannot listen on ${server.address}`);
 });
 
-test("[§1.10] POST /v1/shutdown answers, then the server is gone", async () => {
+test("[SRV-4] POST /v1/shutdown answers, then the server is gone", async () => {
   const { server, call, url } = await start();
   expect((await call("/v1/shutdown", { method: "POST" })).status).toBe(204);
   await server.finished;
@@ -109,7 +109,7 @@ test("[§1.10] POST /v1/shutdown answers, then the server is gone", async () => 
   ).toBe("refused");
 });
 
-test("[§1.10] a request that is still arriving is answered before the end", async () => {
+test("[SRV-4] a request that is still arriving is answered before the end", async () => {
   const { server } = await start();
   const [host, port] = server.address.split(":");
   const socket = connect(Number(port), host);
@@ -128,7 +128,7 @@ test("[§1.10] a request that is still arriving is answered before the end", asy
   expect(chunks.join("")).toStartWith("HTTP/1.1 400 ");
 });
 
-test("[§1.15] /ui is served with a policy; off when disabled or embedded", async () => {
+test("[SRV-13] /ui is served with a policy; off when disabled or embedded", async () => {
   const { call } = await start({ embedded: false });
   for (const path of ["/ui", "/ui/"]) {
     const page = await call(path);
@@ -151,7 +151,7 @@ test("[§1.15] /ui is served with a policy; off when disabled or embedded", asyn
   }
 });
 
-test("[issue 2] the documentation page comes whole from the server; gone on the mobile build", async () => {
+test("[API-12] the documentation page comes whole from the server; gone on the mobile build", async () => {
   const { call } = await start();
   const page = await call("/swagger");
   expect(page.status).toBe(200);
@@ -165,7 +165,7 @@ test("[issue 2] the documentation page comes whole from the server; gone on the 
   }
 });
 
-test("[gaps 0] bodies over 1 MiB are refused, declared or not", async () => {
+test("[API-3] bodies over 1 MiB are refused, declared or not", async () => {
   const { call } = await start();
   const headers = { "content-type": "application/json" };
   const big = `{"mnemonic":"${"x".repeat(1 << 20)}"}`;
@@ -187,7 +187,7 @@ test("[gaps 0] bodies over 1 MiB are refused, declared or not", async () => {
   );
 });
 
-test("[§1 config] the data root must be usable", async () => {
+test("[SRV-5] the data root must be usable", async () => {
   const file = join(base, "a-file");
   await Bun.write(file, "x");
   expect(await refusal({ root: join(file, "below") })).toContain("--data-dir");

@@ -39,7 +39,7 @@ export interface RunningServer {
   readonly address: string;
   /** Resolves when the server has stopped, however that began; the process may then exit with 0. */
   readonly finished: Promise<void>;
-  /** Stops the server (process rule 10) and resolves when it has. */
+  /** Stops the server (SRV-4) and resolves when it has. */
   stop(): Promise<void>;
 }
 

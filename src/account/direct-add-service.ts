@@ -20,7 +20,7 @@ export interface DirectAdd {
   name?: string;
 }
 
-/** Spaces to which somebody added this account without asking: they wait for an answer (gaps §§ 2, 20). */
+/** Spaces to which somebody added this account without asking: they wait for an answer (SPACE-5). */
 export type DirectAddService = ReturnType<typeof createDirectAddService>;
 
 export function createDirectAddService(deps: {

@@ -24,7 +24,7 @@ export interface DisplayHint {
 
 /**
  * Spaces of two accounts. Both sides compute the same space, so nothing is exchanged to make it; what waits for an answer
- * is a row on this device alone (gaps § 20), what was answered is shared by the account's devices.
+ * is a row on this device alone (SPACE-4), what was answered is shared by the account's devices.
  */
 export type OneToOneService = ReturnType<typeof createOneToOneService>;
 

@@ -8,7 +8,7 @@ import { derivedSpaceGenesis } from "../space/space.ts";
 import type { SpaceRoots } from "./space-roots.ts";
 import type { TechSpace } from "./tech-space.ts";
 
-/** Names of the spaces that every account may derive (gaps § 0). */
+/** Names of the spaces that every account may derive (SPACE-3). */
 export const DERIVED_SPACES = ["agent"] as const;
 
 export type SpaceGeneses = ReturnType<typeof createSpaceGeneses>;

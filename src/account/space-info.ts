@@ -4,7 +4,7 @@ import type { SpaceInfo } from "../protocol/space.ts";
 import { spaceIndexIdOf } from "../space/space-index.ts";
 import type { SpaceStatus } from "./tech-space.ts";
 
-/** What the row of a space says about it, as callers see it. Empty fields are omitted (gaps § 2). */
+/** What the row of a space says about it, as callers see it. Empty fields are omitted (SPACE-1). */
 export function spaceInfoOf(row: JsonObject): SpaceInfo {
   const status = spaceStatusOf(row);
   const info: SpaceInfo = {

@@ -41,7 +41,7 @@ interface SpaceLifeDeps {
   isGuest(spaceId: SpaceId): boolean;
 }
 
-/** The life of the account's spaces, from their making to their end (gaps § 20, space row status). */
+/** The life of the account's spaces, from their making to their end (SPACE-2). */
 export type SpaceLife = ReturnType<typeof createSpaceLife>;
 
 export function createSpaceLife(deps: SpaceLifeDeps) {

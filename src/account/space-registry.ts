@@ -119,7 +119,7 @@ export function createSpaceRegistry(deps: SpaceRegistryDeps) {
     }
   });
 
-  /** Fails with the space resolution errors (gaps § 1). */
+  /** Fails with the space resolution errors (API-11). */
   const requireActive = (spaceId: string): SpaceId => {
     if (active.has(spaceId)) return spaceId as SpaceId;
     const status = spaceStatusOf(rows.of(spaceId));
@@ -161,7 +161,7 @@ export function createSpaceRegistry(deps: SpaceRegistryDeps) {
 
     /** A space that is kept in step, opened, whatever its status. */
     openHeld,
-    /** An active space, opened if need be. Fails with the space resolution errors (gaps § 1). */
+    /** An active space, opened if need be. Fails with the space resolution errors (API-11). */
     open: async (spaceId: string): Promise<Space> => openHeld(requireActive(spaceId)),
     /** Runs something over a space that is not closed before it has ended, however long that takes. */
     use: <R>(spaceId: SpaceId, run: (space: Space) => Promise<R>): Promise<R> =>

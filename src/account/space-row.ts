@@ -45,7 +45,7 @@ export function endingOf(space: Space): "left" | "deleted" | undefined {
 }
 
 /**
- * The keys by which the members use a push node (gaps § 2): one signs, one seals, and both come from the epoch's read key, so
+ * The keys by which the members use a push node: one signs, one seals, and both come from the epoch's read key, so
  * that all members have the same ones and who was removed lacks the next.
  */
 export function pushKeys(space: Space): JsonObject | undefined {

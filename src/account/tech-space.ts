@@ -7,7 +7,7 @@ import type { Json, JsonObject } from "../protocol/json.ts";
 import type { Space } from "../space/space.ts";
 import { PROFILE_RECORD, PROFILE_RULES, SPACES_RULES, TECH_INDEX_TYPE } from "./tech-datasets.ts";
 
-/** Status of a space's row (spec § 3, gaps § 20). */
+/** Status of a space's row (SPACE-2). */
 export type SpaceStatus =
   | "active"
   | "joining"

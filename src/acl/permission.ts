@@ -1,4 +1,4 @@
-/** Permissions of an account in a space (spec § 2). Guests stand apart: they read through a shared key. */
+/** Permissions of an account in a space (ACL-1). Guests stand apart: they read through a shared key. */
 export type Permission = "none" | "reader" | "guest" | "writer" | "admin" | "owner";
 
 /** Roles that can be given to a person; the owner's only by transfer, the guest's only by the guest key. */

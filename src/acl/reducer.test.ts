@@ -45,7 +45,7 @@ describe("keys", () => {
     return { world, gone, stays, remove, epoch, current };
   }
 
-  test("[acl] a removal brings a new key, sealed to exactly those who remain", () => {
+  test("[ACL-3] a removal brings a new key, sealed to exactly those who remain", () => {
     const { world, gone, stays, remove, epoch } = removal();
     const owner = key(world.owner);
     const exactly = /^the new key is not sealed to exactly those who may read$/;
@@ -59,7 +59,7 @@ describe("keys", () => {
     expect(world.forge(world.owner.signer, [remove, epoch()])).toBeUndefined();
   });
 
-  test("[acl] the key before is sealed under the new one, and no key comes twice", () => {
+  test("[ACL-3] the key before is sealed under the new one, and no key comes twice", () => {
     const { world, remove, epoch, current } = removal();
     const before = /^the key before is not sealed under the new one$/;
     const made = epoch() as { epoch: EpochOp };
@@ -70,7 +70,7 @@ describe("keys", () => {
     expectRefused(world, /^the key was used before$/, [remove, epoch({ keyId: current.id })]);
   });
 
-  test("[acl] whoever may read since a record is given the current key in it, and nobody else", () => {
+  test("[ACL-3] whoever may read since a record is given the current key in it, and nobody else", () => {
     const { world, current } = removal();
     const account = fresh();
     const op: AclOp = { op: "accountAdd", account, permission: "reader" };
@@ -89,7 +89,7 @@ describe("keys", () => {
     expect(world.forge(world.owner.signer, [op, share([account])])).toBeUndefined();
   });
 
-  test("[acl] revoking an open invite or the guest key brings a new key, revoking another invite does not", () => {
+  test("[ACL-3] revoking an open invite or the guest key brings a new key, revoking another invite does not", () => {
     const world = createAclWorld();
     const [open, closed] = [randomBytes(32), randomBytes(32)];
     world.act(world.owner, (context) => mintInvite(context, open, { mode: "open", permission: "reader" }));
@@ -103,7 +103,7 @@ describe("keys", () => {
     ).toBeUndefined();
   });
 
-  test("[acl] who is removed takes the open invites and the guest key along whose secrets it knows", () => {
+  test("[ACL-3] who is removed takes the open invites and the guest key along whose secrets it knows", () => {
     const world = createAclWorld();
     const [heir, admin] = [createAccount(), createAccount()];
     for (const account of [heir, admin]) add(world, account, "admin");
@@ -122,7 +122,7 @@ describe("keys", () => {
     expect(readKeyHolders(world.state).size).toBe(2);
   });
 
-  test("[acl] a space has a bounded number of members and open invites", () => {
+  test("[ACL-3] a space has a bounded number of members and open invites", () => {
     const world = createAclWorld();
     const accounts = Array.from({ length: LIMITS.spaceMembers - 1 }, fresh);
     const adds = accounts.map((account): AclOp => ({ op: "accountAdd", account, permission: "reader" }));
@@ -137,7 +137,7 @@ describe("keys", () => {
 });
 
 describe("pins", () => {
-  test("[acl] whoever loses the right to write is pinned, and nobody else", () => {
+  test("[ACL-3] whoever loses the right to write is pinned, and nobody else", () => {
     const world = createAclWorld();
     const [writer, reader] = [createAccount(), createAccount()];
     add(world, writer);
@@ -158,7 +158,7 @@ describe("pins", () => {
     ]);
   });
 
-  test("[acl] stopping to share pins exactly those who may write", () => {
+  test("[ACL-3] stopping to share pins exactly those who may write", () => {
     const world = createAclWorld();
     const [writer, reader] = [createAccount(), createAccount()];
     add(world, writer);
@@ -178,7 +178,7 @@ describe("pins", () => {
 });
 
 describe("the chain", () => {
-  test("[acl] a record follows the head, in its own space, and the clock never runs back or away", () => {
+  test("[ACL-3] a record follows the head, in its own space, and the clock never runs back or away", () => {
     const world = createAclWorld();
     const reader = createAccount();
     add(world, reader, "reader");
@@ -197,7 +197,7 @@ describe("the chain", () => {
     expect(forge({ clock: 100 }, reader)).toBeUndefined();
   });
 
-  test("[acl] a chain begins with the root of its space's author, and with nothing else", () => {
+  test("[ACL-3] a chain begins with the root of its space's author, and with nothing else", () => {
     const [owner, other] = [createAccount(), createAccount()];
     const encoded = encodeSpaceHeader(
       { kind: "created", spaceType: SPACE_TYPE, author: key(owner), time: 1, seed: randomBytes(16) },
@@ -232,7 +232,7 @@ describe("the chain", () => {
     expectRefused(world, /^only the first record is a root$/, [root]);
   });
 
-  test("[acl] a record takes effect as a whole or not at all", () => {
+  test("[ACL-3] a record takes effect as a whole or not at all", () => {
     const world = createAclWorld();
     const account = createAccount();
     add(world, account);
@@ -247,7 +247,7 @@ describe("the chain", () => {
     ]);
   });
 
-  test("[acl] nothing follows a deletion; derived spaces are neither deleted nor given away", () => {
+  test("[ACL-3] nothing follows a deletion; derived spaces are neither deleted nor given away", () => {
     const world = createAclWorld();
     expect(world.forge(world.owner.signer, [{ op: "spaceDelete" }])).toBeUndefined();
     expectRefused(world, /^the space is deleted$/, [{ op: "invite", key: fresh(), mode: "request" }]);
@@ -261,7 +261,7 @@ describe("the chain", () => {
     ]);
   });
 
-  test("[acl] a derived space's root is the same on every device, and its key with it", () => {
+  test("[ACL-3] a derived space's root is the same on every device, and its key with it", () => {
     const owner = createAccount();
     expect(derivedSpaceGenesis(owner, "agent")).toEqual(derivedSpaceGenesis(owner, "agent"));
     expect(derivedSpaceGenesis(owner, "agent").spaceId).not.toBe(derivedSpaceGenesis(owner, "tech").spaceId);
@@ -280,7 +280,7 @@ describe("invites", () => {
     };
   };
 
-  test("[acl] who joins shows that it holds the secret, for itself and for this space", () => {
+  test("[ACL-3] who joins shows that it holds the secret, for itself and for this space", () => {
     const world = createAclWorld();
     const seed = randomBytes(32);
     world.act(world.owner, (context) => mintInvite(context, seed, { mode: "request" }));
@@ -301,7 +301,7 @@ describe("invites", () => {
     expect(pendingRequestOf(world.state, key(joiner))).toBeDefined();
   });
 
-  test("[acl] an invite revoked or replaced lets nobody in, and its key never comes back", () => {
+  test("[ACL-3] an invite revoked or replaced lets nobody in, and its key never comes back", () => {
     const world = createAclWorld();
     const [first, second] = [randomBytes(32), randomBytes(32)];
     world.act(world.owner, (context) => mintInvite(context, first, { mode: "request" }));
@@ -318,7 +318,7 @@ describe("invites", () => {
     ]);
   });
 
-  test("[acl] an open invite lets in with its own role and no other", () => {
+  test("[ACL-3] an open invite lets in with its own role and no other", () => {
     const world = createAclWorld();
     const seed = randomBytes(32);
     world.act(world.owner, (context) => mintInvite(context, seed, { mode: "open", permission: "reader" }));
@@ -334,7 +334,7 @@ describe("invites", () => {
     expect(world.keysOf(joiner).current()).toEqual(world.keysOf(world.owner).current()!);
   });
 
-  test("[acl] live invites are bounded", () => {
+  test("[ACL-3] live invites are bounded", () => {
     const world = createAclWorld();
     for (let i = 0; i < 64; i++)
       expect(world.forge(world.owner.signer, [{ op: "invite", key: fresh(), mode: "request" }])).toBeUndefined();
@@ -345,7 +345,7 @@ describe("invites", () => {
 describe("what the owner sequences", () => {
   const invite = (): AclOp => ({ op: "invite", key: fresh(), mode: "request" });
 
-  test("[acl] a proposal takes effect once, by its author's rights, known by its own id", () => {
+  test("[ACL-3] a proposal takes effect once, by its author's rights, known by its own id", () => {
     const world = createAclWorld();
     const [admin, writer] = [createAccount(), createAccount()];
     add(world, admin, "admin");
@@ -361,7 +361,7 @@ describe("what the owner sequences", () => {
     expectRefused(world, /^only the owner and admins mint invites$/, [byWriter]);
   });
 
-  test("[acl] the author of a proposal gives effect to it itself, once, and to nobody else's", () => {
+  test("[ACL-3] the author of a proposal gives effect to it itself, once, and to nobody else's", () => {
     const world = createAclWorld();
     const [admin, other] = [createAccount(), createAccount()];
     add(world, admin, "admin");
@@ -379,7 +379,7 @@ describe("what the owner sequences", () => {
     );
   });
 
-  test("[acl] nothing else than a unit of this space, on a head that is known, is sequenced", () => {
+  test("[ACL-3] nothing else than a unit of this space, on a head that is known, is sequenced", () => {
     const world = createAclWorld();
     const elsewhere = createAclWorld({ owner: world.owner, seed: createdSpaceGenesis(world.owner, clock) });
     const sequence = (unit: Uint8Array): AclOp[] => [{ op: "sequenced", unit }];
@@ -394,7 +394,7 @@ describe("what the owner sequences", () => {
     expectRefused(world, /^it took effect before$/, sequence(world.records[0]!.bytes));
   });
 
-  test("[acl] a record of a lost branch stands after what it followed, before what came there", () => {
+  test("[ACL-3] a record of a lost branch stands after what it followed, before what came there", () => {
     const world = createAclWorld();
     const base = { space: world.state.space!, prev: world.state.head!, time: 1 };
     const lost = encodeAclRecord({ ...base, clock: 7, ops: [invite()] }, world.owner.signer);

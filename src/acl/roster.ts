@@ -7,7 +7,7 @@ import { type MemberMetadata, openMetadata } from "./epoch.ts";
 import type { InvitablePermission, Permission } from "./permission.ts";
 import type { AclState, MemberState, MemberStatus } from "./state.ts";
 
-/** A member as the roster shows it (gaps § 13). */
+/** A member as the roster shows it (ACL-4). */
 export interface RosterMember {
   identity: AccountId;
   permission: Permission;

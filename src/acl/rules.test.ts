@@ -18,7 +18,7 @@ describe("the rights matrix, by a forged record", () => {
   for (const row of ACL_MATRIX) {
     for (const role of ACL_ROLES) {
       const allowed = row.allowed.includes(role);
-      test(`[acl] ${role} ${allowed ? "may" : "may not"} ${row.title}`, () => {
+      test(`[ACL-2] ${role} ${allowed ? "may" : "may not"} ${row.title}`, () => {
         const cast = createAclCast();
         const { world, actors, guestSeed } = cast;
         // Who is not to be revoked or acted upon still has to exist for the guest's own attempts.
@@ -37,7 +37,7 @@ describe("the rights matrix, by a forged record", () => {
     }
   }
 
-  test("[acl] a role that cannot be given is no record at all", () => {
+  test("[ACL-2] a role that cannot be given is no record at all", () => {
     const { world } = createAclCast();
     for (const permission of ["owner", "none", "guest"] as unknown as GrantablePermission[]) {
       const add: AclOp = { op: "accountAdd", account: fresh(), permission };
@@ -56,7 +56,7 @@ describe("the rights matrix, by a forged record", () => {
     none: false,
   };
   for (const permission of Object.keys(WRITES) as Permission[]) {
-    test(`[acl] ${permission} ${WRITES[permission] ? "writes" : "does not write"}, ${permission === "none" ? "and reads nothing" : "and reads"}`, () => {
+    test(`[ACL-2] ${permission} ${WRITES[permission] ? "writes" : "does not write"}, ${permission === "none" ? "and reads nothing" : "and reads"}`, () => {
       const { world, actors, guestSeed } = createAclCast();
       world.act(world.owner, (context) => mintGuestKey(context, guestSeed));
       const account = actors[permission === "none" ? "stranger" : permission];
@@ -179,7 +179,7 @@ describe("member status", () => {
   for (const step of STEPS) {
     for (const status of STATUSES) {
       const next = step.to[status];
-      test(`[acl] ${status}, ${step.title}: ${next ?? "refused"}`, () => {
+      test(`[ACL-2] ${status}, ${step.title}: ${next ?? "refused"}`, () => {
         const world = createAclWorld();
         const account = createAccount();
         const seeds = { request: randomBytes(32), open: randomBytes(32) };

@@ -46,7 +46,7 @@ const MAY_COME: ReadonlySet<MemberStatus | undefined> = new Set([undefined, "rem
 
 type RuleOp = Exclude<AclOp, { op: "root" | "sequenced" | "alias" }>;
 
-/** Applies one op, or answers why its author may not do this now (gaps § 20). What it changed before stays to be undone. */
+/** Applies one op, or answers why its author may not do this now (ACL-2). What it changed before stays to be undone. */
 export function applyOp(app: Application, op: RuleOp, source: OpSource): string | undefined {
   const { state, journal, pos } = app;
   const { actor } = source;

@@ -6,7 +6,7 @@ import { sha256 } from "../crypto/hash.ts";
 import { admitPublicKey } from "../crypto/public-key.ts";
 import { type Signer, verify } from "../crypto/sign.ts";
 
-/** `svc.space` is shared by invites; `svc.onetoone` belongs to two accounts for ever (spec § 2). */
+/** `svc.space` is shared by invites; `svc.onetoone` belongs to two accounts for ever (SPACE-1). */
 export const SPACE_TYPE = "svc.space";
 export const ONE_TO_ONE_TYPE = "svc.onetoone";
 

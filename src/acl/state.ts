@@ -2,7 +2,7 @@ import { bytesToHex } from "../base/bytes.ts";
 import type { EpochOp, Pin, SealedKey, SealedMetadata } from "./op.ts";
 import { canWrite, type InvitablePermission, type Permission } from "./permission.ts";
 
-/** Status of an account in the space (gaps § 20). Who never had to do with it has none. */
+/** Status of an account in the space (ACL-3). Who never had to do with it has none. */
 export type MemberStatus = "joining" | "active" | "declined" | "canceled" | "removing" | "removed";
 
 /** A member's standing over time: append-only, so that what someone wrote while allowed stays valid for ever. */

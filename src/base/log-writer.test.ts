@@ -11,13 +11,13 @@ function collect(format: LogFormat, level: LogLevel = "debug") {
   return { lines, log: createLog({ level, clock, outputs: [{ format, write: (text) => lines.push(text) }] }) };
 }
 
-test("[§1.13] plaintext: time, level, message, fields, one line", () => {
+test("[SRV-11] plaintext: time, level, message, fields, one line", () => {
   const { lines, log } = collect("plaintext");
   log.child({ requestId: "r1" }).info("served\nforged 2026", { path: "/v1/x y", count: 3, none: undefined });
   expect(lines).toEqual(['2026-01-31T09:30:00.000Z INFO  served\\nforged 2026 requestId=r1 path="/v1/x y" count=3\n']);
 });
 
-test("[§1.13] json: one object a line, errors with stack and cause", () => {
+test("[SRV-11] json: one object a line, errors with stack and cause", () => {
   const { lines, log } = collect("json");
   log.error("failed", {
     err: new Error("outer", { cause: new Error("inner") }),
@@ -37,14 +37,14 @@ test("[§1.13] json: one object a line, errors with stack and cause", () => {
   expect(line.err.stack).toContain("caused by Error: inner");
 });
 
-test("[§1.13] colorized marks the level; the stack follows indented", () => {
+test("[SRV-11] colorized marks the level; the stack follows indented", () => {
   const { lines, log } = collect("colorized");
   log.warn("careful", { err: new Error("why") });
   expect(lines[0]).toContain("\x1b[33mWARN \x1b[0m careful");
   expect(lines[0]).toContain("\n    Error: why");
 });
 
-test("[§1.13] lines below the level are not written", () => {
+test("[SRV-11] lines below the level are not written", () => {
   const { lines, log } = collect("plaintext", "warn");
   log.debug("a");
   log.info("b");
@@ -54,7 +54,7 @@ test("[§1.13] lines below the level are not written", () => {
   expect([log.enabled("info"), log.enabled("warn")]).toEqual([false, true]);
 });
 
-test("[design 11] values under secret names never reach a line", () => {
+test("[SRV-11] values under secret names never reach a line", () => {
   for (const format of ["plaintext", "json", "colorized"] as const) {
     const { lines, log } = collect(format);
     log.info("auth", {
@@ -66,7 +66,7 @@ test("[design 11] values under secret names never reach a line", () => {
   }
 });
 
-test("[§1 config] output paths are appended to, 0600, without colours", () => {
+test("[SRV-5] output paths are appended to, 0600, without colours", () => {
   const dir = mkdtempSync(join(tmpdir(), "svc-log-"));
   try {
     const path = join(dir, "svc.log");
@@ -81,7 +81,7 @@ test("[§1 config] output paths are appended to, 0600, without colours", () => {
   }
 });
 
-test("[gaps 19] NO_COLOR takes the colours off stderr", () => {
+test("[SRV-11] NO_COLOR takes the colours off stderr", () => {
   expect(stderrOutput("colorized", { NO_COLOR: "1" }).format).toBe("plaintext");
   expect(stderrOutput("colorized", {}).format).toBe("colorized");
   expect(stderrOutput("json", { NO_COLOR: "1" }).format).toBe("json");

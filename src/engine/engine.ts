@@ -50,6 +50,6 @@ export interface Engine extends EngineLifecycle {
   readonly spacesLive: LiveQueries;
   /** Changes what this account says of itself; the members of its spaces are told in the background. */
   readonly changeProfile: ProfileNews["change"];
-  /** An active space with its services; fails with the space resolution errors (gaps § 1). */
+  /** An active space with its services; fails with the space resolution errors (API-11). */
   space(spaceId: string): Promise<SpaceServices>;
 }

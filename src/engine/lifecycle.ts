@@ -4,7 +4,7 @@ import type { AccountId, PeerId } from "../base/ids.ts";
 export interface EngineLifecycle {
   readonly accountId: AccountId;
   readonly peerId: PeerId;
-  /** True while the one-shot boot pass runs (spec § 1, process rule 7). */
+  /** True while the one-shot boot pass runs (SRV-3). */
   bootstrapping(): boolean;
   /** Stops the workers and closes every database; resolves once nothing of the account is open. Called once. */
   close(): Promise<void>;

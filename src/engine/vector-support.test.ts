@@ -8,7 +8,7 @@ import { probeVectorSupport } from "./vector-support.ts";
 const accountDir = mkdtempSync(join(tmpdir(), "svc-vector-"));
 afterAll(() => rmSync(accountDir, { recursive: true, force: true }));
 
-test("[spec 1.16] where vectors cannot be searched a warning says why, else none is logged", () => {
+test("[SRV-6] where vectors cannot be searched a warning says why, else none is logged", () => {
   const warnings: unknown[] = [];
   const log = { debug: () => {}, warn: (_message: string, fields: unknown) => warnings.push(fields) };
   const result = probeVectorSupport(accountDir, log as unknown as Log);

@@ -9,7 +9,7 @@ function nativeDirectory(accountDir: string): string {
 }
 
 /**
- * Tries whether vectors can be searched on this machine and warns if not (spec § 1, process rule 16): search then goes
+ * Tries whether vectors can be searched on this machine and warns if not (SRV-6): search then goes
  * on without them. Never throws.
  */
 export function probeVectorSupport(accountDir: string, log: Log): SqliteVecResult {

@@ -129,13 +129,13 @@ function shell(authorized = true) {
 
 const THINGS = "/v1/spaces/s1/objects/o%2F1/things";
 
-test("[§5.1] health works and names the account", async () => {
+test("[API-9] health works and names the account", async () => {
   const { status, json } = await shell()("GET", "/v1/health");
   expect(status).toBe(200);
   expect(json).toMatchObject({ status: "ok", account: "A1", bootstrapping: false });
 });
 
-test("[gaps 0] faults of a body, in their order", async () => {
+test("[API-1] faults of a body, in their order", async () => {
   const call = shell();
   const cases: [body: unknown, code: string, details: unknown][] = [
     ["{", "request.bad_json", undefined],
@@ -189,7 +189,7 @@ test("[gaps 0] faults of a body, in their order", async () => {
   expect(done.headers.get("x-request-id")).toBeTruthy();
 });
 
-test("[limits] depth counts brackets outside strings only", async () => {
+test("[API-8] depth counts brackets outside strings only", async () => {
   const call = shell();
   const nested = (depth: number) => `{"name":"n","free":{"a":${"[".repeat(depth)}${"]".repeat(depth)}}}`;
   const inString = JSON.stringify({ name: `${'["\\'.repeat(100)}${"{".repeat(100)}`, free: { 'k"[': "\\" } });
@@ -200,7 +200,7 @@ test("[limits] depth counts brackets outside strings only", async () => {
   expect((await call("POST", THINGS, `{"name":"${"[".repeat(200)}`)).code).toBe("request.bad_json");
 });
 
-test("[gaps 1] serialized nils are no object ids", async () => {
+test("[API-4] serialized nils are no object ids", async () => {
   const call = shell();
   expect((await call("POST", "/v1/spaces/s/objects/NULL/things", { name: "n" })).details).toEqual({
     field: "objectId",
@@ -211,7 +211,7 @@ test("[gaps 1] serialized nils are no object ids", async () => {
   expect((await call("POST", "/v1/loose", { objectId: "x", extra: 1 })).status).toBe(200);
 });
 
-test("[gaps 1] query strings are converted and refused", async () => {
+test("[API-5] query strings are converted and refused", async () => {
   const call = shell();
   expect((await call("GET", "/v1/things?limit=3&tag=a&tag=b&must=1&other=x")).json).toEqual({
     limit: 3,
@@ -226,7 +226,7 @@ test("[gaps 1] query strings are converted and refused", async () => {
   expect((await call("GET", "/v1/things?must=1&limit=-1")).code).toBe("request.invalid_field");
 });
 
-test("[§5.5] unauthorized: 401 on known routes, 404 on unknown ones, open routes work", async () => {
+test("[ACC-5] unauthorized: 401 on known routes, 404 on unknown ones, open routes work", async () => {
   const call = shell(false);
   expect((await call("GET", "/v1/things?must=1")).code).toBe("auth.required");
   expect((await call("GET", "/v1/nothing")).code).toBe("request.not_found");
@@ -234,7 +234,7 @@ test("[§5.5] unauthorized: 401 on known routes, 404 on unknown ones, open route
   expect((await call("POST", "/v1/shutdown")).status).toBe(204);
 });
 
-test("[gaps 0] wrong methods say which are right; HEAD and OPTIONS answer", async () => {
+test("[API-2] wrong methods say which are right; HEAD and OPTIONS answer", async () => {
   const call = shell();
   const wrong = await call("PUT", "/v1/health");
   expect([wrong.status, wrong.code, wrong.headers.get("allow")]).toEqual([
@@ -248,7 +248,7 @@ test("[gaps 0] wrong methods say which are right; HEAD and OPTIONS answer", asyn
   expect((await call("POST", "/v1/spaces/%ZZ/objects/x/things", { name: "n" })).code).toBe("request.invalid_field");
 });
 
-test("[gaps 19] the guard: Host, Origin, Sec-Fetch-Site, media type", async () => {
+test("[API-9] the guard: Host, Origin, Sec-Fetch-Site, media type", async () => {
   const call = shell();
   const cases: [headers: Record<string, string>, code: string | undefined][] = [
     [{ host: "evil.example" }, "request.forbidden_host"],

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { docsPages } from "./docs-pages.ts";
 import { renderDocsViewer } from "./docs-viewer.ts";
 
-test("[docs] the plugin's page loads the viewer it is given, has no inline script and names no host", async () => {
+test("[API-12] the plugin's page loads the viewer it is given, has no inline script and names no host", async () => {
   const { html, start } = await renderDocsViewer({
     description: "/d.json",
     viewerScript: "/v.js",
@@ -17,7 +17,7 @@ test("[docs] the plugin's page loads the viewer it is given, has no inline scrip
 });
 
 test.each(["/swagger/json", "/swagger/", "/swagger"])(
-  "[docs] %p is the page or nothing, never the plugin's document",
+  "[API-12] %p is the page or nothing, never the plugin's document",
   async (path) => {
     const page = await docsPages.find(path);
     if (path === "/swagger/json") expect(page).toBeUndefined();

@@ -1,7 +1,7 @@
 import { type SvcError, svcError } from "../protocol/errors.ts";
 import { allowingSetting } from "./refused-origins.ts";
 
-/** What a listener holds every request against before anything is routed (design § 11). */
+/** What a listener holds every request against before anything is routed (API-9). */
 export interface GuardRules {
   /** The port this listener answers on. */
   port(): number;

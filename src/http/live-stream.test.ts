@@ -59,7 +59,7 @@ const fill = (space: LiveSpace, count: number, fields: JsonObject = {}) =>
     })),
   );
 
-test("[§4 SSE] ready, snapshot, changes, closed", async () => {
+test("[LIVE-1] ready, snapshot, changes, closed", async () => {
   const { space, subscribe } = await serveSpace();
   await fill(space, 3, { text: "é\n😀" });
   const stream = await subscribe({ sort: ["-n"], limit: 2, includeTotal: true });
@@ -82,12 +82,12 @@ test("[§4 SSE] ready, snapshot, changes, closed", async () => {
   expect(await stream.untilClosed()).toEqual({ reason: "sdk_closed", frames: [] });
 });
 
-test("[§4 SSE] an empty window, and one without a total", async () => {
+test("[LIVE-1] an empty window, and one without a total", async () => {
   const { subscribe } = await serveSpace();
   expect((await (await subscribe({})).snapshot()) as unknown).toEqual({ records: [] });
 });
 
-test("[§4 SSE.1] faults before the stream opens are ordinary errors", async () => {
+test("[LIVE-1] faults before the stream opens are ordinary errors", async () => {
   const { url, streams } = await serveSpace();
   const post = async (body: unknown) => {
     const response = await fetch(url, { method: "POST", body: JSON.stringify(body) });
@@ -100,7 +100,7 @@ test("[§4 SSE.1] faults before the stream opens are ordinary errors", async () 
   expect(streams.size).toBe(0);
 });
 
-test("[§4 SSE] a reader that goes away gives its window back", async () => {
+test("[LIVE-1] a reader that goes away gives its window back", async () => {
   const { space, streams, subscribe } = await serveSpace();
   const stream = await subscribe({});
   await stream.snapshot();
@@ -109,7 +109,7 @@ test("[§4 SSE] a reader that goes away gives its window back", async () => {
   await until(() => space.live.size === 0 && streams.size === 0);
 });
 
-test("[§4 SSE] shutdown ends live streams with server_shutdown", async () => {
+test("[LIVE-1] shutdown ends live streams with server_shutdown", async () => {
   const { space, streams, subscribe } = await serveSpace();
   const stream = await subscribe({});
   await stream.snapshot();
@@ -119,7 +119,7 @@ test("[§4 SSE] shutdown ends live streams with server_shutdown", async () => {
   expect(space.live.size).toBe(0);
 });
 
-test("[§6 overflow] a reader that takes nothing is ended with overflow; one that reads sees everything", async () => {
+test("[LIVE-4] a reader that takes nothing is ended with overflow; one that reads sees everything", async () => {
   const { space, url, subscribe } = await serveSpace();
   const reading = await subscribe({ mailboxCapacity: 16 });
   await reading.snapshot();
@@ -142,7 +142,7 @@ test("[§6 overflow] a reader that takes nothing is ended with overflow; one tha
   expect((await idle.closed()).slice(-200)).toContain('event: closed\ndata: {"reason":"overflow"}\n\n');
 }, 30_000);
 
-test("[§4 SSE] parallel writers do not overflow a reader that keeps up, however small its mailbox", async () => {
+test("[LIVE-1] parallel writers do not overflow a reader that keeps up, however small its mailbox", async () => {
   const { space, subscribe } = await serveSpace();
   const stream = await subscribe({ mailboxCapacity: 16 });
   await stream.snapshot();

@@ -31,7 +31,7 @@ const frameBySnapshot = new WeakMap<WindowSnapshot, Uint8Array>();
 
 /**
  * What a `query/subscribe` streams: `ready`, `snapshot {records, total?, hasNext?}`, then `changes` as they happen, and
- * `closed{server_shutdown | sdk_closed | overflow | drifted}` (spec § 4, § 6). What `subscribe` throws is answered as an
+ * `closed{server_shutdown | sdk_closed | overflow | drifted}` (LIVE-1). What `subscribe` throws is answered as an
  * ordinary error. In a route:
  *
  *     openStream(ctx, liveSource((sink) => live.subscribe({ objectId, dataset }, ctx.body, sink)))

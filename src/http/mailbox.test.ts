@@ -6,7 +6,7 @@ const frame = (text: string) => new TextEncoder().encode(text);
 const text = (bytes: Uint8Array | undefined) => (bytes === undefined ? undefined : new TextDecoder().decode(bytes));
 const lagged = (total: number) => frame(`<lagged ${total}>`);
 
-test("[mailbox] frames come out in order, joined up to the size asked for", () => {
+test("[LIVE-4] frames come out in order, joined up to the size asked for", () => {
   const box = createMailbox({ capacity: 10 });
   for (const word of ["a", "b", "c", "d"]) expect(box.push(frame(word))).toBe(true);
   expect(text(box.take(1))).toBe("a");
@@ -15,7 +15,7 @@ test("[mailbox] frames come out in order, joined up to the size asked for", () =
   expect([box.take(100), box.isEmpty]).toEqual([undefined, true]);
 });
 
-test("[mailbox] a full one refuses; what is forced passes", () => {
+test("[LIVE-4] a full one refuses; what is forced passes", () => {
   const box = createMailbox({ capacity: 2 });
   expect(["a", "b", "c"].map((word) => box.push(frame(word)))).toEqual([true, true, false]);
   box.force(frame("z"));
@@ -23,7 +23,7 @@ test("[mailbox] a full one refuses; what is forced passes", () => {
   expect([box.dropped, box.push(frame("d"))]).toEqual([0, true]);
 });
 
-test("[§6.6] dropped frames are counted and told where they are missing, the total growing", () => {
+test("[LIVE-4] dropped frames are counted and told where they are missing, the total growing", () => {
   const box = createMailbox({ capacity: 2, lagged });
   for (const word of ["a", "b", "x", "x"]) box.push(frame(word));
   expect(text(box.take(1))).toBe("a");
@@ -39,7 +39,7 @@ test("[§6.6] dropped frames are counted and told where they are missing, the to
   expect(box.isEmpty).toBe(true);
 });
 
-test("[limits] the bytes held are bounded, but one frame of any size passes", () => {
+test("[API-8] the bytes held are bounded, but one frame of any size passes", () => {
   const box = createMailbox({ capacity: 100 });
   const half = new Uint8Array(LIMITS.mailboxBytes / 2 + 1);
   expect([box.push(half), box.push(half)]).toEqual([true, false]);
@@ -49,7 +49,7 @@ test("[limits] the bytes held are bounded, but one frame of any size passes", ()
   expect(box.isEmpty).toBe(true);
 });
 
-test("[mailbox] a long run keeps order and forgets what was taken", () => {
+test("[LIVE-4] a long run keeps order and forgets what was taken", () => {
   const box = createMailbox({ capacity: 300 });
   let next = 0;
   for (let n = 0; n < 5000; n++) {

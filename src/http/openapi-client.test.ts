@@ -23,7 +23,7 @@ beforeAll(async () => {
   writeFileSync(join(folder, "api.d.ts"), types);
 }, 60_000);
 
-describe("[openapi] operation ids", () => {
+describe("[API-12] operation ids", () => {
   const routeById: Record<string, string> = {};
   for (const [path, item] of Object.entries(document["paths"] as JsonObject)) {
     for (const [method, operation] of Object.entries(item as JsonObject)) {
@@ -47,7 +47,7 @@ describe("[openapi] operation ids", () => {
   });
 });
 
-describe("[openapi] types made by openapi-typescript", () => {
+describe("[API-12] types made by openapi-typescript", () => {
   test("are as long as the API is large, not as its errors are repeated", () => {
     const operations = Object.keys(OPERATION_IDS).length;
     expect(types.split("\n").length / operations).toBeLessThan(95);

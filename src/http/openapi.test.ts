@@ -38,12 +38,12 @@ const document = buildOpenApi([...all, openApiRoute(all)]);
 const at = (...path: string[]): JsonObject =>
   path.reduce<JsonObject>((value, key) => value[key] as JsonObject, document);
 
-test("[§9] the document is valid OpenAPI 3.1", async () => {
+test("[SRV-8] the document is valid OpenAPI 3.1", async () => {
   expect(document["openapi"]).toBe("3.1.0");
   await SwaggerParser.validate(structuredClone(document) as never);
 });
 
-test("[issue 2] every schema compiles, and the examples agree with theirs", () => {
+test("[API-12] every schema compiles, and the examples agree with theirs", () => {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   addFormats(ajv);
   ajv.addSchema({ ...(document as object), $id: "doc" });
@@ -70,7 +70,7 @@ test("[issue 2] every schema compiles, and the examples agree with theirs", () =
   expect(examples).toBeGreaterThan(3);
 });
 
-test("[issue 2] operation ids are unique; every route is there with its errors by status", () => {
+test("[API-12] operation ids are unique; every route is there with its errors by status", () => {
   const ids = Object.values(at("paths")).flatMap((item) =>
     Object.values(item as JsonObject).map((operation) => (operation as JsonObject)["operationId"]),
   );
@@ -90,7 +90,7 @@ test("[issue 2] operation ids are unique; every route is there with its errors b
   expect(JSON.stringify(responses["404"])).toContain("identity.not_found");
 });
 
-test("[§9] strict exactly where the endpoint is strict; named schemas are components; private keywords stay out", () => {
+test("[SRV-8] strict exactly where the endpoint is strict; named schemas are components; private keywords stay out", () => {
   const post = at("paths", "/v1/spaces/{spaceId}/things/{thingId}", "post");
   const body = (((post["requestBody"] as JsonObject)["content"] as JsonObject)["application/json"] as JsonObject)[
     "schema"

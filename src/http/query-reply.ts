@@ -14,7 +14,7 @@ export function queryReply(result: QueryResult): JsonText {
   return jsonText(`{"records":[${result.records.join(",")}]${total}}`);
 }
 
-/** On a collection of its own neither an object nor a dataset is named (gaps § 3). */
+/** On a collection of its own neither an object nor a dataset is named (QUERY-7). */
 export function refuseTarget(
   body: Pick<CollectionQueryBody, "objectId" | "dataset">,
   fields: readonly ("objectId" | "dataset")[] = ["objectId", "dataset"],

@@ -27,7 +27,7 @@
  *   `src/protocol/schema.ts`. What recurs or is worth a type in a generated client gets `named("Widget", …)`; what the
  *   domain checks with an error of its own, `describedAs(shape, schema)`. A strict body answers `request.unknown_field` for unknown top-level keys and takes an
  *   absent body as `{}`; a `Type.Object` body lets unknown keys through (drop them) and needs a body (`request.bad_json`).
- * - Which 400 is decided for you from the schema, in the order of gaps § 0: not JSON → `request.bad_json`; a wrong JSON
+ * - Which 400 is decided for you from the schema, in the order of API-1: not JSON → `request.bad_json`; a wrong JSON
  *   type anywhere, or anything missing or unknown below the top level → `request.schema {path, expected}`; unknown
  *   top-level key → `request.unknown_field`; absent required top-level key → `request.missing_field {field}`; right type
  *   but refused (length, pattern, range, a string outside `oneOf`) → `request.invalid_field {field, reason}`. Give

@@ -27,7 +27,7 @@ export function createBodyCheck(schema: TSchema): BodyCheck {
   };
 }
 
-/** The one fault reported for a body that does not match: the first by the order of gaps § 0. */
+/** The one fault reported for a body that does not match: the first by the order of API-1. */
 function bodyFault(schema: TSchema, compiled: TypeCheck<TSchema>, body: unknown): SvcError {
   const fields: string[] = [];
   let missing: string | undefined;

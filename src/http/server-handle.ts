@@ -11,7 +11,7 @@ export interface ServerHandle {
   readonly streams: StreamRegistry;
   /** Aborted when shutdown begins. */
   readonly stopping: AbortSignal;
-  /** Begins the shutdown (spec § 1, process rule 10) and returns at once. */
+  /** Begins the shutdown (SRV-4) and returns at once. */
   requestShutdown(): void;
   /** Takes Bun's idle timeout off a connection that will stay quiet. */
   disableIdleTimeout(request: Request): void;

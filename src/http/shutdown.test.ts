@@ -53,7 +53,7 @@ function serve(drainMs: number, closeEngine: () => Promise<void> = async () => {
   };
 }
 
-test("[§1.10] streams and requests come to their end before the engine closes", async () => {
+test("[SRV-4] streams and requests come to their end before the engine closes", async () => {
   const { url, shutdown, stopping, events, letGo, waiting, sinks } = serve(60_000);
   const readers = await Promise.all(Array.from({ length: 20 }, () => fetch(`${url}/stream`)));
   for (const sink of sinks) sink.send(encodeFrame("event", "x".repeat(100_000)));
@@ -76,7 +76,7 @@ test("[§1.10] streams and requests come to their end before the engine closes",
   ).toBe("refused");
 });
 
-test("[§1.10] past the deadline what is left is cut off", async () => {
+test("[SRV-4] past the deadline what is left is cut off", async () => {
   const { url, shutdown, events, waiting } = serve(100);
   const answer = fetch(`${url}/wait`).then(
     () => "answered",
@@ -88,7 +88,7 @@ test("[§1.10] past the deadline what is left is cut off", async () => {
   expect([await answer, ...events]).toEqual(["cut off", "engine closed"]);
 });
 
-test("[§1.10] asked twice, nothing is waited for", async () => {
+test("[SRV-4] asked twice, nothing is waited for", async () => {
   const { url, shutdown, waiting } = serve(60_000);
   const answer = fetch(`${url}/wait`).then(
     () => "answered",
@@ -101,7 +101,7 @@ test("[§1.10] asked twice, nothing is waited for", async () => {
   expect(await answer).toBe("cut off");
 });
 
-test("[§1.10] neither a reader that takes nothing nor an engine that hangs keeps the process", async () => {
+test("[SRV-4] neither a reader that takes nothing nor an engine that hangs keeps the process", async () => {
   const { port, shutdown, sinks } = serve(200, () => new Promise(() => {}));
   const socket = connect(port, "127.0.0.1");
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
@@ -116,7 +116,7 @@ test("[§1.10] neither a reader that takes nothing nor an engine that hangs keep
   await closed;
 });
 
-test("[§1.10] an engine that fails to close still ends the shutdown", async () => {
+test("[SRV-4] an engine that fails to close still ends the shutdown", async () => {
   const { shutdown } = serve(60_000, async () => {
     throw new Error("cannot");
   });

@@ -20,7 +20,7 @@ export interface Shutdown {
 }
 
 /**
- * The end of a server (process rule 10): no more requests, what is in flight and the streams' `closed{server_shutdown}`
+ * The end of a server (SRV-4): no more requests, what is in flight and the streams' `closed{server_shutdown}`
  * get until the deadline, the rest is cut off, the engine is closed.
  */
 export function createShutdown(deps: ShutdownDeps): Shutdown {

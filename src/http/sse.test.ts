@@ -87,7 +87,7 @@ function driven(options: Partial<StreamSource> = {}) {
   return { source, sink: opened.promise, stopped: stopped.promise, stopCount: () => stopCount };
 }
 
-test("[§4 SSE] ready, frames, closed, end; no id", async () => {
+test("[LIVE-1] ready, frames, closed, end; no id", async () => {
   const { source, sink, stopCount } = driven();
   const { url, streams } = serve(() => source);
   const stream = await open(url);
@@ -105,7 +105,7 @@ test("[§4 SSE] ready, frames, closed, end; no id", async () => {
   expect([stopCount(), streams.size]).toEqual([1, 0]);
 });
 
-test("[§4 SSE.1] a fault before the stream opens is an ordinary JSON error", async () => {
+test("[LIVE-1] a fault before the stream opens is an ordinary JSON error", async () => {
   const { url, streams } = serve(() => ({
     capacity: 16,
     overflow: "close",
@@ -119,7 +119,7 @@ test("[§4 SSE.1] a fault before the stream opens is an ordinary JSON error", as
   expect(streams.size).toBe(0);
 });
 
-test("[§4 SSE] an idle stream carries keepalive comments, and the idle timeout is off", async () => {
+test("[LIVE-1] an idle stream carries keepalive comments, and the idle timeout is off", async () => {
   const { source } = driven();
   const { url, untimed } = serve(() => source, { keepaliveMs: 50, readDeadlineMs: 60_000 });
   const stream = await open(url);
@@ -128,7 +128,7 @@ test("[§4 SSE] an idle stream carries keepalive comments, and the idle timeout 
   expect(untimed()).toBe(1);
 });
 
-test("[§6.5] a full mailbox closes the stream with overflow, after what was queued", async () => {
+test("[LIVE-4] a full mailbox closes the stream with overflow, after what was queued", async () => {
   const { url } = serve(() => ({
     capacity: 4,
     overflow: "close",
@@ -147,7 +147,7 @@ test("[§6.5] a full mailbox closes the stream with overflow, after what was que
   ]);
 });
 
-test("[§6.6] a lagging reader is told how many frames were dropped, where they are missing", async () => {
+test("[LIVE-4] a lagging reader is told how many frames were dropped, where they are missing", async () => {
   const { source, sink } = driven({ capacity: 4, overflow: "lag" });
   const { url } = serve(() => ({
     ...source,
@@ -164,7 +164,7 @@ test("[§6.6] a lagging reader is told how many frames were dropped, where they 
   expect(await stream.next()).toBe('event: event\ndata: "after"');
 });
 
-test("[gaps 4] what happens while a frame cannot be sent is coalesced into the next", async () => {
+test("[LIVE-2] what happens while a frame cannot be sent is coalesced into the next", async () => {
   let pending = 0;
   const opened = Promise.withResolvers<StreamSink>();
   const { url } = serve(() => ({
@@ -196,7 +196,7 @@ test("[gaps 4] what happens while a frame cannot be sent is coalesced into the n
   expect(await stream.next()).toBe("event: changes\ndata: 1");
 });
 
-test("[§4 SSE] a client that leaves ends the subscription, once", async () => {
+test("[LIVE-1] a client that leaves ends the subscription, once", async () => {
   const { source, stopped, stopCount, sink } = driven();
   const { url, streams } = serve(() => source);
   const leaving = new AbortController();
@@ -209,7 +209,7 @@ test("[§4 SSE] a client that leaves ends the subscription, once", async () => {
   expect([stopCount(), streams.size]).toEqual([1, 0]);
 });
 
-test("[§1.10] shutdown ends every stream with server_shutdown and admits no more", async () => {
+test("[SRV-4] shutdown ends every stream with server_shutdown and admits no more", async () => {
   const { url, streams } = serve(() => driven().source);
   const open1 = await open(url);
   const open2 = await open(url);
@@ -223,7 +223,7 @@ test("[§1.10] shutdown ends every stream with server_shutdown and admits no mor
   expect((await fetch(url)).status).toBe(503);
 });
 
-test("[issue 2 SSE] a reader that takes nothing is cut off", async () => {
+test("[LIVE-4] a reader that takes nothing is cut off", async () => {
   const frame = encodeFrame("event", "x".repeat(64 << 10));
   const { source, sink, stopped } = driven({ overflow: "lag" });
   const { port, streams } = serve(() => source, { keepaliveMs: 60_000, readDeadlineMs: 300 });

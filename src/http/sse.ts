@@ -8,7 +8,7 @@ import { Subscription } from "./subscription.ts";
 const WRITE_BYTES = 64 << 10;
 
 /**
- * Opens an event stream (spec § 4): `ready`, the source's frames, keepalive comments while idle, a terminal `closed`. Asked
+ * Opens an event stream (LIVE-1): `ready`, the source's frames, keepalive comments while idle, a terminal `closed`. Asked
  * for inside `POST /v1/streams`, its frames go over that stream. Errors: server.unavailable, and what the source's start
  * throws.
  */

@@ -1,5 +1,5 @@
 /**
- * The closed set of errors the service answers with (spec § 7, gaps § 0). A code has one status; the places that may
+ * The closed set of errors the service answers with (API-6). A code has one status; the places that may
  * answer with another one (`property.not_found`, `type.not_found` in a body) pass it explicitly.
  */
 interface ErrorRule {
@@ -168,7 +168,7 @@ export const ERROR_RULES = {
 export type ErrorCode = keyof typeof ERROR_RULES;
 export type ErrorDetails = Record<string, unknown>;
 
-/** Codes that stand inside `rejections[]` of an upsert, never as an HTTP error (spec § 7). */
+/** Codes that stand inside `rejections[]` of an upsert, never as an HTTP error (API-6). */
 const UPSERT_REJECTION_CODES = [
   "upsert.immutable_field",
   "upsert.not_author",

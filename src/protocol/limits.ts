@@ -1,4 +1,4 @@
-/** Numbers that callers can observe (spec § 8, gaps). Bytes unless the name says otherwise. */
+/** Numbers that callers can observe (API-8). Bytes unless the name says otherwise. */
 export const LIMITS = {
   bodyBytes: 1 << 20,
   /** Nesting of a request body, room for a filter of `filterDepth`; deeper is refused before anything walks it. */

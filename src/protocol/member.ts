@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { named, oneOf, strict } from "./schema.ts";
 import { Permission } from "./space.ts";
 
-/** What an account says about itself: the one shape of hints and metadata (gaps § 1). */
+/** What an account says about itself: the one shape of hints and metadata (ACL-4). */
 const ProfileHint = named(
   "ProfileHint",
   strict({
@@ -20,7 +20,7 @@ const MemberStatus = named(
   oneOf(["unknown", "joining", "active", "removed", "declined", "removing", "canceled"]),
 );
 
-/** A member of a space (gaps § 13). Profile fields are absent until the key to them is here. */
+/** A member of a space (ACL-4). Profile fields are absent until the key to them is here. */
 export const Member = named(
   "Member",
   strict({

@@ -47,7 +47,7 @@ export function describedAs<T extends TSchema>(shape: TSchema, schema: T): T {
   return { ...schema, describedAs: shape };
 }
 
-/** An instant in rows and in SpaceInfo: `{"$date": "2026-01-31T09:30:00.000Z"}` (gaps § 0). */
+/** An instant in rows and in SpaceInfo: `{"$date": "2026-01-31T09:30:00.000Z"}` (API-7). */
 export const Instant = named(
   "Instant",
   strict({ $date: Type.String({ format: "date-time" }) }, { description: "An instant, UTC with milliseconds" }),

@@ -4,7 +4,7 @@ import { named, oneOf, strict } from "./schema.ts";
 /** How many frames a stream has dropped for a slow reader since it opened. */
 export const LaggedFrame = named("LaggedFrame", strict({ total: Type.Integer() }));
 
-/** Why a stream ended: the payload of its terminal `closed` frame (spec § 6). */
+/** Why a stream ended: the payload of its terminal `closed` frame (LIVE-1). */
 const CLOSE_REASONS = ["server_shutdown", "sdk_closed", "overflow", "drifted"] as const;
 export type CloseReason = (typeof CLOSE_REASONS)[number];
 

@@ -241,7 +241,7 @@ export const DatasetDraftBody = named(
 );
 export type DatasetDraft = Static<typeof DatasetDraftBody>;
 
-/** JSON Schema of a dataset's records, with `x-` keys (gaps § 7). */
+/** JSON Schema of a dataset's records, with `x-` keys (TYPE-4). */
 const RecordSchema = named(
   "RecordJsonSchema",
   Type.Object({}, { additionalProperties: true, description: "JSON Schema with x- keys" }),

@@ -1,4 +1,4 @@
-/** The accumulators of $group (gaps § 6). */
+/** The accumulators of $group (AGG-3). */
 import { svcError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
 import { finite } from "./expression-types.ts";

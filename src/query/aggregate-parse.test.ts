@@ -103,7 +103,7 @@ const FAULTS: [Json, string][] = [
   [{ $lookup: { localField: "a", foreignField: "id" } }, "pipeline.0.$lookup.as"],
 ];
 
-test.each(FAULTS)("[gaps 6] %j is a bad pipeline at %s", (stage, path) => {
+test.each(FAULTS)("[AGG-1] %j is a bad pipeline at %s", (stage, path) => {
   const fault = faultOf(() => parsePipeline([stage]));
   expect([fault?.code, fault?.details?.["path"]]).toEqual(["aggregate.bad_pipeline", path]);
   expect(fault?.details?.["reason"]).toBeString();
@@ -113,7 +113,7 @@ test.each(FAULTS)("[gaps 6] %j is a bad pipeline at %s", (stage, path) => {
   expect(fault?.details?.["stage"]).toBe(named);
 });
 
-test("[gaps 6] a pipeline that is no array is request.schema", () => {
+test("[AGG-1] a pipeline that is no array is request.schema", () => {
   for (const input of [undefined, null, {}, "x", 5]) {
     const fault = faultOf(() => parsePipeline(input));
     expect([fault?.code, fault?.details]).toEqual(["request.schema", { path: "pipeline", expected: "array" }]);
@@ -121,7 +121,7 @@ test("[gaps 6] a pipeline that is no array is request.schema", () => {
   expect(parsePipeline([]).stages).toEqual([]);
 });
 
-test("[gaps 6] filters inside $match follow section 3", () => {
+test("[AGG-5] filters inside $match follow the filter language", () => {
   const cases: [Json, ErrorCode, string][] = [
     [{ a: { $size: -1 } }, "filter.invalid", "pipeline.0.$match.a.$size"],
     [{ a: { $in: Array(1001).fill(1) } }, "filter.too_complex", "pipeline.0.$match.a.$in"],
@@ -134,7 +134,7 @@ test("[gaps 6] filters inside $match follow section 3", () => {
   }
 });
 
-test("[design 11] stages, expressions and levels are bounded", () => {
+test("[AGG-7] stages, expressions and levels are bounded", () => {
   const deep = (levels: number): Json => (levels === 0 ? 1 : { $abs: deep(levels - 1) });
   const many = [
     Array.from({ length: 101 }, () => ({ $skip: 1 })),
@@ -146,7 +146,7 @@ test("[design 11] stages, expressions and levels are bounded", () => {
   expect(faultOf(() => parsePipeline([{ $project: { a: deep(30) } }]))).toBeUndefined();
 });
 
-test("[gaps 6] limits: absent or 0 is the default, negative unlimited, other types request.schema", () => {
+test("[AGG-4] limits: absent or 0 is the default, negative unlimited, other types request.schema", () => {
   const limits = { groupLimit: 50_000, accumArrayLimit: 10_000, memoryLimitBytes: 256 * 1024 * 1024 };
   expect(parseAggregateLimits({})).toEqual(limits);
   expect(parseAggregateLimits({ groupLimit: 0, accumArrayLimit: -1 })).toEqual({ ...limits, accumArrayLimit: -1 });

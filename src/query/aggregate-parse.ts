@@ -1,4 +1,4 @@
-/** Parses pipelines (gaps § 6). A fault is aggregate.bad_pipeline with the stage, the path and the reason. */
+/** Parses pipelines (AGG-1). A fault is aggregate.bad_pipeline with the stage, the path and the reason. */
 import { SvcError, svcError } from "../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";

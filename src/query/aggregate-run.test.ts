@@ -36,12 +36,12 @@ function limitOf(pipeline: Json[], limits: Partial<AggregateLimits>): unknown {
 
 const ids = (docs: unknown[]) => docs.map((doc) => (doc as { id: string }).id);
 
-test("[gaps 6] no stages give the records by id, as stored", () => {
+test("[AGG-1] no stages give the records by id, as stored", () => {
   const { records } = runAggregate(db, source, parsePipeline([]));
   expect(records).toEqual(orders.map((order) => JSON.stringify(order)));
 });
 
-test("[gaps 6] $match takes the filter language and $expr, also inside $and", () => {
+test("[AGG-5] $match takes the filter language and $expr, also inside $and", () => {
   expect(ids(run([{ $match: { who: "ann" } }]))).toEqual(["o1", "o3"]);
   expect(ids(run([{ $match: { $expr: { $gt: ["$total", 4] } } }]))).toEqual(["o1", "o2", "o4"]);
   const both = { $and: [{ who: "ann" }, { $expr: { $eq: [{ $size: "$tags" }, 2] } }] };
@@ -49,7 +49,7 @@ test("[gaps 6] $match takes the filter language and $expr, also inside $and", ()
   expect(ids(run([{ $match: { who: { $ne: "ann" } } }, { $match: { total: { $gt: 3 } } }]))).toEqual(["o2"]);
 });
 
-test("[gaps 6] $sort, $skip and $limit, pushed down or not, keep ties in order", () => {
+test("[AGG-1] $sort, $skip and $limit, pushed down or not, keep ties in order", () => {
   expect(ids(run([{ $sort: { who: -1, total: 1 } }, { $skip: 1 }, { $limit: 3 }]))).toEqual(["o3", "o1", "o5"]);
   expect(ids(run([{ $limit: 3 }, { $sort: { who: 1 } }]))).toEqual(["o1", "o3", "o2"]);
   expect(ids(run([{ $addFields: { k: 1 } }, { $sort: { k: 1 } }]))).toEqual(["o1", "o2", "o3", "o4", "o5"]);
@@ -57,14 +57,14 @@ test("[gaps 6] $sort, $skip and $limit, pushed down or not, keep ties in order",
   expect(ids(run([{ $sort: { total: -1 } }]))).toEqual(["o4", "o1", "o2", "o5", "o3"]);
 });
 
-test("[gaps 6] $count gives one document, 0 for none", () => {
+test("[AGG-1] $count gives one document, 0 for none", () => {
   expect(run([{ $match: { who: "ann" } }, { $count: "n" }])).toEqual([{ n: 2 }]);
   expect(run([{ $match: { who: "eve" } }, { $count: "n" }])).toEqual([{ n: 0 }]);
   expect(run([{ $skip: 9 }, { $count: "n" }])).toEqual([{ n: 0 }]);
   expect(run([{ $count: "n" }, { $project: { m: { $add: ["$n", 1] } } }])).toEqual([{ m: 6 }]);
 });
 
-test("[gaps 6] $project keeps only what is listed; $addFields and $set add and replace", () => {
+test("[AGG-1] $project keeps only what is listed; $addFields and $set add and replace", () => {
   expect(run([{ $limit: 1 }, { $project: { who: 1, double: { $multiply: ["$total", 2] }, none: "$nope" } }])).toEqual([
     { who: "ann", double: 60 },
   ]);
@@ -73,7 +73,7 @@ test("[gaps 6] $project keeps only what is listed; $addFields and $set add and r
   expect(set).toEqual({ id: "o1", who: 30, total: "ann", tags: ["x", "y"], parts: { a: "o1" } });
 });
 
-test("[gaps 6] $unwind opens arrays, keeps single values, drops or preserves the empty", () => {
+test("[AGG-1] $unwind opens arrays, keeps single values, drops or preserves the empty", () => {
   const tags = { $project: { id: 1, tags: 1 } };
   expect(run([{ $unwind: "$tags" }, tags])).toEqual([
     { id: "o1", tags: "x" },
@@ -95,7 +95,7 @@ test("[gaps 6] $unwind opens arrays, keeps single values, drops or preserves the
   ]);
 });
 
-test("[gaps 6] $group: groups in first-seen order, id as the key, missing and null one group", () => {
+test("[AGG-3] $group: groups in first-seen order, id as the key, missing and null one group", () => {
   expect(run([{ $group: { _id: "$who", n: { $count: {} }, sum: { $sum: "$total" } } }])).toEqual([
     { id: "ann", n: 2, sum: 30 },
     { id: "bob", n: 1, sum: 5 },
@@ -109,7 +109,7 @@ test("[gaps 6] $group: groups in first-seen order, id as the key, missing and nu
   ]);
 });
 
-test("[gaps 6] accumulators", () => {
+test("[AGG-3] accumulators", () => {
   const all = {
     sum: { $sum: "$total" },
     avg: { $avg: "$total" },
@@ -142,7 +142,7 @@ test("[gaps 6] accumulators", () => {
   expect(run([{ $match: { who: "eve" } }, { $group: { _id: null, n: { $sum: 1 } } }])).toEqual([]);
 });
 
-test("[gaps 6] $facet runs pipelines side by side", () => {
+test("[AGG-1] $facet runs pipelines side by side", () => {
   const facet = {
     cheap: [{ $sort: { total: 1 } }, { $limit: 2 }, { $project: { id: 1 } }],
     n: [{ $count: "n" }],
@@ -153,7 +153,7 @@ test("[gaps 6] $facet runs pipelines side by side", () => {
   ]);
 });
 
-test("[gaps 6] $lookup fetches records of the collection by id, each once, by id", () => {
+test("[AGG-8] $lookup fetches records of the collection by id, each once, by id", () => {
   const lookup = { $lookup: { localField: "ref", foreignField: "id", as: "found" } };
   const found = run([lookup]).map((doc) => ids((doc as { found: unknown[] }).found));
   expect(found).toEqual([["o3"], ["o1", "o3"], [], [], []]);
@@ -161,7 +161,7 @@ test("[gaps 6] $lookup fetches records of the collection by id, each once, by id
   expect(run([lookup], {}, dead)).toEqual([{ id: "a", ref: ["dead1", "other1"], found: [] }]);
 });
 
-test("[gaps 6] names that objects inherit are plain names", () => {
+test("[AGG-1] names that objects inherit are plain names", () => {
   const [doc] = runAggregate(
     db,
     source,
@@ -170,7 +170,7 @@ test("[gaps 6] names that objects inherit are plain names", () => {
   expect(doc).toBe('{"__proto__":"ann","constructor":"o1"}');
 });
 
-test("[gaps 6] limits: group, accumArray and memory, each by its name", () => {
+test("[AGG-4] limits: group, accumArray and memory, each by its name", () => {
   const exceeded = (limit: string) => ["aggregate.limit_exceeded", limit];
   const byWho: Json = { $group: { _id: "$who", ids: { $push: "$id" } } };
   expect(limitOf([byWho], { groupLimit: 2 })).toEqual(exceeded("group"));
@@ -189,7 +189,7 @@ test("[gaps 6] limits: group, accumArray and memory, each by its name", () => {
   ).toBeUndefined();
 });
 
-test("[design 11] repeating a value stage by stage ends at the size of a document", () => {
+test("[AGG-7] repeating a value stage by stage ends at the size of a document", () => {
   const nine: Json = Array(9).fill("$a");
   const pipeline: Json[] = [
     { $limit: 1 },
@@ -199,7 +199,7 @@ test("[design 11] repeating a value stage by stage ends at the size of a documen
   expect(limitOf(pipeline, { memoryLimitBytes: -1 })).toEqual(["aggregate.limit_exceeded", "memory"]);
 });
 
-test("[gaps 1] an aggregate that is told to stop ends with server.unavailable", () => {
+test("[AGG-7] an aggregate that is told to stop ends with server.unavailable", () => {
   const many = createRowsTable(Array.from({ length: 5_000 }, (_, i) => ({ id: `r${i}` })));
   let asked = 0;
   const shouldStop = () => ++asked === 3;
@@ -219,7 +219,7 @@ const indexed = createRowsTable(
 );
 indexPaths(indexed, ["status", "n"]);
 
-test("[gaps 6] counting by an indexed path happens in SQL, and is the same as on documents", () => {
+test("[INDEX-1] counting by an indexed path happens in SQL, and is the same as on documents", () => {
   const count = parsePipeline([{ $group: { _id: "$status", n: { $sum: 1 }, m: { $count: {} } } }]);
   const pushed = runAggregate(indexed, source, count);
   // A third field that SQL does not count keeps the whole stage on documents.
@@ -234,7 +234,7 @@ test("[gaps 6] counting by an indexed path happens in SQL, and is the same as on
   expect(read.stats.candidates).toBe(3_000);
 });
 
-test("[gaps 6] explain says what is pushed down, by which index, and what each stage does", () => {
+test("[AGG-6] explain says what is pushed down, by which index, and what each stage does", () => {
   const explain = (pipeline: Json[]) => explainAggregate(indexed, source, parsePipeline(pipeline));
   const window = explain([
     { $match: { n: { $gt: 5 } } },
@@ -254,7 +254,7 @@ test("[gaps 6] explain says what is pushed down, by which index, and what each s
   expect(explain([])).toContain("Pushdown: nothing\nStages: none");
 });
 
-test("[design 11] unwinding one record again and again can be stopped", () => {
+test("[AGG-7] unwinding one record again and again can be stopped", () => {
   const list = Array.from({ length: 1_000 }, (_, i) => i);
   const wide = createRowsTable([{ id: "a", ...{ x: list, y: list, z: list } }]);
   const pipeline = parsePipeline([{ $unwind: "$x" }, { $unwind: "$y" }, { $unwind: "$z" }, { $count: "n" }]);

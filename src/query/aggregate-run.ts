@@ -1,4 +1,4 @@
-/** Runs a pipeline over the live rows of a collection (gaps § 6): SQL does what it does exactly, documents stream through the rest. */
+/** Runs a pipeline over the live rows of a collection (AGG-1): SQL does what it does exactly, documents stream through the rest. */
 import type { Database } from "bun:sqlite";
 import { svcError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";

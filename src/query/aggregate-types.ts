@@ -1,4 +1,4 @@
-/** A parsed pipeline (gaps § 6). */
+/** A parsed pipeline (AGG-1). */
 import type { JsonObject } from "../protocol/json.ts";
 import type { AccumulatorName } from "./accumulators.ts";
 import type { Evaluate, Expression } from "./expression-types.ts";

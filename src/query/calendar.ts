@@ -1,4 +1,4 @@
-/** Calendar arithmetic on instants in a time zone: shifting, counting boundaries, truncating (gaps § 6). */
+/** Calendar arithmetic on instants in a time zone: shifting, counting boundaries, truncating (AGG-2). */
 import { isInstantMs } from "./instant.ts";
 import { type TimeZone, toUtc } from "./time-zone.ts";
 

@@ -1,4 +1,4 @@
-/** Aggregation expressions (gaps § 6), compiled to closures. */
+/** Aggregation expressions (AGG-2), compiled to closures. */
 
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";

@@ -292,12 +292,12 @@ const CASES: [string, Json, Json][] = [
   ["$dateTrunc of missing", { $dateTrunc: { date: "$none", unit: "day" } }, null],
 ];
 
-test.each(CASES)("[gaps 6] %s", (_what, expression, expected) => {
+test.each(CASES)("[AGG-2] %s", (_what, expression, expected) => {
   const value = evaluate(expression);
   expect(value === undefined ? MISSING : value).toEqual(expected);
 });
 
-test("[gaps 6] local days of a year, in zones with and without summer time, tile it without gap or overlap", () => {
+test("[AGG-2] local days of a year, in zones with and without summer time, tile it without gap or overlap", () => {
   for (const timezone of [
     "Europe/Berlin",
     "America/New_York",
@@ -318,7 +318,7 @@ test("[gaps 6] local days of a year, in zones with and without summer time, tile
   }
 });
 
-test("[gaps 6] a repeated value cannot grow without bound", () => {
+test("[AGG-2] a repeated value cannot grow without bound", () => {
   const long = "x".repeat(1 << 20);
   expect(evaluate({ $concat: Array(100).fill("$long") }, { long })).toBeNull();
   expect(evaluate({ $replaceAll: { input: "$long", find: "x", replacement: "y".repeat(100) } }, { long })).toBeNull();

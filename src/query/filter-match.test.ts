@@ -79,11 +79,11 @@ const CASES: [string, JsonObject, Json, boolean][] = [
   ["inherited names do not exist", { a: 1 }, { toString: { $exists: true } }, false],
 ];
 
-test.each(CASES)("[gaps 3] %s", (_what, doc, filter, expected) => {
+test.each(CASES)("[QUERY-2] %s", (_what, doc, filter, expected) => {
   expect(compileFilter(parseFilter(filter))(doc)).toBe(expected);
 });
 
-test("[gaps 3] an own key named __proto__ is matched and pollutes nothing", () => {
+test("[QUERY-2] an own key named __proto__ is matched and pollutes nothing", () => {
   const doc = JSON.parse('{"__proto__":{"x":1}}') as JsonObject;
   const filter = parseFilter(JSON.parse('{"__proto__":{"x":1},"__proto__.x":1}'));
   expect(compileFilter(filter)(doc)).toBe(true);

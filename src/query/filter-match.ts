@@ -1,4 +1,4 @@
-/** The exact matcher: a filter compiled to closures that allocate nothing per document. MongoDB's semantics (gaps § 3). */
+/** The exact matcher: a filter compiled to closures that allocate nothing per document. MongoDB's semantics (QUERY-2). */
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { compilePathTest, isSubdocument, type ValueTest } from "./field-path.ts";
 import type { ComparisonOperator, Condition, Filter, TypeName } from "./filter-types.ts";

@@ -69,30 +69,30 @@ const FAULTS: [Json, ErrorCode, string][] = [
   [{ a: { $regex: "(?:\\pL{1000}|x{1000}|\\d{1000}|y{1000}|z{1000}|w{999})" } }, "filter.too_complex", "a.$regex"],
 ];
 
-test.each(FAULTS)("[gaps 3] %j is %s at %s", (filter, code, path) => {
+test.each(FAULTS)("[QUERY-1] %j is %s at %s", (filter, code, path) => {
   const fault = faultOf(filter);
   expect([fault?.code, fault?.details?.["path"]]).toEqual([code, path]);
 });
 
-test("[gaps 3] unknown_operator names the operator and lists what there is", () => {
+test("[QUERY-1] unknown_operator names the operator and lists what there is", () => {
   const fault = faultOf({ a: { $contains: 1 } });
   expect(fault?.details).toEqual({ operator: "$contains", path: "a.$contains" });
   for (const operator of ["$eq", "$nin", "$elemMatch", "$options", "$nor"]) expect(fault?.message).toContain(operator);
 });
 
-test("[gaps 3] invalid carries the reason in message and details", () => {
+test("[QUERY-1] invalid carries the reason in message and details", () => {
   const fault = faultOf({ a: { $size: -1 } });
   expect(fault?.message).toContain("non-negative integer");
   expect(fault?.details?.["reason"]).toContain("non-negative integer");
 });
 
-test("[gaps 3] absent, null and {} are everything; what the limits allow is taken", () => {
+test("[QUERY-1] absent, null and {} are everything; what the limits allow is taken", () => {
   const conditions = Array.from({ length: 199 }, () => ({ a: 1 }));
   const fine = [undefined, null, {}, { $and: conditions }, { a: { $in: Array(1000).fill(1) } }, nested(31)];
   for (const filter of fine) expect(faultOf(filter)).toBeUndefined();
 });
 
-test("[gaps 3] more than 200 nodes or 32 levels is too complex, with the limit", () => {
+test("[QUERY-1] more than 200 nodes or 32 levels is too complex, with the limit", () => {
   const wide = faultOf({ $or: Array.from({ length: 250 }, () => ({ a: 1 })) });
   expect([wide?.code, wide?.details?.["limit"]]).toEqual(["filter.too_complex", 200]);
   const deep = [nested(33), { a: nestedNot(40) }, { a: nestedObject(60) }, nestedElemMatch(40)];
@@ -102,7 +102,7 @@ test("[gaps 3] more than 200 nodes or 32 levels is too complex, with the limit",
   }
 });
 
-test("[gaps 3] a declared datetime is compared with dates only", () => {
+test("[QUERY-6] a declared datetime is compared with dates only", () => {
   const declared = (path: string) => (path === "due" || path === "log.at" ? "datetime" : undefined);
   const date = { $date: "2026-01-31T09:30:00.000Z" };
   const wrong: [Json, string][] = [
@@ -121,7 +121,7 @@ test("[gaps 3] a declared datetime is compared with dates only", () => {
   for (const filter of right) expect(faultOf(filter, declared)).toBeUndefined();
 });
 
-test("[gaps 3] hostile keys are refused or taken, never worse", () => {
+test("[QUERY-1] hostile keys are refused or taken, never worse", () => {
   const keys = [
     "__proto__",
     "constructor",

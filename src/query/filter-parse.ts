@@ -1,5 +1,5 @@
 /**
- * Filters from request bodies (gaps § 3): MongoDB's grammar, cut to the operators listed there. Every fault is a
+ * Filters from request bodies (QUERY-1): MongoDB's grammar, cut to the operators listed there. Every fault is a
  * `filter.*` error whose `details.path` says where, as `$and.1.price.$gt`.
  */
 import { isJsonObject, type Json, type JsonObject } from "../protocol/json.ts";

@@ -1,4 +1,4 @@
-/** $group: one hash table of groups in the order of their first document (gaps § 6). */
+/** $group: one hash table of groups in the order of their first document (AGG-3). */
 import { svcError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { type Accumulator, createAccumulator } from "./accumulators.ts";

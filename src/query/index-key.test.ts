@@ -45,7 +45,7 @@ test("[recipes] the key keeps type classes apart and marks what only the matcher
   expect(keyOf({ b: 5 }, "b.a")).toBeNull();
 });
 
-test("[design 11] user text never becomes SQL or a JSON path", () => {
+test("[INDEX-4] user text never becomes SQL or a JSON path", () => {
   const hostile = [
     "a'b",
     'a"b',
@@ -71,7 +71,7 @@ test("[design 11] user text never becomes SQL or a JSON path", () => {
   expect([...indexesOf(rows, rowsOf(COLL)).keys()]).toEqual(harmless);
 });
 
-test("[design 6] an index is used from when it is filled until it is retired", () => {
+test("[INDEX-1] an index is used from when it is filled until it is retired", () => {
   const rows = createRowsTable([{ id: "x", ...{ a: 1 } }]);
   const table = createQueryIndexTable(rows);
   const inUse = () => [[...indexesOf(rows, rowsOf(COLL)).keys()], [...table.inUse(COLL).keys()]];
@@ -90,7 +90,7 @@ test("[design 6] an index is used from when it is filled until it is retired", (
   expect(table.add(COLL, path)).toBe(index.no + 1);
 });
 
-test("[design 6] what a rolled back transaction said of indexes is not remembered", () => {
+test("[INDEX-1] what a rolled back transaction said of indexes is not remembered", () => {
   const rows = createRowsTable([]);
   const table = createQueryIndexTable(rows);
   indexPaths(rows, ["a"]);
@@ -144,7 +144,7 @@ function expectedEntries(rows: Database, path: string): Entry[] {
 }
 
 for (const seed of [1, 7, Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_000)])
-  test(`[design 6] kept keys are the computed ones after any writes, before and while an index is filled, seed ${seed}`, () => {
+  test(`[STORE-1] kept keys are the computed ones after any writes, before and while an index is filled, seed ${seed}`, () => {
     const random = createRandom(seed);
     const lists = [
       [],

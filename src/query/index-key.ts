@@ -1,5 +1,5 @@
 /**
- * The index key of a path: the value found there, in an order that is the service's own (gaps § 3), or a sentinel where
+ * The index key of a path: the value found there, in an order that is the service's own (INDEX-1), or a sentinel where
  * only the exact matcher can tell. It stands in two places: computed from `doc` (`indexKeySql`), and kept by triggers in
  * the column `key` of `query_keys` for paths that have an index (src/store/query-key-schema.ts). They differ in what null
  * is, and kept are also the keys of each element of an array, beside x'fe' for the array itself.

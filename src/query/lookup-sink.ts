@@ -1,4 +1,4 @@
-/** $lookup: records of the same collection by their ids (gaps § 6). */
+/** $lookup: records of the same collection by their ids (AGG-8). */
 import { svcError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";

@@ -1,4 +1,4 @@
-/** What a pipeline holds, estimated in bytes, against `memoryLimitBytes` (gaps § 6). */
+/** What a pipeline holds, estimated in bytes, against `memoryLimitBytes` (AGG-4). */
 import { type SvcError, svcError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";

@@ -23,7 +23,7 @@ const job = (pipeline: unknown) =>
 /** `expect(…).rejects` would hold the loop that the reader's answer comes through. */
 const faultOf = (run: Promise<unknown>): Promise<unknown> => run.then(() => undefined).catch((error: unknown) => error);
 
-test("[gaps 6] an aggregate runs on a reader, and its faults come back as they are", async () => {
+test("[INDEX-5] an aggregate runs on a reader, and its faults come back as they are", async () => {
   const { records } = await readers.run(path, job([{ $unwind: "$x" }, { $count: "n" }]));
   expect(records).toEqual(['{"n":1000}']);
   const bad = readers.run(path, job([{ $nope: 1 }]));
@@ -35,7 +35,7 @@ test("[gaps 6] an aggregate runs on a reader, and its faults come back as they a
   expect(await faultOf(large)).toMatchObject({ code: "aggregate.limit_exceeded", details: { limit: "group" } });
 });
 
-test("[gaps 6] an aggregate ends when its client goes away, and its reader takes the next job", async () => {
+test("[INDEX-5] an aggregate ends when its client goes away, and its reader takes the next job", async () => {
   const client = new AbortController();
   // A thousand million documents: it would not end by itself.
   const endless = readers.run(

@@ -29,7 +29,7 @@ function query(filter: Json, sort: string[] = [], rest: Partial<QueryRequest> = 
   return { ...result, ids: result.records.map((text) => JSON.parse(text).id as string) };
 }
 
-test("[gaps 3] records are the stored texts, untouched", () => {
+test("[QUERY-5] records are the stored texts, untouched", () => {
   const text = '{"id":"x", "n":1.0,"s":"\\u0041"}';
   const other = createRowsTable([]);
   other.prepare("INSERT INTO rows(collectionId, id, doc, state) VALUES (?, 'x', ?, 1)").run(COLL, text);
@@ -37,7 +37,7 @@ test("[gaps 3] records are the stored texts, untouched", () => {
   expect(result.records).toEqual([text]);
 });
 
-test("[gaps 3] without a sort records come by id; total and hasNext only with includeTotal", () => {
+test("[QUERY-4] without a sort records come by id; total and hasNext only with includeTotal", () => {
   const page = query({}, [], { limit: 3, offset: 2, includeTotal: true });
   expect(page.ids).toEqual([pad(2), pad(3), pad(4)]);
   expect([page.total, page.hasNext]).toEqual([COUNT, true]);
@@ -49,19 +49,19 @@ test("[gaps 3] without a sort records come by id; total and hasNext only with in
   });
 });
 
-test("[gaps 3] a sort by id reads the ids in order, and nothing can tie after it", () => {
+test("[QUERY-4] a sort by id reads the ids in order, and nothing can tie after it", () => {
   const last = query({}, ["-id", "n"], { limit: 2 });
   expect([last.ids, last.stats.candidates]).toEqual([[pad(COUNT - 1), pad(COUNT - 2)], 2]);
   expect(query({ status: "done" }, ["id"], { limit: 1, offset: 1 }).ids).toEqual([pad(5)]);
 });
 
-test("[gaps 3] a limit or offset beyond all bounds is one beyond all records", () => {
+test("[QUERY-4] a limit or offset beyond all bounds is one beyond all records", () => {
   expect(query({}, [], { limit: 1e300, offset: COUNT - 1 }).ids).toEqual([pad(COUNT - 1)]);
   expect(query({}, [], { limit: Number.MAX_SAFE_INTEGER, offset: 1e300 }).ids).toEqual([]);
   expect(query({}, ["n"], { limit: 5, offset: Number.MAX_SAFE_INTEGER }).ids).toEqual([]);
 });
 
-test("[gaps 3] limit and offset of 0 or less count as absent", () => {
+test("[QUERY-4] limit and offset of 0 or less count as absent", () => {
   for (const [limit, offset] of [
     [0, 0],
     [-5, -1],
@@ -74,7 +74,7 @@ test("[gaps 3] limit and offset of 0 or less count as absent", () => {
   });
 });
 
-test("[design 6] an index narrows what is read: equality, a range, dates", () => {
+test("[INDEX-1] an index narrows what is read: equality, a range, dates", () => {
   const equal = query({ n: 77 });
   expect([equal.ids.length, equal.stats.index, equal.stats.candidates]).toEqual([1, "n", 1]);
   expect(query({ n: { $gte: 4_000, $lt: 4_020 } }).stats.candidates).toBe(20);
@@ -83,7 +83,7 @@ test("[design 6] an index narrows what is read: equality, a range, dates", () =>
   expect([dates.ids, dates.stats.candidates]).toEqual([[pad(COUNT - 2), pad(COUNT - 1)], 2]);
 });
 
-test("[design 6] a sorted window reads an index in order and stops when it is full", () => {
+test("[INDEX-1] a sorted window reads an index in order and stops when it is full", () => {
   const newest = query({ status: "done" }, ["-at"], { limit: 5, includeTotal: true });
   expect(newest.ids).toEqual([pad(8999), pad(8996), pad(8993), pad(8990), pad(8987)]);
   expect(newest.total).toBe(3000);
@@ -95,7 +95,7 @@ test("[design 6] a sorted window reads an index in order and stops when it is fu
   expect(ties.stats.candidates).toBeLessThan(COUNT / 2);
 });
 
-test("[design 6] a sorted window begins and ends where a range of its path does", () => {
+test("[INDEX-1] a sorted window begins and ends where a range of its path does", () => {
   for (const sort of ["n", "-n"]) {
     // Every row that is read comes to the matcher, as it does on the server's loop.
     const page = query({ n: { $gte: 3_000, $lt: 6_000 }, status: { $ne: "done" } }, [sort], {
@@ -118,7 +118,7 @@ test("[design 6] a sorted window begins and ends where a range of its path does"
   expect([dates.ids, dates.stats.candidates]).toEqual([[pad(4_999), pad(4_998)], 3]);
 });
 
-test("[design 6] of arrays one element may meet the low bound of a range and another the high one", () => {
+test("[INDEX-1] of arrays one element may meet the low bound of a range and another the high one", () => {
   const many = Array.from({ length: 5_000 }, (_, i) => ({ id: pad(i), v: i % 50 === 0 ? [i - 2_000, i + 2_000] : i }));
   const other = createRowsTable(many);
   indexPaths(other, ["v"]);
@@ -131,7 +131,7 @@ test("[design 6] of arrays one element may meet the low bound of a range and ano
   expect(stats.candidates).toBeLessThan(200);
 });
 
-test("[design 6] a window without the sort's index fetches what an index leaves where reading in order would take longer", () => {
+test("[INDEX-1] a window without the sort's index fetches what an index leaves where reading in order would take longer", () => {
   // A third of a third: in the order of ids, twenty of them would be found late.
   const page = query({ status: "done", n: { $gte: 5_000, $lt: 8_000 }, at: { $gte: docs[8_990]?.at ?? null } }, [], {
     limit: 20,
@@ -140,7 +140,7 @@ test("[design 6] a window without the sort's index fetches what an index leaves 
   expect(page.stats.candidates).toBeLessThan(20);
 });
 
-test("[design 6] what lies in a range is counted without being read, if the range is all that is asked", () => {
+test("[INDEX-1] what lies in a range is counted without being read, if the range is all that is asked", () => {
   const total = (filter: Json) => query(filter, [], { limit: 1, includeTotal: true }).total;
   expect(total({ n: { $gte: 4_000 } })).toBe(5_000);
   expect(total({ n: { $gte: 1_000, $lt: 8_000 } })).toBe(7_000);
@@ -154,7 +154,7 @@ test("[design 6] what lies in a range is counted without being read, if the rang
   expect(total({ $or: [{ n: { $gte: 8_999 } }, { n: { $lt: 1 } }] })).toBe(2);
 });
 
-test("[design 6] a descending window has ties by id ascending, short runs and long ones", () => {
+test("[INDEX-1] a descending window has ties by id ascending, short runs and long ones", () => {
   const kinds = ["a", "b", 1, 2, true, null, undefined, { $date: 5 }, { $date: "2026-01-31T09:30:00.000Z" }, ["b"]];
   // Kind k occurs 1, 2, 4 … 512 times, in an order of ids that is not the order of rows.
   const many = Array.from({ length: 1_023 }, (_, i) => ({
@@ -178,7 +178,7 @@ test("[design 6] a descending window has ties by id ascending, short runs and lo
     }
 });
 
-test("[gaps 3] rows with arrays take their place among the ordered ones", () => {
+test("[QUERY-3] rows with arrays take their place among the ordered ones", () => {
   expect(query({}, ["tags"], { limit: 10 }).ids.slice(0, 9)).toEqual(
     [0, 1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000].map(pad),
   );
@@ -186,7 +186,7 @@ test("[gaps 3] rows with arrays take their place among the ordered ones", () => 
   expect(query({ tags: "x" }, [], { limit: 1, includeTotal: true }).total).toBe(COUNT);
 });
 
-test("[gaps 1] a query that is told to stop ends with server.unavailable", () => {
+test("[API-10] a query that is told to stop ends with server.unavailable", () => {
   let asked = 0;
   const shouldStop = () => ++asked === 2;
   expect(() => query({ n: { $mod: [2, 1] } }, [], { shouldStop })).toThrow(
@@ -199,7 +199,7 @@ test("[gaps 1] a query that is told to stop ends with server.unavailable", () =>
 const folder = mkdtempSync(join(tmpdir(), "svc-query-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test("[design 2] a read-only connection inside a Worker gives the same", async () => {
+test("[INDEX-5] a read-only connection inside a Worker gives the same", async () => {
   const file = join(folder, "rows.db");
   await Bun.write(file, db.serialize());
   const code = `

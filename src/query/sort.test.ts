@@ -10,7 +10,7 @@ const order = (values: Json[], sort: string[]) =>
     .sort(makeComparator(parseSort(sort)))
     .map((doc) => ("a" in doc ? doc.a : "(missing)"));
 
-test("[gaps 3] mixed types ascend: null, numbers, strings, objects, arrays, booleans, dates", () => {
+test("[QUERY-3] mixed types ascend: null, numbers, strings, objects, arrays, booleans, dates", () => {
   const date = { $date: "2026-01-31T09:30:00.000Z" };
   const shuffled = [date, true, "a", { x: 1 }, 5, false, null, [[1]], -1, "B", { x: 0 }, { $date: 0 }];
   const sorted = [null, -1, 5, "B", "a", { x: 0 }, { x: 1 }, [[1]], false, true, { $date: 0 }, date];
@@ -18,24 +18,24 @@ test("[gaps 3] mixed types ascend: null, numbers, strings, objects, arrays, bool
   expect(order(shuffled, ["-a"])).toEqual(sorted.toReversed());
 });
 
-test("[gaps 3] an array sorts by its least element ascending, its greatest descending, empty before null", () => {
+test("[QUERY-3] an array sorts by its least element ascending, its greatest descending, empty before null", () => {
   const values = [[3, 9], 5, [], null, [1, 4]];
   expect(order(values, ["a"])).toEqual([[], null, [1, 4], [3, 9], 5]);
   expect(order(values, ["-a"])).toEqual([[3, 9], 5, [1, 4], null, []]);
 });
 
-test("[gaps 3] null and missing tie, and ties break by id ascending in either direction", () => {
+test("[QUERY-3] null and missing tie, and ties break by id ascending in either direction", () => {
   expect(order([null, "(missing)", null], ["a"])).toEqual([null, "(missing)", null]);
   expect(order([null, "(missing)", null], ["-a"])).toEqual([null, "(missing)", null]);
 });
 
-test("[gaps 3] strings sort by code point, not by UTF-16 unit", () => {
+test("[QUERY-3] strings sort by code point, not by UTF-16 unit", () => {
   expect(order(["😀", "\uffff", "\ud800", "\ue000", "a😀", "a\uffff"], ["a"])).toEqual([
     ..."a\uffff a😀 \ud800 \ue000 \uffff 😀".split(" "),
   ]);
 });
 
-test("[gaps 3] an order by several paths goes on where the first ties", () => {
+test("[QUERY-3] an order by several paths goes on where the first ties", () => {
   const docs = [
     { id: "1", a: 1, b: 1 },
     { id: "2", a: 1, b: 2 },
@@ -44,7 +44,7 @@ test("[gaps 3] an order by several paths goes on where the first ties", () => {
   expect(docs.sort(makeComparator(parseSort(["a", "-b"]))).map(({ id }) => id)).toEqual(["3", "2", "1"]);
 });
 
-test("[gaps 0] a sort of the wrong type is request.schema, a refused value request.invalid_field", () => {
+test("[API-1] a sort of the wrong type is request.schema, a refused value request.invalid_field", () => {
   const faults: [unknown, string, object][] = [
     ["a", "request.schema", { path: "sort", expected: "string[]" }],
     [{ a: 1 }, "request.schema", { path: "sort", expected: "string[]" }],

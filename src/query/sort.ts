@@ -1,4 +1,4 @@
-/** Sorting of records (gaps § 3): keys, the values they compare by, and the comparator with ids as the last word. */
+/** Sorting of records (QUERY-3): keys, the values they compare by, and the comparator with ids as the last word. */
 import { svcError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";

@@ -1,5 +1,5 @@
 /**
- * The total order over JSON values (gaps § 3): missing and null, numbers, strings, objects, arrays, booleans, dates.
+ * The total order over JSON values (QUERY-3): missing and null, numbers, strings, objects, arrays, booleans, dates.
  * Strings and keys compare by code point, as SQLite's BINARY collation does, not by UTF-16 unit.
  */
 import type { Json, JsonObject } from "../protocol/json.ts";

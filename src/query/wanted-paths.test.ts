@@ -7,7 +7,7 @@ import { pathsWantedByPipeline, pathsWantedByQuery } from "./wanted-paths.ts";
 const ofQuery = (filter: unknown, sort: string[] = [], limit?: number) =>
   pathsWantedByQuery({ filter: parseFilter(filter), sort: parseSort(sort), limit });
 
-test("[design 6] a query wants what every match must meet, then the first sort path of a window", () => {
+test("[INDEX-2] a query wants what every match must meet, then the first sort path of a window", () => {
   const filter = { a: 1, "b.c": { $gt: 5 }, $or: [{ d: 1 }], e: { $ne: 1 }, é: 1, $and: [{ f: "x" }] };
   expect(ofQuery(filter, ["-g", "h"], 10)).toEqual(["a", "b.c", "f", "g"]);
   expect(ofQuery(filter, ["-g", "h"])).toEqual(["a", "b.c", "f"]);
@@ -15,13 +15,13 @@ test("[design 6] a query wants what every match must meet, then the first sort p
   expect(ofQuery({}, ["a"], 0)).toEqual([]);
 });
 
-test("[design 6] a query that names the ids of its matches wants nothing", () => {
+test("[INDEX-2] a query that names the ids of its matches wants nothing", () => {
   expect(ofQuery({ id: "x", a: 1 })).toEqual([]);
   expect(ofQuery({ $and: [{ id: { $in: ["x"] } }, { a: 1 }] }, ["a"], 5)).toEqual([]);
   expect(ofQuery({ id: { $gt: "x" }, a: 1 })).toEqual(["a"]);
 });
 
-test("[design 6] a pipeline wants what it pushes down, or the path of a group that only counts", () => {
+test("[INDEX-2] a pipeline wants what it pushes down, or the path of a group that only counts", () => {
   const of = (...stages: object[]) => pathsWantedByPipeline(parsePipeline(stages));
   const group = (fields: object) => ({ $group: { _id: "$g", ...fields } });
   expect(of({ $match: { a: 1 } }, { $match: { b: 2 } }, group({}))).toEqual(["a", "b"]);

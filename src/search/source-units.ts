@@ -1,4 +1,4 @@
-/** What of a record can be found (gaps § 17): the units of the index that come from it. */
+/** What of a record can be found (SEARCH-1): the units of the index that come from it. */
 import { isJsonObject, type Json, type JsonObject } from "../protocol/json.ts";
 import type { IndexUnit } from "../store/search/index-store.ts";
 import { chunkText } from "./chunk.ts";

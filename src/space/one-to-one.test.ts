@@ -10,7 +10,7 @@ import { openSpace, writeGenesis } from "./space.ts";
 const clock = { nowMs: () => 1_800_000_000_000 };
 const registry = () => ({ rulesFor: () => ({ unknown: true }) as const });
 
-test("[one-to-one] both sides compute the same space, down to its bytes", () => {
+test("[SPACE-4] both sides compute the same space, down to its bytes", () => {
   const [a, b] = [createAccount(), createAccount()];
   expect(oneToOneGenesis(a, b.signer.publicKey)).toEqual(oneToOneGenesis(b, a.signer.publicKey));
   expect(oneToOneGenesis(a, createAccount().signer.publicKey).spaceId).not.toBe(
@@ -18,7 +18,7 @@ test("[one-to-one] both sides compute the same space, down to its bytes", () => 
   );
 });
 
-test("[one-to-one] both are writers, nobody owns it, and both hold its key", () => {
+test("[SPACE-4] both are writers, nobody owns it, and both hold its key", () => {
   using dir = scratchDir();
   const [a, b] = [createAccount(), createAccount()];
   const seed = oneToOneGenesis(a, b.signer.publicKey);
@@ -34,7 +34,7 @@ test("[one-to-one] both are writers, nobody owns it, and both hold its key", () 
   expect(ofA!.keys.broken()).toEqual([]);
 });
 
-test("[one-to-one] no record ever follows the root", () => {
+test("[SPACE-4] no record ever follows the root", () => {
   const [a, b] = [createAccount(), createAccount()];
   const world = createAclWorld({ owner: a, seed: oneToOneGenesis(a, b.signer.publicKey) });
   expect(permissionOf(world.state, b.signer.publicKey)).toBe("writer");
@@ -50,7 +50,7 @@ test("[one-to-one] no record ever follows the root", () => {
   }
 });
 
-test("[one-to-one] a root that somebody else made, and a pair one does not belong to, are not opened", () => {
+test("[SPACE-4] a root that somebody else made, and a pair one does not belong to, are not opened", () => {
   using dir = scratchDir();
   const [a, b, c] = [createAccount(), createAccount(), createAccount()];
   const real = oneToOneGenesis(a, b.signer.publicKey);

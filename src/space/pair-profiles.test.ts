@@ -16,7 +16,7 @@ const set = (value: string | number): RecordOp => ({ type: "$set", path: "name",
 const refuse = (id: string, author: string, op: RecordOp, segments = ["name"]) =>
   rules.refuseOp?.({ id }, segments, op, false, by(author));
 
-test("[one-to-one] each of the two speaks of itself alone, in the fields of a profile", () => {
+test("[SPACE-4] each of the two speaks of itself alone, in the fields of a profile", () => {
   expect(rules.refuseCreate?.("Ada", [], by("Ada"))).toBeUndefined();
   expect(rules.refuseCreate?.("Ada", [], by("Bob"))).toBe("one speaks of oneself");
   expect(refuse("Ada", "Ada", set("Ada"))).toBeUndefined();

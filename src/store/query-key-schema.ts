@@ -1,5 +1,5 @@
 /**
- * Keys of records by the values at chosen paths, for queries (design § 6). Kept in step with `rows` by triggers, so
+ * Keys of records by the values at chosen paths, for queries (STORE-1). Kept in step with `rows` by triggers, so
  * whoever writes a row, and however the process ends, they agree. Part of a migration: never edited once released; a
  * change of what a key is makes every index anew.
  *

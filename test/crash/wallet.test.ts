@@ -27,7 +27,7 @@ async function bootEach(root: string): Promise<string[]> {
 
 describe("wallet", () => {
   rule(
-    `[wallet] ${ROUNDS} kills around POST /v1/auth: no wallet or a whole one, and an announced account boots again`,
+    `[ACC-2] ${ROUNDS} kills around POST /v1/auth: no wallet or a whole one, and an announced account boots again`,
     async () => {
       const rng = createRng(runSeed("wallet crash"));
       const seen = { none: 0, made: 0 };
@@ -53,7 +53,7 @@ describe("wallet", () => {
   );
 
   rule(
-    `[wallet] ${ROUNDS} kills around svc init --new: the accounts that were there stay as they were`,
+    `[ACC-2] ${ROUNDS} kills around svc init --new: the accounts that were there stay as they were`,
     async () => {
       const rng = createRng(runSeed("init crash"));
       const root = scratchDir("svc-wallet");

@@ -111,7 +111,7 @@ function expectWhole({ engine }: LiveSpace, collectionId: number): void {
 }
 
 for (const seed of [2, 31, Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_000)])
-  test(`[design 6] queries agree with and without an index while writes go on during its making, seed ${seed}`, async () => {
+  test(`[INDEX-3] queries agree with and without an index while writes go on during its making, seed ${seed}`, async () => {
     const random = createRandom(seed);
     space = await openLiveSpace();
     const { engine, together } = space;
@@ -147,7 +147,7 @@ for (const seed of [2, 31, Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000
     await builder.close();
   });
 
-test("[design 6] the indexes of a deleted object's records go with them", async () => {
+test("[INDEX-3] the indexes of a deleted object's records go with them", async () => {
   space = await openLiveSpace();
   const { engine, put, deleteObject } = space;
   for (let i = 0; i < 20; i++) await put(`r${i}`, { a: i });
@@ -166,7 +166,7 @@ test("[design 6] the indexes of a deleted object's records go with them", async 
   await builder.close();
 });
 
-test("[design 6] an index that a stop left half made, or half dropped, is finished at the next open", async () => {
+test("[INDEX-3] an index that a stop left half made, or half dropped, is finished at the next open", async () => {
   using dir = scratchDir("svc-index");
   const replica = openSchemaReplica({
     dir: dir.path,

@@ -138,7 +138,7 @@ const settled = async (): Promise<void> => {
 
 for (const seed of SEEDS) {
   for (const aside of [false, true]) {
-    test(`[gaps 4] windows equal fresh queries, seed ${seed}${aside ? ", every read aside" : ""}`, async () => {
+    test(`[LIVE-2] windows equal fresh queries, seed ${seed}${aside ? ", every read aside" : ""}`, async () => {
       const rng = createRng(seed);
       // Little is held in reserve, so that windows are often short.
       const reserve = { min: 0, max: 2, wide: 2 };

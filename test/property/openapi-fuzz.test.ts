@@ -25,12 +25,12 @@ const shared = useServer({}, async ({ client }) => {
 const PAST_SEEDS: { name: string; seed: number }[] = [];
 
 describe("document", () => {
-  rule("[openapi] the document is valid OpenAPI 3.1", async () => {
+  rule("[API-12] the document is valid OpenAPI 3.1", async () => {
     expect(document.root["openapi"]).toMatch(/^3\.1\.\d+$/);
     await SwaggerParser.validate(structuredClone(document.root) as never);
   });
 
-  rule("[openapi] every operation has a summary, documents its success and its errors with the envelope", () => {
+  rule("[API-12] every operation has a summary, documents its success and its errors with the envelope", () => {
     const lacking: string[] = [];
     for (const operation of document.operations) {
       const name = `${operation.method} ${operation.path}`;
@@ -51,23 +51,19 @@ describe("document", () => {
     expect(lacking).toEqual([]);
   });
 
-  rule(
-    "[openapi] the endpoints of the specification that drop unknown keys are not strict, every other body is",
-    () => {
-      const drops = /\/(modify|aggregate)$/;
-      const wrong: string[] = [];
-      for (const operation of document.operations) {
-        if (operation.body === undefined) continue;
-        const strict =
-          operation.body["additionalProperties"] === false ||
-          operation.body["unevaluatedProperties"] === false ||
-          asList(operation.body["anyOf"]).length > 0;
-        if (strict === drops.test(operation.path))
-          wrong.push(`${operation.method} ${operation.path}: strict ${strict}`);
-      }
-      expect(wrong).toEqual([]);
-    },
-  );
+  rule("[API-12] the endpoints of the specification that drop unknown keys are not strict, every other body is", () => {
+    const drops = /\/(modify|aggregate)$/;
+    const wrong: string[] = [];
+    for (const operation of document.operations) {
+      if (operation.body === undefined) continue;
+      const strict =
+        operation.body["additionalProperties"] === false ||
+        operation.body["unevaluatedProperties"] === false ||
+        asList(operation.body["anyOf"]).length > 0;
+      if (strict === drops.test(operation.path)) wrong.push(`${operation.method} ${operation.path}: strict ${strict}`);
+    }
+    expect(wrong).toEqual([]);
+  });
 
   /**
    * The only places where a response may hold anything: rows of the user's own shape and their values in the history,
@@ -78,7 +74,7 @@ describe("document", () => {
   /** A whole response that is open: the OpenAPI document, whose schema is OpenAPI's. */
   const OPEN_RESPONSES = new Set(["GET /v1/openapi.json 200"]);
 
-  rule("[openapi] no response schema is open or any, except records, data, args and their like", () => {
+  rule("[API-12] no response schema is open or any, except records, data, args and their like", () => {
     const open: string[] = [];
     for (const operation of document.operations) {
       for (const [status, { schema }] of operation.responses) {
@@ -93,7 +89,7 @@ describe("document", () => {
     expect(open).toEqual([]);
   });
 
-  rule("[openapi] nothing in the document points elsewhere than into itself", () => {
+  rule("[API-12] nothing in the document points elsewhere than into itself", () => {
     expect(JSON.stringify(document.root).match(/"\$ref":"(?!#\/)[^"]*"/g) ?? []).toEqual([]);
   });
 });
@@ -126,11 +122,11 @@ function openNodes(root: JsonObject, schema: Json | undefined, path = "", seen: 
 
 describe("requests", () => {
   rule(
-    "[openapi] random requests never give a 500, never stall, and every answer is as documented",
+    "[API-12] random requests never give a 500, never stall, and every answer is as documented",
     () => fuzz(seed),
     300_000,
   );
-  for (const past of PAST_SEEDS) rule(`[openapi] past failure: ${past.name}`, () => fuzz(past.seed), 300_000);
+  for (const past of PAST_SEEDS) rule(`[API-12] past failure: ${past.name}`, () => fuzz(past.seed), 300_000);
 });
 
 async function fuzz(fuzzSeed: number): Promise<void> {

@@ -223,6 +223,6 @@ async function runHistory(seed: number): Promise<void> {
 describe("unread", () => {
   for (let i = 0; i < HISTORIES; i++) {
     const seed = (firstSeed + i) >>> 0;
-    rule(`[chat] history ${i}: counters equal a recount, on every device`, () => runHistory(seed), 60_000);
+    rule(`[CHAT-3] history ${i}: counters equal a recount, on every device`, () => runHistory(seed), 60_000);
   }
 });

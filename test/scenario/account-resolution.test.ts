@@ -17,7 +17,7 @@ describe("(a) wallet path", () => {
     ["auth.walletPath", (path: string) => ({ config: `auth:\n  walletPath: ${path}\n` })],
     ["SVC_AUTH_WALLET_PATH", (path: string) => ({ env: { SVC_AUTH_WALLET_PATH: path } })],
   ] as const) {
-    rule(`[process 4a] ${source} means that wallet, with its data flat at the root`, async () => {
+    rule(`[SRV-1] ${source} means that wallet, with its data flat at the root`, async () => {
       using made = await rootWith("flat");
       using elsewhere = scratchDir();
       using root = scratchDir();
@@ -29,7 +29,7 @@ describe("(a) wallet path", () => {
     });
   }
 
-  rule("[process 4a] a wallet path wins over a wallet at the root", async () => {
+  rule("[SRV-1] a wallet path wins over a wallet at the root", async () => {
     using atRoot = await rootWith("flat");
     using other = await rootWith("flat");
     using fresh = scratchDir();
@@ -42,7 +42,7 @@ describe("(a) wallet path", () => {
     expect(await servedAccount(server.client)).toBe(other.account.id);
   });
 
-  rule("[process 4a] a wallet path that names no file fails the start; no wallet is created", async () => {
+  rule("[SRV-1] a wallet path that names no file fails the start; no wallet is created", async () => {
     using root = scratchDir();
     const missing = join(root.path, "nothing.key");
     const refused = await refusedStart({ dataDir: root.path, args: ["--wallet", missing] });
@@ -57,7 +57,7 @@ describe("(b) account selector", () => {
     ["SVC_ACCOUNT", (id: string) => ({ env: { SVC_ACCOUNT: id } })],
     ["account:", (id: string) => ({ config: `account: ${id}\n` })],
   ] as const) {
-    rule(`[process 4b] ${source} picks <root>/<id>/ among several`, async () => {
+    rule(`[SRV-1] ${source} picks <root>/<id>/ among several`, async () => {
       using one = await rootWith("nested");
       using two = await rootWith("nested");
       moveAccount(two.account.dir, join(one.path, two.account.id));
@@ -68,7 +68,7 @@ describe("(b) account selector", () => {
     });
   }
 
-  rule("[process 4b] a selector is served by the root wallet when its derived id matches", async () => {
+  rule("[SRV-1] a selector is served by the root wallet when its derived id matches", async () => {
     using root = await rootWith("flat");
     await using server = await startServer({
       dataDir: root.path,
@@ -78,7 +78,7 @@ describe("(b) account selector", () => {
     expect(await servedAccount(server.client)).toBe(root.account.id);
   });
 
-  rule("[process 4b] a selector that the root wallet does not match fails the start", async () => {
+  rule("[SRV-1] a selector that the root wallet does not match fails the start", async () => {
     using root = await rootWith("flat");
     using other = await rootWith("flat");
     const refused = await refusedStart({ dataDir: root.path, args: ["--account", other.account.id] });
@@ -86,7 +86,7 @@ describe("(b) account selector", () => {
     expect(refused.stderr).toContain(other.account.id);
   });
 
-  rule("[process 4b] the selector prefers <root>/<id>/ to a root wallet", async () => {
+  rule("[SRV-1] the selector prefers <root>/<id>/ to a root wallet", async () => {
     using flat = await rootWith("flat");
     using nested = await rootWith("nested");
     moveAccount(nested.account.dir, join(flat.path, nested.account.id));
@@ -100,7 +100,7 @@ describe("(b) account selector", () => {
 });
 
 describe("(c) no selector", () => {
-  rule("[process 4c] the root wallet is served if it exists", async () => {
+  rule("[SRV-1] the root wallet is served if it exists", async () => {
     using flat = await rootWith("flat");
     using nested = await rootWith("nested");
     moveAccount(nested.account.dir, join(flat.path, nested.account.id));
@@ -108,13 +108,13 @@ describe("(c) no selector", () => {
     expect(await servedAccount(server.client)).toBe(flat.account.id);
   });
 
-  rule("[process 4c] else a sole <root>/<id>/ directory is served", async () => {
+  rule("[SRV-1] else a sole <root>/<id>/ directory is served", async () => {
     using root = await rootWith("nested");
     await using server = await startServer({ dataDir: root.path, account: false });
     expect(await servedAccount(server.client)).toBe(root.account.id);
   });
 
-  rule("[process 4c] several directories and no root wallet mean no account; GET /v1/auth lists them", async () => {
+  rule("[SRV-1] several directories and no root wallet mean no account; GET /v1/auth lists them", async () => {
     using one = await rootWith("nested");
     using two = await rootWith("nested");
     moveAccount(two.account.dir, join(one.path, two.account.id));
@@ -125,7 +125,7 @@ describe("(c) no selector", () => {
     for (const entry of state.accounts) expect(entry).not.toHaveProperty("default", true);
   });
 
-  rule("[auth] default:true stands on the root wallet alone", async () => {
+  rule("[ACC-3] default:true stands on the root wallet alone", async () => {
     using flat = await rootWith("flat");
     using nested = await rootWith("nested");
     moveAccount(nested.account.dir, join(flat.path, nested.account.id));
@@ -139,7 +139,7 @@ describe("(c) no selector", () => {
   });
 });
 
-rule("[process 12] a running server cannot switch accounts", async () => {
+rule("[ACC-3] a running server cannot switch accounts", async () => {
   using flat = await rootWith("flat");
   using nested = await rootWith("nested");
   moveAccount(nested.account.dir, join(flat.path, nested.account.id));

@@ -1,4 +1,4 @@
-/** The aggregate endpoints: stages end to end, limits, explain, every refusal of gaps § 6. */
+/** The aggregate endpoints: stages end to end, limits, explain, every refusal of AGG-1. */
 import { describe, expect } from "bun:test";
 import type { JsonObject } from "../support/client.ts";
 import { type Collection, createCollection, createObject, createSpace } from "../support/fixtures.ts";
@@ -45,7 +45,7 @@ async function aggregate(on: Collection, pipeline: JsonObject[], more: JsonObjec
 }
 
 describe("records of a dataset", () => {
-  rule("[aggregate] groups of a collection read by a reader", async () => {
+  rule("[AGG-1] groups of a collection read by a reader", async () => {
     const groups = await aggregate(tasks, [
       { $match: { b: true, n: { $lt: 500 } } },
       { $group: { _id: "$s", count: { $sum: 1 }, total: { $sum: "$n" } } },
@@ -59,7 +59,7 @@ describe("records of a dataset", () => {
     expect(groups).toEqual([...expected].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, group]) => ({ id, ...group })));
   });
 
-  rule("[aggregate] the same pipeline gives the same on the spot and on a reader", async () => {
+  rule("[AGG-1] the same pipeline gives the same on the spot and on a reader", async () => {
     const pipeline = [{ $unwind: "$t" }, { $group: { _id: "$t", n: { $count: {} } } }, { $sort: { id: 1 } }];
     expect(await aggregate(small, pipeline)).toEqual([]);
     const counts = [0, 1, 2, 3, 4].map((id) => {
@@ -70,7 +70,7 @@ describe("records of a dataset", () => {
     expect(await aggregate(tasks, pipeline)).toEqual(counts);
   });
 
-  rule("[aggregate] instants written in a pipeline come out in the one form that records have", async () => {
+  rule("[AGG-1] instants written in a pipeline come out in the one form that records have", async () => {
     const at = { $date: "2026-01-31T09:30:00.000Z" };
     const written = { $date: "2026-01-31T10:30:00+01:00" };
     const fields = { a: written, b: { $literal: { in: [written] } }, c: { $date: 1769851800000 } };
@@ -87,12 +87,12 @@ describe("records of a dataset", () => {
     ).toEqual([{ id: at, set: [at], count: 2 }]);
   });
 
-  rule("[aggregate] untouched records come as they are stored, with their versions", async () => {
+  rule("[AGG-1] untouched records come as they are stored, with their versions", async () => {
     const [record] = await aggregate(small, [{ $match: { n: 1 } }]);
     expect(record).toEqual((await small.find("a")) as JsonObject);
   });
 
-  rule("[aggregate] an unknown dataset has no records, so a count of it is one document with 0", async () => {
+  rule("[AGG-1] an unknown dataset has no records, so a count of it is one document with 0", async () => {
     const reply = await shared.client.post(`${small.path}/aggregate`, {
       objectId: small.objectId,
       dataset: "nobody",
@@ -101,7 +101,7 @@ describe("records of a dataset", () => {
     expect(reply).toEqual({ records: [{ n: 0 }] });
   });
 
-  rule("[aggregate] what was written is seen by the next aggregate", async () => {
+  rule("[AGG-1] what was written is seen by the next aggregate", async () => {
     for (let i = 0; i < 5; i++) {
       await tasks.upsert([{ id: "fresh", fields: { n: -i } }]);
       expect(await aggregate(tasks, [{ $match: { n: -i, id: "fresh" } }, { $count: "n" }])).toEqual([{ n: 1 }]);
@@ -110,12 +110,12 @@ describe("records of a dataset", () => {
     expect(await aggregate(tasks, [{ $count: "n" }])).toEqual([{ n: ROWS }]);
   });
 
-  rule("[aggregate] unknown top-level keys are dropped", async () => {
+  rule("[AGG-1] unknown top-level keys are dropped", async () => {
     const [counted] = await aggregate(small, [{ $count: "n" }], { surprise: 1, allowDiskUse: true });
     expect(counted).toEqual({ n: 3 });
   });
 
-  rule("[aggregate] readers end what nobody waits for any more", async () => {
+  rule("[AGG-1] readers end what nobody waits for any more", async () => {
     const list = Array.from({ length: 1_000 }, (_, i) => i);
     const wide = await createCollection(shared.client, tasks.spaceId, { dynamic: true, fields: [] });
     await wide.upsert([{ id: "one", fields: { x: list, y: list, z: list } }]);
@@ -135,7 +135,7 @@ describe("records of a dataset", () => {
     expect(await aggregate(tasks, [{ $count: "n" }])).toEqual([{ n: ROWS }]);
   });
 
-  rule("[aggregate] what a pipeline did is in the debug log", async () => {
+  rule("[AGG-1] what a pipeline did is in the debug log", async () => {
     await aggregate(tasks, [{ $match: { n: { $gte: 0 } } }, { $count: "logged" }]);
     const line = shared.server
       .stderr()
@@ -147,7 +147,7 @@ describe("records of a dataset", () => {
 });
 
 describe("objects of a space", () => {
-  rule("[aggregate] groups over the objects' rows", async () => {
+  rule("[AGG-1] groups over the objects' rows", async () => {
     const reply = await shared.client.post<{ records: JsonObject[] }>(`${tasks.path}/objects/aggregate`, {
       pipeline: [
         { $match: { "svc.name": { $regex: "^Object" } } },
@@ -161,7 +161,7 @@ describe("objects of a space", () => {
     ]);
   });
 
-  rule("[aggregate] the path names the collection: an objectId is refused, an empty one is not", async () => {
+  rule("[AGG-1] the path names the collection: an objectId is refused, an empty one is not", async () => {
     const url = `${tasks.path}/objects/aggregate`;
     const error = await shared.client.fails(
       "POST",
@@ -176,7 +176,7 @@ describe("objects of a space", () => {
 });
 
 describe("explain", () => {
-  rule("[aggregate] explain answers a plan that says access, pushdown and stages, and no records", async () => {
+  rule("[AGG-1] explain answers a plan that says access, pushdown and stages, and no records", async () => {
     for (const on of [tasks, small]) {
       const reply = await shared.client.post<{ plan: string; records?: unknown }>(`${on.path}/aggregate`, {
         ...on.target,
@@ -190,7 +190,7 @@ describe("explain", () => {
     }
   });
 
-  rule("[aggregate] explain refuses what running refuses", async () => {
+  rule("[AGG-1] explain refuses what running refuses", async () => {
     const body = { ...tasks.target, pipeline: [{ $nope: 1 }], explain: true };
     await shared.client.fails("POST", `${tasks.path}/aggregate`, body, 400, "aggregate.bad_pipeline");
   });
@@ -199,14 +199,14 @@ describe("explain", () => {
 describe("faults", () => {
   runScenarios(context, [
     {
-      title: "[aggregate] no body",
+      title: "[AGG-1] no body",
       method: "POST",
       path,
       status: 400,
       code: "request.bad_json",
     },
     ...["objectId", "dataset", "pipeline"].map((field) => ({
-      title: `[aggregate] ${field} is required`,
+      title: `[AGG-1] ${field} is required`,
       method: "POST",
       path,
       body: { ...target, pipeline: [], [field]: undefined },
@@ -215,7 +215,7 @@ describe("faults", () => {
       details: { field },
     })),
     {
-      title: "[aggregate] a pipeline is an array",
+      title: "[AGG-1] a pipeline is an array",
       method: "POST",
       path,
       body: { ...target, pipeline: { $match: {} } },
@@ -224,7 +224,7 @@ describe("faults", () => {
       details: { path: "pipeline" },
     },
     {
-      title: "[aggregate] a limit is an integer",
+      title: "[AGG-1] a limit is an integer",
       method: "POST",
       path,
       body: { ...target, pipeline: [], groupLimit: "many" },
@@ -233,7 +233,7 @@ describe("faults", () => {
       details: { path: "groupLimit" },
     },
     {
-      title: "[aggregate] a serialized nil is no object id",
+      title: "[AGG-1] a serialized nil is no object id",
       method: "POST",
       path,
       body: { ...target, objectId: "null", pipeline: [] },
@@ -242,7 +242,7 @@ describe("faults", () => {
       details: { field: "objectId" },
     },
     {
-      title: "[aggregate] an unknown object",
+      title: "[AGG-1] an unknown object",
       method: "POST",
       path,
       body: { ...target, objectId: "nope", pipeline: [] },
@@ -250,7 +250,7 @@ describe("faults", () => {
       code: "object.not_found",
     },
     ...["$out", "$merge", "$bucket", "$replaceRoot", "$text"].map((stage) => ({
-      title: `[aggregate] ${stage} is no stage`,
+      title: `[AGG-1] ${stage} is no stage`,
       method: "POST",
       path,
       body: { ...target, pipeline: [{ [stage]: {} }] },
@@ -259,7 +259,7 @@ describe("faults", () => {
       details: { stage },
     })),
     {
-      title: "[aggregate] an operator outside the filter grammar",
+      title: "[AGG-1] an operator outside the filter grammar",
       method: "POST",
       path,
       body: { ...target, pipeline: [{ $match: { n: { $near: 1 } } }] },
@@ -268,7 +268,7 @@ describe("faults", () => {
       details: { stage: "$match" },
     },
     {
-      title: "[aggregate] a filter fault inside $match keeps its code",
+      title: "[AGG-1] a filter fault inside $match keeps its code",
       method: "POST",
       path,
       body: { ...target, pipeline: [{ $match: { n: { $in: 1 } } }] },
@@ -276,7 +276,7 @@ describe("faults", () => {
       code: "filter.invalid",
     },
     {
-      title: "[aggregate] a declared datetime is compared with instants alone",
+      title: "[AGG-1] a declared datetime is compared with instants alone",
       method: "POST",
       path,
       body: { ...target, pipeline: [{ $match: { d: { $gt: 5 } } }] },
@@ -285,7 +285,7 @@ describe("faults", () => {
       mustContain: ["$date"],
     },
     {
-      title: "[aggregate] the bound on groups",
+      title: "[AGG-1] the bound on groups",
       method: "POST",
       path,
       body: { ...target, pipeline: [{ $group: { _id: "$n" } }], groupLimit: 10 },
@@ -294,7 +294,7 @@ describe("faults", () => {
       details: { limit: "group" },
     },
     {
-      title: "[aggregate] the bound on an accumulated array",
+      title: "[AGG-1] the bound on an accumulated array",
       method: "POST",
       path,
       body: { ...target, pipeline: [{ $group: { _id: null, all: { $push: "$n" } } }], accumArrayLimit: 10 },
@@ -303,7 +303,7 @@ describe("faults", () => {
       details: { limit: "accumArray" },
     },
     {
-      title: "[aggregate] the bound on memory",
+      title: "[AGG-1] the bound on memory",
       method: "POST",
       path,
       body: { ...target, pipeline: [{ $sort: { s: 1 } }], memoryLimitBytes: 100 },
@@ -312,7 +312,7 @@ describe("faults", () => {
       details: { limit: "memory" },
     },
     {
-      title: "[aggregate] a negative bound is none",
+      title: "[AGG-1] a negative bound is none",
       method: "POST",
       path,
       body: { ...target, pipeline: [{ $group: { _id: "$n" } }, { $count: "n" }], groupLimit: -1 },

@@ -27,7 +27,7 @@ interface AccountReply {
 const bareServer = () => startServer({ account: false });
 
 describe("generate", () => {
-  rule("[auth 6] an empty body generates an account and returns its mnemonic once", async () => {
+  rule("[ACC-3] an empty body generates an account and returns its mnemonic once", async () => {
     await using server = await bareServer();
     const made = await server.client.post<AuthReply>("/v1/auth", {});
     expect(made.created).toBe(true);
@@ -42,21 +42,21 @@ describe("generate", () => {
     expect(account.text).not.toContain(made.mnemonic!.split(" ").slice(0, 3).join(" "));
   });
 
-  rule("[auth 6] an absent body is an empty body", async () => {
+  rule("[ACC-3] an absent body is an empty body", async () => {
     await using server = await bareServer();
     const made = await server.client.post<AuthReply>("/v1/auth");
     expect(made).toMatchObject({ created: true });
     expect(made.mnemonic).toBeString();
   });
 
-  rule("[auth] the engine boots in place: no restart is needed", async () => {
+  rule("[ACC-3] the engine boots in place: no restart is needed", async () => {
     await using server = await bareServer();
     await server.client.fails("GET", "/v1/spaces", undefined, 401, "auth.required");
     await server.client.post("/v1/auth", {});
     expect(await server.client.get<unknown[]>("/v1/spaces")).toEqual([]);
   });
 
-  rule("[auth] the mnemonic is written to no log and, in clear, to no file", async () => {
+  rule("[ACC-3] the mnemonic is written to no log and, in clear, to no file", async () => {
     await using server = await startServer({ account: false, args: ["--log-level", "debug"] });
     const made = await server.client.post<AuthReply>("/v1/auth", {});
     await server.client.untilBootstrapped();
@@ -71,7 +71,7 @@ describe("generate", () => {
 });
 
 describe("restore", () => {
-  rule("[auth 6] {mnemonic} restores: same account id, no mnemonic in the answer, created true", async () => {
+  rule("[ACC-3] {mnemonic} restores: same account id, no mnemonic in the answer, created true", async () => {
     await using first = await bareServer();
     const made = await first.client.post<AuthReply>("/v1/auth", {});
     await using second = await bareServer();
@@ -79,7 +79,7 @@ describe("restore", () => {
     expect(restored).toEqual({ accountId: made.accountId, created: true });
   });
 
-  rule("[auth 3] the same mnemonic on a second machine has a new peer id", async () => {
+  rule("[ACC-1] the same mnemonic on a second machine has a new peer id", async () => {
     await using first = await bareServer();
     const made = await first.client.post<AuthReply>("/v1/auth", {});
     await using second = await bareServer();
@@ -143,7 +143,7 @@ describe("restore", () => {
     },
   );
 
-  rule("[auth] restoring what is already on disk opens it: created false, same peer id", async () => {
+  rule("[ACC-3] restoring what is already on disk opens it: created false, same peer id", async () => {
     await using first = await bareServer();
     const made = await first.client.post<AuthReply>("/v1/auth", {});
     const { peerId } = await first.client.get<AccountReply>("/v1/account");
@@ -158,7 +158,7 @@ describe("restore", () => {
 });
 
 describe("select", () => {
-  rule("[auth 6] {accountId} selects a local wallet: created false, no mnemonic", async () => {
+  rule("[ACC-3] {accountId} selects a local wallet: created false, no mnemonic", async () => {
     using one = await rootWith("nested");
     using two = await rootWith("nested");
     moveAccount(two.account.dir, join(one.path, two.account.id));
@@ -207,7 +207,7 @@ describe("bodies", () => {
     await server.client.fails("POST", "/v1/auth", { mnemonic: ZERO_MNEMONIC }, 409, "auth.already_authorized");
   });
 
-  rule("[auth] of two concurrent POST /v1/auth one boots and the other is 409", async () => {
+  rule("[ACC-3] of two concurrent POST /v1/auth one boots and the other is 409", async () => {
     await using server = await bareServer();
     const replies = await Promise.all([1, 2, 3].map(() => server.client.request("POST", "/v1/auth", { body: {} })));
     expect(replies.map((reply) => reply.status).sort()).toEqual([200, 409, 409]);
@@ -218,7 +218,7 @@ describe("bodies", () => {
 describe("passkeys", () => {
   const PASSKEY = "tr0ub4dor & 3 ☂";
 
-  rule("[auth 4] a wallet made with a passkey needs it: required, wrong, right", async () => {
+  rule("[ACC-2] a wallet made with a passkey needs it: required, wrong, right", async () => {
     using locked = await rootWith("nested", { passkey: PASSKEY });
     using other = await rootWith("nested");
     moveAccount(other.account.dir, join(locked.path, other.account.id));
@@ -233,7 +233,7 @@ describe("passkeys", () => {
     });
   });
 
-  rule("[auth 4] run takes the passkey from stdin or from SVC_WALLET_PASSKEY", async () => {
+  rule("[ACC-2] run takes the passkey from stdin or from SVC_WALLET_PASSKEY", async () => {
     using locked = await rootWith("flat", { passkey: PASSKEY });
     for (const options of [
       { args: ["--passkey-stdin"], stdin: `${PASSKEY}\n` },
@@ -246,7 +246,7 @@ describe("passkeys", () => {
     }
   });
 
-  rule("[auth 4] run with a wrong passkey fails with auth.passkey_wrong", async () => {
+  rule("[ACC-2] run with a wrong passkey fails with auth.passkey_wrong", async () => {
     using locked = await rootWith("flat", { passkey: PASSKEY });
     const refused = await refusedStart({ dataDir: locked.path, env: { SVC_WALLET_PASSKEY: "nope" } });
     expect(refused.code).not.toBe(0);
@@ -254,7 +254,7 @@ describe("passkeys", () => {
     expect(refused.stderr).not.toContain("nope");
   });
 
-  rule("[wallet] an encrypted wallet shows nothing in clear: no phrase, no entropy of the zero phrase", async () => {
+  rule("[ACC-2] an encrypted wallet shows nothing in clear: no phrase, no entropy of the zero phrase", async () => {
     using locked = await rootWith("flat", { passkey: PASSKEY, mnemonic: ZERO_MNEMONIC });
     const wallet = readFileSync(join(locked.path, "wallet.key"), "utf8");
     const envelope = JSON.parse(wallet) as Record<string, unknown>;
@@ -264,7 +264,7 @@ describe("passkeys", () => {
     expect(wallet).not.toContain("A".repeat(20)); // base64 of it
   });
 
-  rule("[wallet] a truncated wallet.key fails the start with a clear error and is not overwritten", async () => {
+  rule("[ACC-2] a truncated wallet.key fails the start with a clear error and is not overwritten", async () => {
     using root = await rootWith("flat");
     const path = join(root.path, "wallet.key");
     const whole = readFileSync(path);

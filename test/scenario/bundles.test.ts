@@ -1,4 +1,4 @@
-/** Bundles: adopt or install, limits, resolve, children and uninstall (gaps § 18). */
+/** Bundles: adopt or install, limits, resolve, children and uninstall (BUNDLE-1). */
 import { describe, expect } from "bun:test";
 import type { JsonObject, Page, SpaceInfo } from "../support/client.ts";
 import { createObject, createSpace, createType, uniqueName } from "../support/fixtures.ts";
@@ -47,7 +47,7 @@ const child = async (id: string, body: JsonObject): Promise<string> =>
   (await shared.client.post<{ objectId: string }>(`${bundlePath(id)}/children`, body)).objectId;
 
 const refused = (title: string, body: JsonObject, code: string, details: JsonObject, path = "{B}"): Scenario => ({
-  title: `[bundles] ${title}`,
+  title: `[BUNDLE-1] ${title}`,
   method: "POST",
   path,
   body,
@@ -60,7 +60,7 @@ const invalid = (title: string, body: JsonObject, field: string, path?: string):
 const CHILDREN = "{B}/known%2Fv1/children";
 const RESOLVE = "{B}/known%2Fv1/resolve";
 const missing = (method: string, path: string, body?: JsonObject): Scenario => ({
-  title: `[bundles] an unknown bundle is not found: ${method} ${path}`,
+  title: `[BUNDLE-1] an unknown bundle is not found: ${method} ${path}`,
   method,
   path,
   ...(body ? { body } : {}),
@@ -69,7 +69,7 @@ const missing = (method: string, path: string, body?: JsonObject): Scenario => (
 });
 
 describe("ensure", () => {
-  rule("[bundles] the first call installs: the root carries the types, the properties and the name", async () => {
+  rule("[BUNDLE-1] the first call installs: the root carries the types, the properties and the name", async () => {
     const id = `${uniqueName("notes")}/v1`;
     const { bundle, installed } = await ensure({
       id,
@@ -83,20 +83,20 @@ describe("ensure", () => {
     expect(await typesOf(bundle.rootId)).toContain("page");
   });
 
-  rule("[bundles] where a winner exists the call is a pure read: other arguments change nothing", async () => {
+  rule("[BUNDLE-1] where a winner exists the call is a pure read: other arguments change nothing", async () => {
     const { bundle, installed } = await ensure({ id: known.id, name: "Other", rootTypes: ["chat"], derived: true });
     expect({ bundle, installed }).toEqual({ bundle: known, installed: false });
     expect((await objectRow(known.rootId))!["svc"]).toMatchObject({ name: "Known" });
   });
 
-  rule("[bundles] calls at the same time install once", async () => {
+  rule("[BUNDLE-1] calls at the same time install once", async () => {
     const id = `${uniqueName("race")}/v1`;
     const answers = await Promise.all(Array.from({ length: 6 }, () => ensure({ id })));
     expect(answers.filter(({ installed }) => installed)).toHaveLength(1);
     expect(new Set(answers.map(({ bundle }) => bundle.rootId)).size).toBe(1);
   });
 
-  rule("[bundles] a derived root is a function of space and bundle id", async () => {
+  rule("[BUNDLE-1] a derived root is a function of space and bundle id", async () => {
     const id = `${uniqueName("general-chat")}/v1`;
     const { bundle } = await ensure({ id, derived: true, rootTypes: ["chat"] });
     expect(bundle.derived).toBe(true);
@@ -107,14 +107,14 @@ describe("ensure", () => {
     expect(other.bundle.rootId).not.toBe(bundle.rootId);
   });
 
-  rule("[bundles] a derived root is permanent", async () => {
+  rule("[BUNDLE-1] a derived root is permanent", async () => {
     const { bundle } = await ensure({ id: `${uniqueName("fixed")}/v1`, derived: true });
     const object = `/v1/spaces/${space.id}/objects/${bundle.rootId}`;
     await shared.client.fails("DELETE", object, undefined, 409, "space.derived_undeletable");
     expect(await listed(bundle.id)).toEqual(bundle);
   });
 
-  rule("[bundles] a refusal names the field, the rule and the remedy", async () => {
+  rule("[BUNDLE-1] a refusal names the field, the rule and the remedy", async () => {
     const fault = (body: JsonObject) => shared.client.fails("POST", bundles(), body, 400, "request.invalid_field");
     expect(await fault({ id: "" })).toEqual({
       code: "request.invalid_field",
@@ -126,14 +126,14 @@ describe("ensure", () => {
     );
   });
 
-  rule("[bundles] a refused install leaves no bundle", async () => {
+  rule("[BUNDLE-1] a refused install leaves no bundle", async () => {
     const id = `${uniqueName("refused")}/v1`;
     await shared.client.fails("POST", bundles(), { id, rootTypes: ["no-such-type"] }, 400, "type.not_found");
     await shared.client.fails("GET", bundlePath(id), undefined, 404, "bundle.not_found");
     expect((await ensure({ id })).installed).toBe(true);
   });
 
-  rule("[bundles] a root property against its format is refused before anything is made", async () => {
+  rule("[BUNDLE-1] a root property against its format is refused before anything is made", async () => {
     const { typeId } = await createType(shared.client, space.id);
     const properties = `/v1/spaces/${space.id}/types/${typeId}/properties`;
     const draft = { name: "Due", kind: "string", format: { type: "date" } };
@@ -145,7 +145,7 @@ describe("ensure", () => {
     await shared.client.fails("GET", bundlePath(id), undefined, 404, "bundle.not_found");
   });
 
-  rule("[bundles] the longest id, name and list of types are taken", async () => {
+  rule("[BUNDLE-1] the longest id, name and list of types are taken", async () => {
     const id = uniqueName("long").padEnd(256, "x");
     const name = "é".repeat(512);
     const { bundle } = await ensure({ id, name, rootTypes: Array.from({ length: 32 }, () => "page") });
@@ -180,12 +180,12 @@ describe("ensure", () => {
 });
 
 describe("reading", () => {
-  rule("[bundles] one bundle is a bare Bundle, the list holds the same", async () => {
+  rule("[BUNDLE-1] one bundle is a bare Bundle, the list holds the same", async () => {
     expect(await shared.client.get<Bundle>(bundlePath(known.id))).toEqual(known);
     expect(await listed(known.id)).toEqual(known);
   });
 
-  rule("[bundles] the registry's raw rows are read-only", async () => {
+  rule("[BUNDLE-1] the registry's raw rows are read-only", async () => {
     const base = `/v1/spaces/${space.id}`;
     const target = { objectId: space.spaceIndexObjectId!, dataset: "bundles" };
     const page = await shared.client.post<Page>(`${base}/query`, { ...target, filter: { id: known.id } });
@@ -200,7 +200,7 @@ describe("reading", () => {
     missing("POST", "{B}/nowhere/resolve", { loserRootId: ABSENT }),
     missing("POST", "{B}/nowhere/children", { seed: "s" }),
     {
-      title: "[bundles] an unknown space is not found",
+      title: "[BUNDLE-1] an unknown space is not found",
       method: "GET",
       path: "{NONE}",
       status: 404,
@@ -212,7 +212,7 @@ describe("reading", () => {
 describe("resolve", () => {
   runScenarios(context, [
     {
-      title: "[bundles] the winner is no loser",
+      title: "[BUNDLE-1] the winner is no loser",
       method: "POST",
       path: RESOLVE,
       body: { loserRootId: "{rootId}" },
@@ -220,7 +220,7 @@ describe("resolve", () => {
       code: "bundle.not_loser",
     },
     {
-      title: "[bundles] a root that no install claimed is no loser",
+      title: "[BUNDLE-1] a root that no install claimed is no loser",
       method: "POST",
       path: RESOLVE,
       body: { loserRootId: "{unclaimed}" },
@@ -230,7 +230,7 @@ describe("resolve", () => {
     refused("resolve needs the loser's root", {}, "request.missing_field", { field: "loserRootId" }, RESOLVE),
   ]);
 
-  rule("[bundles] a root that was deleted already resolves at once", async () => {
+  rule("[BUNDLE-1] a root that was deleted already resolves at once", async () => {
     const id = `${uniqueName("again")}/v1`;
     const first = (await ensure({ id })).bundle.rootId;
     await shared.client.del(`/v1/spaces/${space.id}/objects/${first}`);
@@ -240,20 +240,20 @@ describe("resolve", () => {
 });
 
 describe("children", () => {
-  rule("[bundles] a seed gives the same child at every call, another seed another", async () => {
+  rule("[BUNDLE-1] a seed gives the same child at every call, another seed another", async () => {
     const first = await child(known.id, { seed: "inbox", types: ["page"] });
     expect(await child(known.id, { seed: "inbox" })).toBe(first);
     expect(await child(known.id, { seed: "outbox" })).not.toBe(first);
     expect(await typesOf(first)).toContain("page");
   });
 
-  rule("[bundles] types count at the first call only", async () => {
+  rule("[BUNDLE-1] types count at the first call only", async () => {
     const id = await child(known.id, { seed: "typed", types: ["page"] });
     expect(await child(known.id, { seed: "typed", types: ["chat"] })).toBe(id);
     expect(await typesOf(id)).not.toContain("chat");
   });
 
-  rule("[bundles] a seed belongs to its root: two bundles share no child", async () => {
+  rule("[BUNDLE-1] a seed belongs to its root: two bundles share no child", async () => {
     const other = (await ensure({ id: `${uniqueName("other")}/v1` })).bundle;
     expect(await child(other.id, { seed: "inbox" })).not.toBe(await child(known.id, { seed: "inbox" }));
   });
@@ -268,7 +268,7 @@ describe("children", () => {
 
 describe("uninstall", () => {
   rule(
-    "[bundles] deleting a created root uninstalls; its children end with it; a fresh install joins the roots",
+    "[BUNDLE-1] deleting a created root uninstalls; its children end with it; a fresh install joins the roots",
     async () => {
       const id = `${uniqueName("gone")}/v1`;
       const first = (await ensure({ id })).bundle.rootId;

@@ -1,4 +1,4 @@
-/** Chat of one account: sending, editing, reactions, read routes, and what is refused (gaps § 10). */
+/** Chat of one account: sending, editing, reactions, read routes, and what is refused (CHAT-2). */
 import { describe, expect } from "bun:test";
 import type { Json, JsonObject, Page, SpaceInfo, WriteResult } from "../support/client.ts";
 import { createObject, createSpace } from "../support/fixtures.ts";

@@ -293,7 +293,7 @@ describe("init", () => {
   const init = (dataDir: string, args: string[] = [], stdin?: string) =>
     svc(["init", ...args], { env: { SVC_DATA_DIR: dataDir }, ...(stdin === undefined ? {} : { stdin }) });
 
-  rule("[cli init] creates data dir and wallet, prints the mnemonic to stderr once and JSON to stdout", async () => {
+  rule("[ACC-4] creates data dir and wallet, prints the mnemonic to stderr once and JSON to stdout", async () => {
     using dir = scratchDir();
     const root = join(dir.path, "root");
     const ran = await init(root);
@@ -306,7 +306,7 @@ describe("init", () => {
     expect(await server.client.get("/v1/health")).toMatchObject({ account: made["accountId"] as string });
   });
 
-  rule("[cli init] without flags is a no-op that lists the accounts when one exists", async () => {
+  rule("[ACC-4] without flags is a no-op that lists the accounts when one exists", async () => {
     using dir = scratchDir();
     const first = (await init(dir.path)).json() as JsonObject;
     const again = await init(dir.path);
@@ -315,7 +315,7 @@ describe("init", () => {
     expect(again.stderr).not.toMatch(/(?:[a-z]+ ){11}[a-z]+/);
   });
 
-  rule("[cli init] --new forces an additional account", async () => {
+  rule("[ACC-4] --new forces an additional account", async () => {
     using dir = scratchDir();
     const [first, second] = [
       (await init(dir.path)).json() as JsonObject,
@@ -330,7 +330,7 @@ describe("init", () => {
     expect(await server.client.get("/v1/health")).toMatchObject({ account: second["accountId"] as string });
   });
 
-  rule("[cli init] a phrase by flag and by stdin restores the same account; the peer id is new each time", async () => {
+  rule("[ACC-4] a phrase by flag and by stdin restores the same account; the peer id is new each time", async () => {
     using one = scratchDir();
     using two = scratchDir();
     const byFlag = (await init(one.path, ["--mnemonic", ZERO_MNEMONIC])).json() as JsonObject;
@@ -339,7 +339,7 @@ describe("init", () => {
     expect(byStdin["peerId"]).not.toBe(byFlag["peerId"]!);
   });
 
-  rule("[cli init] --index 0 is another account than the default 1", async () => {
+  rule("[ACC-4] --index 0 is another account than the default 1", async () => {
     using one = scratchDir();
     using two = scratchDir();
     const byDefault = (await init(one.path, ["--mnemonic", ZERO_MNEMONIC])).json() as JsonObject;
@@ -347,7 +347,7 @@ describe("init", () => {
     expect(other["accountId"]).not.toBe(byDefault["accountId"]!);
   });
 
-  rule("[cli init] a bad phrase is exit 1 and creates no wallet", async () => {
+  rule("[ACC-4] a bad phrase is exit 1 and creates no wallet", async () => {
     using dir = scratchDir();
     const ran = await init(dir.path, ["--mnemonic", "abandon ".repeat(12).trim()]);
     expect([ran.code, ran.stdout]).toEqual([1, ""]);
@@ -356,7 +356,7 @@ describe("init", () => {
 });
 
 describe("auth login", () => {
-  rule("[cli auth] login generates, by mnemonic restores, by --account selects", async () => {
+  rule("[ACC-3] login generates, by mnemonic restores, by --account selects", async () => {
     await using one = await startServer({ account: false });
     const generated = (await svc(["auth", "login"], { addr: one.address })).json() as JsonObject;
     expect(generated).toMatchObject({ created: true, accountId: expect.any(String) });

@@ -16,7 +16,7 @@ function freePort(): number {
 }
 
 describe("precedence", () => {
-  rule("[config] listen.addr from YAML is used", async () => {
+  rule("[SRV-5] listen.addr from YAML is used", async () => {
     const port = freePort();
     await using server = await startServer({
       addr: null,
@@ -26,7 +26,7 @@ describe("precedence", () => {
     expect(server.port).toBe(port);
   });
 
-  rule("[config] the environment wins over YAML", async () => {
+  rule("[SRV-5] the environment wins over YAML", async () => {
     const [inFile, inEnv] = [freePort(), freePort()];
     await using server = await startServer({
       addr: null,
@@ -37,7 +37,7 @@ describe("precedence", () => {
     expect(server.port).toBe(inEnv);
   });
 
-  rule("[config] a flag wins over the environment", async () => {
+  rule("[SRV-5] a flag wins over the environment", async () => {
     const [inEnv, inFlag] = [freePort(), freePort()];
     await using server = await startServer({
       addr: `127.0.0.1:${inFlag}`,
@@ -47,7 +47,7 @@ describe("precedence", () => {
     expect(server.port).toBe(inFlag);
   });
 
-  rule("[config] <data-dir>/config.yaml is found by itself", async () => {
+  rule("[SRV-5] <data-dir>/config.yaml is found by itself", async () => {
     using root = scratchDir();
     const port = freePort();
     writeFileSync(join(root.path, "config.yaml"), `listen:\n  addr: 127.0.0.1:${port}\n`);
@@ -55,14 +55,14 @@ describe("precedence", () => {
     expect(server.port).toBe(port);
   });
 
-  rule("[config] an explicit config wins over a found one; they are not merged", async () => {
+  rule("[SRV-5] an explicit config wins over a found one; they are not merged", async () => {
     using root = scratchDir();
     writeFileSync(join(root.path, "config.yaml"), "webUI:\n  enabled: false\n");
     await using server = await startServer({ dataDir: root.path, account: false, config: "log:\n  format: json\n" });
     expect((await server.client.request("GET", "/ui/")).status).toBe(200);
   });
 
-  rule("[config] $XDG_CONFIG_HOME/svc/config.yaml is found before <data-dir>/config.yaml", async () => {
+  rule("[SRV-5] $XDG_CONFIG_HOME/svc/config.yaml is found before <data-dir>/config.yaml", async () => {
     using xdg = scratchDir();
     using root = scratchDir();
     const [fromXdg, fromRoot] = [freePort(), freePort()];
@@ -78,7 +78,7 @@ describe("precedence", () => {
     expect(server.port).toBe(fromXdg);
   });
 
-  rule("[config] webUI.enabled: false turns /ui off; SVC_WEB_UI_ENABLED says the same", async () => {
+  rule("[SRV-5] webUI.enabled: false turns /ui off; SVC_WEB_UI_ENABLED says the same", async () => {
     for (const options of [{ config: "webUI:\n  enabled: false\n" }, { env: { SVC_WEB_UI_ENABLED: "false" } }]) {
       await using server = await startServer({ account: false, ...options });
       await server.client.fails("GET", "/ui", undefined, 404, "request.not_found");
@@ -106,14 +106,14 @@ describe("refusals", () => {
     ["a non-loopback address", "listen:\n  addr: 0.0.0.0:7001\n", ["listen.addr"]],
   ];
   for (const [what, config, named] of YAML) {
-    rule(`[config] ${what} refuses the start and names the key, the file and the line`, async () => {
+    rule(`[SRV-5] ${what} refuses the start and names the key, the file and the line`, async () => {
       const refused = await refusedStart({ addr: null, config });
       expect(refused.code).not.toBe(0);
       for (const part of ["svc-config.yaml", ...named]) expect(refused.stderr).toContain(part);
     });
   }
 
-  rule("[config] a bad value in the file is refused though a flag or a variable overrides it", async () => {
+  rule("[SRV-5] a bad value in the file is refused though a flag or a variable overrides it", async () => {
     for (const [config, override, key] of [
       ["log:\n  defaultLevel: loud\n", { args: ["--log-level", "info"] }, "log.defaultLevel"],
       ["listen:\n  addr: everywhere\n", { addr: "127.0.0.1:0" }, "listen.addr"],
@@ -125,14 +125,14 @@ describe("refusals", () => {
     }
   });
 
-  rule("[config] a refusal does not repeat what may be a secret", async () => {
+  rule("[SRV-5] a refusal does not repeat what may be a secret", async () => {
     const config = "runtime:\n  secrets:\n    github: ghp-canary/1\n";
     const refused = await refusedStart({ config });
     expect(refused.stderr).toContain("runtime.secrets must be the name of an environment variable");
     expect(refused.stderr).not.toContain("ghp-canary");
   });
 
-  rule("[config] YAML that does not parse refuses the start and names the file", async () => {
+  rule("[SRV-5] YAML that does not parse refuses the start and names the file", async () => {
     const refused = await refusedStart({ config: "listen:\n  addr: [\n" });
     expect(refused.code).not.toBe(0);
     expect(refused.stderr).toContain("svc-config.yaml");
@@ -148,7 +148,7 @@ describe("refusals", () => {
     ["SVC_NETWORK_URL", "foo"],
     ["SVC_NETWORK_URL", "http://foo"],
   ] as const) {
-    rule(`[config] a bad ${name} refuses the start and names its source`, async () => {
+    rule(`[SRV-5] a bad ${name} refuses the start and names its source`, async () => {
       const refused = await refusedStart({ addr: null, env: { [name]: value } });
       expect(refused.code).not.toBe(0);
       expect(refused.stderr).toContain(name);
@@ -157,7 +157,7 @@ describe("refusals", () => {
 
   for (const account of [true, false]) {
     rule(
-      `[config] a file that a setting names must be there and be what it says, ${account ? "with" : "without"} an account`,
+      `[SRV-5] a file that a setting names must be there and be what it says, ${account ? "with" : "without"} an account`,
       async () => {
         using dir = scratchDir();
         if (account) expect((await svc(["init"], { env: { SVC_DATA_DIR: dir.path } })).code).toBe(0);
@@ -182,14 +182,14 @@ describe("refusals", () => {
   }
 
   for (const args of [["--log-level", "loud"], ["--no-such-flag"], ["surplus-argument"]]) {
-    rule(`[config] the bad flag ${args.join(" ")} refuses the start with exit 1 and names it`, async () => {
+    rule(`[SRV-5] the bad flag ${args.join(" ")} refuses the start with exit 1 and names it`, async () => {
       const refused = await refusedStart({ args });
       expect(refused.code).toBe(1);
       expect(refused.stderr).toContain(args[0]!.replace(/^--/, ""));
     });
   }
 
-  rule("[config] --config that names a missing file refuses the start", async () => {
+  rule("[SRV-5] --config that names a missing file refuses the start", async () => {
     const refused = await refusedStart({ args: ["--config", "/nonexistent/svc.yaml"] });
     expect(refused.code).not.toBe(0);
     expect(refused.stderr).toContain("/nonexistent/svc.yaml");

@@ -64,7 +64,7 @@ describe("fields that are written once", () => {
     ],
   });
 
-  rule("[datasets] the replies to a declaration name them", async () => {
+  rule("[TYPE-4] the replies to a declaration name them", async () => {
     const made = await shared.client.post<JsonObject>(D(), draft(uniqueName("once")), 201);
     expect(made).toEqual({ datasetDefId: expect.any(String), writeOnceFields: ["left_out", "said"] });
     const def = `${D()}/${made["datasetDefId"]}/fields`;
@@ -74,7 +74,7 @@ describe("fields that are written once", () => {
     });
   });
 
-  rule("[datasets] the refusal says how to change the declaration, and that works", async () => {
+  rule("[TYPE-4] the refusal says how to change the declaration, and that works", async () => {
     const items = await declare({ fields: [{ key: "title", kind: "string" }] });
     await items.upsert([{ id: "r", fields: { title: "old" } }]);
     const change = async () => items.modify([{ id: "r", ops: [{ type: "$set", path: "title", value: "new" }] }]);
@@ -96,7 +96,7 @@ describe("fields that are written once", () => {
 });
 
 describe("declaring", () => {
-  rule("[datasets] the whole of a definition reads back, and its JSON Schema says it all", async () => {
+  rule("[TYPE-4] the whole of a definition reads back, and its JSON Schema says it all", async () => {
     const items = await declare({
       displayName: "Things",
       description: "What there is",
@@ -200,24 +200,21 @@ describe("declaring", () => {
     } as never);
   });
 
-  rule(
-    "[datasets] defaults: auto ids, anyone deletes, closed; a single search text reads back as a string",
-    async () => {
-      const { datasetDefId } = await shared.client.post<{ datasetDefId: string }>(
-        D(),
-        { name: uniqueName("d"), fields: [{ key: "a" }], search: { text: ["a"] } },
-        201,
-      );
-      expect(await definition(datasetDefId)).toMatchObject({
-        idRule: "auto",
-        deleteBy: "anyone",
-        search: { text: "a" },
-      });
-    },
-  );
+  rule("[TYPE-4] defaults: auto ids, anyone deletes, closed; a single search text reads back as a string", async () => {
+    const { datasetDefId } = await shared.client.post<{ datasetDefId: string }>(
+      D(),
+      { name: uniqueName("d"), fields: [{ key: "a" }], search: { text: ["a"] } },
+      201,
+    );
+    expect(await definition(datasetDefId)).toMatchObject({
+      idRule: "auto",
+      deleteBy: "anyone",
+      search: { text: "a" },
+    });
+  });
 
   const bad = (title: string, draft: JsonObject, code: string, details?: JsonObject) => ({
-    title: `[datasets] ${title} is ${code}`,
+    title: `[TYPE-4] ${title} is ${code}`,
     method: "POST",
     path: "{D}",
     body: { name: "bad_draft", fields: [], ...draft },
@@ -272,7 +269,7 @@ describe("declaring", () => {
       bad("an unknown part of a field", { fields: [{ key: "a", index: true }] }, "request.schema"),
       bad("an unknown part of a draft", { version: 2 }, "request.unknown_field", { fields: ["version"] }),
       {
-        title: "[datasets] fields are required",
+        title: "[TYPE-4] fields are required",
         method: "POST",
         path: "{D}",
         body: { name: "bad_draft" },
@@ -283,14 +280,14 @@ describe("declaring", () => {
     ],
   );
 
-  rule("[datasets] nothing of a refused draft is left", async () => {
+  rule("[TYPE-4] nothing of a refused draft is left", async () => {
     const { datasets } = await shared.client.get<{ datasets: JsonObject[] }>(D());
     expect(datasets.filter((each) => each["name"] === "bad_draft")).toEqual([]);
   });
 });
 
 describe("changing a definition while data exists", () => {
-  rule("[datasets] a field added later can be written; records without it stay as they are", async () => {
+  rule("[TYPE-4] a field added later can be written; records without it stay as they are", async () => {
     const items = await declare({ fields: [{ key: "a", kind: "string", mutableBy: "any" }] });
     await items.modify([setFields("one", { a: "x" })]);
     await addField(items, { key: "b", kind: "number", mutableBy: "any" });
@@ -311,29 +308,26 @@ describe("changing a definition while data exists", () => {
     await shared.client.fails("POST", `${D()}/nope/fields`, { key: "x" }, 404, "sdk.not_found");
   });
 
-  rule(
-    "[datasets] a removed field keeps its values and takes no more; its key may come back another kind",
-    async () => {
-      const items = await declare({
-        fields: [
-          { key: "a", kind: "string", mutableBy: "any" },
-          { key: "b", kind: "string", mutableBy: "any" },
-        ],
-      });
-      await items.modify([setFields("one", { a: "x", b: "y" })]);
-      const field = (await fieldsOf(items)).find((each) => each["key"] === "b")!;
-      await shared.client.del(`${items.def}/fields/${field["id"] as string}`);
-      const result = await items.modify([setFields("one", { a: "z", b: "new" })]);
-      expect(result.rejections).toMatchObject([{ recordIndex: 0, opIndex: 0, reason: expect.stringContaining("b") }]);
-      expect(content(await items.find("one"))).toEqual({ id: "one", a: "z", b: "y" });
-      await addField(items, { key: "b", kind: "number", mutableBy: "any" });
-      await items.modify([setFields("one", { b: 5 })]);
-      expect(content(await items.find("one"))).toEqual({ id: "one", a: "z", b: 5 });
-      const gone = `${items.def}/fields/${field["id"] as string}`;
-      const error = await shared.client.fails("DELETE", gone, undefined, 404, "sdk.not_found");
-      expect(error.details).toMatchObject({ fieldId: field["id"]! });
-    },
-  );
+  rule("[TYPE-4] a removed field keeps its values and takes no more; its key may come back another kind", async () => {
+    const items = await declare({
+      fields: [
+        { key: "a", kind: "string", mutableBy: "any" },
+        { key: "b", kind: "string", mutableBy: "any" },
+      ],
+    });
+    await items.modify([setFields("one", { a: "x", b: "y" })]);
+    const field = (await fieldsOf(items)).find((each) => each["key"] === "b")!;
+    await shared.client.del(`${items.def}/fields/${field["id"] as string}`);
+    const result = await items.modify([setFields("one", { a: "z", b: "new" })]);
+    expect(result.rejections).toMatchObject([{ recordIndex: 0, opIndex: 0, reason: expect.stringContaining("b") }]);
+    expect(content(await items.find("one"))).toEqual({ id: "one", a: "z", b: "y" });
+    await addField(items, { key: "b", kind: "number", mutableBy: "any" });
+    await items.modify([setFields("one", { b: 5 })]);
+    expect(content(await items.find("one"))).toEqual({ id: "one", a: "z", b: 5 });
+    const gone = `${items.def}/fields/${field["id"] as string}`;
+    const error = await shared.client.fails("DELETE", gone, undefined, 404, "sdk.not_found");
+    expect(error.details).toMatchObject({ fieldId: field["id"]! });
+  });
 
   rule("[dataset.decl_invalid] a field that the rest of the definition needs cannot be removed", async () => {
     const items = await declare({
@@ -354,7 +348,7 @@ describe("changing a definition while data exists", () => {
     expect((await fieldsOf(items)).map((field) => field["key"])).toEqual(["t", "by"]);
   });
 
-  rule("[datasets] display leaves are patched; everything else is dataset.immutable", async () => {
+  rule("[TYPE-4] display leaves are patched; everything else is dataset.immutable", async () => {
     const items = await declare({ fields: [{ key: "a" }, { key: "b" }] });
     const patch = (body: JsonObject) => shared.client.request("PATCH", items.def, { body });
     const set = {
@@ -403,7 +397,7 @@ describe("changing a definition while data exists", () => {
   });
 
   rule(
-    "[datasets] a removed definition keeps its records; writes are dataset.unknown; its name is free again",
+    "[TYPE-4] a removed definition keeps its records; writes are dataset.unknown; its name is free again",
     async () => {
       const items = await declare({ fields: [{ key: "a", mutableBy: "any" }] });
       await items.modify([setFields("one", { a: "x" })]);
@@ -426,7 +420,7 @@ describe("changing a definition while data exists", () => {
     },
   );
 
-  rule("[datasets] declarations made at once under one name: one stands", async () => {
+  rule("[TYPE-4] declarations made at once under one name: one stands", async () => {
     const name = uniqueName("race");
     const replies = await Promise.all(
       Array.from({ length: 8 }, () => shared.client.request("POST", D(), { body: { name, fields: [] } })),
@@ -434,7 +428,7 @@ describe("changing a definition while data exists", () => {
     expect(replies.map((reply) => reply.status).toSorted()).toEqual([201, ...Array.from({ length: 7 }, () => 409)]);
   });
 
-  rule("[datasets] definitions and what was written under each of their versions survive a restart", async () => {
+  rule("[TYPE-4] definitions and what was written under each of their versions survive a restart", async () => {
     await using first = await startServer();
     const { id: spaceId } = await createSpace(first.client);
     const made = await createType(first.client, spaceId);
@@ -474,7 +468,7 @@ describe("records under declared rules", () => {
     expect(await items.find("one")).toBeUndefined();
   });
 
-  rule("[datasets] local values are held to their kind on this device", async () => {
+  rule("[TYPE-4] local values are held to their kind on this device", async () => {
     const items = await declare({ fields: [{ key: "a" }, { key: "here", kind: "number", scope: "local" }] } as never);
     await items.modify([setFields("one", { a: "x" })]);
     const local = (value: unknown): Promise<WriteResult> =>
@@ -484,7 +478,7 @@ describe("records under declared rules", () => {
     expect(await items.find("one")).toMatchObject({ here: 5 });
   });
 
-  rule("[filter.invalid] a declared datetime of a dataset, nested or not, is compared with a $date only", async () => {
+  rule("[QUERY-1] a declared datetime of a dataset, nested or not, is compared with a $date only", async () => {
     const items = await declare({
       fields: [
         { key: "d", kind: "datetime", mutableBy: "any" },
@@ -501,7 +495,7 @@ describe("records under declared rules", () => {
     expect((await items.query({ filter: { d: { $lt: { $date: 5 } }, s: { $ne: "x" } } })).records).toHaveLength(1);
   });
 
-  rule("[datasets] the listings name the built-in datasets with their scopes, and the account's own", async () => {
+  rule("[TYPE-4] the listings name the built-in datasets with their scopes, and the account's own", async () => {
     const { datasets } = await shared.client.get<{ datasets: { name: string; schema: JsonObject; typeId?: string }[] }>(
       `${S()}/datasets`,
     );

@@ -37,7 +37,7 @@ function sealedOf(path: string): Buffer[] {
 }
 
 rule(
-  "[objects] once an object is deleted and torn down, nothing it held is left in plain text, nor sealed after a month",
+  "[OBJ-1] once an object is deleted and torn down, nothing it held is left in plain text, nor sealed after a month",
   async () => {
     await using server = await startServer();
     const { client, dataDir } = server;

@@ -1,4 +1,4 @@
-/** The registry of devices as one device shows it: its own row, claims, refusals (gaps § 16). */
+/** The registry of devices as one device shows it: its own row, claims, refusals (DEV-1). */
 import { describe, expect } from "bun:test";
 import type { JsonObject, Page } from "../support/client.ts";
 import { uniqueName } from "../support/fixtures.ts";
@@ -39,7 +39,7 @@ const rows = async (body: JsonObject = {}): Promise<Page["records"]> =>
   (await shared.client.post<Page>("/v1/devices/query", body)).records;
 
 describe("at boot", () => {
-  rule("[devices] the device has a row with name, os and version; nothing is active", () => {
+  rule("[DEV-1] the device has a row with name, os and version; nothing is active", () => {
     expect(atBoot.devices).toHaveLength(1);
     const [row] = atBoot.devices;
     expect(row).toEqual({
@@ -51,7 +51,7 @@ describe("at boot", () => {
     expect(atBoot).not.toHaveProperty("active");
   });
 
-  rule("[devices] a raw row has the peer id as its id", async () => {
+  rule("[DEV-1] a raw row has the peer id as its id", async () => {
     const [row, ...others] = await rows({ filter: { id: self } });
     expect(others).toEqual([]);
     expect(row).toMatchObject({ id: self, os: atBoot.devices[0]!.os! });
@@ -61,19 +61,19 @@ describe("at boot", () => {
 });
 
 describe("PUT me", () => {
-  rule("[devices] a name is taken; an empty one means unchanged", async () => {
+  rule("[DEV-1] a name is taken; an empty one means unchanged", async () => {
     await update({ name: "Kitchen" });
     await update({ name: "", apps: { [uniqueName("app")]: {} } });
     expect((await own()).name).toBe("Kitchen");
   });
 
-  rule("[devices] a name of 256 bytes is taken", async () => {
+  rule("[DEV-1] a name of 256 bytes is taken", async () => {
     const name = "é".repeat(128);
     await update({ name });
     expect((await own()).name).toBe(name);
   });
 
-  rule("[devices] apps merge slug by slug; a bag holds strings, numbers and booleans", async () => {
+  rule("[DEV-1] apps merge slug by slug; a bag holds strings, numbers and booleans", async () => {
     const [first, second] = [uniqueName("app"), uniqueName("app")];
     const bag = { version: "1.2", build: 7, beta: true };
     await update({ apps: { [first]: bag } });
@@ -81,7 +81,7 @@ describe("PUT me", () => {
     expect((await own()).apps).toMatchObject({ [first]: bag, [second]: {} });
   });
 
-  rule("[devices] null uninstalls an app and forfeits its claim; other apps stay", async () => {
+  rule("[DEV-1] null uninstalls an app and forfeits its claim; other apps stay", async () => {
     const [gone, kept] = [uniqueName("app"), uniqueName("app")];
     await activate(gone);
     await activate(kept);
@@ -95,7 +95,7 @@ describe("PUT me", () => {
   });
 
   const refused = (title: string, body: JsonObject, code: string, field?: string): Scenario => ({
-    title: `[devices] ${title}`,
+    title: `[DEV-1] ${title}`,
     method: "PUT",
     path: ME,
     body,
@@ -119,7 +119,7 @@ describe("PUT me", () => {
     refused("null in a bag is refused", { apps: { a: { v: null } } }, INVALID, "apps.a.v"),
   ]);
 
-  rule("[devices] a refused update changes nothing", async () => {
+  rule("[DEV-1] a refused update changes nothing", async () => {
     const before = await devices();
     const apps = { good: { version: "1" }, bad: { v: null } };
     await shared.client.fails("PUT", ME, { name: "Never", apps }, 400, "request.invalid_field");
@@ -128,7 +128,7 @@ describe("PUT me", () => {
 });
 
 describe("activate", () => {
-  rule("[devices] a claim begins at 1, says the second, installs the app and wins", async () => {
+  rule("[DEV-1] a claim begins at 1, says the second, installs the app and wins", async () => {
     const app = uniqueName("app");
     await activate(app);
     const row = await own();
@@ -139,7 +139,7 @@ describe("activate", () => {
     expect((await devices()).active).toMatchObject({ [app]: self });
   });
 
-  rule("[devices] another claim counts one up and keeps the app's bag", async () => {
+  rule("[DEV-1] another claim counts one up and keeps the app's bag", async () => {
     const app = uniqueName("app");
     await update({ apps: { [app]: { version: "2.0" } } });
     await activate(app);
@@ -149,7 +149,7 @@ describe("activate", () => {
     expect(row.apps![app]).toEqual({ version: "2.0" });
   });
 
-  rule("[devices] an installed app without a claim is not active", async () => {
+  rule("[DEV-1] an installed app without a claim is not active", async () => {
     const app = uniqueName("app");
     await update({ apps: { [app]: {} } });
     expect((await devices()).active ?? {}).not.toHaveProperty(app);
@@ -157,7 +157,7 @@ describe("activate", () => {
 
   runScenarios(context, [
     {
-      title: "[devices] a claim names its app",
+      title: "[DEV-1] a claim names its app",
       method: "POST",
       path: ACTIVATE,
       body: {},
@@ -166,7 +166,7 @@ describe("activate", () => {
       details: { field: "app" },
     },
     {
-      title: "[devices] a claim's slug has no dot",
+      title: "[DEV-1] a claim's slug has no dot",
       method: "POST",
       path: ACTIVATE,
       body: { app: "a.b" },
@@ -180,28 +180,28 @@ describe("activate", () => {
 describe("remove and query", () => {
   runScenarios(context, [
     {
-      title: "[devices] a device cannot prune itself",
+      title: "[DEV-1] a device cannot prune itself",
       method: "DELETE",
       path: "/v1/devices/{self}",
       status: 400,
       code: "device.self_delete",
     },
     {
-      title: "[devices] an unknown device is not found",
+      title: "[DEV-1] an unknown device is not found",
       method: "DELETE",
       path: `/v1/devices/${ABSENT}`,
       status: 404,
       code: "device.not_found",
     },
     {
-      title: "[devices] what is no peer id is not found",
+      title: "[DEV-1] what is no peer id is not found",
       method: "DELETE",
       path: "/v1/devices/nobody",
       status: 404,
       code: "device.not_found",
     },
     {
-      title: "[devices] a query names no object",
+      title: "[DEV-1] a query names no object",
       method: "POST",
       path: "/v1/devices/query",
       body: { objectId: ABSENT },
@@ -210,7 +210,7 @@ describe("remove and query", () => {
       details: { field: "objectId" },
     },
     {
-      title: "[devices] a query names no dataset",
+      title: "[DEV-1] a query names no dataset",
       method: "POST",
       path: "/v1/devices/query",
       body: { dataset: "devices" },
@@ -220,7 +220,7 @@ describe("remove and query", () => {
     },
   ]);
 
-  rule("[devices] a subscription begins with the rows and follows a change", async () => {
+  rule("[DEV-1] a subscription begins with the rows and follows a change", async () => {
     await using stream = await shared.client.stream("POST", "/v1/devices/query/subscribe", { filter: { id: self } });
     expect((await stream.snapshot()).records).toMatchObject([{ id: self }]);
     await update({ name: "Followed" });

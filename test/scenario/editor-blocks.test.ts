@@ -1,4 +1,4 @@
-/** Single blocks: what a new one may be (gaps § 0, § 9). */
+/** Single blocks: what a new one may be (EDIT-1, § 9). */
 import { describe, expect } from "bun:test";
 import type { ErrorBody, JsonObject, WriteResult } from "../support/client.ts";
 import { createObject, createSpace } from "../support/fixtures.ts";
@@ -16,7 +16,7 @@ const refusal = async (body: JsonObject): Promise<[number, string, unknown]> => 
 };
 
 describe("a new block", () => {
-  rule("[editor] type is required, 1 to 64 bytes; a place is not empty", async () => {
+  rule("[EDIT-1] type is required, 1 to 64 bytes; a place is not empty", async () => {
     expect(await refusal({})).toEqual([400, "request.missing_field", "type"]);
     expect(await refusal({ type: 5 })).toEqual([400, "request.schema", "type"]);
     expect(await refusal({ type: "" })).toEqual([400, "request.invalid_field", "type"]);

@@ -230,7 +230,7 @@ describe("details", () => {
         match: { recordIds: ["absent"] },
       },
       {
-        title: "[errors] details carry only what the caller supplied: the unknown space id",
+        title: "[API-6] details carry only what the caller supplied: the unknown space id",
         method: "GET",
         path: "/v1/spaces/no-such-space",
         status: 404,
@@ -240,7 +240,7 @@ describe("details", () => {
     ],
   );
 
-  rule("[errors] no message or detail carries a path of the data root, SQL or a stack", async () => {
+  rule("[API-6] no message or detail carries a path of the data root, SQL or a stack", async () => {
     const { client, server } = shared;
     const texts: string[] = [];
     for (const [method, path, body] of [

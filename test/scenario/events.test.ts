@@ -26,14 +26,14 @@ async function listen(query = ""): Promise<SseStream> {
 }
 
 describe("publish and subscribe", () => {
-  rule("[events] a frame is the event with the sender the server stamped", async () => {
+  rule("[EVENT-1] a frame is the event with the sender the server stamped", async () => {
     await using stream = await listen("?type=t1");
     const event = { type: "t1", scope: "account", target: "o-1", data: { deep: [1, null, "é"] } };
     expect(await publish(event)).toEqual({ subscribers: 1 });
     expect(await stream.expect("event")).toEqual({ ...event, sender: { identity: accountId, self: true } });
   });
 
-  rule("[events] only what is published after connecting is delivered, and every stream counts", async () => {
+  rule("[EVENT-1] only what is published after connecting is delivered, and every stream counts", async () => {
     expect(await publish({ type: "t2", scope: "device" })).toEqual({ subscribers: 0 });
     await using one = await listen("?type=t2");
     await using two = await listen("?type=t2&type=other");
@@ -46,7 +46,7 @@ describe("publish and subscribe", () => {
     );
   });
 
-  rule("[events] space events reach the streams that name the space, and no others", async () => {
+  rule("[EVENT-1] space events reach the streams that name the space, and no others", async () => {
     const other = await createSpace(shared.client);
     await using mine = await listen(`?spaceId=${space.id}&type=t3`);
     await using both = await listen(`?scope=space&scope=device&spaceId=${space.id}&spaceId=${other.id}&type=t3`);
@@ -59,7 +59,7 @@ describe("publish and subscribe", () => {
     expect(await all.expect("event")).toMatchObject({ data: 3 });
   });
 
-  rule("[events] filters are ANDed across dimensions and ORed within one", async () => {
+  rule("[EVENT-1] filters are ANDed across dimensions and ORed within one", async () => {
     await using stream = await listen("?type=t4.*&type=x&target=a&target=b&scope=device");
     const cases: [event: JsonObject, subscribers: number][] = [
       [{ type: "t4", scope: "device", target: "a" }, 1],
@@ -78,7 +78,7 @@ describe("publish and subscribe", () => {
 
 describe("faults", () => {
   const post = (title: string, body: unknown, status: number, code: string, details: JsonObject = {}): Scenario => ({
-    title: `[events] ${title}: ${code}`,
+    title: `[EVENT-1] ${title}: ${code}`,
     method: "POST",
     path: "/v1/events",
     body,
@@ -87,7 +87,7 @@ describe("faults", () => {
     details,
   });
   const get = (title: string, query: string, status: number, code: string, details: JsonObject = {}): Scenario => ({
-    title: `[events] subscribe, ${title}: ${code}`,
+    title: `[EVENT-1] subscribe, ${title}: ${code}`,
     method: "GET",
     path: `/v1/events/subscribe${query}`,
     status,
@@ -138,13 +138,13 @@ describe("faults", () => {
     get("101 patterns in a space", `?spaceId={spaceId}&${many}`, 409, "events.too_many_patterns", { limit: 100 }),
   ]);
 
-  rule("[events] at the limits an event is taken", async () => {
+  rule("[EVENT-1] at the limits an event is taken", async () => {
     await publish({ type: "a", scope: "device", data: "x".repeat(65_534) });
     await publish({ type: `${"a.".repeat(13)}a`, scope: "device", target: "x" });
     await publish({ type: "editor.cursor", scope: "account", target: accountId });
   });
 
-  rule("[events] a space's budget of patterns is given back when its streams close", async () => {
+  rule("[EVENT-1] a space's budget of patterns is given back when its streams close", async () => {
     const fresh = await createSpace(shared.client);
     const types = Array.from({ length: 100 }, (_, index) => `type=b${index}`).join("&");
     const full = await listen(`?spaceId=${fresh.id}&${types}`);
@@ -159,7 +159,7 @@ describe("faults", () => {
     await open!.close();
   });
 
-  rule("[events] a deleted space takes no events", async () => {
+  rule("[EVENT-1] a deleted space takes no events", async () => {
     const gone = await createSpace(shared.client);
     await shared.client.del(`/v1/spaces/${gone.id}`);
     const event = { type: "a", scope: "space", spaceId: gone.id };
@@ -180,7 +180,7 @@ async function listenRaw(query: string): Promise<{ socket: RawSocket; events(): 
 
 describe("many streams", () => {
   rule(
-    "[events] 500 streams with mixed filters get what they asked for, and a slow one closes alone",
+    "[EVENT-1] 500 streams with mixed filters get what they asked for, and a slow one closes alone",
     async () => {
       const rng = createRng(runSeed("event streams"));
       const types = ["m.a", "m.b", "m.b.c"];

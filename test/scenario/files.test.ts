@@ -104,7 +104,7 @@ describe("attaching", () => {
   });
 
   rule(
-    "[files] the media type is the declared one without parameters; where that says nothing, name and bytes are asked",
+    "[FILE-2] the media type is the declared one without parameters; where that says nothing, name and bytes are asked",
     async () => {
       const png = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1, 2, 3);
       const text = new TextEncoder().encode("Grüße");
@@ -299,7 +299,7 @@ describe("variants", () => {
 });
 
 describe("rows and listings", () => {
-  rule("[files] rows are found, filtered and counted per object; before the first file there are none", async () => {
+  rule("[FILE-1] rows are found, filtered and counted per object; before the first file there are none", async () => {
     const owner = (await createObject(client, space.id)).id;
     await client.fails("POST", `${attachPath(space.id, owner)}/query`, {}, 404, "file.not_found");
     for (let i = 0; i < 5; i++)
@@ -353,7 +353,7 @@ describe("rows and listings", () => {
     await client.fails("POST", `/v1/spaces/${space.id}/modify`, write, 400, "dataset.validation");
   });
 
-  rule("[files] status and stats say where the backup stands; the stream opens", async () => {
+  rule("[FILE-3] status and stats say where the backup stands; the stream opens", async () => {
     const before = await client.get<Record<string, number>>(`${filesPath(space.id)}/stats`);
     const { fileId } = await put(bytesOf(8_000, 41));
     expect(await client.get<unknown>(`${file(fileId)}/status`)).toEqual({

@@ -46,12 +46,12 @@ describe("Host", () => {
     "127.0.0.1.evil.example",
     "192.0.2.7",
   ]) {
-    rule(`[guard] Host: ${host} is 403 request.forbidden_host on every path`, async () => {
+    rule(`[API-9] Host: ${host} is 403 request.forbidden_host on every path`, async () => {
       expect(await refusalsOnEveryPath({ headers: { Host: host } }, refusedWith("request.forbidden_host"))).toEqual([]);
     });
   }
 
-  rule("[guard] a loopback Host with a port that is not ours is refused", async () => {
+  rule("[API-9] a loopback Host with a port that is not ours is refused", async () => {
     const other = shared.server.port === 65535 ? 1024 : shared.server.port + 1;
     for (const name of ["127.0.0.1", "localhost", "[::1]"]) {
       const reply = await shared.client.request("GET", "/v1/health", { headers: { Host: `${name}:${other}` } });
@@ -59,7 +59,7 @@ describe("Host", () => {
     }
   });
 
-  rule("[guard] loopback names with our port are served", async () => {
+  rule("[API-9] loopback names with our port are served", async () => {
     for (const name of ["127.0.0.1", "localhost", "LOCALHOST", "[::1]", "127.9.9.9"]) {
       const reply = await shared.client.request("GET", "/v1/health", {
         headers: { Host: `${name}:${shared.server.port}` },
@@ -68,7 +68,7 @@ describe("Host", () => {
     }
   });
 
-  rule("[guard] no Host, an empty Host and several Hosts are refused without a 5xx", async () => {
+  rule("[API-9] no Host, an empty Host and several Hosts are refused without a 5xx", async () => {
     for (const head of ["", "Host:\r\n", `Host: evil.example\r\nHost: ${shared.server.address}\r\n`]) {
       await using socket = await openSocket(shared.server.port);
       socket.write(`GET /v1/spaces HTTP/1.1\r\n${head}Connection: close\r\n\r\n`);
@@ -77,13 +77,13 @@ describe("Host", () => {
     }
   });
 
-  rule("[guard] an absolute request target does not smuggle another host in", async () => {
+  rule("[API-9] an absolute request target does not smuggle another host in", async () => {
     await using socket = await openSocket(shared.server.port);
     socket.write(`GET http://evil.example/v1/spaces HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n`);
     expect(await socket.closed()).not.toMatch(/^HTTP\/1\.1 200/);
   });
 
-  rule("[guard] a refusal names the setting or address that would be allowed", async () => {
+  rule("[API-9] a refusal names the setting or address that would be allowed", async () => {
     const error = await shared.client.request("GET", "/v1/health", { headers: { Origin: "http://app.example" } });
     expect(error.text).toContain("http.allowedOrigins");
   });
@@ -98,14 +98,14 @@ describe("Origin", () => {
     "file://",
     "tauri://evil",
   ]) {
-    rule(`[guard] Origin: ${origin} is 403 request.forbidden_origin on every path`, async () => {
+    rule(`[API-9] Origin: ${origin} is 403 request.forbidden_origin on every path`, async () => {
       expect(
         await refusalsOnEveryPath({ headers: { Origin: origin } }, refusedWith("request.forbidden_origin")),
       ).toEqual([]);
     });
   }
 
-  rule("[guard] our own origin and the default app origins are served, never with a star", async () => {
+  rule("[API-9] our own origin and the default app origins are served, never with a star", async () => {
     for (const origin of [shared.server.base, "tauri://localhost", "http://tauri.localhost"]) {
       const reply = await shared.client.request("GET", "/v1/health", { headers: { Origin: origin } });
       expect([origin, reply.status]).toEqual([origin, 200]);
@@ -114,7 +114,7 @@ describe("Origin", () => {
     }
   });
 
-  rule("[cors] a preflight from an allowed origin allows Content-Type, Accept and Range", async () => {
+  rule("[API-9] a preflight from an allowed origin allows Content-Type, Accept and Range", async () => {
     const reply = await shared.client.request("OPTIONS", "/v1/spaces", {
       headers: {
         Origin: "tauri://localhost",
@@ -129,7 +129,7 @@ describe("Origin", () => {
     expect(reply.headers.get("access-control-allow-methods")).toContain("POST");
   });
 
-  rule("[cors] a preflight from a foreign origin is refused and allows nothing", async () => {
+  rule("[API-9] a preflight from a foreign origin is refused and allows nothing", async () => {
     for (const origin of ["http://evil.example", "null"]) {
       const reply = await shared.client.request("OPTIONS", "/v1/spaces", {
         headers: { Origin: origin, "Access-Control-Request-Method": "POST" },
@@ -139,7 +139,7 @@ describe("Origin", () => {
     }
   });
 
-  rule("[cors] an error to an allowed origin can be read by it", async () => {
+  rule("[API-9] an error to an allowed origin can be read by it", async () => {
     const reply = await shared.client.request("GET", "/v1/spaces/unknown", {
       headers: { Origin: "tauri://localhost" },
     });
@@ -149,20 +149,20 @@ describe("Origin", () => {
 });
 
 describe("Sec-Fetch-Site", () => {
-  rule("[guard] cross-site is refused on every path", async () => {
+  rule("[API-9] cross-site is refused on every path", async () => {
     expect(
       await refusalsOnEveryPath({ headers: { "Sec-Fetch-Site": "cross-site" } }, (reply) => reply.status === 403),
     ).toEqual([]);
   });
 
-  rule("[guard] cross-site is served when its Origin is allowed", async () => {
+  rule("[API-9] cross-site is served when its Origin is allowed", async () => {
     const reply = await shared.client.request("GET", "/v1/health", {
       headers: { "Sec-Fetch-Site": "cross-site", Origin: "tauri://localhost" },
     });
     expect(reply.status).toBe(200);
   });
 
-  rule("[guard] same-origin and none are served", async () => {
+  rule("[API-9] same-origin and none are served", async () => {
     for (const site of ["same-origin", "none"]) {
       const reply = await shared.client.request("GET", "/v1/health", { headers: { "Sec-Fetch-Site": site } });
       expect(reply.status).toBe(200);
@@ -178,7 +178,7 @@ describe("content type", () => {
     "multipart/form-data; boundary=x",
     "application/xml",
   ]) {
-    rule(`[guard] a body of ${type} is 415 on every path that takes a body`, async () => {
+    rule(`[API-9] a body of ${type} is 415 on every path that takes a body`, async () => {
       expect(
         await refusalsOnEveryPath(
           { raw: "a=b", headers: { "Content-Type": type } },
@@ -189,7 +189,7 @@ describe("content type", () => {
     });
   }
 
-  rule("[guard] a body without any content type is 415", async () => {
+  rule("[API-9] a body without any content type is 415", async () => {
     await using socket = await openSocket(shared.server.port);
     socket.write(
       `POST /v1/spaces HTTP/1.1\r\nHost: ${shared.server.address}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}`,
@@ -197,7 +197,7 @@ describe("content type", () => {
     expect(await socket.closed()).toStartWith("HTTP/1.1 415");
   });
 
-  rule("[guard] application/json with a charset, in any case, is taken", async () => {
+  rule("[API-9] application/json with a charset, in any case, is taken", async () => {
     for (const type of ["application/json; charset=utf-8", "Application/JSON", "application/json;charset=UTF-8"]) {
       const reply = await shared.client.request("POST", "/v1/spaces/query", {
         body: {},
@@ -207,7 +207,7 @@ describe("content type", () => {
     }
   });
 
-  rule("[guard] an empty body needs no content type", async () => {
+  rule("[API-9] an empty body needs no content type", async () => {
     await using socket = await openSocket(shared.server.port);
     socket.write(
       `POST /v1/spaces/query HTTP/1.1\r\nHost: ${shared.server.address}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`,
@@ -225,12 +225,12 @@ describe("content type", () => {
   });
 });
 
-rule("[guard] nothing was written by any refused request", async () => {
+rule("[API-9] nothing was written by any refused request", async () => {
   expect(await shared.client.get<unknown[]>("/v1/spaces?status=all")).toEqual([]);
   await shared.client.get("/v1/health");
 });
 
-rule("[guard] http.allowedOrigins adds an origin", async () => {
+rule("[API-9] http.allowedOrigins adds an origin", async () => {
   const { startServer } = await import("../support/server.ts");
   await using server = await startServer({
     account: false,

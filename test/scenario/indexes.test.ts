@@ -39,7 +39,7 @@ async function untilPlan(pipeline: JsonObject[], part: string): Promise<void> {
   }
 }
 
-rule("[indexes] a declared field that a query filters by gets an index; the answer stays the same", async () => {
+rule("[INDEX-2] a declared field that a query filters by gets an index; the answer stays the same", async () => {
   const body = { filter: { s: "owner-77" }, sort: ["-free"], includeTotal: true };
   const before = await tasks.query(body);
   expect(before.total).toBe(4);
@@ -53,7 +53,7 @@ rule("[indexes] a declared field that a query filters by gets an index; the answ
   expect(line).toContain("matches=4");
 });
 
-rule("[indexes] what is written after an index was made is found by it, what is deleted is not", async () => {
+rule("[INDEX-2] what is written after an index was made is found by it, what is deleted is not", async () => {
   const filter = { s: "owner-5" };
   const before = ids(await tasks.query({ filter }));
   await tasks.upsert([{ id: "zz-new", fields: { s: "owner-5", free: 1 } }]);
@@ -62,7 +62,7 @@ rule("[indexes] what is written after an index was made is found by it, what is 
   expect(ids(await tasks.query({ filter }))).toEqual([...before.slice(2), "zz-new"]);
 });
 
-rule("[indexes] an array's elements are found by an index", async () => {
+rule("[INDEX-2] an array's elements are found by an index", async () => {
   const body = { filter: { t: "tag-31" } };
   const before = await tasks.query(body);
   expect(before.records.length).toBeGreaterThan(1);
@@ -70,7 +70,7 @@ rule("[indexes] an array's elements are found by an index", async () => {
   expect(await tasks.query(body)).toEqual(before);
 });
 
-rule("[indexes] an undeclared path gets its index when it is used again", async () => {
+rule("[INDEX-2] an undeclared path gets its index when it is used again", async () => {
   const body = { filter: { free: { $gte: 2_590 } } };
   await tasks.query(body);
   expect(await explain([{ $match: body.filter }])).not.toContain("index on free");
@@ -79,7 +79,7 @@ rule("[indexes] an undeclared path gets its index when it is used again", async 
   expect(await tasks.query(body)).toEqual(before);
 });
 
-rule("[indexes] a sort of windows and a group that counts get theirs", async () => {
+rule("[INDEX-2] a sort of windows and a group that counts get theirs", async () => {
   const page = { sort: ["-n"], limit: 5 };
   const before = await tasks.query(page);
   await untilPlan([{ $sort: { n: -1 } }, { $limit: 5 }], "index on n in the order of the sort");

@@ -12,7 +12,7 @@ const ESCAPE = "\u001b[";
 const lines = (text: string): string[] => text.split("\n").filter((line) => line.trim() !== "");
 
 describe("logging", () => {
-  rule("[process 13] stdout carries LISTENING (and CONTROL) alone; the log goes to stderr", async () => {
+  rule("[SRV-11] stdout carries LISTENING (and CONTROL) alone; the log goes to stderr", async () => {
     await using server = await startServer({ args: ["--log-level", "debug"] });
     await server.client.get("/v1/account");
     await until(() => server.stderr() !== "", "a log line");
@@ -20,7 +20,7 @@ describe("logging", () => {
     for (const line of lines(server.stdout())) expect(line).toMatch(/^(LISTENING|CONTROL) \S+$/);
   });
 
-  rule("[process 13] format json: every line is one JSON object", async () => {
+  rule("[SRV-11] format json: every line is one JSON object", async () => {
     await using server = await startServer({ config: "log:\n  format: json\n  defaultLevel: debug\n" });
     await server.client.get("/v1/account");
     await server.stop();
@@ -29,7 +29,7 @@ describe("logging", () => {
     for (const line of logged) expect(JSON.parse(line)).toBeObject();
   });
 
-  rule("[process 13] format plaintext carries no escape sequences, colorized does", async () => {
+  rule("[SRV-11] format plaintext carries no escape sequences, colorized does", async () => {
     for (const [format, colored] of [
       ["plaintext", false],
       ["colorized", true],
@@ -45,7 +45,7 @@ describe("logging", () => {
     }
   });
 
-  rule("[process 13] NO_COLOR is honoured", async () => {
+  rule("[SRV-11] NO_COLOR is honoured", async () => {
     await using server = await startServer({ config: "log:\n  format: colorized\n  defaultLevel: debug\n" });
     await server.client.get("/v1/account");
     await server.stop();
@@ -53,7 +53,7 @@ describe("logging", () => {
     expect(server.stderr()).not.toContain(ESCAPE);
   });
 
-  rule("[process 13] --log-level error silences info; debug says more than info", async () => {
+  rule("[SRV-11] --log-level error silences info; debug says more than info", async () => {
     const said: Record<string, number> = {};
     for (const level of ["error", "info", "debug"]) {
       await using server = await startServer({ args: ["--log-level", level] });
@@ -66,7 +66,7 @@ describe("logging", () => {
     expect(said["debug"]).toBeGreaterThan(said["info"]!);
   });
 
-  rule("[process 13] SVC_LOG_LEVEL sets the level and --log-level wins over it", async () => {
+  rule("[SRV-11] SVC_LOG_LEVEL sets the level and --log-level wins over it", async () => {
     await using loud = await startServer({ env: { SVC_LOG_LEVEL: "debug" } });
     await loud.stop();
     await using quiet = await startServer({ env: { SVC_LOG_LEVEL: "debug" }, args: ["--log-level", "error"] });
@@ -75,7 +75,7 @@ describe("logging", () => {
     expect(lines(quiet.stderr())).toEqual([]);
   });
 
-  rule("[process 13] log.addOutputPaths: the same lines are written to each listed file", async () => {
+  rule("[SRV-11] log.addOutputPaths: the same lines are written to each listed file", async () => {
     using dir = scratchDir();
     const paths = [join(dir.path, "one.log"), join(dir.path, "two.log")];
     await using server = await startServer({
@@ -86,7 +86,7 @@ describe("logging", () => {
     for (const path of paths) expect(readFileSync(path, "utf8")).toBe(server.stderr());
   });
 
-  rule("[process 13] a 5xx is logged at error, with the stack; a 4xx and what is not offered are not", async () => {
+  rule("[SRV-11] a 5xx is logged at error, with the stack; a 4xx and what is not offered are not", async () => {
     await using server = await startServer({
       config: "log:\n  format: json\n  defaultLevel: error\n",
       env: { SVC_NETWORK_URL: "nats://127.0.0.1:1" },
@@ -127,7 +127,7 @@ describe("logging", () => {
     );
   }
 
-  rule("[config] a network that cannot be reached is one line with its address, without a stack", async () => {
+  rule("[SRV-5] a network that cannot be reached is one line with its address, without a stack", async () => {
     await using server = await startServer({ env: { SVC_NETWORK_URL: "nats://user:canary-pass@127.0.0.1:1" } });
     await until(() => server.stderr().includes("network: cannot use it"), "the line");
     await Bun.sleep(1_500); // several more attempts
@@ -140,7 +140,7 @@ describe("logging", () => {
     expect(server.stderr()).not.toContain("canary-pass");
   });
 
-  rule("[guard] a refused page is one line a minute at the default level, and the answer says the same", async () => {
+  rule("[API-9] a refused page is one line a minute at the default level, and the answer says the same", async () => {
     await using server = await startServer();
     const origin = "http://localhost:5173";
     const ask = async (from: string) => server.client.request("GET", "/v1/health", { headers: { Origin: from } });

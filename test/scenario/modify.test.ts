@@ -192,7 +192,7 @@ const OPS: OpCase[] = [
 
 describe("ops", () => {
   for (const { title, before, ops, after, rejected = [] } of OPS) {
-    rule(`[modify] ${title}`, async () => {
+    rule(`[DATA-1] ${title}`, async () => {
       const id = await record(before);
       const result = await apply(id, ...ops);
       expect(content(await items.find(id))).toEqual({ id, ...after });
@@ -202,7 +202,7 @@ describe("ops", () => {
     });
   }
 
-  rule("[modify] keys that mean something to JavaScript are ordinary keys", async () => {
+  rule("[DATA-1] keys that mean something to JavaScript are ordinary keys", async () => {
     const id = await record();
     const reply = await shared.client.request("POST", `${items.path}/modify`, {
       raw: JSON.stringify({
@@ -218,7 +218,7 @@ describe("ops", () => {
 });
 
 describe("records", () => {
-  rule("[modify] upsert true on an absent id creates", async () => {
+  rule("[DATA-1] upsert true on an absent id creates", async () => {
     const result = await items.modify([setFields("fresh", { n: 1 })]);
     expect(result.recordIds).toEqual(["fresh"]);
     expect(result.versionId).toBe(result.changeId);
@@ -226,7 +226,7 @@ describe("records", () => {
     expect(content(await items.find("fresh"))).toEqual({ id: "fresh", n: 1 });
   });
 
-  rule("[modify] upsert true on a present id changes it; the creation version stays", async () => {
+  rule("[DATA-1] upsert true on a present id changes it; the creation version stays", async () => {
     const id = await record({ n: 1, s: "kept" });
     const before = await items.find(id);
     await items.modify([setFields(id, { n: 2 })]);
@@ -235,7 +235,7 @@ describe("records", () => {
     expect(creationVersion(after)).toBe(creationVersion(before));
   });
 
-  rule("[modify] upsert false on an absent record is a silent no-op: the id is echoed", async () => {
+  rule("[DATA-1] upsert false on an absent record is a silent no-op: the id is echoed", async () => {
     const result = await items.modify([{ id: "never", upsert: false, ops: [op("$set", "n", 1)] }]);
     expect(result.recordIds).toEqual(["never"]);
     expect(result).not.toHaveProperty("rejections");
@@ -244,7 +244,7 @@ describe("records", () => {
     expect(await items.find("never")).toBeUndefined();
   });
 
-  rule("[modify] several records with one id apply in their order", async () => {
+  rule("[DATA-1] several records with one id apply in their order", async () => {
     const id = await record();
     const result = await items.modify([
       { id, ops: [op("$set", "n", 1)] },
@@ -256,7 +256,7 @@ describe("records", () => {
   });
 
   rule(
-    "[modify] a wide record that one request names thousands of times ends as if each part had come by itself",
+    "[DATA-1] a wide record that one request names thousands of times ends as if each part had come by itself",
     async () => {
       const set = await createCollection(shared.client, items.spaceId, { dynamic: true });
       const numbers = Array.from({ length: 5_000 }, (_, i) => i);
@@ -275,13 +275,13 @@ describe("records", () => {
     },
   );
 
-  rule("[modify] record ids come back in input order", async () => {
+  rule("[DATA-1] record ids come back in input order", async () => {
     const ids = ["zz", "aa", "mm"];
     const result = await items.modify(ids.map((id) => setFields(id, { n: 1 })));
     expect(result.recordIds).toEqual(ids);
   });
 
-  rule("[modify] rejections carry the index of their record", async () => {
+  rule("[DATA-1] rejections carry the index of their record", async () => {
     const [good, bad] = [await record({ n: 1 }), await record({ s: "text" })];
     const result = await items.modify([
       { id: good, ops: [op("$inc", "n", 1)] },
@@ -299,7 +299,7 @@ describe("records", () => {
   });
 
   rule(
-    "[modify] a write on a tombstone is a whole-record rejection (opIndex -1); the id is never reusable",
+    "[DATA-1] a write on a tombstone is a whole-record rejection (opIndex -1); the id is never reusable",
     async () => {
       const id = await record({ n: 1 });
       await items.deleteRecords([id]);
@@ -312,7 +312,7 @@ describe("records", () => {
     },
   );
 
-  rule("[modify] write-once fields can be set by the creating change only", async () => {
+  rule("[DATA-1] write-once fields can be set by the creating change only", async () => {
     const once = await createCollection(shared.client, items.spaceId, {
       fields: [
         { key: "first", kind: "string" },
@@ -325,7 +325,7 @@ describe("records", () => {
     expect(content(await once.find("a"))).toEqual({ id: "a", first: "x", n: 2 });
   });
 
-  rule("[modify] a value of another kind than its field's is never stored", async () => {
+  rule("[DATA-1] a value of another kind than its field's is never stored", async () => {
     const id = await record({ n: 1, s: "a" });
     for (const [path, value] of [
       ["n", "one"],
@@ -344,7 +344,7 @@ describe("records", () => {
     expect(content(await items.find(id))).toEqual({ id, n: 1, s: "a" });
   });
 
-  rule("[modify] a datetime is stored as UTC with milliseconds, whatever form it came in", async () => {
+  rule("[DATA-1] a datetime is stored as UTC with milliseconds, whatever form it came in", async () => {
     const id = await record();
     for (const given of ["2026-01-31T10:30:00+01:00", "2026-01-31T09:30:00Z", Date.UTC(2026, 0, 31, 9, 30)]) {
       await apply(id, op("$set", "d", { $date: given }));
@@ -352,7 +352,7 @@ describe("records", () => {
     }
   });
 
-  rule("[modify] numbers and text come back as they were given", async () => {
+  rule("[DATA-1] numbers and text come back as they were given", async () => {
     const id = await record();
     const values = { s: 'nul \u0000 tab \t quote " back \\ line\n astral \u{1F9ED} lone', n: 0.1 + 0.2 };
     await apply(id, op("$set", "", values));
@@ -366,7 +366,7 @@ describe("records", () => {
 
 describe("ids", () => {
   rule(
-    "[ids] an empty id is given by the server: base58, at most 11 characters, then /1, /2 in one batch",
+    "[DATA-4] an empty id is given by the server: base58, at most 11 characters, then /1, /2 in one batch",
     async () => {
       const auto = await createCollection(shared.client, items.spaceId, { idRule: "auto" });
       const blank = (n: number): JsonObject => ({ id: "", upsert: true, ops: [op("$set", "n", n)] });
@@ -380,7 +380,7 @@ describe("ids", () => {
     },
   );
 
-  rule("[ids] an empty id without upsert is refused", async () => {
+  rule("[DATA-4] an empty id without upsert is refused", async () => {
     const auto = await createCollection(shared.client, items.spaceId, { idRule: "auto" });
     const body = { ...auto.target, records: [{ id: "", ops: [op("$set", "n", 1)] }] };
     const reply = await shared.client.request("POST", `${auto.path}/modify`, { body });
@@ -388,7 +388,7 @@ describe("ids", () => {
     expect((await auto.query({})).records).toEqual([]);
   });
 
-  rule("[ids] an auto-id dataset refuses ids of the client's choosing", async () => {
+  rule("[DATA-4] an auto-id dataset refuses ids of the client's choosing", async () => {
     const auto = await createCollection(shared.client, items.spaceId, { idRule: "auto" });
     const body = { ...auto.target, records: [setFields("mine", { n: 1 })] };
     const reply = await shared.client.request("POST", `${auto.path}/modify`, { body });
@@ -397,7 +397,7 @@ describe("ids", () => {
     expect(await auto.find("mine")).toBeUndefined();
   });
 
-  rule("[ids] record ids that look like paths, SQL or prototypes are plain ids", async () => {
+  rule("[DATA-4] record ids that look like paths, SQL or prototypes are plain ids", async () => {
     const plain = await createCollection(shared.client, items.spaceId, { idPattern: ".+" });
     const ids = ["a.b", "a/b", "'; DROP TABLE rows; --", "__proto__", "constructor", "$set", "ключ", "\u{1F9ED}"];
     await plain.modify(ids.map((id) => setFields(id, { s: id })));
@@ -469,7 +469,7 @@ describe("refusals of the whole change", () => {
     "_x.y",
   ];
   for (const path of BAD_PATHS) {
-    rule(`[modify] the path ${JSON.stringify(path)} refuses the whole change: 400 dataset.validation`, async () => {
+    rule(`[DATA-1] the path ${JSON.stringify(path)} refuses the whole change: 400 dataset.validation`, async () => {
       const id = await record({ n: 1 });
       const records = [
         { id, ops: [op("$set", "n", 2)] },
@@ -504,7 +504,7 @@ describe("refusals of the whole change", () => {
     () => ({ client: shared.client, vars: { S: items.path, objectId: items.objectId, dataset: items.dataset } }),
     [
       ...(["objectId", "dataset", "records"] as const).map((field) => ({
-        title: `[modify] a missing ${field} is request.missing_field`,
+        title: `[DATA-1] a missing ${field} is request.missing_field`,
         method: "POST",
         path: "{S}/modify",
         body: Object.fromEntries(
@@ -517,7 +517,7 @@ describe("refusals of the whole change", () => {
         details: { field },
       })),
       {
-        title: "[modify] a missing op type is request.schema with its path",
+        title: "[DATA-1] a missing op type is request.schema with its path",
         ...body([
           { id: "a", ops: [{ type: "$set", path: "n", value: 1 }] },
           { id: "b", ops: [] },
@@ -528,42 +528,42 @@ describe("refusals of the whole change", () => {
         details: { path: "records[2].ops[0].type" },
       },
       {
-        title: "[modify] an upsert that is no boolean is request.schema",
+        title: "[DATA-1] an upsert that is no boolean is request.schema",
         ...body([{ id: "a", upsert: "yes", ops: [] }]),
         status: 400,
         code: "request.schema",
         details: { path: "records[0].upsert" },
       },
       {
-        title: "[modify] a bad scope is request.schema",
+        title: "[DATA-1] a bad scope is request.schema",
         ...body([], { scope: "account" }),
         status: 400,
         code: "request.schema",
         details: { path: "scope" },
       },
       {
-        title: "[modify] records that are no array are request.schema",
+        title: "[DATA-1] records that are no array are request.schema",
         ...body({}),
         status: 400,
         code: "request.schema",
         details: { path: "records" },
       },
       {
-        title: "[modify] a record that is no object is request.schema",
+        title: "[DATA-1] a record that is no object is request.schema",
         ...body(["a"]),
         status: 400,
         code: "request.schema",
         details: { path: "records[0]" },
       },
       {
-        title: "[modify] an id that is no string is request.schema",
+        title: "[DATA-1] an id that is no string is request.schema",
         ...body([{ id: 5, ops: [] }]),
         status: 400,
         code: "request.schema",
         details: { path: "records[0].id" },
       },
       {
-        title: "[modify] traceIds that are no strings are request.schema",
+        title: "[DATA-1] traceIds that are no strings are request.schema",
         ...body([], { traceIds: [1] }),
         status: 400,
         code: "request.schema",
@@ -587,7 +587,7 @@ describe("refusals of the whole change", () => {
     ],
   );
 
-  rule("[modify] an unknown op, an op value of a wrong type: 4xx or a rejection, never stored", async () => {
+  rule("[DATA-1] an unknown op, an op value of a wrong type: 4xx or a rejection, never stored", async () => {
     for (const bad of [
       op("$rename", "n", "m"),
       op("$inc", "n", "1"),
@@ -607,13 +607,13 @@ describe("refusals of the whole change", () => {
     }
   });
 
-  rule("[modify] a dataset that no type of the object declares is dataset.validation", async () => {
+  rule("[DATA-1] a dataset that no type of the object declares is dataset.validation", async () => {
     const other = await createCollection(shared.client, items.spaceId);
     const body = { objectId: items.objectId, dataset: other.dataset, records: [setFields("a", { n: 1 })] };
     await shared.client.fails("POST", `${items.path}/modify`, body, 400, "dataset.validation");
   });
 
-  rule("[modify] an undeclared key of a dataset that is not dynamic is never stored", async () => {
+  rule("[DATA-1] an undeclared key of a dataset that is not dynamic is never stored", async () => {
     const closed = await createCollection(shared.client, items.spaceId);
     const body = { ...closed.target, records: [setFields("a", { n: 1, surprise: 1 })] };
     const reply = await shared.client.request("POST", `${closed.path}/modify`, { body });

@@ -37,7 +37,7 @@ const navOf = (row: Row | undefined): JsonObject => (row?.["nav"] ?? {}) as Json
 const typesOf = (row: Row | undefined): unknown => (row?.["svc"] as JsonObject | undefined)?.["types"];
 
 describe("create", () => {
-  rule("[objects] 201 with both names of the id, and the row has its derived fields", async () => {
+  rule("[OBJ-1] 201 with both names of the id, and the row has its derived fields", async () => {
     const made = await shared.client.post<JsonObject>(`/v1/spaces/${space.id}/objects`, {}, 201);
     expect(made["objectId"]).toBe(made["id"]);
     expect(made["versionId"]).toBeString();
@@ -48,11 +48,11 @@ describe("create", () => {
     expect(row).not.toHaveProperty("_deletedAt");
   });
 
-  rule("[objects] an absent body creates too", async () => {
+  rule("[OBJ-1] an absent body creates too", async () => {
     await shared.client.post(`/v1/spaces/${space.id}/objects`, undefined, 201);
   });
 
-  rule("[nav] type 1, parentId empty and a position after the folder's last are stamped", async () => {
+  rule("[OBJ-1] type 1, parentId empty and a position after the folder's last are stamped", async () => {
     const fresh = await createSpace(shared.client);
     const made: Row[] = [];
     for (let i = 0; i < 5; i++) made.push((await rowOf((await createObject(shared.client, fresh.id)).id, fresh.id))!);
@@ -66,7 +66,7 @@ describe("create", () => {
     expect(new Set(positions).size).toBe(5);
   });
 
-  rule("[nav] a given nav block overrides the stamps, each key by itself", async () => {
+  rule("[OBJ-1] a given nav block overrides the stamps, each key by itself", async () => {
     const folder = await createObject(shared.client, space.id, { nav: { type: 2 } });
     expect(navOf(await rowOf(folder.id))).toMatchObject({ type: 2, parentId: "" });
     const inside = await createObject(shared.client, space.id, { nav: { parentId: folder.id } });
@@ -75,14 +75,14 @@ describe("create", () => {
     expect(navOf(await rowOf(placed.id))["pos"]).toBe("zzz-mine");
   });
 
-  rule("[objects] types by id and by key; svc and nav are bound to every object", async () => {
+  rule("[OBJ-1] types by id and by key; svc and nav are bound to every object", async () => {
     const made = await createObject(shared.client, space.id, { types: [type.typeId, other.xKey] });
     const types = typesOf(await rowOf(made.id)) as string[];
     expect(types).toEqual(expect.arrayContaining([type.typeId, other.typeId, "nav"]));
     expect(new Set(types).size).toBe(types.length);
   });
 
-  rule("[objects] initialProperties are stored under their namespaces", async () => {
+  rule("[OBJ-1] initialProperties are stored under their namespaces", async () => {
     const prop = await shared.client.post<{ propId: string }>(
       `/v1/spaces/${space.id}/types/${type.typeId}/properties`,
       { name: "Weight", kind: "number" },
@@ -101,7 +101,7 @@ describe("create", () => {
     });
   });
 
-  rule("[objects] concurrent creates all get their own id and position", async () => {
+  rule("[OBJ-1] concurrent creates all get their own id and position", async () => {
     const fresh = await createSpace(shared.client);
     const made = await Promise.all(Array.from({ length: 20 }, () => createObject(shared.client, fresh.id)));
     expect(new Set(made.map((entry) => entry.id)).size).toBe(20);
@@ -114,7 +114,7 @@ describe("create", () => {
 
   runScenarios(context, [
     {
-      title: "[objects] an unknown key is request.unknown_field",
+      title: "[OBJ-1] an unknown key is request.unknown_field",
       method: "POST",
       path: "{S}/objects",
       body: { name: "x" },
@@ -123,7 +123,7 @@ describe("create", () => {
       details: { fields: ["name"] },
     },
     {
-      title: "[objects] types that are no array are request.schema",
+      title: "[OBJ-1] types that are no array are request.schema",
       method: "POST",
       path: "{S}/objects",
       body: { types: "page" },
@@ -131,7 +131,7 @@ describe("create", () => {
       code: "request.schema",
     },
     {
-      title: "[objects] a type entry that is no string is request.schema",
+      title: "[OBJ-1] a type entry that is no string is request.schema",
       method: "POST",
       path: "{S}/objects",
       body: { types: [5] },
@@ -139,7 +139,7 @@ describe("create", () => {
       code: "request.schema",
     },
     {
-      title: "[objects] nav.type that is no number is request.schema",
+      title: "[OBJ-1] nav.type that is no number is request.schema",
       method: "POST",
       path: "{S}/objects",
       body: { nav: { type: "folder" } },
@@ -147,7 +147,7 @@ describe("create", () => {
       code: "request.schema",
     },
     {
-      title: "[objects] an unknown type is 400 type.not_found",
+      title: "[OBJ-1] an unknown type is 400 type.not_found",
       method: "POST",
       path: "{S}/objects",
       body: { types: ["no-such-type"] },
@@ -155,7 +155,7 @@ describe("create", () => {
       code: "type.not_found",
     },
     {
-      title: "[objects] a namespace that is no type is type.not_found",
+      title: "[OBJ-1] a namespace that is no type is type.not_found",
       method: "POST",
       path: "{S}/objects",
       body: { initialProperties: { nonsense: { a: 1 } } },
@@ -163,7 +163,7 @@ describe("create", () => {
       code: "type.not_found",
     },
     {
-      title: "[objects] a namespace of a type that the create does not bind is object.type_required",
+      title: "[OBJ-1] a namespace of a type that the create does not bind is object.type_required",
       method: "POST",
       path: "{S}/objects",
       body: { types: ["{typeId}"], initialProperties: { "{otherType}": { a: 1 } } },
@@ -171,7 +171,7 @@ describe("create", () => {
       code: "object.type_required",
     },
     {
-      title: "[objects] an unknown property is property.not_found",
+      title: "[OBJ-1] an unknown property is property.not_found",
       method: "POST",
       path: "{S}/objects",
       body: { initialProperties: { svc: { nonsense: 1 } } },
@@ -179,14 +179,14 @@ describe("create", () => {
       code: "property.not_found",
     },
     {
-      title: "[objects] empty types and absent ones are fine",
+      title: "[OBJ-1] empty types and absent ones are fine",
       method: "POST",
       path: "{S}/objects",
       body: { types: [] },
       status: 201,
     },
     {
-      title: "[objects] a registered type can be bound",
+      title: "[OBJ-1] a registered type can be bound",
       method: "POST",
       path: "{S}/objects",
       body: { types: ["page"] },
@@ -194,7 +194,7 @@ describe("create", () => {
     },
   ]);
 
-  rule("[objects] a refused create leaves nothing behind", async () => {
+  rule("[OBJ-1] a refused create leaves nothing behind", async () => {
     const fresh = await createSpace(shared.client);
     const path = `/v1/spaces/${fresh.id}/objects`;
     const count = async (): Promise<number> =>
@@ -207,7 +207,7 @@ describe("create", () => {
 });
 
 describe("query", () => {
-  rule("[objects/query] filter over svc.name and nav, sort, page, totals", async () => {
+  rule("[QUERY-7] filter over svc.name and nav, sort, page, totals", async () => {
     const fresh = await createSpace(shared.client);
     for (const name of ["pear", "apple", "fig", "kiwi"]) {
       await createObject(shared.client, fresh.id, { initialProperties: { svc: { name } } });
@@ -225,7 +225,7 @@ describe("query", () => {
 
   runScenarios(context, [
     {
-      title: "[objects/query] objectId must be absent or empty",
+      title: "[QUERY-7] objectId must be absent or empty",
       method: "POST",
       path: "{S}/objects/query",
       body: { objectId: "something" },
@@ -233,7 +233,7 @@ describe("query", () => {
       code: "request.invalid_field",
     },
     {
-      title: "[objects/query] dataset must be absent or empty",
+      title: "[QUERY-7] dataset must be absent or empty",
       method: "POST",
       path: "{S}/objects/query",
       body: { dataset: "objects" },
@@ -241,14 +241,14 @@ describe("query", () => {
       code: "request.invalid_field",
     },
     {
-      title: "[objects/query] empty strings count as absent",
+      title: "[QUERY-7] empty strings count as absent",
       method: "POST",
       path: "{S}/objects/query",
       body: { objectId: "", dataset: "" },
       status: 200,
     },
     {
-      title: "[objects/query] an unknown id is an empty page, never a 404",
+      title: "[QUERY-7] an unknown id is an empty page, never a 404",
       method: "POST",
       path: "{S}/objects/query",
       body: { filter: { id: "bafyunknown" } },
@@ -287,7 +287,7 @@ describe("subscribe", () => {
 });
 
 describe("delete", () => {
-  rule("[objects] 204; the row and everything in the object are gone, for good", async () => {
+  rule("[OBJ-1] 204; the row and everything in the object are gone, for good", async () => {
     const items = await createCollection(shared.client, space.id);
     await items.modify([setFields("a", { n: 1 })]);
     await shared.client.del(`${items.path}/objects/${items.objectId}`);
@@ -298,7 +298,7 @@ describe("delete", () => {
     await shared.client.fails("POST", `${items.path}/modify`, write, 404, "object.not_found");
   });
 
-  rule("[objects] of deletions at once one deletes, the others find nothing", async () => {
+  rule("[OBJ-1] of deletions at once one deletes, the others find nothing", async () => {
     for (let round = 0; round < 10; round++) {
       const made = await createObject(shared.client, space.id);
       const path = `/v1/spaces/${space.id}/objects/${made.id}`;
@@ -309,14 +309,14 @@ describe("delete", () => {
     }
   });
 
-  rule("[objects] children are not cascaded", async () => {
+  rule("[OBJ-1] children are not cascaded", async () => {
     const folder = await createObject(shared.client, space.id, { nav: { type: 2 } });
     const child = await createObject(shared.client, space.id, { nav: { parentId: folder.id } });
     await shared.client.del(`/v1/spaces/${space.id}/objects/${folder.id}`);
     expect(navOf(await rowOf(child.id))["parentId"]).toBe(folder.id);
   });
 
-  rule("[objects] a subscription on the object's dataset hears of the deletion", async () => {
+  rule("[OBJ-1] a subscription on the object's dataset hears of the deletion", async () => {
     const items = await createCollection(shared.client, space.id);
     await items.modify([setFields("a", { n: 1 })]);
     await using stream = await shared.client.stream("POST", `${items.path}/query/subscribe`, {
@@ -332,14 +332,14 @@ describe("delete", () => {
 
   runScenarios(context, [
     {
-      title: "[objects] DELETE of an unknown object is 404 sdk.not_found",
+      title: "[OBJ-1] DELETE of an unknown object is 404 sdk.not_found",
       method: "DELETE",
       path: "{S}/objects/bafyunknown",
       status: 404,
       code: "sdk.not_found",
     },
     {
-      title: "[object.id_required] DELETE of a serialized nil id is 400",
+      title: "[API-4] DELETE of a serialized nil id is 400",
       method: "DELETE",
       path: "{S}/objects/undefined",
       status: 400,
@@ -351,7 +351,7 @@ describe("delete", () => {
 
 describe("derived fields", () => {
   rule(
-    "[objects] modifiedAt moves on every synced write to any dataset of the object; createdAt and author stay",
+    "[OBJ-1] modifiedAt moves on every synced write to any dataset of the object; createdAt and author stay",
     async () => {
       const items = await createCollection(shared.client, space.id);
       const before = (await rowOf(items.objectId))!;
@@ -364,7 +364,7 @@ describe("derived fields", () => {
     },
   );
 
-  rule("[objects] derived fields cannot be written by clients", async () => {
+  rule("[OBJ-1] derived fields cannot be written by clients", async () => {
     const made = await createObject(shared.client, space.id);
     const before = await rowOf(made.id);
     for (const patch of [{ author: "me" }, { createdAt: { $date: "2020-01-01T00:00:00.000Z" } }, { spaceId: "x" }]) {
@@ -377,7 +377,7 @@ describe("derived fields", () => {
     for (const key of ["author", "createdAt", "spaceId"]) expect(row![key]).toEqual(before![key]!);
   });
 
-  rule("[objects] moving is setting nav.parentId and nav.pos", async () => {
+  rule("[OBJ-1] moving is setting nav.parentId and nav.pos", async () => {
     const folder = await createObject(shared.client, space.id, { nav: { type: 2 } });
     const made = await createObject(shared.client, space.id);
     await shared.client.post(`/v1/spaces/${space.id}/properties/${made.id}/set/nav`, {
@@ -388,7 +388,7 @@ describe("derived fields", () => {
   });
 });
 
-rule("[objects] a type and the space's index hold no messages, no blocks and no rows of their own making", async () => {
+rule("[OBJ-1] a type and the space's index hold no messages, no blocks and no rows of their own making", async () => {
   const refused = (path: string, body: JsonObject, method = "POST") =>
     shared.client.fails(method, `/v1/spaces/${space.id}${path}`, body, 400, "dataset.validation");
   const message = { type: "$set", path: "", value: { text: "x" } };
@@ -411,12 +411,9 @@ rule("[objects] a type and the space's index hold no messages, no blocks and no 
   expect(typesOf(await rowOf(type.typeId))).toEqual(["__type__"]);
 });
 
-rule(
-  "[objects] an id with reserved characters in the path is decoded once and found unknown, never a 5xx",
-  async () => {
-    for (const id of ["a%2Fb", "%E2%98%82", "a%00b", "..%2f..", encodeURIComponent(uniqueName("x").repeat(200))]) {
-      const reply = await shared.client.request("GET", `/v1/spaces/${space.id}/properties/${id}`);
-      expect([id, reply.status >= 400 && reply.status < 500]).toEqual([id, true]);
-    }
-  },
-);
+rule("[OBJ-1] an id with reserved characters in the path is decoded once and found unknown, never a 5xx", async () => {
+  for (const id of ["a%2Fb", "%E2%98%82", "a%00b", "..%2f..", encodeURIComponent(uniqueName("x").repeat(200))]) {
+    const reply = await shared.client.request("GET", `/v1/spaces/${space.id}/properties/${id}`);
+    expect([id, reply.status >= 400 && reply.status < 500]).toEqual([id, true]);
+  }
+});

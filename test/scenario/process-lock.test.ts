@@ -10,33 +10,30 @@ import { refusedStart, startServer } from "../support/server.ts";
 const firstNumber = (text: string): number => Number(/\d+/.exec(text)?.[0]);
 
 describe("pid lock", () => {
-  rule("[process 11] booting an account writes <account-dir>/server.pid with the server's pid", async () => {
+  rule("[SRV-2] booting an account writes <account-dir>/server.pid with the server's pid", async () => {
     using root = await rootWith("nested");
     await using server = await startServer({ dataDir: root.path });
     expect(firstNumber(readFileSync(join(root.account.dir, "server.pid"), "utf8"))).toBe(server.pid);
   });
 
-  rule("[process 11] in the flat layout the lock lies at the root itself", async () => {
+  rule("[SRV-2] in the flat layout the lock lies at the root itself", async () => {
     using root = await rootWith("flat");
     await using server = await startServer({ dataDir: root.path });
     expect(firstNumber(readFileSync(join(root.path, "server.pid"), "utf8"))).toBe(server.pid);
   });
 
-  rule(
-    "[process 11] a lock held by a live server fails the boot of a second one and leaves the first alone",
-    async () => {
-      using root = await rootWith("nested");
-      await using server = await startServer({ dataDir: root.path });
-      const refused = await refusedStart({ dataDir: root.path });
-      expect(refused.code).not.toBe(0);
-      expect(refused.stderr).toContain("auth.account_in_use");
-      expect(refused.stdout).not.toContain("LISTENING");
-      await server.client.get("/v1/health");
-      expect(firstNumber(readFileSync(join(root.account.dir, "server.pid"), "utf8"))).toBe(server.pid);
-    },
-  );
+  rule("[SRV-2] a lock held by a live server fails the boot of a second one and leaves the first alone", async () => {
+    using root = await rootWith("nested");
+    await using server = await startServer({ dataDir: root.path });
+    const refused = await refusedStart({ dataDir: root.path });
+    expect(refused.code).not.toBe(0);
+    expect(refused.stderr).toContain("auth.account_in_use");
+    expect(refused.stdout).not.toContain("LISTENING");
+    await server.client.get("/v1/health");
+    expect(firstNumber(readFileSync(join(root.account.dir, "server.pid"), "utf8"))).toBe(server.pid);
+  });
 
-  rule("[process 11] POST /v1/auth for an account that another server holds is 409 auth.account_in_use", async () => {
+  rule("[SRV-2] POST /v1/auth for an account that another server holds is 409 auth.account_in_use", async () => {
     using one = await rootWith("nested");
     using two = await rootWith("nested");
     moveAccount(two.account.dir, join(one.path, two.account.id));
@@ -53,7 +50,7 @@ describe("pid lock", () => {
     expect(selected).toMatchObject({ accountId: two.account.id, created: false });
   });
 
-  rule("[process 11] two servers share a root when they serve different accounts on different ports", async () => {
+  rule("[SRV-2] two servers share a root when they serve different accounts on different ports", async () => {
     using root = scratchDir();
     await using first = await startServer({ dataDir: root.path, account: false });
     await using second = await startServer({ dataDir: root.path, account: false });
@@ -70,7 +67,7 @@ describe("pid lock", () => {
     }
   });
 
-  rule("[process 11] the lock of a killed server is reclaimed", async () => {
+  rule("[SRV-2] the lock of a killed server is reclaimed", async () => {
     using root = await rootWith("nested");
     const first = await startServer({ dataDir: root.path });
     await first.kill();
@@ -84,7 +81,7 @@ describe("pid lock", () => {
     ["nothing", ""],
     ["garbage", "not a pid\n"],
   ] as const) {
-    rule(`[process 11] a lock file that holds ${what} does not keep the account shut`, async () => {
+    rule(`[SRV-2] a lock file that holds ${what} does not keep the account shut`, async () => {
       using root = await rootWith("nested");
       writeFileSync(join(root.account.dir, "server.pid"), text);
       await using server = await startServer({ dataDir: root.path });
@@ -92,7 +89,7 @@ describe("pid lock", () => {
     });
   }
 
-  rule("[process 11] of several servers that start at once on one account exactly one boots it", async () => {
+  rule("[SRV-2] of several servers that start at once on one account exactly one boots it", async () => {
     using root = await rootWith("nested");
     const starts = await Promise.allSettled([1, 2, 3, 4].map(() => startServer({ dataDir: root.path })));
     const served = starts.filter((start) => start.status === "fulfilled").map((start) => start.value);
@@ -103,7 +100,7 @@ describe("pid lock", () => {
     }
   });
 
-  rule("[process 11] a graceful stop gives the lock back: the next start needs no reclaiming", async () => {
+  rule("[SRV-2] a graceful stop gives the lock back: the next start needs no reclaiming", async () => {
     using root = await rootWith("nested");
     const first = await startServer({ dataDir: root.path });
     await first.stop();

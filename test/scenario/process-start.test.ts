@@ -9,7 +9,7 @@ import { refusedStart, startServer } from "../support/server.ts";
 
 describe("addresses", () => {
   for (const addr of ["0.0.0.0:0", "[::]:0", "192.0.2.1:7001", "example.com:7001"]) {
-    rule(`[process 1] the non-loopback address ${addr} is refused at startup, and the refusal says so`, async () => {
+    rule(`[SRV-12] the non-loopback address ${addr} is refused at startup, and the refusal says so`, async () => {
       const refused = await refusedStart({ addr });
       expect(refused.code).not.toBe(0);
       expect(refused.stdout).not.toContain("LISTENING");
@@ -17,20 +17,20 @@ describe("addresses", () => {
     });
   }
 
-  rule("[process 1] a refused address says that remote access is not supported", async () => {
+  rule("[SRV-12] a refused address says that remote access is not supported", async () => {
     const refused = await refusedStart({ addr: "0.0.0.0:0" });
     expect(refused.stderr.toLowerCase()).toMatch(/remote access is (not supported|unsupported)/);
   });
 
   for (const addr of ["127.0.0.1:0", "localhost:0", "127.0.0.2:0"]) {
-    rule(`[process 1] the loopback address ${addr} is served`, async () => {
+    rule(`[SRV-12] the loopback address ${addr} is served`, async () => {
       await using server = await startServer({ addr, account: false });
       expect(server.port).toBeGreaterThan(0);
       await server.client.get("/v1/health");
     });
   }
 
-  rule("[process 2] with port 0 the resolved address is printed as one LISTENING line before serving", async () => {
+  rule("[SRV-12] with port 0 the resolved address is printed as one LISTENING line before serving", async () => {
     await using server = await startServer({ account: false });
     const lines = server.stdout().trimEnd().split("\n");
     expect(lines.filter((line) => line.startsWith("LISTENING "))).toHaveLength(1);
@@ -38,7 +38,7 @@ describe("addresses", () => {
     await server.client.get("/v1/health");
   });
 
-  rule("[process 3] a port that is taken fails the start with an error, without LISTENING", async () => {
+  rule("[SRV-3] a port that is taken fails the start with an error, without LISTENING", async () => {
     await using first = await startServer({ account: false });
     const second = await refusedStart({ addr: first.address });
     expect(second.code).not.toBe(0);
@@ -48,7 +48,7 @@ describe("addresses", () => {
 });
 
 describe("health", () => {
-  rule("[health] the fields, with an account and without", async () => {
+  rule("[SRV-8] the fields, with an account and without", async () => {
     await using server = await startServer({ account: false });
     const before = await server.client.get<JsonObject>("/v1/health");
     expect(Object.keys(before).sort()).toEqual(["account", "bootstrapping", "startedAt", "status", "version"]);
@@ -67,7 +67,7 @@ describe("health", () => {
 });
 
 describe("data root", () => {
-  rule("[process 5] run never creates a wallet", async () => {
+  rule("[SRV-1] run never creates a wallet", async () => {
     const root = scratchDir();
     using _ = root;
     await using server = await startServer({ dataDir: root.path, account: false });
@@ -76,7 +76,7 @@ describe("data root", () => {
     expect(readdirSync(root.path, { recursive: true }).map(String)).not.toContain("wallet.key");
   });
 
-  rule("[process 6] with no account no pid lock is held", async () => {
+  rule("[SRV-2] with no account no pid lock is held", async () => {
     const root = scratchDir();
     using _ = root;
     await using server = await startServer({ dataDir: root.path, account: false });

@@ -13,13 +13,13 @@ const WAYS: [string, (server: RunningServer) => Promise<void> | void][] = [
 
 describe("shutdown", () => {
   for (const [name, shutDown] of WAYS) {
-    rule(`[process 10] ${name} ends the server with exit code 0`, async () => {
+    rule(`[SRV-4] ${name} ends the server with exit code 0`, async () => {
       await using server = await startServer();
       await shutDown(server);
       expect(await server.exited).toBe(0);
     });
 
-    rule(`[process 10] ${name} lets an open stream emit closed{server_shutdown}`, async () => {
+    rule(`[SRV-4] ${name} lets an open stream emit closed{server_shutdown}`, async () => {
       await using server = await startServer();
       const stream = await server.client.stream("POST", "/v1/spaces/query/subscribe", {});
       await stream.snapshot();
@@ -29,13 +29,13 @@ describe("shutdown", () => {
     });
   }
 
-  rule("[process 10] POST /v1/shutdown works unauthorized", async () => {
+  rule("[SRV-4] POST /v1/shutdown works unauthorized", async () => {
     await using server = await startServer({ account: false });
     await server.client.post("/v1/shutdown", undefined, 204);
     expect(await server.exited).toBe(0);
   });
 
-  rule("[process 10] a request that is still arriving is drained: it is answered before the exit", async () => {
+  rule("[SRV-4] a request that is still arriving is drained: it is answered before the exit", async () => {
     await using server = await startServer();
     const space = await createSpace(server.client);
     const items = await createCollection(server.client, space.id);
@@ -54,7 +54,7 @@ describe("shutdown", () => {
   });
 
   rule(
-    "[process 10] a request that never ends is aborted after the 10 s deadline, and the exit code is still 0",
+    "[SRV-4] a request that never ends is aborted after the 10 s deadline, and the exit code is still 0",
     async () => {
       await using server = await startServer();
       await using socket = await openSocket(server.port);
@@ -68,7 +68,7 @@ describe("shutdown", () => {
     25_000,
   );
 
-  rule("[process 10] after the signal no new connection is accepted", async () => {
+  rule("[SRV-4] after the signal no new connection is accepted", async () => {
     await using server = await startServer();
     server.signal("SIGTERM");
     await server.exited;
@@ -79,7 +79,7 @@ describe("shutdown", () => {
     expect(refused).toBe(true);
   });
 
-  rule("[process 10] what was written is there after a graceful stop and a new start", async () => {
+  rule("[SRV-4] what was written is there after a graceful stop and a new start", async () => {
     await using first = await startServer();
     const space = await createSpace(first.client, "kept");
     const items = await createCollection(first.client, space.id);

@@ -24,7 +24,7 @@ async function rowOf(id: string): Promise<JsonObject | undefined> {
 }
 
 describe("a process's life", () => {
-  rule("[processes] every step emits its event and moves the row", async () => {
+  rule("[PROC-1] every step emits its event and moves the row", async () => {
     await using events = await shared.client.stream("GET", "/v1/events/subscribe?type=process.*&target=life");
     await events.expect("ready");
     const reached = { subscribers: 1 };
@@ -79,7 +79,7 @@ describe("a process's life", () => {
     expect(updatedAt).toBeGreaterThanOrEqual(startedAt);
   });
 
-  rule("[processes] done and cancelled have events of their own", async () => {
+  rule("[PROC-1] done and cancelled have events of their own", async () => {
     await using events = await shared.client.stream(
       "GET",
       "/v1/events/subscribe?type=process.done&type=process.cancelled",
@@ -93,7 +93,7 @@ describe("a process's life", () => {
     }
   });
 
-  rule("[processes] starting a live id again begins the row anew in its place", async () => {
+  rule("[PROC-1] starting a live id again begins the row anew in its place", async () => {
     const { id } = await start();
     const { id: later } = await start();
     await shared.client.post(`/v1/processes/${id}/progress`, { done: 5, total: 9 });
@@ -106,7 +106,7 @@ describe("a process's life", () => {
     expect(ids.indexOf(id)).toBeLessThan(ids.indexOf(later));
   });
 
-  rule("[processes] a process of a space is announced in it", async () => {
+  rule("[PROC-1] a process of a space is announced in it", async () => {
     await using events = await shared.client.stream(
       "GET",
       `/v1/events/subscribe?spaceId=${space.id}&type=process.started`,
@@ -128,7 +128,7 @@ describe("faults", () => {
     code: string,
     details: JsonObject = {},
   ): Scenario => ({
-    title: `[processes] ${title}: ${code}`,
+    title: `[PROC-1] ${title}: ${code}`,
     method: "POST",
     path: `/v1/processes${path}`,
     body,
@@ -167,7 +167,7 @@ describe("faults", () => {
     }),
   ]);
 
-  rule("[processes] what has ended is not live: process.not_found", async () => {
+  rule("[PROC-1] what has ended is not live: process.not_found", async () => {
     const { id } = await start();
     await shared.client.post(`/v1/processes/${id}/finish`, { status: "done" });
     await shared.client.fails("POST", `/v1/processes/${id}/progress`, {}, 404, "process.not_found");

@@ -33,7 +33,7 @@ const row = async (objectId: string): Promise<JsonObject> =>
   (await shared.client.get<{ record: JsonObject }>(`${S()}/properties/${objectId}`)).record;
 
 describe("adding", () => {
-  rule("[properties] the whole of a definition reads back", async () => {
+  rule("[TYPE-2] the whole of a definition reads back", async () => {
     const draft = {
       name: "State",
       description: "How far it is",
@@ -58,22 +58,19 @@ describe("adding", () => {
     expect(await find(shaped.id)).toMatchObject({ kind: "object", required: ["lat"] });
   });
 
-  rule(
-    "[properties] a format implies its kind; a kind that does not go with it is property.format_invalid",
-    async () => {
-      for (const [format, kind] of [
-        ["links", "array"],
-        ["date", "datetime"],
-        ["datetime", "datetime"],
-        ["select", "string"],
-        ["multiselect", "array"],
-      ] as const)
-        expect(await add({ name: format, format: { type: format } })).toMatchObject({ kind });
-      expect(await add({ name: "Day", kind: "string", format: { type: "date" } })).toMatchObject({ kind: "string" });
-    },
-  );
+  rule("[TYPE-2] a format implies its kind; a kind that does not go with it is property.format_invalid", async () => {
+    for (const [format, kind] of [
+      ["links", "array"],
+      ["date", "datetime"],
+      ["datetime", "datetime"],
+      ["select", "string"],
+      ["multiselect", "array"],
+    ] as const)
+      expect(await add({ name: format, format: { type: format } })).toMatchObject({ kind });
+    expect(await add({ name: "Day", kind: "string", format: { type: "date" } })).toMatchObject({ kind: "string" });
+  });
 
-  rule("[properties] built-in types list theirs, and take none", async () => {
+  rule("[TYPE-2] built-in types list theirs, and take none", async () => {
     const ids = async (typeId: string) =>
       (await shared.client.get<{ properties: JsonObject[] }>(`${S()}/types/${typeId}/properties`)).properties.map(
         ({ id, kind, scope }) => `${id} ${kind} ${scope}`,
@@ -104,7 +101,7 @@ describe("adding", () => {
   });
 
   const badDraft = (title: string, body: JsonObject, code: string, details?: JsonObject) => ({
-    title: `[properties] ${title} is ${code}`,
+    title: `[TYPE-2] ${title} is ${code}`,
     method: "POST",
     path: "{T}/properties",
     body,
@@ -185,7 +182,7 @@ describe("adding", () => {
 });
 
 describe("patching", () => {
-  rule("[properties] leaves are set and removed one by one; options come and go", async () => {
+  rule("[TYPE-2] leaves are set and removed one by one; options come and go", async () => {
     const prop = await add({ name: "State", format: { type: "select", options: { open: { name: "Open" } } } });
     const reply = await patch(prop.id, {
       set: {
@@ -238,7 +235,7 @@ describe("patching", () => {
     expect(await find(prop.id)).toMatchObject({ name: "Pinned" });
   });
 
-  rule("[properties] patches that say nothing, contradict themselves or name what is not there", async () => {
+  rule("[TYPE-2] patches that say nothing, contradict themselves or name what is not there", async () => {
     const plain = await add({ name: "Plain", kind: "string" });
     const url = `${T()}/properties/${plain.id}`;
     const { client } = shared;
@@ -274,7 +271,7 @@ describe("patching", () => {
     await client.fails("PATCH", `${S()}/types/nope/properties/x`, { set: { name: "x" } }, 404, "type.not_found");
   });
 
-  rule("[properties] a removed property is gone from the list; its values stay, later ones are refused", async () => {
+  rule("[TYPE-2] a removed property is gone from the list; its values stay, later ones are refused", async () => {
     const prop = await add({ name: "Gone", kind: "number", xKey: "gone" });
     const objectId = await holder();
     expect((await set(objectId, { [prop.id]: 5 })).status).toBe(200);
@@ -354,7 +351,7 @@ describe("values", () => {
     },
   );
 
-  rule("[properties] a raw synced write to what is not synced is dataset.validation", async () => {
+  rule("[TYPE-2] a raw synced write to what is not synced is dataset.validation", async () => {
     const local = await add({ name: "Here", kind: "string", scope: "local" });
     const objectId = await holder();
     for (const path of [`${type.typeId}.${local.id}`, "chat.unreadCount", "chat.notifyMode", "svc.types"]) {
@@ -367,7 +364,7 @@ describe("values", () => {
     }
   });
 
-  rule("[properties] raw values stand under types of the space that the object carries", async () => {
+  rule("[TYPE-2] raw values stand under types of the space that the object carries", async () => {
     const prop = await add({ name: "Raw", kind: "string" });
     const [carrying, bare] = [await holder(), (await createObject(shared.client, space.id)).id];
     const raw = (objectId: string, op: JsonObject) => ({
@@ -397,7 +394,7 @@ describe("values", () => {
     expect(await row(bare)).not.toHaveProperty("spaceIndex");
   });
 
-  rule("[properties] chat.notifyMode is all, mentions or none", async () => {
+  rule("[TYPE-2] chat.notifyMode is all, mentions or none", async () => {
     const chat = (await createObject(shared.client, space.id, { types: ["chat"] })).id;
     const path = `${S()}/properties/${chat}/set/chat`;
     const modeOf = async () => ((await row(chat))["chat"] as JsonObject | undefined)?.["notifyMode"];
@@ -415,7 +412,7 @@ describe("values", () => {
     expect(await modeOf()).toBeUndefined();
   });
 
-  rule("[properties] instants come back in UTC with milliseconds, in whatever form they were given", async () => {
+  rule("[API-7] instants come back in UTC with milliseconds, in whatever form they were given", async () => {
     const prop = await add({ name: "When", kind: "datetime" });
     for (const given of ["2026-01-31T10:30:00+01:00", Date.UTC(2026, 0, 31, 9, 30)]) {
       const objectId = await holder();
@@ -428,7 +425,7 @@ describe("values", () => {
     expect((await shared.client.post<Page>(`${S()}/objects/query`, body)).records).toHaveLength(2);
   });
 
-  rule("[filter.invalid] a declared datetime is compared with a $date only; the message says how", async () => {
+  rule("[QUERY-1] a declared datetime is compared with a $date only; the message says how", async () => {
     const prop = await add({ name: "Due", kind: "datetime" });
     const nested = await add({
       name: "Log",
@@ -448,7 +445,7 @@ describe("values", () => {
 });
 
 describe("objects and types", () => {
-  rule("[types] svc, spaceIndex and type are attached to no object; create names types by id or xKey", async () => {
+  rule("[TYPE-1] svc, spaceIndex and type are attached to no object; create names types by id or xKey", async () => {
     for (const name of ["svc", "spaceIndex", "type", "nope"]) {
       const error = await shared.client.fails("POST", `${S()}/objects`, { types: [name] }, 400, "type.not_found");
       expect(error.details).toEqual({ typeId: name });
@@ -469,7 +466,7 @@ describe("objects and types", () => {
       );
   });
 
-  rule("[types] a type's name is its object's: renaming it shows in the list", async () => {
+  rule("[TYPE-1] a type's name is its object's: renaming it shows in the list", async () => {
     const made = await createType(shared.client, space.id);
     await shared.client.post(`${S()}/properties/${made.typeId}/set/svc`, {
       patch: { name: "Renamed", icon: "bafyicon" },
@@ -507,7 +504,7 @@ describe("objects and types", () => {
 });
 
 describe("values given when an object is created", () => {
-  rule("[properties] each goes where its scope says: none of a private one is in the object's changes", async () => {
+  rule("[TYPE-2] each goes where its scope says: none of a private one is in the object's changes", async () => {
     const [synced, local, account] = await Promise.all([
       add({ name: "n", kind: "number" }),
       add({ name: "on this device", kind: "number", scope: "local" }),
@@ -522,7 +519,7 @@ describe("values given when an object is created", () => {
     expect([synced, local, account].map((property) => text.includes(property!.id))).toEqual([true, false, false]);
   });
 
-  rule("[properties] a bundle's root is everybody's: private values are refused", async () => {
+  rule("[TYPE-2] a bundle's root is everybody's: private values are refused", async () => {
     const local = await add({ name: "on this device", kind: "number", scope: "local" });
     const answer = await shared.client.request("POST", `${S()}/bundles`, {
       body: { id: "private/v1", rootTypes: [type.typeId], rootProperties: { task: { [local.id]: 2 } } },
@@ -546,7 +543,7 @@ describe("what the server keeps", () => {
     expect((await row(id))["chat"]).toBeUndefined();
   });
 
-  rule("[types] a raw write gives no type another's xKey", async () => {
+  rule("[TYPE-1] a raw write gives no type another's xKey", async () => {
     const [first, second] = [await createType(shared.client, space.id), await createType(shared.client, space.id)];
     const ops = [{ type: "$set", path: "type.xkey", value: first.xKey }];
     const body = { objectId: second.id, dataset: "objects", records: [{ id: second.id, ops }] };

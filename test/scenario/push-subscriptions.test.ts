@@ -1,4 +1,4 @@
-/** Push on one device: the token, and the topics that follow spaces, chats and modes (gaps § 16). */
+/** Push on one device: the token, and the topics that follow spaces, chats and modes (PUSH-1). */
 import { describe, expect } from "bun:test";
 import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";

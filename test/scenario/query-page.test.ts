@@ -42,11 +42,11 @@ const shared = useServer({}, async ({ client }) => {
 const ids = (page: { records: { id: string }[] }): string[] => page.records.map((row) => row.id);
 
 describe("sort", () => {
-  rule("[sort] ascending order over mixed types, ties by id", async () => {
+  rule("[QUERY-3] ascending order over mixed types, ties by id", async () => {
     expect(ids(await mixed.query({ sort: ["v"] }))).toEqual(ASCENDING.map(([id]) => id));
   });
 
-  rule("[sort] descending: arrays sort by their greatest element, ties still by id ascending", async () => {
+  rule("[QUERY-3] descending: arrays sort by their greatest element, ties still by id ascending", async () => {
     const descending = ids(await mixed.query({ sort: ["-v"] }));
     const expected = [
       "date-2",
@@ -71,7 +71,7 @@ describe("sort", () => {
     expect(descending).toEqual(expected);
   });
 
-  rule("[sort] several keys, each with its own direction", async () => {
+  rule("[QUERY-3] several keys, each with its own direction", async () => {
     const page = await items.query({ sort: ["-n", "s"] });
     const key = (row: JsonObject): [number, string] => [-(row["n"] as number), row["s"] as string];
     const sorted = [...page.records].sort((a, b) => {
@@ -81,18 +81,18 @@ describe("sort", () => {
     expect(ids(page)).toEqual(sorted.map((row) => row.id));
   });
 
-  rule("[sort] without a sort the order is stable from call to call", async () => {
+  rule("[QUERY-3] without a sort the order is stable from call to call", async () => {
     expect(ids(await items.query({}))).toEqual(ids(await items.query({})));
   });
 
-  rule("[sort] -_ver.id is newest first", async () => {
+  rule("[QUERY-3] -_ver.id is newest first", async () => {
     const fresh = await createCollection(shared.client, items.spaceId);
     for (const id of ["first", "third", "second"]) await fresh.modify([setFields(id, { n: 1 })]);
     await fresh.modify([setFields("first", { n: 2 })]); // an edit never moves the creation version
     expect(ids(await fresh.query({ sort: ["-_ver.id"] }))).toEqual(["second", "third", "first"]);
   });
 
-  rule("[sort] a dotted path", async () => {
+  rule("[QUERY-3] a dotted path", async () => {
     const fresh = await createCollection(shared.client, items.spaceId);
     await fresh.modify([
       setFields("a", { o: { k: 3 } }),
@@ -104,7 +104,7 @@ describe("sort", () => {
 });
 
 describe("paging", () => {
-  rule("[paging] pages with a sort cover everything once, ties included", async () => {
+  rule("[QUERY-4] pages with a sort cover everything once, ties included", async () => {
     const seen: string[] = [];
     for (let offset = 0; offset < 30; offset += 7) {
       const page = await items.query({ sort: ["n"], limit: 7, offset, includeTotal: true });
@@ -116,13 +116,13 @@ describe("paging", () => {
     expect(new Set(seen).size).toBe(25);
   });
 
-  rule("[paging] limit absent, 0 or negative is unlimited; offset at most 0 is ignored", async () => {
+  rule("[QUERY-4] limit absent, 0 or negative is unlimited; offset at most 0 is ignored", async () => {
     for (const body of [{}, { limit: 0 }, { limit: -4 }, { offset: 0 }, { offset: -3 }]) {
       expect((await items.query(body)).records).toHaveLength(25);
     }
   });
 
-  rule("[paging] an offset beyond the end is an empty page with the true total", async () => {
+  rule("[QUERY-4] an offset beyond the end is an empty page with the true total", async () => {
     expect(await items.query({ sort: ["n"], offset: 100, limit: 5, includeTotal: true })).toEqual({
       records: [],
       total: 25,
@@ -130,21 +130,21 @@ describe("paging", () => {
     });
   });
 
-  rule("[paging] total counts all matches of the filter, whatever limit and offset are", async () => {
+  rule("[QUERY-4] total counts all matches of the filter, whatever limit and offset are", async () => {
     expect(await items.query({ filter: { n: 2 }, sort: ["s"], limit: 2, includeTotal: true })).toMatchObject({
       total: 5,
       hasNext: true,
     });
   });
 
-  rule("[paging] total and hasNext appear only with includeTotal: true", async () => {
+  rule("[QUERY-4] total and hasNext appear only with includeTotal: true", async () => {
     for (const body of [{}, { includeTotal: false }]) {
       const page = await items.query({ ...body, limit: 3 });
       expect(Object.keys(page)).toEqual(["records"]);
     }
   });
 
-  rule("[paging] a very large limit and offset are fine", async () => {
+  rule("[QUERY-4] a very large limit and offset are fine", async () => {
     expect((await items.query({ limit: 2_000_000_000 })).records).toHaveLength(25);
     expect((await items.query({ offset: 2_000_000_000 })).records).toEqual([]);
   });
@@ -252,7 +252,7 @@ describe("bodies", () => {
     ],
   );
 
-  rule("[objectId] an empty one is 400 request.invalid_field that names it, everywhere", async () => {
+  rule("[QUERY-7] an empty one is 400 request.invalid_field that names it, everywhere", async () => {
     const bodies: Record<string, JsonObject> = {
       query: {},
       "query/subscribe": {},
@@ -268,7 +268,7 @@ describe("bodies", () => {
     }
   });
 
-  rule("[object.id_required] a serialized nil objectId is 400 with field and got, in any case", async () => {
+  rule("[API-4] a serialized nil objectId is 400 with field and got, in any case", async () => {
     for (const got of ["none", "None", "null", "nil", "undefined", "UNDEFINED", "<nil>", "[object Object]"]) {
       for (const path of ["query", "query/subscribe", "modify", "upsert"]) {
         const more = path === "modify" || path === "upsert" ? { records: [] } : {};

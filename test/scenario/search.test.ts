@@ -1,4 +1,4 @@
-/** Search by words (spec § 2 Search, § 4, gaps § 17): what is found where, what is refused, what is gone. */
+/** Search by words (SEARCH-1, SEARCH-2): what is found where, what is refused, what is gone. */
 
 import { Database } from "bun:sqlite";
 import { beforeAll, describe, expect } from "bun:test";

@@ -44,7 +44,7 @@ async function strangerId(): Promise<string> {
 }
 
 describe("members", () => {
-  rule("[members] the creator is the owner; me is the same row; no request waits", async () => {
+  rule("[ACL-4] the creator is the owner; me is the same row; no request waits", async () => {
     const { members } = await shared.client.get<{ members: Member[] }>(`${S()}/members`);
     expect(members[0]).toMatchObject({ identity: accountId, permission: "owner", status: "active" });
     expect(await shared.client.get<Member>(`${S()}/members/me`)).toMatchObject({ identity: accountId });
@@ -52,7 +52,7 @@ describe("members", () => {
     expect(await shared.client.get<{ requests: unknown[] }>(`${S()}/members/requests`)).toEqual({ requests: [] });
   });
 
-  rule("[members] adding, changing and removing show in the roster, the stream and the directory", async () => {
+  rule("[ACL-4] adding, changing and removing show in the roster, the stream and the directory", async () => {
     const made = await createSpace(shared.client, "roster");
     const base = `/v1/spaces/${made.id}`;
     await using stream = await shared.client.stream("GET", `${base}/members/subscribe`);
@@ -95,7 +95,7 @@ describe("members", () => {
     await shared.client.fails("POST", `${base}/acl/remove`, { identities: [otherId] }, 404, "identity.not_found");
   });
 
-  rule("[members] ownership goes to an active member; the old owner keeps the role it chose and no more", async () => {
+  rule("[ACL-4] ownership goes to an active member; the old owner keeps the role it chose and no more", async () => {
     const made = await createSpace(shared.client, "handed over");
     const base = `/v1/spaces/${made.id}`;
     await shared.client.post(`${base}/acl/add`, { accounts: [{ identity: otherId, permission: "reader" }] }, 204);
@@ -124,37 +124,34 @@ describe("members", () => {
     await shared.client.fails("GET", `${base}/members`, undefined, 409, "space.deleted");
   });
 
-  rule(
-    "[members] stop-sharing drops everybody else and every invite, and does nothing to a private space",
-    async () => {
-      const made = await createSpace(shared.client, "private again");
-      const base = `/v1/spaces/${made.id}`;
-      await shared.client.post(`${base}/acl/stop-sharing`, {}, 204);
-      await shared.client.post(`${base}/acl/add`, { accounts: [{ identity: otherId, permission: "admin" }] }, 204);
-      await shared.client.post(`${base}/invites`, {}, 201);
-      await shared.client.post(`${base}/acl/stop-sharing`, {}, 204);
-      expect(await shared.client.get<{ invites: Invite[] }>(`${base}/invites`)).toEqual({ invites: [] });
-      expect(await shared.client.get<Member>(`${base}/members/${otherId}`)).toMatchObject({ status: "removed" });
-    },
-  );
+  rule("[ACL-4] stop-sharing drops everybody else and every invite, and does nothing to a private space", async () => {
+    const made = await createSpace(shared.client, "private again");
+    const base = `/v1/spaces/${made.id}`;
+    await shared.client.post(`${base}/acl/stop-sharing`, {}, 204);
+    await shared.client.post(`${base}/acl/add`, { accounts: [{ identity: otherId, permission: "admin" }] }, 204);
+    await shared.client.post(`${base}/invites`, {}, 201);
+    await shared.client.post(`${base}/acl/stop-sharing`, {}, 204);
+    expect(await shared.client.get<{ invites: Invite[] }>(`${base}/invites`)).toEqual({ invites: [] });
+    expect(await shared.client.get<Member>(`${base}/members/${otherId}`)).toMatchObject({ status: "removed" });
+  });
 
   runScenarios(context, [
     {
-      title: "[members] an unknown member is identity.not_found",
+      title: "[ACL-4] an unknown member is identity.not_found",
       method: "GET",
       path: "{S}/members/{otherId}",
       status: 404,
       code: "identity.not_found",
     },
     {
-      title: "[members] what is no account id is identity.not_found",
+      title: "[ACL-4] what is no account id is identity.not_found",
       method: "GET",
       path: "{S}/members/nobody",
       status: 404,
       code: "identity.not_found",
     },
     {
-      title: "[members] an unknown space is space.not_found",
+      title: "[ACL-4] an unknown space is space.not_found",
       method: "GET",
       path: "{NONE}/members",
       status: 404,
@@ -467,7 +464,7 @@ describe("invites", () => {
 });
 
 describe("one-to-one", () => {
-  rule("[one-to-one] initiating makes the space at once; again is the same; a deleted one is begun anew", async () => {
+  rule("[SPACE-4] initiating makes the space at once; again is the same; a deleted one is begun anew", async () => {
     const made = await shared.client.post<SpaceInfo>("/v1/spaces/one-to-one", { otherIdentity: otherId }, 201);
     expect(made).toMatchObject({
       spaceType: "svc.onetoone",
@@ -496,7 +493,7 @@ describe("one-to-one", () => {
     expect(revived).toMatchObject({ id: made.id, status: "active" });
   });
 
-  rule("[one-to-one] an incoming request waits on this device: declined, accepted after all", async () => {
+  rule("[SPACE-4] an incoming request waits on this device: declined, accepted after all", async () => {
     const body = { peerIdentity: thirdId, displayHint: { name: "Third" } };
     await shared.client.post("/v1/spaces/one-to-one/register-incoming", body, 204);
     await shared.client.post("/v1/spaces/one-to-one/register-incoming", { peerIdentity: thirdId }, 204);
@@ -523,7 +520,7 @@ describe("one-to-one", () => {
     await shared.client.post(`${base}/one-to-one/accept`, {}, 200);
   });
 
-  rule("[one-to-one] both accounts compute the same space", async () => {
+  rule("[SPACE-4] both accounts compute the same space", async () => {
     await using server = await startServer();
     const peer = (await server.client.get<{ id: string }>("/v1/account")).id;
     const here = await shared.client.post<SpaceInfo>("/v1/spaces/one-to-one", { otherIdentity: peer }, 201);
@@ -533,7 +530,7 @@ describe("one-to-one", () => {
 
   runScenarios(context, [
     {
-      title: "[one-to-one] somebody is needed",
+      title: "[SPACE-4] somebody is needed",
       method: "POST",
       path: "/v1/spaces/one-to-one",
       body: {},
@@ -542,7 +539,7 @@ describe("one-to-one", () => {
       details: { field: "otherIdentity" },
     },
     {
-      title: "[one-to-one] not with oneself",
+      title: "[SPACE-4] not with oneself",
       method: "POST",
       path: "/v1/spaces/one-to-one",
       body: { otherIdentity: "{accountId}" },
@@ -551,7 +548,7 @@ describe("one-to-one", () => {
       details: { field: "otherIdentity", reason: "self" },
     },
     {
-      title: "[one-to-one] with an account",
+      title: "[SPACE-4] with an account",
       method: "POST",
       path: "/v1/spaces/one-to-one",
       body: { otherIdentity: "somebody" },
@@ -560,7 +557,7 @@ describe("one-to-one", () => {
       details: { field: "otherIdentity" },
     },
     {
-      title: "[one-to-one] nothing comes in from oneself",
+      title: "[SPACE-4] nothing comes in from oneself",
       method: "POST",
       path: "/v1/spaces/one-to-one/register-incoming",
       body: { peerIdentity: "{accountId}" },
@@ -569,14 +566,14 @@ describe("one-to-one", () => {
       details: { field: "peerIdentity", reason: "self" },
     },
     {
-      title: "[one-to-one] accept of a shared space is space.not_invite_pending",
+      title: "[SPACE-4] accept of a shared space is space.not_invite_pending",
       method: "POST",
       path: "{S}/one-to-one/accept",
       status: 409,
       code: "space.not_invite_pending",
     },
     {
-      title: "[one-to-one] accept of an unknown space is space.not_found",
+      title: "[SPACE-4] accept of an unknown space is space.not_found",
       method: "POST",
       path: "{NONE}/one-to-one/accept",
       status: 404,

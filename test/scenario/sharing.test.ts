@@ -172,7 +172,7 @@ describe("two accounts on a LAN", () => {
   );
 
   rule(
-    "[sharing] a declined request ends; a cancelled one leaves the roster; a new invite lets one ask again",
+    "[SPACE-2] a declined request ends; a cancelled one leaves the roster; a new invite lets one ask again",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using other = await startDevice({ lan: true });
@@ -276,7 +276,7 @@ describe("two accounts on a LAN", () => {
   );
 
   rule(
-    "[sharing] a direct add and a one-to-one space reach an account on the LAN with which nothing is shared",
+    "[SPACE-5] a direct add and a one-to-one space reach an account on the LAN with which nothing is shared",
     async () => {
       await using owner = await startDevice({ lan: true });
       await owner.server.client.put("/v1/account/metadata", { name: "Olga" });

@@ -16,7 +16,7 @@ const shared = useServer({}, async (server) => {
 const context = () => ({ client: shared.client, vars: { spaceId: space.id, S: `/v1/spaces/${space.id}`, accountId } });
 
 describe("create", () => {
-  rule("[spaces] 201 SpaceInfo with every field of the table", async () => {
+  rule("[SPACE-1] 201 SpaceInfo with every field of the table", async () => {
     const made = await shared.client.post<SpaceInfo>(
       "/v1/spaces",
       { name: "Full", description: "what it is", iconCid: "bafyicon" },
@@ -38,18 +38,18 @@ describe("create", () => {
     expect(await shared.client.get<SpaceInfo>(`/v1/spaces/${made.id}`)).toEqual(made);
   });
 
-  rule("[spaces] what is empty is omitted: name, description, iconCid, settings, derived", async () => {
+  rule("[SPACE-1] what is empty is omitted: name, description, iconCid, settings, derived", async () => {
     const made = await shared.client.post<SpaceInfo>("/v1/spaces", {}, 201);
     for (const key of ["name", "description", "iconCid", "settings", "derived"]) expect(made).not.toHaveProperty(key);
     expect(made.status).toBe("active");
   });
 
-  rule("[spaces] POST is not idempotent: the same body makes another space", async () => {
+  rule("[SPACE-1] POST is not idempotent: the same body makes another space", async () => {
     const [one, two] = [await createSpace(shared.client, "twin"), await createSpace(shared.client, "twin")];
     expect(two.id).not.toBe(one.id);
   });
 
-  rule("[spaces] what 201 announced is visible to every later read", async () => {
+  rule("[SPACE-1] what 201 announced is visible to every later read", async () => {
     const made = await createSpace(shared.client, "visible");
     const ids = (await shared.client.get<SpaceInfo[]>("/v1/spaces")).map((entry) => entry.id);
     expect(ids).toContain(made.id);
@@ -69,14 +69,14 @@ describe("create", () => {
       match: { spaceType: "svc.space" },
     },
     {
-      title: "[spaces] the default tag is taken",
+      title: "[SPACE-1] the default tag is taken",
       method: "POST",
       path: "/v1/spaces",
       body: { name: "a", spaceType: "svc.space" },
       status: 201,
     },
     {
-      title: "[spaces] another spaceType is request.invalid_field",
+      title: "[SPACE-1] another spaceType is request.invalid_field",
       method: "POST",
       path: "/v1/spaces",
       body: { name: "a", spaceType: "custom" },
@@ -85,7 +85,7 @@ describe("create", () => {
       details: { spaceType: "custom" },
     },
     {
-      title: "[spaces] a name that is no string is request.schema",
+      title: "[SPACE-1] a name that is no string is request.schema",
       method: "POST",
       path: "/v1/spaces",
       body: { name: ["a"] },
@@ -93,7 +93,7 @@ describe("create", () => {
       code: "request.schema",
     },
     {
-      title: "[spaces] an unknown key is request.unknown_field",
+      title: "[SPACE-1] an unknown key is request.unknown_field",
       method: "POST",
       path: "/v1/spaces",
       body: { name: "a", color: "red" },
@@ -105,7 +105,7 @@ describe("create", () => {
 });
 
 describe("list and get", () => {
-  rule("[spaces] the list is a bare array; names of any script come back byte for byte", async () => {
+  rule("[SPACE-1] the list is a bare array; names of any script come back byte for byte", async () => {
     const name = "Zoë \u{1F9ED} 空間 \" ' \\ \u2028 نص";
     const made = await createSpace(shared.client, name);
     const list = await shared.client.get<SpaceInfo[]>("/v1/spaces");
@@ -115,7 +115,7 @@ describe("list and get", () => {
 
   runScenarios(context, [
     {
-      title: "[spaces] an unrecognised status yields an empty list",
+      title: "[SPACE-1] an unrecognised status yields an empty list",
       method: "GET",
       path: "/v1/spaces?status=nonsense",
       status: 200,
@@ -123,14 +123,14 @@ describe("list and get", () => {
       after: (reply) => expect(reply.json).toEqual([]),
     },
     {
-      title: "[spaces] status=joining is an empty list when nothing joins",
+      title: "[SPACE-1] status=joining is an empty list when nothing joins",
       method: "GET",
       path: "/v1/spaces?status=joining",
       status: 200,
       after: (reply) => expect(reply.json).toEqual([]),
     },
     {
-      title: "[spaces] an unknown id is 404 space.not_found with details.spaceId",
+      title: "[SPACE-1] an unknown id is 404 space.not_found with details.spaceId",
       method: "GET",
       path: "/v1/spaces/bafyunknown",
       status: 404,
@@ -138,7 +138,7 @@ describe("list and get", () => {
       details: { spaceId: "bafyunknown" },
     },
     {
-      title: "[spaces] every route below an unknown space is 404 space.not_found",
+      title: "[SPACE-1] every route below an unknown space is 404 space.not_found",
       method: "POST",
       path: "/v1/spaces/bafyunknown/objects",
       body: {},
@@ -147,13 +147,13 @@ describe("list and get", () => {
       details: { spaceId: "bafyunknown" },
     },
     {
-      title: "[spaces] POST sync with no peers is 204 at once",
+      title: "[SPACE-1] POST sync with no peers is 204 at once",
       method: "POST",
       path: "{S}/sync",
       status: 204,
     },
     {
-      title: "[spaces] sync of an unknown space is 404",
+      title: "[SPACE-1] sync of an unknown space is 404",
       method: "POST",
       path: "/v1/spaces/bafyunknown/sync",
       status: 404,
@@ -163,7 +163,7 @@ describe("list and get", () => {
 });
 
 describe("patch", () => {
-  rule("[spaces] absent keeps, an empty string clears, the mirror follows", async () => {
+  rule("[SPACE-1] absent keeps, an empty string clears, the mirror follows", async () => {
     const made = await createSpace(shared.client, "before");
     const path = `/v1/spaces/${made.id}`;
     await shared.client.patch(path, { description: "added" });
@@ -181,7 +181,7 @@ describe("patch", () => {
 
   runScenarios(context, [
     {
-      title: "[spaces] a PATCH without any field is request.missing_field",
+      title: "[SPACE-1] a PATCH without any field is request.missing_field",
       method: "PATCH",
       path: "{S}",
       body: {},
@@ -189,7 +189,7 @@ describe("patch", () => {
       code: "request.missing_field",
     },
     {
-      title: "[spaces] spaceType cannot be patched",
+      title: "[SPACE-1] spaceType cannot be patched",
       method: "PATCH",
       path: "{S}",
       body: { spaceType: "svc.space" },
@@ -198,7 +198,7 @@ describe("patch", () => {
       details: { fields: ["spaceType"] },
     },
     {
-      title: "[spaces] PATCH of an unknown space is 404",
+      title: "[SPACE-1] PATCH of an unknown space is 404",
       method: "PATCH",
       path: "/v1/spaces/bafyunknown",
       body: { name: "x" },
@@ -209,7 +209,7 @@ describe("patch", () => {
 });
 
 describe("settings", () => {
-  rule("[settings] set merges per key, unset removes, the rest stays", async () => {
+  rule("[SPACE-1] set merges per key, unset removes, the rest stays", async () => {
     const made = await createSpace(shared.client);
     const path = `/v1/spaces/${made.id}`;
     await shared.client.patch(`${path}/settings`, { set: { notifyMode: "mentions", size: 3, wide: true } });
@@ -226,7 +226,7 @@ describe("settings", () => {
 
   runScenarios(context, [
     {
-      title: "[settings] an empty patch is request.missing_field",
+      title: "[SPACE-1] an empty patch is request.missing_field",
       method: "PATCH",
       path: "{S}/settings",
       body: {},
@@ -234,7 +234,7 @@ describe("settings", () => {
       code: "request.missing_field",
     },
     {
-      title: "[settings] empty set and unset change nothing and are request.missing_field",
+      title: "[SPACE-1] empty set and unset change nothing and are request.missing_field",
       method: "PATCH",
       path: "{S}/settings",
       body: { set: {}, unset: [] },
@@ -242,7 +242,7 @@ describe("settings", () => {
       code: "request.missing_field",
     },
     {
-      title: "[settings] a key in both set and unset is request.invalid_field",
+      title: "[SPACE-1] a key in both set and unset is request.invalid_field",
       method: "PATCH",
       path: "{S}/settings",
       body: { set: { a: 1 }, unset: ["a"] },
@@ -250,7 +250,7 @@ describe("settings", () => {
       code: "request.invalid_field",
     },
     {
-      title: "[settings] a key with a dot is request.invalid_field",
+      title: "[SPACE-1] a key with a dot is request.invalid_field",
       method: "PATCH",
       path: "{S}/settings",
       body: { set: { "a.b": 1 } },
@@ -258,7 +258,7 @@ describe("settings", () => {
       code: "request.invalid_field",
     },
     {
-      title: "[settings] an empty key is request.invalid_field",
+      title: "[SPACE-1] an empty key is request.invalid_field",
       method: "PATCH",
       path: "{S}/settings",
       body: { set: { "": 1 } },
@@ -266,7 +266,7 @@ describe("settings", () => {
       code: "request.invalid_field",
     },
     {
-      title: "[settings] an empty key in unset is request.invalid_field that names unset",
+      title: "[SPACE-1] an empty key in unset is request.invalid_field that names unset",
       method: "PATCH",
       path: "{S}/settings",
       body: { unset: [""] },
@@ -275,7 +275,7 @@ describe("settings", () => {
       details: { field: "unset" },
     },
     {
-      title: "[settings] an unknown space is 404",
+      title: "[SPACE-1] an unknown space is 404",
       method: "PATCH",
       path: "/v1/spaces/bafyunknown/settings",
       body: { set: { a: 1 } },
@@ -284,7 +284,7 @@ describe("settings", () => {
     },
   ]);
 
-  rule("[settings] values that are no scalars are refused with 400 and not written", async () => {
+  rule("[SPACE-1] values that are no scalars are refused with 400 and not written", async () => {
     const made = await createSpace(shared.client);
     for (const value of [{}, [], { a: 1 }, [1], null]) {
       const reply = await shared.client.request("PATCH", `/v1/spaces/${made.id}/settings`, {
@@ -297,7 +297,7 @@ describe("settings", () => {
 });
 
 describe("delete", () => {
-  rule("[spaces] DELETE is 204; the row stays as deleted, out of the default list", async () => {
+  rule("[SPACE-1] DELETE is 204; the row stays as deleted, out of the default list", async () => {
     const made = await createSpace(shared.client, "to go");
     await shared.client.del(`/v1/spaces/${made.id}`);
     const idsOf = async (query: string): Promise<string[]> =>
@@ -311,14 +311,14 @@ describe("delete", () => {
     expect(row).not.toHaveProperty("spaceIndexObjectId");
   });
 
-  rule("[space.deleted] DELETE of a deleted space is 409: there is nothing left to delete", async () => {
+  rule("[API-11] DELETE of a deleted space is 409: there is nothing left to delete", async () => {
     const made = await createSpace(shared.client);
     await shared.client.del(`/v1/spaces/${made.id}`);
     const error = await shared.client.fails("DELETE", `/v1/spaces/${made.id}`, undefined, 409, "space.deleted");
     expect(error.details).toEqual({ spaceId: made.id });
   });
 
-  rule("[space.deleted] everything below a deleted space is 409 with details.spaceId", async () => {
+  rule("[API-11] everything below a deleted space is 409 with details.spaceId", async () => {
     const made = await createSpace(shared.client);
     const items = await createCollection(shared.client, made.id);
     await items.modify([setFields("a", { n: 1 })]);
@@ -337,7 +337,7 @@ describe("delete", () => {
     }
   });
 
-  rule("[settings] settings of a deleted space can still be set", async () => {
+  rule("[SPACE-1] settings of a deleted space can still be set", async () => {
     const made = await createSpace(shared.client);
     await shared.client.del(`/v1/spaces/${made.id}`);
     await shared.client.patch(`/v1/spaces/${made.id}/settings`, { set: { seen: true } });
@@ -347,7 +347,7 @@ describe("delete", () => {
     });
   });
 
-  rule("[spaces] the tombstone is sticky over a restart", async () => {
+  rule("[SPACE-1] the tombstone is sticky over a restart", async () => {
     await using first = await startServer();
     const [kept, gone] = [await createSpace(first.client), await createSpace(first.client)];
     await first.client.del(`/v1/spaces/${gone.id}`);
@@ -359,7 +359,7 @@ describe("delete", () => {
 
   runScenarios(context, [
     {
-      title: "[spaces] DELETE of an unknown space is 404",
+      title: "[SPACE-1] DELETE of an unknown space is 404",
       method: "DELETE",
       path: "/v1/spaces/bafyunknown",
       status: 404,
@@ -369,7 +369,7 @@ describe("delete", () => {
 });
 
 describe("derived", () => {
-  rule("[derived] resolved, never created by reading; permanent; idempotent to create", async () => {
+  rule("[SPACE-3] resolved, never created by reading; permanent; idempotent to create", async () => {
     await using server = await startServer();
     const { client } = server;
     const before = await client.get<{ spaces: JsonObject[] }>("/v1/spaces/derived");
@@ -396,7 +396,7 @@ describe("derived", () => {
     await createObject(client, spaceId);
   });
 
-  rule("[derived] the id is a function of the account: the same phrase resolves the same space elsewhere", async () => {
+  rule("[SPACE-3] the id is a function of the account: the same phrase resolves the same space elsewhere", async () => {
     await using first = await startServer({ account: false });
     const { mnemonic } = await first.client.post<{ mnemonic: string }>("/v1/auth", {});
     await using second = await startServer({ account: false });

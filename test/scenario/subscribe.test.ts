@@ -31,7 +31,7 @@ async function gather(stream: SseStream, enough: (entries: ChangesEntry[]) => bo
 }
 
 describe("envelope", () => {
-  rule("[sse] text/event-stream, ready with {}, then the snapshot, once", async () => {
+  rule("[LIVE-1] text/event-stream, ready with {}, then the snapshot, once", async () => {
     const items = await fresh(3);
     await using stream = await subscribe(items, { sort: ["n"] });
     expect(stream.headers.get("content-type")).toStartWith("text/event-stream");
@@ -44,14 +44,14 @@ describe("envelope", () => {
     expect(stream.rawText()).not.toMatch(/^id:/m);
   });
 
-  rule("[sse] includeTotal adds total and hasNext to the snapshot", async () => {
+  rule("[LIVE-1] includeTotal adds total and hasNext to the snapshot", async () => {
     const items = await fresh(5);
     await using stream = await subscribe(items, { sort: ["n"], limit: 2, includeTotal: true });
     expect(await stream.snapshot()).toMatchObject({ records: [{ id: "r0" }, { id: "r1" }], total: 5, hasNext: true });
   });
 
   rule(
-    "[sse] an idle stream is kept alive by comments, about every 25 s",
+    "[LIVE-1] an idle stream is kept alive by comments, about every 25 s",
     async () => {
       const items = await fresh();
       await using stream = await subscribe(items);
@@ -69,7 +69,7 @@ describe("envelope", () => {
     () => ({ client: shared.client, vars: { S: `/v1/spaces/${spaceId}` } }),
     [
       {
-        title: "[sse] errors before the stream opens are the JSON envelope: an unknown object",
+        title: "[LIVE-1] errors before the stream opens are the JSON envelope: an unknown object",
         method: "POST",
         path: "{S}/query/subscribe",
         body: { objectId: "bafyunknown", dataset: "x" },
@@ -77,7 +77,7 @@ describe("envelope", () => {
         code: "object.not_found",
       },
       {
-        title: "[subscribe] limit needs a sort",
+        title: "[LIVE-2] limit needs a sort",
         method: "POST",
         path: "{S}/objects/query/subscribe",
         body: { limit: 5 },
@@ -86,7 +86,7 @@ describe("envelope", () => {
         details: { field: "sort" },
       },
       {
-        title: "[subscribe] mailboxCapacity below 16 is request.invalid_field",
+        title: "[LIVE-2] mailboxCapacity below 16 is request.invalid_field",
         method: "POST",
         path: "{S}/objects/query/subscribe",
         body: { mailboxCapacity: 15 },
@@ -95,7 +95,7 @@ describe("envelope", () => {
         details: { field: "mailboxCapacity" },
       },
       {
-        title: "[subscribe] an unknown key is request.unknown_field",
+        title: "[LIVE-2] an unknown key is request.unknown_field",
         method: "POST",
         path: "{S}/objects/query/subscribe",
         body: { cursor: "x" },
@@ -104,7 +104,7 @@ describe("envelope", () => {
         mustContain: ["mailboxCapacity", "driftBudgetPercent"],
       },
       {
-        title: "[sse] a windowed stream is a POST",
+        title: "[LIVE-1] a windowed stream is a POST",
         method: "GET",
         path: "{S}/objects/query/subscribe",
         status: 405,
@@ -115,7 +115,7 @@ describe("envelope", () => {
 });
 
 describe("changes", () => {
-  rule("[subscribe] a create arrives as one root $set with the whole record", async () => {
+  rule("[LIVE-2] a create arrives as one root $set with the whole record", async () => {
     const items = await fresh();
     await using stream = await subscribe(items);
     await stream.snapshot();
@@ -131,7 +131,7 @@ describe("changes", () => {
     expect(added!.ops![0]).toMatchObject({ type: "$set", path: [], payload: { n: 1, s: "x" } });
   });
 
-  rule("[subscribe] every op arrives as the resulting $set or $unset", async () => {
+  rule("[LIVE-2] every op arrives as the resulting $set or $unset", async () => {
     const items = await fresh();
     await items.modify([setFields("a", { n: 1, t: ["x"], o: { k: 1 }, s: "gone" })]);
     await using stream = await subscribe(items);
@@ -166,7 +166,7 @@ describe("changes", () => {
     }
   });
 
-  rule("[subscribe] many set ops on one field in one write arrive as one $set of what they make", async () => {
+  rule("[LIVE-2] many set ops on one field in one write arrive as one $set of what they make", async () => {
     const items = await fresh();
     await items.modify([setFields("a", { t: [0, 0, { k: 1, l: 2 }] })]);
     await using stream = await subscribe(items);
@@ -190,7 +190,7 @@ describe("changes", () => {
     expect((await items.find("a"))!["t"]).toEqual(expected);
   });
 
-  rule("[subscribe] versionIds ascend bytewise in the order of the writes", async () => {
+  rule("[LIVE-2] versionIds ascend bytewise in the order of the writes", async () => {
     const items = await fresh();
     await using stream = await subscribe(items);
     await stream.snapshot();
@@ -203,7 +203,7 @@ describe("changes", () => {
     expect(new Set(versions).size).toBe(12);
   });
 
-  rule("[subscribe] one write with several records is one entry", async () => {
+  rule("[LIVE-2] one write with several records is one entry", async () => {
     const items = await fresh(2);
     await using stream = await subscribe(items);
     await stream.snapshot();
@@ -214,7 +214,7 @@ describe("changes", () => {
     expect(ids(entries[0]!.added)).toEqual(["new"]);
   });
 
-  rule("[subscribe] a write that changes nothing the window sees sends nothing", async () => {
+  rule("[LIVE-2] a write that changes nothing the window sees sends nothing", async () => {
     const items = await fresh(2);
     const other = await fresh(2);
     await using stream = await subscribe(items, { filter: { n: { $lt: 2 } } });
@@ -226,7 +226,7 @@ describe("changes", () => {
   });
 
   rule(
-    "[subscribe] writes that were acknowledged before the subscription are in its snapshot, later ones in changes",
+    "[LIVE-2] writes that were acknowledged before the subscription are in its snapshot, later ones in changes",
     async () => {
       const items = await fresh();
       for (let round = 0; round < 10; round++) {
@@ -247,7 +247,7 @@ describe("changes", () => {
 });
 
 describe("removal", () => {
-  rule("[subscribe] deleted, filtered-out and displaced are told apart", async () => {
+  rule("[LIVE-2] deleted, filtered-out and displaced are told apart", async () => {
     const items = await fresh(6);
     await using stream = await subscribe(items, { filter: { s: "in" }, sort: ["n"], limit: 3 });
     expect(ids((await stream.snapshot()).records)).toEqual(["r0", "r1", "r2"]);
@@ -273,7 +273,7 @@ describe("removal", () => {
     ]);
   });
 
-  rule("[subscribe] a record whose sort key moves past the limit is displaced", async () => {
+  rule("[LIVE-2] a record whose sort key moves past the limit is displaced", async () => {
     const items = await fresh(5);
     await using stream = await subscribe(items, { sort: ["n"], limit: 3 });
     await stream.snapshot();
@@ -283,7 +283,7 @@ describe("removal", () => {
     expect(ids(entry!.added)).toEqual(["r3"]);
   });
 
-  rule("[subscribe] the window is [offset, offset + limit): a deletion before it shifts it", async () => {
+  rule("[LIVE-2] the window is [offset, offset + limit): a deletion before it shifts it", async () => {
     const items = await fresh(8);
     await using stream = await subscribe(items, { sort: ["n"], offset: 2, limit: 3 });
     const window: Window = new Map((await stream.snapshot()).records.map((row) => [row.id, row]));
@@ -293,7 +293,7 @@ describe("removal", () => {
     expect([...window.keys()].sort()).toEqual(["r3", "r4", "r5"]);
   });
 
-  rule("[subscribe] a record that comes to match is added", async () => {
+  rule("[LIVE-2] a record that comes to match is added", async () => {
     const items = await fresh(3);
     await using stream = await subscribe(items, { filter: { n: { $gte: 10 } } });
     expect((await stream.snapshot()).records).toEqual([]);
@@ -305,7 +305,7 @@ describe("removal", () => {
 });
 
 describe("local scope", () => {
-  rule("[subscribe] local writes stream too, with a locally minted versionId", async () => {
+  rule("[LIVE-2] local writes stream too, with a locally minted versionId", async () => {
     const items = await createCollection(shared.client, spaceId, {
       fields: [
         { key: "n", kind: "number", mutableBy: "any" },
@@ -323,7 +323,7 @@ describe("local scope", () => {
 });
 
 describe("closing", () => {
-  rule("[subscribe] drifted: more than driftBudgetPercent of the held window left without replacement", async () => {
+  rule("[LIVE-2] drifted: more than driftBudgetPercent of the held window left without replacement", async () => {
     const items = await fresh(10);
     await using stream = await shared.client.stream("POST", `${items.path}/query/subscribe`, {
       ...items.target,
@@ -336,7 +336,7 @@ describe("closing", () => {
     expect((await stream.untilClosed()).reason).toBe("drifted");
   });
 
-  rule("[subscribe] a loss within the drift budget, or one that is refilled, does not close the stream", async () => {
+  rule("[LIVE-2] a loss within the drift budget, or one that is refilled, does not close the stream", async () => {
     const items = await fresh(40);
     await using stream = await shared.client.stream("POST", `${items.path}/query/subscribe`, {
       ...items.target,
@@ -352,7 +352,7 @@ describe("closing", () => {
     expect(await stream.isQuiet(150)).toBe(true);
   });
 
-  rule("[subscribe] closed is terminal; a new stream's snapshot is the current state", async () => {
+  rule("[LIVE-2] closed is terminal; a new stream's snapshot is the current state", async () => {
     const items = await fresh(10);
     const body = { ...items.target, sort: ["n"], limit: 10, driftBudgetPercent: 10 };
     await using first = await shared.client.stream("POST", `${items.path}/query/subscribe`, body);
@@ -365,7 +365,7 @@ describe("closing", () => {
   });
 
   rule(
-    "[subscribe] a reader that lags ends with overflow or catches up coalesced; it is never silently wrong",
+    "[LIVE-2] a reader that lags ends with overflow or catches up coalesced; it is never silently wrong",
     async () => {
       const items = await fresh(50);
       await using socket = await openSocket(shared.server.port);
@@ -392,7 +392,7 @@ describe("closing", () => {
 });
 
 describe("model", () => {
-  rule("[subscribe] a window kept from frames equals a fresh query after random writes", async () => {
+  rule("[LIVE-2] a window kept from frames equals a fresh query after random writes", async () => {
     const { createRng, runSeed } = await import("../support/rng.ts");
     const rng = createRng(runSeed("subscribe model"));
     const items = await fresh(30);
@@ -421,7 +421,7 @@ describe("model", () => {
 
 const sorted = (window: Window): Row[] => [...window.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 
-rule("[subscribe] a stream of the objects collection sees what a write to an object does to its row", async () => {
+rule("[LIVE-2] a stream of the objects collection sees what a write to an object does to its row", async () => {
   await using stream = await shared.client.stream("POST", `/v1/spaces/${spaceId}/objects/query/subscribe`, {
     filter: { "svc.name": "streamed" },
     driftBudgetPercent: 100,

@@ -72,7 +72,7 @@ describe("sync status of a server that is alone", () => {
     },
   );
 
-  rule("[sync-status] faults: the space resolution errors, id faults, and what is not offered", async () => {
+  rule("[SYNC-1] faults: the space resolution errors, id faults, and what is not offered", async () => {
     const { client } = shared;
     const space = await createSpace(client);
     const { id: gone } = await createSpace(client);
@@ -100,7 +100,7 @@ describe("sync status of a server that is alone", () => {
   });
 
   rule(
-    "[sync-status] without an account the streams are auth.required; a stopping server ends them with closed",
+    "[SYNC-1] without an account the streams are auth.required; a stopping server ends them with closed",
     async () => {
       await using bare = await startServer({ account: false });
       await bare.client.fails("GET", ALL, undefined, 401, "auth.required");
@@ -147,7 +147,7 @@ describeWithNats("sync status with a network", () => {
   );
 
   rule(
-    "[sync-status] goes from syncing to synced, offline when the network is gone, and back",
+    "[SYNC-1] goes from syncing to synced, offline when the network is gone, and back",
     async () => {
       await using nats = await startNats();
       await using server = await startServer({ env: { SVC_NETWORK_URL: nats.url, SVC_SYNC_INTERVAL: "1s" } });

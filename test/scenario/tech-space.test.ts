@@ -232,7 +232,7 @@ describe("account record and profile", () => {
 });
 
 describe("dataset listings", () => {
-  rule("[datasets] /v1/datasets lists spaces, profile and devices with JSON Schemas", async () => {
+  rule("[TYPE-3] /v1/datasets lists spaces, profile and devices with JSON Schemas", async () => {
     const { datasets } = await shared.client.get<{ datasets: { name: string; schema: JsonObject; typeId?: string }[] }>(
       "/v1/datasets",
     );
@@ -243,7 +243,7 @@ describe("dataset listings", () => {
     }
   });
 
-  rule("[devices] boot upserts this device's row: os, version and a name, under its peer id", async () => {
+  rule("[DEV-1] boot upserts this device's row: os, version and a name, under its peer id", async () => {
     const { peerId } = await shared.client.get<{ peerId: string }>("/v1/account");
     const snapshot = async (): Promise<JsonObject | undefined> => {
       const reply = await shared.client.request("GET", "/v1/devices");
@@ -277,7 +277,7 @@ rule("[storage] the account's own space keeps no index of a history that nobody 
   expect(countIn(space.id, "history")).toBeGreaterThan(0);
 });
 
-rule("[spaces] a newcomer without a space of its own sees who waits for it", async () => {
+rule("[SPACE-1] a newcomer without a space of its own sees who waits for it", async () => {
   await using other = await startServer();
   const identity = (await other.client.get<{ id: string }>("/v1/account")).id;
   await using newcomer = await startServer();

@@ -35,7 +35,7 @@ const addProperty = (draft: JsonObject, typeId = type.typeId): Promise<PropertyD
   shared.client.post<PropertyDef>(`/v1/spaces/${space.id}/types/${typeId}/properties`, draft, 201);
 
 describe("types", () => {
-  rule("[types] 201 TypeInfo with typeId, found by id and in the list after the built-ins", async () => {
+  rule("[TYPE-1] 201 TypeInfo with typeId, found by id and in the list after the built-ins", async () => {
     const made = await shared.client.post<JsonObject>(
       `/v1/spaces/${space.id}/types`,
       { xKey: "film", name: "Film", description: "moving", iconCid: "bafyicon" },
@@ -86,7 +86,7 @@ describe("types", () => {
       details: { xKey: "chat", existingTypeId: "chat" },
     },
     {
-      title: "[types] an xKey outside its grammar is request.invalid_field",
+      title: "[TYPE-1] an xKey outside its grammar is request.invalid_field",
       method: "POST",
       path: "{S}/types",
       body: { xKey: "has spaces" },
@@ -94,7 +94,7 @@ describe("types", () => {
       code: "request.invalid_field",
     },
     {
-      title: "[types] properties is no key of a type create",
+      title: "[TYPE-1] properties is no key of a type create",
       method: "POST",
       path: "{S}/types",
       body: { xKey: "x1", properties: [] },
@@ -118,7 +118,7 @@ describe("types", () => {
     },
   ]);
 
-  rule("[types] xKeys belong to a space: another space may use the same", async () => {
+  rule("[TYPE-1] xKeys belong to a space: another space may use the same", async () => {
     const other = await createSpace(shared.client);
     const made = await createType(shared.client, other.id, "books");
     expect(made.typeId).not.toBe(type.typeId);
@@ -126,7 +126,7 @@ describe("types", () => {
 });
 
 describe("properties", () => {
-  rule("[properties] 201 PropertyDef with propId; listed; an empty list means none yet", async () => {
+  rule("[TYPE-2] 201 PropertyDef with propId; listed; an empty list means none yet", async () => {
     const fresh = await createType(shared.client, space.id);
     const path = `/v1/spaces/${space.id}/types/${fresh.typeId}/properties`;
     expect(await shared.client.get(path)).toEqual({ properties: [] });
@@ -138,7 +138,7 @@ describe("properties", () => {
     expect(properties.map((entry) => entry.id)).toEqual([made.id]);
   });
 
-  rule("[properties] values are keyed by propId, set and removed with set/:typeId", async () => {
+  rule("[TYPE-2] values are keyed by propId, set and removed with set/:typeId", async () => {
     const prop = await addProperty({ name: "Rating", kind: "number" });
     const object = await createObject(shared.client, space.id, { types: [type.typeId] });
     const path = `/v1/spaces/${space.id}/properties/${object.id}`;
@@ -151,7 +151,7 @@ describe("properties", () => {
     expect((record[type.typeId] ?? {}) as JsonObject).not.toHaveProperty(prop.id);
   });
 
-  rule("[properties] a local property is stored without a change: changeId is empty, modifiedAt stays", async () => {
+  rule("[TYPE-2] a local property is stored without a change: changeId is empty, modifiedAt stays", async () => {
     const prop = await addProperty({ name: "Seen here", kind: "boolean", scope: "local" });
     const object = await createObject(shared.client, space.id, { types: [type.typeId] });
     const path = `/v1/spaces/${space.id}/properties/${object.id}`;
@@ -180,7 +180,7 @@ describe("properties", () => {
     await client.fails("POST", `${path}/${unbound.typeId}`, { patch: { [foreign.id]: 1 } }, 400, "dataset.validation");
   });
 
-  rule("[properties] properties of mixed scopes in one patch are request.invalid_field", async () => {
+  rule("[TYPE-2] properties of mixed scopes in one patch are request.invalid_field", async () => {
     const [synced, local] = [
       await addProperty({ name: "S", kind: "number" }),
       await addProperty({ name: "L", kind: "number", scope: "local" }),
@@ -192,7 +192,7 @@ describe("properties", () => {
 
   runScenarios(context, [
     {
-      title: "[properties] an unknown kind is request.schema",
+      title: "[TYPE-2] an unknown kind is request.schema",
       method: "POST",
       path: "{T}/properties",
       body: { name: "x", kind: "money" },
@@ -200,7 +200,7 @@ describe("properties", () => {
       code: "request.schema",
     },
     {
-      title: "[properties] scope derived is request.schema",
+      title: "[TYPE-2] scope derived is request.schema",
       method: "POST",
       path: "{T}/properties",
       body: { name: "x", kind: "string", scope: "derived" },
@@ -208,7 +208,7 @@ describe("properties", () => {
       code: "request.schema",
     },
     {
-      title: "[properties] a name is required",
+      title: "[TYPE-2] a name is required",
       method: "POST",
       path: "{T}/properties",
       body: { kind: "string" },
@@ -235,7 +235,7 @@ describe("properties", () => {
 });
 
 describe("dataset declarations", () => {
-  rule("[datasets] 201 {datasetDefId}; read back with defaults; listed with a schema and its type", async () => {
+  rule("[TYPE-3] 201 {datasetDefId}; read back with defaults; listed with a schema and its type", async () => {
     const fresh = await createType(shared.client, space.id);
     const name = uniqueName("things");
     const { datasetDefId } = await shared.client.post<{ datasetDefId: string }>(
@@ -286,7 +286,7 @@ describe("dataset declarations", () => {
 
   runScenarios(context, [
     ...["prop", "schema", "Upper", "has space", "-dash", "x".repeat(65)].map((name) => ({
-      title: `[datasets] the name ${name.slice(0, 12)} is request.invalid_field`,
+      title: `[TYPE-3] the name ${name.slice(0, 12)} is request.invalid_field`,
       method: "POST",
       path: "{T}/datasets",
       body: { name, fields: [] },
@@ -294,7 +294,7 @@ describe("dataset declarations", () => {
       code: "request.invalid_field",
     })),
     {
-      title: "[datasets] name is required",
+      title: "[TYPE-3] name is required",
       method: "POST",
       path: "{T}/datasets",
       body: { fields: [] },
@@ -348,7 +348,7 @@ describe("dataset declarations", () => {
     },
   ]);
 
-  rule("[datasets] stamps: creator and times are set by the server and refuse client writes", async () => {
+  rule("[TYPE-3] stamps: creator and times are set by the server and refuse client writes", async () => {
     const items = await createCollection(shared.client, space.id, {
       idRule: "auto",
       fields: [

@@ -34,7 +34,7 @@ describe("unauthorized", () => {
     [
       ...REFUSED.map(
         ([method, path, body]): Scenario => ({
-          title: `[auth 5] ${method} ${path} is 401 auth.required`,
+          title: `[ACC-5] ${method} ${path} is 401 auth.required`,
           method,
           path,
           ...(body === undefined ? {} : { body }),
@@ -43,35 +43,35 @@ describe("unauthorized", () => {
         }),
       ),
       {
-        title: "[auth 5] health answers",
+        title: "[ACC-5] health answers",
         method: "GET",
         path: "/v1/health",
         status: 200,
         match: { status: "ok", account: "", bootstrapping: false },
       },
       {
-        title: "[auth 5] GET /v1/auth answers {authorized: false, accounts}",
+        title: "[ACC-5] GET /v1/auth answers {authorized: false, accounts}",
         method: "GET",
         path: "/v1/auth",
         status: 200,
         match: { authorized: false, accounts: [] },
       },
       {
-        title: "[auth 5] the OpenAPI document is served",
+        title: "[ACC-5] the OpenAPI document is served",
         method: "GET",
         path: "/v1/openapi.json",
         status: 200,
         mustContain: ['"openapi"'],
       },
       {
-        title: "[errors] an unmatched /v1 path is 404 even unauthorized",
+        title: "[API-6] an unmatched /v1 path is 404 even unauthorized",
         method: "GET",
         path: "/v1/no/such/route",
         status: 404,
         code: "request.not_found",
       },
       {
-        title: "[errors] an unmatched path below a known one is 404 even unauthorized",
+        title: "[API-6] an unmatched path below a known one is 404 even unauthorized",
         method: "POST",
         path: "/v1/spaces/x/nope",
         body: {},
@@ -79,14 +79,14 @@ describe("unauthorized", () => {
         code: "request.not_found",
       },
       {
-        title: "[errors] a path outside /v1 is 404 with the envelope",
+        title: "[API-6] a path outside /v1 is 404 with the envelope",
         method: "GET",
         path: "/v2/health",
         status: 404,
         code: "request.not_found",
       },
       {
-        title: "[errors] the version segment is part of every path",
+        title: "[API-6] the version segment is part of every path",
         method: "GET",
         path: "/health",
         status: 404,
@@ -95,7 +95,7 @@ describe("unauthorized", () => {
     ],
   );
 
-  rule("[auth 5] every documented route but the open four is 401", async () => {
+  rule("[ACC-5] every documented route but the open four is 401", async () => {
     const document = await shared.client.get<{ paths: Record<string, JsonObject> }>("/v1/openapi.json");
     const wrong: string[] = [];
     for (const [path, item] of Object.entries(document.paths)) {

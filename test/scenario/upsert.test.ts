@@ -29,7 +29,7 @@ const rows = (count: number, fieldsOf: (index: number) => JsonObject) =>
   Array.from({ length: count }, (_, i) => ({ id: `r${i}`, fields: fieldsOf(i) }));
 
 describe("upsert", () => {
-  rule("[upsert] creates, updates what differs, skips what is equal", async () => {
+  rule("[DATA-3] creates, updates what differs, skips what is equal", async () => {
     const set = await fresh();
     const first = await set.upsert(rows(3, (i) => ({ n: i, s: "a" })));
     expect(first).toMatchObject({ created: 3, updated: 0, skipped: 0 });
@@ -45,7 +45,7 @@ describe("upsert", () => {
     expect(content(await set.find("r1"))).toEqual({ id: "r1", n: 100, s: "a" });
   });
 
-  rule("[upsert] an identical rerun changes nothing: pages [] and every record skipped", async () => {
+  rule("[DATA-3] an identical rerun changes nothing: pages [] and every record skipped", async () => {
     const set = await fresh();
     const records = rows(20, (i) => ({ n: i, s: `${i}` }));
     await set.upsert(records);
@@ -55,14 +55,14 @@ describe("upsert", () => {
     expect((await set.query({ sort: ["id"] })).records).toEqual(before);
   });
 
-  rule("[upsert] fields absent from the payload are not removed", async () => {
+  rule("[DATA-3] fields absent from the payload are not removed", async () => {
     const set = await fresh();
     await set.upsert([{ id: "a", fields: { n: 1, s: "kept" } }]);
     await set.upsert([{ id: "a", fields: { n: 2 } }]);
     expect(content(await set.find("a"))).toEqual({ id: "a", n: 2, s: "kept" });
   });
 
-  rule("[upsert] only the changed field gets a new version; the creation version stays", async () => {
+  rule("[DATA-3] only the changed field gets a new version; the creation version stays", async () => {
     const set = await fresh();
     await set.upsert([{ id: "a", fields: { n: 1, s: "kept" } }]);
     const before = (await set.find("a"))!;
@@ -75,7 +75,7 @@ describe("upsert", () => {
     expect(creationVersion(after)).toBe(creationVersion(before));
   });
 
-  rule("[upsert] pages of pageSize records, one change each; 500 by default", async () => {
+  rule("[DATA-3] pages of pageSize records, one change each; 500 by default", async () => {
     const set = await fresh();
     const paged = await set.upsert(
       rows(25, (i) => ({ n: i })),
@@ -90,7 +90,7 @@ describe("upsert", () => {
     expect((await large.query({ includeTotal: true, limit: 1, sort: ["id"] })).total).toBe(1_201);
   });
 
-  rule("[upsert] pages that change nothing emit no change", async () => {
+  rule("[DATA-3] pages that change nothing emit no change", async () => {
     const set = await fresh();
     await set.upsert(rows(20, (i) => ({ n: i })));
     const changed = await set.upsert(
@@ -106,7 +106,7 @@ describe("upsert", () => {
     records: { id: string; fields: JsonObject }[],
   ): Promise<UpsertRejection[]> => (await set.upsert(records)).rejections ?? [];
 
-  rule("[upsert.immutable_field] a differing write-once field is rejected, the stored value kept", async () => {
+  rule("[DATA-3] a differing write-once field is rejected, the stored value kept", async () => {
     const set = await fresh();
     await set.upsert([{ id: "a", fields: { once: "first", n: 1 } }]);
     const rejections = await rejectionsOf(set, [
@@ -124,7 +124,7 @@ describe("upsert", () => {
     expect(await rejectionsOf(set, [{ id: "a", fields: { once: "first" } }])).toEqual([]);
   });
 
-  rule("[upsert.record_deleted] a tombstone is never revived", async () => {
+  rule("[DATA-3] a tombstone is never revived", async () => {
     const set = await fresh();
     await set.upsert([{ id: "a", fields: { n: 1 } }]);
     await set.deleteRecords(["a"]);
@@ -138,7 +138,7 @@ describe("upsert", () => {
   });
 
   rule(
-    "[upsert.rejected] a missing required field, an undeclared field, a stamped field, an id outside the pattern",
+    "[DATA-3] a missing required field, an undeclared field, a stamped field, an id outside the pattern",
     async () => {
       const set = await createCollection(shared.client, items.spaceId, {
         idPattern: "[a-z]+",
@@ -169,7 +169,7 @@ describe("upsert", () => {
     },
   );
 
-  rule("[upsert.rejected] the default pattern: [A-Za-z0-9._:-]+ over the whole id, at most 128 long", async () => {
+  rule("[DATA-3] the default pattern: [A-Za-z0-9._:-]+ over the whole id, at most 128 long", async () => {
     const set = await fresh();
     const ids = ["ok._:-9", "x".repeat(128), "x".repeat(129), "a/b", "a b", "é"];
     const result = await set.upsert(ids.map((id) => ({ id, fields: { n: 1 } })));
@@ -177,7 +177,7 @@ describe("upsert", () => {
     expect(result.rejections!.map((entry) => entry.index)).toEqual([2, 3, 4, 5]);
   });
 
-  rule("[upsert] one bad record never costs the others of its page", async () => {
+  rule("[DATA-3] one bad record never costs the others of its page", async () => {
     const set = await fresh();
     const records = rows(50, (i) => (i % 10 === 3 ? { bogus: 1 } : { n: i }));
     const result = await set.upsert(records);
@@ -185,7 +185,7 @@ describe("upsert", () => {
     expect(result.rejections).toHaveLength(5);
   });
 
-  rule("[upsert] a page with refusals and two entries of one record is one change", async () => {
+  rule("[DATA-3] a page with refusals and two entries of one record is one change", async () => {
     const set = await fresh();
     const result = await set.upsert([
       { id: "a", fields: { n: 1, s: "first" } },
@@ -205,7 +205,7 @@ describe("upsert", () => {
     expect(new Set(records.map(creationVersion)).size).toBe(1);
   });
 
-  rule("[upsert] a field's name has no dots, whether the record is new or not", async () => {
+  rule("[DATA-3] a field's name has no dots, whether the record is new or not", async () => {
     const set = await createCollection(shared.client, items.spaceId, { dynamic: true });
     const records = [
       { id: "a", fields: { "x.y": 1 } },
@@ -227,7 +227,7 @@ describe("upsert", () => {
     ]);
   });
 
-  rule("[upsert] a field named id is the record's own id, or the entry is refused", async () => {
+  rule("[DATA-3] a field named id is the record's own id, or the entry is refused", async () => {
     const set = await fresh();
     const entries = [
       { id: "same", fields: { id: "same", n: 1 } },
@@ -240,7 +240,7 @@ describe("upsert", () => {
     }
   });
 
-  rule("[upsert] minus zero is zero: a rerun finds it in place", async () => {
+  rule("[DATA-3] minus zero is zero: a rerun finds it in place", async () => {
     const set = await createCollection(shared.client, items.spaceId, { dynamic: true });
     const raw = JSON.stringify({
       ...set.target,
@@ -251,7 +251,7 @@ describe("upsert", () => {
     expect(await send()).toMatchObject({ pages: [], updated: 0, skipped: 1 });
   });
 
-  rule("[upsert] what an entry was refused counts for no later entry of its record", async () => {
+  rule("[DATA-3] what an entry was refused counts for no later entry of its record", async () => {
     const set = await fresh();
     await set.upsert([{ id: "a", fields: { n: 1, once: "first" } }]);
     const result = await set.upsert([
@@ -265,7 +265,7 @@ describe("upsert", () => {
     ]);
   });
 
-  rule("[upsert.rejected] the reason names the field once", async () => {
+  rule("[DATA-3] the reason names the field once", async () => {
     const set = await createCollection(shared.client, items.spaceId, {
       fields: [
         { key: "qty", kind: "number", mutableBy: "any" },
@@ -286,11 +286,11 @@ describe("upsert", () => {
     }
   });
 
-  rule("[upsert] an empty list is nothing", async () => {
+  rule("[DATA-3] an empty list is nothing", async () => {
     expect(await (await fresh()).upsert([])).toMatchObject({ pages: [], created: 0, updated: 0, skipped: 0 });
   });
 
-  rule("[upsert.requires_user_ids] a dataset not declared idRule user", async () => {
+  rule("[DATA-3] a dataset not declared idRule user", async () => {
     const auto = await createCollection(shared.client, items.spaceId, { idRule: "auto" });
     const body = { ...auto.target, records: [{ id: "a", fields: { n: 1 } }] };
     await shared.client.fails("POST", `${auto.path}/upsert`, body, 400, "upsert.requires_user_ids");
@@ -313,7 +313,7 @@ describe("upsert", () => {
         code: "dataset.unknown",
       },
       {
-        title: "[upsert] records are required",
+        title: "[DATA-3] records are required",
         method: "POST",
         path: "{S}/upsert",
         body: { objectId: "{objectId}", dataset: "{dataset}" },
@@ -322,21 +322,21 @@ describe("upsert", () => {
         details: { field: "records" },
       },
       {
-        title: "[upsert] an unknown key is request.unknown_field",
+        title: "[DATA-3] an unknown key is request.unknown_field",
         ...body([], { scope: "local" }),
         status: 400,
         code: "request.unknown_field",
         details: { fields: ["scope"] },
       },
       {
-        title: "[upsert] fields that are no object are request.schema",
+        title: "[DATA-3] fields that are no object are request.schema",
         ...body([{ id: "a", fields: [] }]),
         status: 400,
         code: "request.schema",
         details: { path: "records[0].fields" },
       },
       {
-        title: "[upsert] a pageSize that is no integer is request.schema",
+        title: "[DATA-3] a pageSize that is no integer is request.schema",
         ...body([], { pageSize: "10" }),
         status: 400,
         code: "request.schema",

@@ -1,5 +1,5 @@
 /**
- * Accounts on disk, arranged in the two layouts of process rule 4, and the published derivation of an account id
+ * Accounts on disk, arranged in the two layouts of SRV-1, and the published derivation of an account id
  * (BIP-39, SLIP-10 Ed25519, base58), written from the standards so that the server's own is checked against it.
  */
 import { createHmac, createPrivateKey, createPublicKey, pbkdf2Sync } from "node:crypto";

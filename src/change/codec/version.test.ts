@@ -41,13 +41,13 @@ test.each(["", "1", "0a000000000000", "2a000000000000", "1a00000000000g", "zz", 
   },
 );
 
-test("[ids] an auto id is short, and further records of a change are numbered", () => {
+test("[DATA-4] an auto id is short, and further records of a change are numbered", () => {
   const id = new Uint8Array(32).fill(7);
   expect(autoRecordId(id, 0)).toMatch(/^[1-9A-HJ-NP-Za-km-z]{1,11}$/);
   expect(autoRecordId(id, 2)).toBe(`${autoRecordId(id, 0)}/2`);
 });
 
-test("[ids] a writer's name holds its author: the same bytes under another author are another writer", () => {
+test("[DATA-4] a writer's name holds its author: the same bytes under another author are another writer", () => {
   const writer = new Uint8Array(16).fill(1);
   const [a, b] = [new Uint8Array(32).fill(2), new Uint8Array(32).fill(3)];
   expect(writerName(a, writer)).not.toBe(writerName(b, writer));

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { Json } from "../../protocol/json.ts";
 import { createElementKeys } from "./element-keys.ts";
 
-test("[gaps 5] $addToSet and $pull by key do what comparing with every element does", () => {
+test("[DATA-5] $addToSet and $pull by key do what comparing with every element does", () => {
   const leaf = fc.oneof(fc.constantFrom(null, true, false, "", "1", "a", "\ud800"), fc.integer({ min: -2, max: 2 }));
   const value = fc.oneof(leaf, fc.jsonValue({ maxDepth: 2 }), fc.array(leaf, { maxLength: 2 }));
   const step = fc.record({ add: fc.boolean(), value });
@@ -29,7 +29,7 @@ test("[gaps 5] $addToSet and $pull by key do what comparing with every element d
   );
 });
 
-test("[gaps 5] the order of an object's keys does not tell elements apart, their kind does", () => {
+test("[DATA-5] the order of an object's keys does not tell elements apart, their kind does", () => {
   const items: Json[] = [{ a: 1, b: [2] }];
   const keys = createElementKeys(items);
   for (const value of [{ b: [2], a: 1 }, "1", 1, [1], { "0": 1 }, "null", null]) keys.add(value);

@@ -1,7 +1,7 @@
 const MAX_PATH_CHARS = 1024;
 const MAX_SEGMENTS = 32;
 
-/** What is wrong with a dotted path that a client may write to, or undefined (gaps § 5). `segments`: the path's, where they are at hand. */
+/** What is wrong with a dotted path that a client may write to, or undefined (DATA-2). `segments`: the path's, where they are at hand. */
 export function pathFault(path: string, segments = segmentsOf(path)): string | undefined {
   if (path === "") return "the path is empty";
   if (path.length > MAX_PATH_CHARS) return `the path is longer than ${MAX_PATH_CHARS} characters`;

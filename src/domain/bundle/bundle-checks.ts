@@ -19,7 +19,7 @@ const MAX_SEED_BYTES = 256;
 const refuse = (field: string, rule: string, remedy: string) =>
   svcError("request.invalid_field", { field, reason: rule }, `The field ${field} is refused: it ${rule}; ${remedy}`);
 
-/** Limits of gaps § 18. Errors: request.invalid_field {field, reason}. */
+/** Limits of BUNDLE-1. Errors: request.invalid_field {field, reason}. */
 export function checkEnsureBundle(request: EnsureBundleRequest): void {
   if (request.id === "" || Buffer.byteLength(request.id) > MAX_ID_BYTES)
     throw refuse("id", `must have 1 to ${MAX_ID_BYTES} bytes`, "choose a short one such as general-chat/v1");

@@ -29,7 +29,7 @@ export interface Bundle {
 
 /** What sync knows of a space: needed to tell "not installed" from "not arrived". */
 export interface Convergence {
-  /** Resolves true once the registry has converged, false when waiting is over (gaps § 18). At once with no peer. */
+  /** Resolves true once the registry has converged, false when waiting is over (BUNDLE-1). At once with no peer. */
   waitConverged(): Promise<boolean>;
   /** Whether everything of an object has arrived and is stored elsewhere. */
   isSynced(objectId: string): boolean;

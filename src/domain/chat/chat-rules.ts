@@ -6,7 +6,7 @@ import { checkAgent, checkAttachments } from "./message-rules.ts";
 
 export const CHAT_DATASET = "chat_messages";
 
-/** Flags of a message that are private to this device (gaps § 10). */
+/** Flags of a message that are private to this device (CHAT-1). */
 export const CHAT_LOCAL_FIELDS = ["unread", "unreadMention", "unreadReactions"] as const;
 
 const LOCAL = new Set<string>(CHAT_LOCAL_FIELDS);

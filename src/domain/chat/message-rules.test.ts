@@ -21,7 +21,7 @@ function refusal(run: () => unknown): { code: string; details: unknown } {
 
 const KIB_32 = 32 << 10;
 
-describe("a message needs text or attachments (spec § 2)", () => {
+describe("a message needs text or attachments (CHAT-1)", () => {
   test("either will do", () => {
     expect(checkNewMessage({ text: "hi" })).toEqual({ text: "hi" });
     const attachments = { a: { type: "link", link: "https://x" } };

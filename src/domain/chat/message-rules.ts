@@ -40,7 +40,7 @@ export const MAX_MENTIONS = 64;
 const ATTACHMENT_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * Checks a new message (gaps § 10).
+ * Checks a new message (CHAT-1).
  * Errors: chat.text_required; chat.agent_invalid {field, reason}; request.invalid_field {field, reason, limitBytes?}.
  */
 export function checkNewMessage(input: MessageInput): NewMessage {

@@ -12,7 +12,7 @@ function refusal(run: () => unknown): { code: string; details: unknown } {
   throw new Error("it was taken");
 }
 
-describe("an update of the own row (gaps § 16)", () => {
+describe("an update of the own row (DEV-1)", () => {
   test("may name the device and merge apps one by one", () => {
     expect(checkDeviceUpdate({ name: "Desk" })).toEqual({ name: "Desk" });
     expect(checkDeviceUpdate({ name: "", apps: { agent: { version: "1", beta: true, build: 5 }, old: null } })).toEqual(

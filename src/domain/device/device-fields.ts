@@ -21,7 +21,7 @@ const MAX_NAME_BYTES = 256;
 const MAX_KEY_BYTES = 128;
 
 /**
- * Checks a device's update of its own row (gaps § 16). An empty name means unchanged.
+ * Checks a device's update of its own row (DEV-1). An empty name means unchanged.
  * Errors: request.missing_field (nothing to update); request.invalid_field {field, reason}.
  */
 export function checkDeviceUpdate({ name = "", apps = {} }: DeviceUpdateInput): DeviceUpdate {
@@ -72,7 +72,7 @@ function refusal(field: string, reason: string): SvcError {
   return svcError("request.invalid_field", { field, reason }, `The field ${field} is refused: ${reason}`);
 }
 
-/** The `os` vocabulary of the registry (gaps § 16). */
+/** The `os` vocabulary of the registry (DEV-1). */
 export type DeviceOs = "linux" | "darwin" | "windows" | "android" | "ios";
 
 /** What this process runs on (`process.platform`); systems outside the vocabulary count as linux. */

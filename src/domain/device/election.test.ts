@@ -12,7 +12,7 @@ const row = (id: string, slugs: readonly string[], claims: Record<string, Json>)
 });
 const active = (...rows: DeviceRow[]) => Object.fromEntries(electActive(rows));
 
-describe("the election rule (spec § 3)", () => {
+describe("the election rule (DEV-2)", () => {
   const CASES: [rule: string, rows: DeviceRow[], active: Record<string, string>][] = [
     ["nobody, without rows", [], {}],
     ["nobody, without claims", [row("A", ["agent"], {})], {}],

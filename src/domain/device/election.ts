@@ -19,7 +19,7 @@ export interface Claim {
 const MAX_SEQ = 2 ** 53;
 
 /**
- * The device that runs each app (spec § 3): among the live rows that carry the app and hold a claim for it, the one with
+ * The device that runs each app (DEV-2): among the live rows that carry the app and hold a claim for it, the one with
  * the highest `seq`, then the highest `at`, then the largest peer id. A malformed claim reads as absent. Apps that nobody
  * has claimed are not in the map. Every reader of the same rows comes to the same answer.
  */

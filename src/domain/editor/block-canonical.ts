@@ -3,7 +3,7 @@ import { splitBlockAt, splitMarkdown } from "./block-split.ts";
 import { indentOf, isBlank, lineEnd, nextLine, openerOf, setextLevel, skipBlanks, trimEnd } from "./line.ts";
 
 /**
- * The canonical markdown of a block (gaps § 9), without the separator that follows it; `""` for a blank one. Where the
+ * The canonical markdown of a block (EDIT-3), without the separator that follows it; `""` for a blank one. Where the
  * fields allow it the result parses to them again; where they do not (a paragraph whose text begins with `# `, say)
  * markers are escaped, so that the block stays one of its kind and draws in nothing that follows.
  */

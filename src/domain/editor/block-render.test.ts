@@ -13,7 +13,7 @@ const paragraph = (text: string, source?: string): SourcedBlock => ({
 });
 const render = (blocks: readonly SourcedBlock[]) => createBlockRenderer().render(blocks).content;
 
-describe("canonical forms (gaps § 9)", () => {
+describe("canonical forms (EDIT-3)", () => {
   const FORMS: [fields: BlockFields, markdown: string][] = [
     [{ type: "paragraph", text: "a\nb" }, "a\nb"],
     [{ type: "paragraph" }, ""],

@@ -49,7 +49,7 @@ export interface BlockRenderer {
 }
 
 /**
- * Makes a renderer (gaps § 9). A block whose `source` still parses to its fields is that source; any other is its
+ * Makes a renderer (EDIT-3). A block whose `source` still parses to its fields is that source; any other is its
  * canonical form. What stands between two blocks is what their sources say, a blank line where a block has none or where
  * the two would be read otherwise when parsed again. What a source parses to is remembered by content, so rendering
  * costs little more than the document's length.

@@ -98,7 +98,7 @@ const CASES: [rule: string, markdown: string, blocks: BlockFields[]][] = [
   ["NUL is text", "\u0000\n\n# \u0000", [paragraph("\u0000"), heading("\u0000", 1)]],
 ];
 
-describe("line rules (gaps § 9)", () => {
+describe("line rules (EDIT-4)", () => {
   for (const [rule, markdown, blocks] of CASES) {
     test(rule, () => expect(fieldsOf(markdown)).toEqual(blocks));
   }

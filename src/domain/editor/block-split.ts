@@ -43,7 +43,7 @@ export function foldLineEnds(markdown: string): string {
 }
 
 /**
- * Cuts markdown into blocks by the line rules of gaps § 9. Lossless: the sources, joined, are the text. Where a block
+ * Cuts markdown into blocks by the line rules of EDIT-4. Lossless: the sources, joined, are the text. Where a block
  * ends depends only on the text from its start on, so cutting may begin at any block's start. Linear time.
  */
 export function splitMarkdown(text: string): SplitBlock[] {

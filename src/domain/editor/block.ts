@@ -1,6 +1,6 @@
 import type { JsonObject } from "../../protocol/json.ts";
 
-/** The block types the editor gives a meaning to (gaps § 9). Others are kept and rendered as their text. */
+/** The block types the editor gives a meaning to (EDIT-1). Others are kept and rendered as their text. */
 export const BLOCK_TYPES = [
   "paragraph",
   "heading",

@@ -14,7 +14,7 @@ const opened = (content: string) => {
   return document;
 };
 
-describe("PUT writes what differs and nothing else (gaps § 9)", () => {
+describe("PUT writes what differs and nothing else (EDIT-5)", () => {
   test("into an empty document everything is inserted, in order, with its source", () => {
     const document = createTestDocument(rng);
     const plan = document.put("# a\n\nb\n");

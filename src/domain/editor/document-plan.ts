@@ -40,7 +40,7 @@ export interface PlanDeps {
 }
 
 /**
- * Plans `PUT markdown` (gaps § 9): the text is cut into blocks, these are aligned with the old ones, and what differs is
+ * Plans `PUT markdown` (EDIT-5): the text is cut into blocks, these are aligned with the old ones, and what differs is
  * written. `blocks` are the top-level ones in their order. Only the stretch that changed is parsed and aligned, so an
  * edit in a long document costs little more than a comparison of its bytes.
  */

@@ -37,7 +37,7 @@ interface EditorServiceDeps {
 /** About how much of a plan goes into one change; all changes of a plan commit together. */
 const CHANGE_BYTES = 256 << 10;
 
-/** The block document of an object, as markdown and block by block (gaps § 9). */
+/** The block document of an object, as markdown and block by block (EDIT-2). */
 export type EditorService = ReturnType<typeof createEditorService>;
 
 export function createEditorService(deps: EditorServiceDeps) {

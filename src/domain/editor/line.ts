@@ -1,4 +1,4 @@
-/** How one line of markdown begins: the line rules of gaps § 9, read from the text in place. Only `\n` ends a line. */
+/** How one line of markdown begins: the line rules of EDIT-4, read from the text in place. Only `\n` ends a line. */
 
 /** Offset of the line's end: its `\n`, or the end of the text. */
 export function lineEnd(text: string, start: number): number {

@@ -19,7 +19,7 @@ function refusal(content: string, edits: readonly MarkdownEdit[]): { code: strin
   throw new Error("the edits were taken");
 }
 
-describe("exact matches", () => {
+describe("exact matches (EDIT-6)", () => {
   test("replace the one occurrence", () => {
     expect(edit("one two three", "two", "2")).toBe("one 2 three");
     expect(edit("a\n\nb\n", "a\n\nb", "a b")).toBe("a b\n");

@@ -20,7 +20,7 @@ interface Replacement {
 }
 
 /**
- * Applies edits to a document's current rendering, all or none (gaps § 9). Every `oldText` is looked for in the original
+ * Applies edits to a document's current rendering, all or none (EDIT-6). Every `oldText` is looked for in the original
  * text: exactly, and if that occurs nowhere, as whole lines whose quotes, dashes, spaces and trailing blanks may differ.
  * Deleting whole blocks takes one separator with them.
  * Errors: request.invalid_field {field, reason}; markdown.no_match {editIndex}; markdown.ambiguous_match {editIndex,

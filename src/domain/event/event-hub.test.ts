@@ -54,7 +54,7 @@ async function refusal(work: Promise<unknown>): Promise<{ code: string; status: 
   throw new Error("it was taken");
 }
 
-describe("publishing (spec § 6)", () => {
+describe("publishing (EVENT-1)", () => {
   test("reaches streams that are open, stamps the sender, and counts them", async () => {
     const { hub, listen } = createWorld();
     expect(await hub.publish({ type: "a.b", scope: "device" })).toEqual({ subscribers: 0 });
@@ -127,7 +127,7 @@ describe("publishing (spec § 6)", () => {
     });
   }
 
-  test("at the limits is taken", async () => {
+  test("[EVENT-2] at the limits is taken", async () => {
     const { hub } = createWorld();
     const fine: EventInput[] = [
       { type: "a".repeat(128), scope: "device" },

@@ -44,12 +44,12 @@ export interface EventHubDeps {
   readonly clock: Clock;
   /**
    * An active space, and whether its current read key is here, so that an event can be sealed for it. Fails with the
-   * space resolution errors (gaps § 1).
+   * space resolution errors (EVENT-1).
    */
   requireSpace(spaceId: string): Promise<{ readonly hasReadKey: boolean }>;
 }
 
-/** Makes the in-process event bus of an account (spec § 6): no snapshot, no replay. */
+/** Makes the in-process event bus of an account (EVENT-1): no snapshot, no replay. */
 export function createEventHub({ accountId, clock, requireSpace }: EventHubDeps): EventHub {
   const streams = new Set<{ filter: EventFilter; receive: EventReceiver }>();
   const observers = new Set<(event: BusEvent) => void>();

@@ -5,7 +5,7 @@ import { topicFault } from "./event-topic.ts";
 import type { EventInput } from "./port.ts";
 
 /**
- * Checks an event to be published (gaps § 15).
+ * Checks an event to be published (EVENT-2).
  * Errors: request.missing_field {field}; request.invalid_field {field, reason}; events.payload_too_large {limitBytes}.
  */
 export function checkEvent(input: EventInput): void {

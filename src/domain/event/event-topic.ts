@@ -1,7 +1,7 @@
 import type { EventFilter } from "./event-filter.ts";
 
 /**
- * How events are addressed on the network (gaps § 15). A topic is `ev/<type, dots as slashes>/<target or ->`. Types that
+ * How events are addressed on the network (EVENT-2). A topic is `ev/<type, dots as slashes>/<target or ->`. Types that
  * a device publishes about its own account are self-owned: `acc/ev/<type>/<target or ->/<account>`, so that nobody can
  * speak in another's name. Patterns end in `*` (one segment) or `>` (one or more).
  */

@@ -18,7 +18,7 @@ function lets(pattern: string, topic: string): boolean {
   );
 }
 
-describe("topics (gaps § 15)", () => {
+describe("topics (EVENT-3)", () => {
   test("are the type as a path with the target, and back again", () => {
     expect(topicOf("process.progress", "p1", "A")).toBe("ev/process/progress/p1");
     expect(topicOf("a", undefined, "A")).toBe("ev/a/-");

@@ -6,7 +6,7 @@ import { FILE_DURABLE, FILE_LIMITED, type FileRef, type FileStateNo } from "../.
 
 export type FileState = "durable" | "inflight" | "limited";
 
-/** A file as callers see it (gaps § 11). */
+/** A file as callers see it (FILE-1). */
 export interface FileInfo {
   fileId: string;
   objectId: string;

@@ -1,7 +1,7 @@
 import { FILE_DURABLE, type FileRef, type FileStateNo, type FileTable } from "../../store/file-table.ts";
 import { type FileState, stateName } from "./file-row.ts";
 
-/** Status body and frame (spec § 2). */
+/** Status body and frame (FILE-3). */
 export interface FileStatus {
   fileId: string;
   objectId: string;

@@ -88,7 +88,7 @@ const MAGIC: readonly (readonly [offset: number, bytes: string, mime: string])[]
 const RIFF_ONLY = new Set(["image/webp", "audio/wav"]);
 
 /**
- * The media type to keep (gaps § 11): the declared one without its parameters; where there is none, or one that says nothing,
+ * The media type to keep (FILE-2): the declared one without its parameters; where there is none, or one that says nothing,
  * what the name's ending says, else what the first bytes say. Undefined: bytes.
  */
 export function settleMime(declared: string | null, name: string | undefined, head: Uint8Array): string | undefined {

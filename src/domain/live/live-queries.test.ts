@@ -29,7 +29,7 @@ const summary = (entries: { added?: { id: string }[]; updated?: { id: string }[]
     ...(removed ? { removed } : {}),
   }));
 
-test("[§4 subscribe] a create, an update and a delete arrive with their ops and the write's version", async () => {
+test("[LIVE-2] a create, an update and a delete arrive with their ops and the write's version", async () => {
   const space = await openSpace();
   const watcher = await watch(space, {});
   expect(watcher.snapshot).toEqual({ records: [] });
@@ -54,7 +54,7 @@ test("[§4 subscribe] a create, an update and a delete arrive with their ops and
   expect(watcher.take()).toEqual([]);
 });
 
-test("[§4 subscribe] a collection that nothing was ever written to can be watched", async () => {
+test("[LIVE-2] a collection that nothing was ever written to can be watched", async () => {
   const space = await openSpace();
   const watcher = await watch(space, { sort: ["n"], limit: 1, includeTotal: true });
   expect(watcher.snapshot).toEqual({ records: [], total: 0, hasNext: false });
@@ -62,7 +62,7 @@ test("[§4 subscribe] a collection that nothing was ever written to can be watch
   expect(summary(watcher.take())).toEqual([{ added: ["a"] }]);
 });
 
-test("[§4 subscribe] filtered-out, and back in", async () => {
+test("[LIVE-2] filtered-out, and back in", async () => {
   const space = await openSpace();
   await space.put("a", { state: "open" });
   const watcher = await watch(space, { filter: { state: "open" } });
@@ -72,7 +72,7 @@ test("[§4 subscribe] filtered-out, and back in", async () => {
   expect(watcher.take()).toMatchObject([{ added: [{ id: "a", ops: [{ type: "$set", path: ["state"] }] }] }]);
 });
 
-test("[§4 subscribe] a record pushed past the limit is displaced, and its neighbour returns when one leaves", async () => {
+test("[LIVE-2] a record pushed past the limit is displaced, and its neighbour returns when one leaves", async () => {
   const space = await withRecords(3);
   const watcher = await watch(space, { sort: ["n"], limit: 2 });
   expect(watcher.ids()).toEqual(["r0000", "r0001"]);
@@ -84,14 +84,14 @@ test("[§4 subscribe] a record pushed past the limit is displaced, and its neigh
   expect(summary(watcher.take())).toEqual([{ added: ["r0002"], removed: [{ id: "new", reason: "displaced" }] }]);
 });
 
-test("[§4 subscribe] a move within the window is an update", async () => {
+test("[LIVE-2] a move within the window is an update", async () => {
   const space = await withRecords(3);
   const watcher = await watch(space, { sort: ["n"], limit: 3 });
   await space.op("r0000", { type: "$set", path: "n", value: 1.5 });
   expect(summary(watcher.take())).toEqual([{ updated: ["r0000"] }]);
 });
 
-test("[§4 subscribe] the offset hides the first matches, whichever they are", async () => {
+test("[LIVE-2] the offset hides the first matches, whichever they are", async () => {
   const space = await withRecords(5);
   const bounded = await watch(space, { sort: ["n"], offset: 1, limit: 2 });
   const unbounded = await watch(space, { sort: ["n"], offset: 2 });
@@ -109,7 +109,7 @@ test("[§4 subscribe] the offset hides the first matches, whichever they are", a
   ]);
 });
 
-test("[gaps 4] many rows leave at once: the window is refilled from the store in the same frame", async () => {
+test("[LIVE-2] many rows leave at once: the window is refilled from the store in the same frame", async () => {
   const space = await withRecords(60);
   const watcher = await watch(space, { sort: ["n"], limit: 10 });
   await space.remove(...Array.from({ length: 40 }, (_, n) => `r${String(n).padStart(4, "0")}`));
@@ -118,7 +118,7 @@ test("[gaps 4] many rows leave at once: the window is refilled from the store in
   expect(watcher.ended).toBeUndefined();
 });
 
-test("[§4 subscribe] one entry a write, also when several are committed together", async () => {
+test("[LIVE-2] one entry a write, also when several are committed together", async () => {
   const space = await openSpace();
   const watcher = await watch(space, {});
   await Promise.all([space.put("a", { n: 1 }), space.put("b", { n: 2 }), space.put("a", { n: 3 })]);
@@ -128,7 +128,7 @@ test("[§4 subscribe] one entry a write, also when several are committed togethe
   expect(new Set(entries.map(({ versionId }) => versionId)).size).toBe(2);
 });
 
-test("[gaps 4] what cannot be sent is coalesced: created and deleted leaves no trace, updates merge their ops", async () => {
+test("[LIVE-2] what cannot be sent is coalesced: created and deleted leaves no trace, updates merge their ops", async () => {
   const space = await withRecords(1);
   const watcher = await watch(space, {});
   await space.put("gone", { n: 1 });
@@ -144,7 +144,7 @@ test("[gaps 4] what cannot be sent is coalesced: created and deleted leaves no t
   ]);
 });
 
-test("[gaps 4] local-scope writes stream too, with a version of their own", async () => {
+test("[LIVE-2] local-scope writes stream too, with a version of their own", async () => {
   const space = await withRecords(1);
   const watcher = await watch(space, { filter: { unread: true } });
   await space.setLocal("r0000", { unread: true });
@@ -155,7 +155,7 @@ test("[gaps 4] local-scope writes stream too, with a version of their own", asyn
   expect(summary(watcher.take())).toEqual([{ removed: [{ id: "r0000", reason: "filtered-out" }] }]);
 });
 
-test("[gaps 4] an object's deletion removes its row, and the records of its datasets, with an empty version", async () => {
+test("[LIVE-2] an object's deletion removes its row, and the records of its datasets, with an empty version", async () => {
   const space = await withRecords(4);
   const objects = await watch(space, { filter: { "svc.name": "thing" } }, "objects");
   const windows = [
@@ -176,7 +176,7 @@ test("[gaps 4] an object's deletion removes its row, and the records of its data
   await expect(watch(space, {})).rejects.toMatchObject({ code: "object.not_found" });
 });
 
-test("[§4 subscribe] the collection of all objects: create, rename, deletion of another", async () => {
+test("[LIVE-2] the collection of all objects: create, rename, deletion of another", async () => {
   const space = await openSpace();
   const watcher = await watch(space, { filter: { "svc.name": "box" }, sort: ["svc.name"], limit: 5 }, "objects");
   const box = await space.createObject({ "svc.name": "box" });
@@ -186,7 +186,7 @@ test("[§4 subscribe] the collection of all objects: create, rename, deletion of
   expect(watcher.take()).toEqual([{ versionId: "", removed: [{ id: box.idText, reason: "deleted" }] }]);
 });
 
-test("[§4 subscribe] snapshot and registration are of one version while writes go on", async () => {
+test("[LIVE-2] snapshot and registration are of one version while writes go on", async () => {
   const space = await withRecords(20);
   const writing = (async () => {
     for (let n = 100; n < 200; n++) await space.put(`w${n}`, { n });
@@ -204,7 +204,7 @@ test("[§4 subscribe] snapshot and registration are of one version while writes 
   }
 });
 
-test("[§4 snapshot] total counts all matches, hasNext those behind the window", async () => {
+test("[QUERY-4] total counts all matches, hasNext those behind the window", async () => {
   const space = await withRecords(9);
   const body = { filter: { n: { $gte: 2 } }, sort: ["n"], limit: 3, offset: 1, includeTotal: true };
   const { snapshot } = await watch(space, body);
@@ -216,7 +216,7 @@ test("[§4 snapshot] total counts all matches, hasNext those behind the window",
   });
 });
 
-test("[§4 subscribe] one window for the same query; a late subscriber starts from now", async () => {
+test("[LIVE-2] one window for the same query; a late subscriber starts from now", async () => {
   const space = await withRecords(5);
   const body = { filter: { n: { $lt: 4 } }, sort: ["-n"], limit: 2 };
   const early = await watch(space, body);
@@ -230,7 +230,7 @@ test("[§4 subscribe] one window for the same query; a late subscriber starts fr
   expect(early.docs).toEqual(late.docs);
 });
 
-test("[§4 subscribe] those who lag equally are handed the same bytes", async () => {
+test("[LIVE-2] those who lag equally are handed the same bytes", async () => {
   const space = await withRecords(3);
   const watchers = await Promise.all([watch(space, {}), watch(space, {}), watch(space, {})]);
   await space.put("a", { n: 1 });
@@ -242,7 +242,7 @@ test("[§4 subscribe] those who lag equally are handed the same bytes", async ()
   expect(watchers[0]?.take()).toHaveLength(1);
 });
 
-test("[§4 subscribe] subscribers are called once, after the write was answered, until they have taken", async () => {
+test("[LIVE-2] subscribers are called once, after the write was answered, until they have taken", async () => {
   const space = await openSpace();
   const watcher = await watch(space, {});
   await space.put("a", { n: 1 });
@@ -258,7 +258,7 @@ test("[§4 subscribe] subscribers are called once, after the write was answered,
   expect(watcher.changed).toBe(2);
 });
 
-test("[§6 overflow] more entries than the mailbox takes end a subscriber that lags, and only that one", async () => {
+test("[LIVE-4] more entries than the mailbox takes end a subscriber that lags, and only that one", async () => {
   const space = await openSpace();
   const slow = await watch(space, { mailboxCapacity: 16 });
   const roomy = await watch(space, { mailboxCapacity: 64 });
@@ -275,7 +275,7 @@ test("[§6 overflow] more entries than the mailbox takes end a subscriber that l
   expect(roomy.take()).toHaveLength(17);
 });
 
-test("[§6 overflow] updates of the same record take one place", async () => {
+test("[LIVE-4] updates of the same record take one place", async () => {
   const space = await withRecords(1);
   const slow = await watch(space, { mailboxCapacity: 16 });
   for (let n = 0; n < 50; n++) await space.op("r0000", { type: "$set", path: `f${n % 4}`, value: n });
@@ -284,7 +284,7 @@ test("[§6 overflow] updates of the same record take one place", async () => {
   expect(slow.take()).toHaveLength(1);
 });
 
-test("[§6 overflow] whatever one commit brings fits into an empty mailbox", async () => {
+test("[LIVE-4] whatever one commit brings fits into an empty mailbox", async () => {
   const space = await openSpace();
   const watcher = await watch(space, { mailboxCapacity: 16 });
   await space.together(
@@ -297,7 +297,7 @@ test("[§6 overflow] whatever one commit brings fits into an empty mailbox", asy
   expect(watcher.take()).toHaveLength(40);
 });
 
-test("[§6 sdk_closed] closing the engine's live queries ends every subscription", async () => {
+test("[LIVE-1] closing the engine's live queries ends every subscription", async () => {
   const space = await withRecords(2);
   const watchers = [await watch(space, {}), await watch(space, { sort: ["n"], limit: 1 })];
   expect(space.live.size).toBe(2);
@@ -307,7 +307,7 @@ test("[§6 sdk_closed] closing the engine's live queries ends every subscription
   await expect(watch(space, {})).rejects.toMatchObject({ code: "server.unavailable" });
 });
 
-test("[§4 subscribe] a closed subscription is told nothing more and its window is forgotten", async () => {
+test("[LIVE-2] a closed subscription is told nothing more and its window is forgotten", async () => {
   const space = await withRecords(2);
   const watcher = await watch(space, { sort: ["n"], limit: 1 });
   await space.put("a", { n: -1 });
@@ -319,7 +319,7 @@ test("[§4 subscribe] a closed subscription is told nothing more and its window 
   expect(space.live.size).toBe(0);
 });
 
-test("[§4 subscribe] a window that takes too long to read is read aside; writes meanwhile are not lost", async () => {
+test("[LIVE-2] a window that takes too long to read is read aside; writes meanwhile are not lost", async () => {
   const space = await withRecords(40, { readTimes: ALWAYS_ASIDE });
   space.hold(true);
   const opening = watch(space, { sort: ["n"], limit: 5, includeTotal: true });
@@ -337,7 +337,7 @@ test("[§4 subscribe] a window that takes too long to read is read aside; writes
   expect(summary(watcher.take())).toEqual([{ added: ["r0005"], removed: [{ id: "early", reason: "deleted" }] }]);
 });
 
-test("[§6 drifted] rows that leave while the refill waits: within the budget it is made up, beyond it the stream ends", async () => {
+test("[LIVE-3] rows that leave while the refill waits: within the budget it is made up, beyond it the stream ends", async () => {
   const space = await withRecords(3000, { readTimes: ALWAYS_ASIDE });
   const strict = await watch(space, { sort: ["n"], limit: 10, driftBudgetPercent: 0 });
   const normal = await watch(space, { sort: ["n"], limit: 10 });
@@ -375,7 +375,7 @@ test("[§6 drifted] rows that leave while the refill waits: within the budget it
   expect(any.ids()).toEqual(fresh());
 });
 
-test("[§6 drifted] a full window that runs out of matches has lost what nothing replaces", async () => {
+test("[LIVE-3] a full window that runs out of matches has lost what nothing replaces", async () => {
   const space = await withRecords(10, { readTimes: ALWAYS_ASIDE });
   const strict = await watch(space, { sort: ["n"], limit: 10 });
   const any = await watch(space, { sort: ["n"], limit: 10, driftBudgetPercent: 100 });
@@ -396,7 +396,7 @@ test("[§6 drifted] a full window that runs out of matches has lost what nothing
   expect([late.ended, any.ended]).toEqual(["drifted", undefined]);
 });
 
-test("[§6 drifted] a window that never was full shrinks without having lost anything", async () => {
+test("[LIVE-3] a window that never was full shrinks without having lost anything", async () => {
   const space = await withRecords(10, { readTimes: ALWAYS_ASIDE });
   const watcher = await watch(space, { sort: ["n"], limit: 20, driftBudgetPercent: 0 });
   await space.remove("r0001", "r0002", "r0003", "r0004", "r0005", "r0006");
@@ -406,7 +406,7 @@ test("[§6 drifted] a window that never was full shrinks without having lost any
   expect(watcher.ids()).toHaveLength(4);
 });
 
-test("[gaps 4] an object deleted while its window is read aside stays deleted", async () => {
+test("[LIVE-2] an object deleted while its window is read aside stays deleted", async () => {
   const space = await withRecords(30, { readTimes: ALWAYS_ASIDE, reserve: { min: 0, max: 0, wide: 0 } });
   const watcher = await watch(space, { sort: ["n"], limit: 5, driftBudgetPercent: 100 });
   space.hold(true);
@@ -420,7 +420,7 @@ test("[gaps 4] an object deleted while its window is read aside stays deleted", 
   expect([watcher.ids(), watcher.ended]).toEqual([[], undefined]);
 });
 
-test("[gaps 4] changes of another device arrive late, are folded in their order, and told as what they changed", async () => {
+test("[LIVE-2] changes of another device arrive late, are folded in their order, and told as what they changed", async () => {
   const space = await withRecords(3);
   const other = await openSpace({ replicaOf: space });
   const watcher = await watch(space, { filter: { n: { $lt: 2 } }, sort: ["n"], limit: 2 });
@@ -436,7 +436,7 @@ test("[gaps 4] changes of another device arrive late, are folded in their order,
   expect(space.engine.record(space.object, DATASET, "r0001")).toMatchObject({ n: 1, x: 1, y: 2 });
 });
 
-test("[§4 snapshot] a total that takes too long to count is counted aside, and again if others write meanwhile", async () => {
+test("[QUERY-4] a total that takes too long to count is counted aside, and again if others write meanwhile", async () => {
   const space = await withRecords(3000, { readTimes: ALWAYS_ASIDE });
   const body = { filter: { n: { $mod: [2, 0] } }, sort: ["n"], limit: 2, includeTotal: true };
   space.hold(true);

@@ -1,5 +1,5 @@
 /**
- * The live windows of one space (spec § 4, gaps § 4). After each commit every touched record is offered to the windows
+ * The live windows of one space (LIVE-3). After each commit every touched record is offered to the windows
  * of its collection that could care; what has changed in a window awaits its subscribers, coalesced, until they take it.
  *
  * Windows are brought up to date once the writers of a commit were answered, and before anything reads the store for

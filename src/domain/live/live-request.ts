@@ -9,7 +9,7 @@ import type { RawTerms } from "./collection-reader.ts";
 /** What is watched: the collection of all objects of the space, or a dataset of one object. */
 export type LiveCollection = "objects" | { readonly objectId: string; readonly dataset: string };
 
-/** A windowed subscription as its caller asks for it (spec § 4, gaps § 4). */
+/** A windowed subscription as its caller asks for it (LIVE-3). */
 export interface LiveBody {
   /** Mongo-style filter; absent or null matches all. */
   readonly filter?: unknown;

@@ -75,7 +75,7 @@ const TABLE: [title: string, writes: Record<string, LiveItem[]>, entries: unknow
 ];
 
 for (const [title, writes, entries] of TABLE) {
-  test(`[gaps 4] ${title}`, () => {
+  test(`[LIVE-2] ${title}`, () => {
     const made = pendingOf(writes);
     expect(made.entries).toEqual(entries);
     expect(made.pending.entryCount).toBe((entries as unknown[]).length);

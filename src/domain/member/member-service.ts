@@ -50,7 +50,7 @@ interface MemberServiceDeps {
 
 /**
  * Who may do what in an open space, and its invites. What an owner does takes effect at once; without a network, what
- * somebody else does is put to the owner's devices. All that acts throws `acl.forbidden` where the account's role does not allow it (gaps § 20).
+ * somebody else does is put to the owner's devices. All that acts throws `acl.forbidden` where the account's role does not allow it (ACL-2).
  */
 export type MemberService = ReturnType<typeof createMemberService>;
 

@@ -14,7 +14,7 @@ const scopeOf = (segments: readonly string[]): FieldScope => {
   return "synced";
 };
 
-/** The collection of all objects: one record an object, its property values under their types (gaps § 8). */
+/** The collection of all objects: one record an object, its property values under their types (OBJ-1). */
 export const OBJECT_RULES: DatasetRules = {
   name: OBJECTS_DATASET,
   idRule: "object",

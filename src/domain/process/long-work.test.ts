@@ -16,7 +16,7 @@ function setUp(announceAfterMs: number) {
 
 const WORK = { kind: "index.query", title: "Index on a", target: "space1" };
 
-test("[processes] work that ends soon is not shown", async () => {
+test("[PROC-2] work that ends soon is not shown", async () => {
   const { told, start } = setUp(60_000);
   const work = start(WORK);
   work.progress(1, 2);
@@ -24,7 +24,7 @@ test("[processes] work that ends soon is not shown", async () => {
   expect(told).toEqual([]);
 });
 
-test("[processes] work that lasts is shown from then on, with its progress, until it ends", async () => {
+test("[PROC-2] work that lasts is shown from then on, with its progress, until it ends", async () => {
   const { told, start } = setUp(0);
   const work = start(WORK);
   work.progress(1, 10);
@@ -44,7 +44,7 @@ test("[processes] work that lasts is shown from then on, with its progress, unti
   expect(told.length).toBe(count);
 });
 
-test("[processes] work that fails says so", async () => {
+test("[PROC-2] work that fails says so", async () => {
   const { told, start } = setUp(0);
   const work = start(WORK);
   while (told.length < 1) await Bun.sleep(1);

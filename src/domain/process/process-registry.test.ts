@@ -60,7 +60,7 @@ const frame = (type: string, id: string, data: Json, more: Partial<EventInput> =
   ...more,
 });
 
-describe("a process's life (gaps § 15)", () => {
+describe("a process's life (PROC-1)", () => {
   test("start, progress and finish each emit their event and move the row", async () => {
     const { registry, clock, published, start } = createWorld();
     expect(await start({ target: "o1" })).toEqual({ subscribers: 3 });

@@ -40,7 +40,7 @@ interface Reached {
 }
 
 /**
- * Makes the registry of processes (spec § 6, gaps § 15): a view in memory, built from nothing but `process.*` events,
+ * Makes the registry of processes (PROC-1): a view in memory, built from nothing but `process.*` events,
  * whether they come from a request here, another device or another member.
  */
 export function createProcessRegistry(deps: { accountId: string; bus: EventBus; clock: Clock }): ProcessRegistry {

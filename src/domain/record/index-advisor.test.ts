@@ -60,7 +60,7 @@ async function setUp(live = 10_000) {
   };
 }
 
-test("[design 6] a declared path gets its index at the first query that lacks it, another at the second", async () => {
+test("[INDEX-2] a declared path gets its index at the first query that lacks it, another at the second", async () => {
   const { ask, built } = await setUp();
   ask(["declared"]);
   expect(built).toEqual(["declared"]);
@@ -72,7 +72,7 @@ test("[design 6] a declared path gets its index at the first query that lacks it
   expect(built.length).toBe(2);
 });
 
-test("[design 6] a small collection gets none, nor does a query that is served well", async () => {
+test("[INDEX-2] a small collection gets none, nor does a query that is served well", async () => {
   const small = await setUp(1_999);
   small.ask(["declared"]);
   expect(small.built).toEqual([]);
@@ -87,7 +87,7 @@ test("[design 6] a small collection gets none, nor does a query that is served w
   expect(built).toEqual(["d2"]);
 });
 
-test("[design 6] of several paths the one with the most different values goes first, the others have to be wanted again", async () => {
+test("[INDEX-2] of several paths the one with the most different values goes first, the others have to be wanted again", async () => {
   const { ask, built } = await setUp();
   ask(["x", "done", "group", "n"]);
   ask(["x", "done", "group", "n"]);
@@ -101,7 +101,7 @@ test("[design 6] of several paths the one with the most different values goes fi
   expect(built).toEqual(["group", "n"]);
 });
 
-test("[design 6] of several paths the one goes first by whose index the fewest rows would be read", async () => {
+test("[INDEX-2] of several paths the one goes first by whose index the fewest rows would be read", async () => {
   const { ask, built } = await setUp();
   // Both keep records apart as well, but most records are within the range.
   for (let use = 0; use < 2; use++) ask(["n", "group"], EXPENSIVE, { n: { $gte: 1 }, group: "g3" });
@@ -113,7 +113,7 @@ test("[design 6] of several paths the one goes first by whose index the fewest r
   expect(sorted.built).toEqual(["n"]);
 });
 
-test("[design 6] a full collection gives up the index least lately used, if that was long ago", async () => {
+test("[INDEX-2] a full collection gives up the index least lately used, if that was long ago", async () => {
   const { ask, built, dropped, have, wait } = await setUp();
   for (let i = 0; i < 8; i++) await have(`p${i}`);
   wait(11 * MINUTES);
@@ -129,7 +129,7 @@ test("[design 6] a full collection gives up the index least lately used, if that
   expect([built, dropped]).toEqual([["d2"], ["p3", "p0"]]);
 });
 
-test("[design 6] the indexes of a space are bounded together", async () => {
+test("[INDEX-2] the indexes of a space are bounded together", async () => {
   const { ask, built, have, collectionId } = await setUp();
   for (let i = 0; i < 32; i++) await have(`p${i % 8}`, collectionId + 1 + (i >> 3));
   ask(["d1"]);

@@ -2,7 +2,7 @@ import type { Rejection } from "../../change/fold/projection.ts";
 import type { Appended } from "../../change/local-writer.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
 
-/** Reply of every dataset write (spec § 2). Both ids are empty when nothing was written. */
+/** Reply of every dataset write (DATA-1). Both ids are empty when nothing was written. */
 export interface WriteResult {
   versionId: string;
   changeId: string;

@@ -26,7 +26,7 @@ const INLINE_ROWS = 200;
 
 export type RecordAggregates = ReturnType<typeof createRecordAggregates>;
 
-/** Pipelines over the collections of a space (gaps § 6). */
+/** Pipelines over the collections of a space (AGG-1). */
 export function createRecordAggregates(deps: {
   engine: ChangeEngine;
   schema: Pick<SchemaPort, "declaredKind">;

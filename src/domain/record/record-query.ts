@@ -31,7 +31,7 @@ export interface QuerySource {
   dataset: string;
 }
 
-/** Parses filter, sort and paging (gaps § 3). Faults are filter.* and request.*. */
+/** Parses filter, sort and paging (QUERY-4). Faults are filter.* and request.*. */
 function parseQuery(body: QueryBody, schema: Pick<SchemaPort, "declaredKind">, dataset: string): QueryRequest {
   return {
     filter: parseFilter(body.filter, { declared: (path) => schema.declaredKind(dataset, path) }),

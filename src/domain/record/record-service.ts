@@ -147,7 +147,7 @@ export function createRecordService(deps: RecordServiceDeps) {
   };
 
   return {
-    /** `POST {S}/modify` (gaps § 5). The request's shape was checked; its meaning is checked here. */
+    /** `POST {S}/modify` (DATA-1). The request's shape was checked; its meaning is checked here. */
     modify(request: ModifyRequest): Promise<WriteResult> {
       if (request.scope === "local") checkLocalShape(request);
       else deps.requireWriter();
@@ -234,7 +234,7 @@ function canonicalValue(op: ModifyOp): { value?: Json } {
   return op.value === undefined ? {} : { value: canonicalInstants(op.value) };
 }
 
-/** Structural faults refuse the whole request (gaps § 5); what depends on records is judged by the fold. */
+/** Structural faults refuse the whole request (DATA-1); what depends on records is judged by the fold. */
 function toRecordChange(
   record: ModifyRecord,
   recordIndex: number,

@@ -55,7 +55,7 @@ interface Page {
 }
 
 /**
- * `POST {S}/upsert` (gaps § 5): brings records to the given fields, one change a page. A rerun with the same input finds
+ * `POST {S}/upsert` (DATA-3): brings records to the given fields, one change a page. A rerun with the same input finds
  * everything in place and writes nothing. The record id is the idempotency key.
  */
 export function createUpsertService(deps: UpsertDeps) {

@@ -19,7 +19,7 @@ import { isScope, readSearchConfig } from "../../search/search-config.ts";
 import type { LongWork, StartLongWork } from "../process/port.ts";
 import type { SearchableSpace } from "./port.ts";
 
-/** Writes that follow each other closely are indexed together (gaps § 17). */
+/** Writes that follow each other closely are indexed together (SEARCH-1). */
 const DEBOUNCE_MS = 250;
 /** The process that indexes ends after so long without work: it takes memory of its own. */
 const CHILD_IDLE_MS = 30_000;

@@ -13,7 +13,7 @@ const TEXT: BuiltInProperty = { kind: "string" };
 const TEXTS: BuiltInProperty = { kind: "array", items: { kind: "string" } };
 const COUNTER: BuiltInProperty = { kind: "number", scope: "local" };
 
-/** The types every space has, in the order they are listed (gaps § 7). */
+/** The types every space has, in the order they are listed (TYPE-1). */
 const BUILT_INS: Readonly<Record<string, BuiltIn>> = {
   svc: {
     attachable: false,

@@ -3,7 +3,7 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { DATASET_NAME, DELETE_RULES, fieldKeyFault, ID_RULES, isIdLength, MUTABLE_BY, STAMPS } from "./declaration.ts";
 import { isKind, shapeDraftFault } from "./value-kind.ts";
 
-/** Scope slugs of search (gaps § 17). */
+/** Scope slugs of search (TYPE-3). */
 export const SEARCH_SCOPE = /^[a-z0-9_-]{1,64}$/;
 
 const DEF_KEYS = new Set([

@@ -32,7 +32,7 @@ export function shapeSchema(shape: Shape): JsonObject {
   }
 }
 
-/** JSON Schema of the records of a declared dataset, with its `x-` keys (gaps § 7). */
+/** JSON Schema of the records of a declared dataset, with its `x-` keys (TYPE-4). */
 export function definitionSchema({ def, declaration }: Definition): JsonObject {
   const fields = def.fields.filter((field) => !field.invalid);
   const required = fields.filter((field) => field.required).map((field) => field.key);

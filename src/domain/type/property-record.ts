@@ -55,7 +55,7 @@ const invalid = (reason: string): LeafFault => ({ kind: "invalid", reason });
 const badFormat = (reason: string): LeafFault => ({ kind: "format", reason });
 
 /**
- * Whether a path of a property's record may be set to a value, or removed (gaps § 7). The same rule guards the HTTP
+ * Whether a path of a property's record may be set to a value, or removed (TYPE-2). The same rule guards the HTTP
  * patch and the fold of what other devices wrote.
  */
 export function propertyLeafFault(

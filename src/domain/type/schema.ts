@@ -161,7 +161,7 @@ export function createSchema(deps: {
   };
 }
 
-/** Which messages of a chat this account is told of (gaps § 16); null leaves it to the space's settings. */
+/** Which messages of a chat this account is told of (PUSH-1); null leaves it to the space's settings. */
 function checkNotifyMode(value: Json | undefined): void {
   if (value === undefined || value === null || NOTIFY_MODES.includes(value as NotifyMode)) return;
   const reason = `must be one of ${NOTIFY_MODES.join(", ")}`;

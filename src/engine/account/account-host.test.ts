@@ -77,7 +77,7 @@ async function rootWith(...layouts: ("flat" | "nested")[]): Promise<{ root: stri
   return { root, ids };
 }
 
-test("[§4 auth] generate: a wallet in <root>/<id>/, the phrase once, then already_authorized", async () => {
+test("[ACC-3] generate: a wallet in <root>/<id>/, the phrase once, then already_authorized", async () => {
   const root = freshRoot();
   const host = await hostOf(root);
   const made = await host.authorize({});
@@ -92,7 +92,7 @@ test("[§4 auth] generate: a wallet in <root>/<id>/, the phrase once, then alrea
   expect(await codeOf(host.authorize({}))).toBe("server.unavailable");
 });
 
-test("[§5.3] restore: the same account id, an index of its own, a fresh device key; what is there is opened", async () => {
+test("[ACC-1] restore: the same account id, an index of its own, a fresh device key; what is there is opened", async () => {
   const one = await hostOf(freshRoot());
   const { accountId } = await one.authorize({ mnemonic: ZERO });
   const root = freshRoot();
@@ -112,7 +112,7 @@ test("[§5.3] restore: the same account id, an index of its own, a fresh device 
   await one.close();
 });
 
-test("[§4 auth] faults of each mode", async () => {
+test("[ACC-3] faults of each mode", async () => {
   const { root, ids } = await rootWith("nested", "nested");
   const host = await hostOf(root);
   const cases: [body: object, code: string][] = [
@@ -143,7 +143,7 @@ test("[auth.mnemonic_mismatch] a wallet on disk that is another's is left alone"
   expect(await host.listAccounts()).toEqual([{ id: ids[0] as AccountId, default: true }]);
 });
 
-test("[gaps 1] a boot that fails after a fresh wallet removes the new account's directory", async () => {
+test("[SRV-9] a boot that fails after a fresh wallet removes the new account's directory", async () => {
   const failing: BootEngine = async () => {
     throw new Error("no engine");
   };
@@ -159,7 +159,7 @@ test("[gaps 1] a boot that fails after a fresh wallet removes the new account's 
   expect(existsSync(join(other, ids[0] as string, "server.pid"))).toBe(false);
 });
 
-test("[§1.11] an account is open once; two of one root may be open together", async () => {
+test("[SRV-2] an account is open once; two of one root may be open together", async () => {
   const { root, ids } = await rootWith("nested", "nested");
   const [one, two] = ids as [AccountId, AccountId];
   const first = await hostOf(root);
@@ -173,14 +173,14 @@ test("[§1.11] an account is open once; two of one root may be open together", a
   await Promise.all([second.close(), third.close()]);
 });
 
-test("[§4 auth] of concurrent calls one boots", async () => {
+test("[ACC-3] of concurrent calls one boots", async () => {
   const host = await hostOf(freshRoot());
   const codes = await Promise.all([1, 2, 3].map(() => codeOf(host.authorize({}))));
   expect(codes.sort()).toEqual(["auth.already_authorized", "auth.already_authorized", "done"]);
   await host.close();
 });
 
-test("[§5.4] passkeys: required, wrong, right, from the configuration", async () => {
+test("[ACC-2] passkeys: required, wrong, right, from the configuration", async () => {
   const root = freshRoot();
   const made = await hostOf(root);
   const { accountId } = await made.authorize({ passkey: "open sesame" });
@@ -196,7 +196,7 @@ test("[§5.4] passkeys: required, wrong, right, from the configuration", async (
   await configured.close();
 });
 
-test("[§1.4] resolution (a), (b), (c)", async () => {
+test("[SRV-1] resolution (a), (b), (c)", async () => {
   const { root, ids } = await rootWith("flat", "nested");
   const [flat, nested] = ids as [AccountId, AccountId];
   const elsewhere = freshRoot();
@@ -233,7 +233,7 @@ test("[§1.4] resolution (a), (b), (c)", async () => {
   expect((damaged as Error).message).toContain("wallet.key");
 });
 
-test("[design 3] a wallet from another machine gets a device key of its own, for good", async () => {
+test("[SRV-10] a wallet from another machine gets a device key of its own, for good", async () => {
   const root = freshRoot();
   mkdirSync(root);
   const foreign = await createWallet({ machineId: "another machine" });
@@ -249,7 +249,7 @@ test("[design 3] a wallet from another machine gets a device key of its own, for
   expect(peers[1]).toBe(peers[0] as string);
 });
 
-test("[§1 CLI init] makes, lists, forces and restores", async () => {
+test("[ACC-4] makes, lists, forces and restores", async () => {
   const dataDir = freshRoot();
   const env = { HOME: base };
   const made = await initAccount({ dataDir, env });

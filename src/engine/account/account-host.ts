@@ -50,7 +50,7 @@ export interface AccountHost {
 
 /** The account host as its server sees it. */
 export interface ServerAccountHost extends AccountHost {
-  /** Boots the account the configuration resolves to, if any (process rule 4). For the start of a server. */
+  /** Boots the account the configuration resolves to, if any (SRV-1). For the start of a server. */
   bootConfigured(): Promise<void>;
   /** Closes the engine and gives the account back, after any `authorize` that is under way. */
   close(): Promise<void>;

@@ -31,7 +31,7 @@ function sleeper() {
   return Bun.spawn(["cat"], { stdin: "pipe", stdout: "ignore" });
 }
 
-test("[§1.11] held once, given back on release", () => {
+test("[SRV-2] held once, given back on release", () => {
   const dir = freshDir();
   const lock = lockAccount(dir, ID);
   expect(readFileSync(join(dir, "server.pid"), "utf8")).toBe(`${process.pid}\n${processStart(process.pid) ?? "-"}\n`);
@@ -41,7 +41,7 @@ test("[§1.11] held once, given back on release", () => {
   expect(attempt(dir)).toBe("taken");
 });
 
-test("[§1.11] a live process in server.pid holds it, a dead one does not", async () => {
+test("[SRV-2] a live process in server.pid holds it, a dead one does not", async () => {
   const other = sleeper();
   const bare = freshDir(`${other.pid}\n`);
   const full = freshDir(`${other.pid}\n${processStart(other.pid) ?? "-"}\n`);
@@ -52,7 +52,7 @@ test("[§1.11] a live process in server.pid holds it, a dead one does not", asyn
   expect([attempt(bare), attempt(full)]).toEqual(["taken", "taken"]);
 });
 
-test("[§1.11] a process id that was given to another process does not hold it", async () => {
+test("[SRV-2] a process id that was given to another process does not hold it", async () => {
   const other = sleeper();
   expect(attempt(freshDir(`${other.pid}\nsome-other-boot:12345\n`))).toBe("taken");
   expect(attempt(freshDir(`${process.pid}\n`))).toBe("taken");
@@ -60,13 +60,13 @@ test("[§1.11] a process id that was given to another process does not hold it",
   await other.exited;
 });
 
-test("[§1.11] what is no process id holds nothing", () => {
+test("[SRV-2] what is no process id holds nothing", () => {
   for (const text of ["", "not a pid\n", "4194303999", "0", "-1", "999999999999999999999", "12 34"]) {
     expect([text, attempt(freshDir(text))]).toEqual([text, "taken"]);
   }
 });
 
-test("[§1.11] killed holders leave nothing to clear, and of many that come at once one gets it", async () => {
+test("[SRV-2] killed holders leave nothing to clear, and of many that come at once one gets it", async () => {
   const dir = freshDir();
   const script = `
     const { lockAccount } = await import(${JSON.stringify(join(import.meta.dir, "account-lock.ts"))});

@@ -17,7 +17,7 @@ interface LockOwner {
 }
 
 /**
- * Takes the single-instance lock of an account (spec § 1, process rule 11): `server.pid` names this process. Whoever
+ * Takes the single-instance lock of an account (SRV-2): `server.pid` names this process. Whoever
  * judges and replaces that file holds `server.lock` of the operating system, so two servers that find the file of a dead
  * one cannot both take it, and a crash leaves nothing that has to be cleared by hand. Throws auth.account_in_use.
  */

@@ -73,7 +73,7 @@ export async function findLocalWallet(dataDir: string, id: AccountId): Promise<A
 }
 
 /**
- * The account a server boots, by process rule 4: (a) the configured wallet, (b) the selected account, (c) the wallet at
+ * The account a server boots, by SRV-1: (a) the configured wallet, (b) the selected account, (c) the wallet at
  * the root or the only account directory. `undefined`: no account. Refuses what was asked for and is not there.
  */
 export async function resolvePlace(

@@ -31,7 +31,7 @@ const optional = <T>(read: ValueReader<T>): Setting<T | undefined> => ({ read, f
 const DEFAULT_PORT = 7001;
 const DEFAULT_CONTROL_PORT = 7010;
 
-/** Every setting there is (gaps § 19), by its path in the configuration file. */
+/** Every setting there is (SRV-5), by its path in the configuration file. */
 export const SETTINGS = {
   /** Absolute path; the default is made from the home directory. */
   dataDir: optional(path),

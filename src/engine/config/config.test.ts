@@ -35,7 +35,7 @@ async function refusal(of: Case): Promise<string> {
   return (error as Error).message.replace(homeDir, "~");
 }
 
-test("[gaps 19] defaults without any source", async () => {
+test("[SRV-5] defaults without any source", async () => {
   const { config, homeDir } = load({});
   expect(await config).toMatchObject({
     dataDir: join(homeDir, ".svc"),
@@ -49,7 +49,7 @@ test("[gaps 19] defaults without any source", async () => {
   });
 });
 
-test("[§1 config] file under environment under flags", async () => {
+test("[SRV-5] file under environment under flags", async () => {
   const yaml =
     "listen: {addr: 127.0.0.1:1}\nlog:\n  defaultLevel: warn\nwebUI.enabled: false\nindex:\nfiles:\n  gcInterval: 5m\n";
   const env = {
@@ -67,7 +67,7 @@ test("[§1 config] file under environment under flags", async () => {
   expect([...config.given].sort()).toEqual(["files.gcInterval", "listen.addr", "log.defaultLevel", "webUI.enabled"]);
 });
 
-test("[gaps 19] every setting has its variable", () => {
+test("[SRV-5] every setting has its variable", () => {
   expect(
     ["webUI.enabled", "runtime.llm.baseUrl", "dataDir", "listen.addr", "runtime.maxMemoryMiB", "network.tls.ca"].map(
       environmentNameOf,
@@ -82,7 +82,7 @@ test("[gaps 19] every setting has its variable", () => {
   ]);
 });
 
-test("[gaps 19] lists, sizes, paths and secrets", async () => {
+test("[SRV-5] lists, sizes, paths and secrets", async () => {
   const { config, homeDir, file } = load({
     yaml: "log: {addOutputPaths: [a.log, ~/b.log, /c.log]}\nfiles: {cacheLimit: 2GiB}\nruntime: {secrets: {github: GH_TOKEN}}\n",
     env: { SVC_HTTP_ALLOWED_ORIGINS: "http://a:1, http://b:2", SVC_DATA_DIR: "data", SVC_P2P_PORT: "0" },
@@ -96,7 +96,7 @@ test("[gaps 19] lists, sizes, paths and secrets", async () => {
   expect((await load({ env: { SVC_RUNTIME_SECRETS_GITHUB: "GH" } }).config)["runtime.secrets"]["github"]).toBe("GH");
 });
 
-test("[gaps 19] an unknown key or a bad value refuses the start and names key, file and line", async () => {
+test("[SRV-5] an unknown key or a bad value refuses the start and names key, file and line", async () => {
   const place = "~/.config/svc/config.yaml";
   const cases: [of: Case, message: string][] = [
     [{ yaml: "\nlisten:\n  adr: 1\n" }, `${place}:3: unknown setting listen.adr`],
@@ -127,7 +127,7 @@ test("[gaps 19] an unknown key or a bad value refuses the start and names key, f
   for (const [of, message] of cases) expect(await refusal(of)).toStartWith(message);
 });
 
-test("[§1.1] only loopback addresses are listened on", async () => {
+test("[SRV-12] only loopback addresses are listened on", async () => {
   for (const addr of ["127.0.0.1:0", "127.9.8.7:1", "localhost:65535", "LOCALHOST:1", "[::1]:7001"]) {
     expect((await load({ flags: { addr } }).config)["listen.addr"].port).toBeNumber();
   }
@@ -146,7 +146,7 @@ test("[§1.1] only loopback addresses are listened on", async () => {
   }
 });
 
-test("[gaps 19] the first file found is the only one read", async () => {
+test("[SRV-5] the first file found is the only one read", async () => {
   const { homeDir } = load({ yaml: "log: {format: json}\n" });
   const xdg = join(homeDir, "xdg");
   mkdirSync(join(xdg, "svc"), { recursive: true });
@@ -158,7 +158,7 @@ test("[gaps 19] the first file found is the only one read", async () => {
   expect((await loadConfig({ env: {}, homeDir }))["log.format"]).toBe("json");
 });
 
-test("[gaps 19] variables that mean nothing are named", async () => {
+test("[SRV-5] variables that mean nothing are named", async () => {
   const config = await load({ env: { SVC_LISTEN_ADRR: "x", SVC_LOG_LEVEL: "info", OTHER: "1" } }).config;
   expect(config.unknownVariables).toEqual(["SVC_LISTEN_ADRR"]);
 });

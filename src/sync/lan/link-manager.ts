@@ -26,7 +26,7 @@ type RequestHandler = (link: PeerLink, body: Uint8Array) => Promise<Uint8Array>;
 /** Takes a notice of a peer. */
 type NoticeHandler = (link: PeerLink, body: Uint8Array) => Promise<void>;
 
-/** `/v1/debug/p2p` (gaps § 14). */
+/** `/v1/debug/p2p` (SYNC-1). */
 interface LinkDebug {
   readonly peerId: PeerId;
   readonly enabled: boolean;

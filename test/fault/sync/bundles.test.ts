@@ -18,7 +18,7 @@ interface Bundle {
 
 describe("bundles of a shared space", () => {
   rule(
-    "[bundles] out of reach of the others a member waits for them, the owner installs; installs apart end with one winner",
+    "[BUNDLE-1] out of reach of the others a member waits for them, the owner installs; installs apart end with one winner",
     async () => {
       using ownerRoot = scratchDir("svc-owner");
       using memberRoot = scratchDir("svc-member");

@@ -13,7 +13,7 @@ const WAIT_MS = 30_000;
 
 describe("errors that take two", () => {
   rule(
-    "[devices] a device that another one pruned may not write its own row any more: device.pruned",
+    "[DEV-1] a device that another one pruned may not write its own row any more: device.pruned",
     async () => {
       await using first = await startDevice({ lan: true });
       await using second = await startDevice({ lan: true, mnemonic: first.mnemonic });
@@ -33,7 +33,7 @@ describe("errors that take two", () => {
   );
 
   rule(
-    "[processes] of an id that two accounts run needs one named: process.ambiguous",
+    "[PROC-1] of an id that two accounts run needs one named: process.ambiguous",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using other = await startDevice({ lan: true });
@@ -64,7 +64,7 @@ describe("errors that take two", () => {
   );
 
   rule(
-    "[spaces] known from another device, and neither rights nor keys here yet: events.no_read_key, space.not_joined; then not",
+    "[SPACE-1] known from another device, and neither rights nor keys here yet: events.no_read_key, space.not_joined; then not",
     async () => {
       const account = await knownAccount();
       using ownerRoot = scratchDir("svc-owner");

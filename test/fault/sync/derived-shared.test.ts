@@ -10,7 +10,7 @@ const WAIT_MS = 40_000;
 
 describe("a derived space that is shared", () => {
   rule(
-    "[derived] members read and write it, by invite, request and direct add, and on their other devices; it stays its account's",
+    "[SPACE-3] members read and write it, by invite, request and direct add, and on their other devices; it stays its account's",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using owner2 = await startDevice({ lan: true, mnemonic: owner.mnemonic });

@@ -71,7 +71,7 @@ async function shows(first: Device, second: Device, spaceId: string): Promise<vo
 
 describe("events between devices on a LAN", () => {
   rule(
-    "[events] of account and space scope reach the other device, those of device scope do not",
+    "[EVENT-1] of account and space scope reach the other device, those of device scope do not",
     async () => {
       await using first = await startDevice({ lan: true });
       await using second = await startDevice({ lan: true, mnemonic: first.mnemonic });
@@ -83,7 +83,7 @@ describe("events between devices on a LAN", () => {
 
 describeWithNats("events between devices on a network", () => {
   rule(
-    "[events] of account and space scope reach the other device once, also when the LAN brings them too",
+    "[EVENT-1] of account and space scope reach the other device once, also when the LAN brings them too",
     async () => {
       await using nats = await startNats();
       await using first = await startDevice({ network: nats.url });

@@ -73,7 +73,7 @@ async function shows(start: (mnemonic?: string) => Promise<Device>): Promise<voi
 
 describe("processes over the LAN", () => {
   rule(
-    "[processes] of other devices and members are in the list without any stream, also after leaving and coming back",
+    "[PROC-1] of other devices and members are in the list without any stream, also after leaving and coming back",
     () => shows((mnemonic) => startDevice({ lan: true, ...(mnemonic === undefined ? {} : { mnemonic }) })),
     LONG_MS,
   );
@@ -81,7 +81,7 @@ describe("processes over the LAN", () => {
 
 describeWithNats("processes over the network", () => {
   rule(
-    "[processes] of other devices and members are in the list without any stream, also after leaving and coming back",
+    "[PROC-1] of other devices and members are in the list without any stream, also after leaving and coming back",
     async () => {
       await using nats = await startNats();
       const network = nats.url;

@@ -199,7 +199,7 @@ describe("a space that is over for an account", () => {
   );
 
   rule(
-    "[spaces] an active row names its index object from the first: also while the content is still to come",
+    "[SPACE-1] an active row names its index object from the first: also while the content is still to come",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using added = await startDevice({ lan: true });

@@ -314,7 +314,7 @@ describe("people on a LAN alone", () => {
     LONG_MS,
   );
 
-  rule("[members] a stream that cannot keep up is told how many frames it lost", async () => {
+  rule("[ACL-4] a stream that cannot keep up is told how many frames it lost", async () => {
     await using owner = await startDevice({});
     const { id } = await createSpace(owner.server.client, "Crowd");
     await using stream = await owner.server.client.stream("GET", `/v1/spaces/${id}/members/subscribe`);
