@@ -10,13 +10,16 @@ import { createFilePrefetch } from "../domain/file/file-prefetch.ts";
 import type { LongWork, StartLongWork } from "../domain/process/port.ts";
 import { openBlobStore } from "../files/blob-store.ts";
 import { createChunkSources } from "../files/chunk-sources.ts";
+import { chunkCount } from "../files/chunk-tree.ts";
 import type { Content } from "../files/content.ts";
 import { createContentSealer } from "../files/content-sealer.ts";
 import { type ContentStore, createContentStore } from "../files/content-store.ts";
 import type { Space } from "../space/space.ts";
 import { FILE_DURABLE, type FileContent } from "../store/file-table.ts";
 import { createFileBackup } from "../sync/file/file-backup.ts";
+import { createChunkServer, createPeerChunks } from "../sync/file/lan-chunks.ts";
 import { createNetworkChunks } from "../sync/file/network-chunks.ts";
+import type { PeerLink } from "../sync/lan/peer-link.ts";
 import type { NetworkStore } from "../sync/network/network-store.ts";
 
 export interface AccountFilesDeps {
@@ -43,6 +46,10 @@ export interface AccountFiles {
   readonly workers: readonly Service[];
   /** The network as a source of chunks; answers what backs files up to it. */
   useNetwork(store: NetworkStore): Service;
+  /** A peer as a source of chunks, for as long as its link lasts. */
+  usePeer(link: PeerLink, techId: SpaceId): void;
+  /** Answers peers that ask for chunks. */
+  readonly serveChunk: ReturnType<typeof createChunkServer>;
   /** What a space that was just opened has of files. */
   open(space: Space): FileContents;
   closed(spaceId: SpaceId): void;
@@ -84,7 +91,7 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
     sealer: createContentSealer(),
     log,
     arrived(content) {
-      use(content.spaceId, (own) => own.prove(content)).catch(failed);
+      use(content.spaceId, (own) => own.arrived(content)).catch(failed);
       keepLimitSoon();
     },
     gone: (spaceId, rootCid) => ownBySpace.get(spaceId)?.gone(rootCid),
@@ -158,6 +165,21 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
         showWork: showWork("file.backup", "Backing up a file"),
       });
     },
+    usePeer(link, techId) {
+      const forget = sources.add(createPeerChunks(link, techId));
+      link.signal.addEventListener("abort", forget, { once: true });
+    },
+    serveChunk: createChunkServer({
+      sealed: (spaceId, { root, level, index }) =>
+        use(spaceId, async (own) => {
+          const content = own.table.isNamed(root) ? own.contentOfRoot(root) : undefined;
+          if (!content || !blobs.get(spaceId, root)) return undefined;
+          return { sealed: await contents.sealed(content, { level, index }), chunks: chunkCount(content.size) };
+        }),
+      copied: (spaceId, root) => {
+        use(spaceId, (own) => own.noteElsewhere(root)).catch(failed);
+      },
+    }),
     open(space) {
       const own = createFileContents({
         space,

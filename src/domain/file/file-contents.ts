@@ -196,6 +196,19 @@ export function createFileContents(deps: FileContentsDeps) {
       .find(({ id }) => equalBytes(id.subarray(0, place.idPrefix.length), place.idPrefix))?.no;
   };
 
+  /** Its bytes are here, whole, and are what its identity says. */
+  const prove = async (content: Content): Promise<void> => {
+    await engine.write(() => {
+      table.prove(content.rootCid, content.size, content.hash, content.keyId);
+      table.setWanted(content.rootCid, false);
+    });
+    statuses.moved(table.refsOfRoot(content.rootCid).map(({ fileId }) => fileId));
+    deps.onWork();
+  };
+
+  /** Another device has its bytes, besides this one. */
+  const noteElsewhere = (root: string): Promise<void> => engine.write(() => table.setElsewhere(root, true));
+
   return {
     space,
     table,
@@ -240,15 +253,13 @@ export function createFileContents(deps: FileContentsDeps) {
     },
     isProved: (root: string): boolean => table.content(root)?.hash !== null,
 
-    /** Its bytes are here, whole, and are what its identity says. */
-    async prove(content: Content): Promise<void> {
-      await engine.write(() => {
-        table.prove(content.rootCid, content.size, content.hash, content.keyId);
-        table.setWanted(content.rootCid, false);
-      });
-      statuses.moved(table.refsOfRoot(content.rootCid).map(({ fileId }) => fileId));
-      deps.onWork();
+    /** It was fetched, and is whole here. What the network does not keep came from a device that has it, too. */
+    async arrived(content: Content): Promise<void> {
+      await prove(content);
+      if (table.content(content.rootCid)?.state !== FILE_DURABLE) await noteElsewhere(content.rootCid);
     },
+    prove,
+    noteElsewhere,
     /** Its bytes are not here any more. */
     gone: (root: string): void => statuses.moved(table.refsOfRoot(root).map(({ fileId }) => fileId)),
 

@@ -19,7 +19,7 @@ export interface FilePrefetchDeps {
 const AT_ONCE = 2;
 const PAGE = 100;
 /** Nobody may have it yet who is there: tried again when somebody turns up, and now and then. */
-const AGAIN_MS = 30_000;
+const AGAIN_MS = 10_000;
 const TICK_MS = 1_000;
 
 /** Fetches what was asked for while nobody had it, what is pinned, and everything where the device keeps all. */

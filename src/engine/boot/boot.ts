@@ -68,6 +68,8 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
         placeOf: (spaceId) => opened.secrets.placeOf(spaceId),
         inviteSeedOf: (spaceId) => opened.secrets.tokenOf(spaceId)?.seed,
         useNetwork: (network) => void workers.add(files.useNetwork(network)),
+        usePeer: (link) => files.usePeer(link, tech.space.id),
+        serveChunk: files.serveChunk,
         open: openHeld,
       }),
     );

@@ -11,6 +11,7 @@ import type { Space } from "../../space/space.ts";
 import { transportSecretOf } from "../../space/transport-secret.ts";
 import type { EventRelay } from "../../sync/event-relay.ts";
 import { createLanEvents, createNetworkEvents } from "../../sync/event-transports.ts";
+import type { createChunkServer } from "../../sync/file/lan-chunks.ts";
 import type { InboxMessages } from "../../sync/inbox/inbox-messages.ts";
 import { createLanSync } from "../../sync/lan/lan-sync.ts";
 import { startLinkManager } from "../../sync/lan/link-manager.ts";
@@ -39,8 +40,10 @@ interface TransportsDeps {
   placeOf(spaceId: SpaceId): SpacePlace | undefined;
   /** Secret of the token by which a space is joined, or was. */
   inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
-  /** The network is there for files, too. */
+  /** The network is there for files, too, and so is each peer. */
   useNetwork(store: NetworkStore): void;
+  usePeer(link: PeerLink): void;
+  serveChunk: ReturnType<typeof createChunkServer>;
   /** A space that is active here, opened; undefined for anything else. */
   open(spaceId: string): Promise<Space | undefined>;
 }
@@ -152,6 +155,7 @@ async function startLan(deps: TransportsDeps): Promise<Lan> {
       connected: (link) => {
         met.resolve(true);
         handInboxMessages(link);
+        deps.usePeer(link);
         sync.reachChanged();
         if (link.own) sync.allSoon();
         else for (const spaceId of link.sharedSpaces()) sync.roundSoon(spaceId);
@@ -188,6 +192,7 @@ async function startLan(deps: TransportsDeps): Promise<Lan> {
       moved: sync.moved,
       markOf: sync.markOf,
       holding: sync.holding,
+      chunk: deps.serveChunk,
     }),
   );
   await deps.relay.addTransport(

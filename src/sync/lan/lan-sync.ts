@@ -15,6 +15,7 @@ import {
   pendingRecords,
   sequencePending,
 } from "../acl-exchange.ts";
+import { CHUNK_KIND } from "../file/lan-chunks.ts";
 import type { Taken } from "../intake.ts";
 import { ageWaiting } from "../patience.ts";
 import type { ProgressBook } from "../progress.ts";
@@ -82,6 +83,12 @@ export interface LanSyncDeps {
   markOf(spaceId: SpaceId): Uint8Array | undefined;
   /** The progress of a space says something else now. */
   moved(): void;
+  /** Answers a peer that asks for a chunk of a file; `served` says whether it may have a space's content. */
+  chunk(
+    peerId: PeerId,
+    body: Uint8Array,
+    served: (spaceId: string) => Promise<SpaceId | undefined>,
+  ): Promise<Uint8Array>;
   /** Keeps a space open while `work` runs. */
   holding<T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T>;
 }
@@ -423,6 +430,9 @@ export function createLanSync(deps: LanSyncDeps): Transport {
     const space = await shared(link, decodeSpaceName(body));
     return encodeItems(space ? pendingRecords(space) : []);
   });
+  links.onRequest(CHUNK_KIND, (link, body) =>
+    deps.chunk(link.peerId, body, async (spaceId) => (await served(link, spaceId))?.id),
+  );
   links.onRequest(SYNC_KINDS.same, async (link, body) =>
     Uint8Array.from(decodeMarks(body), ([spaceId, mark]) => {
       const own = shares(link, spaceId as SpaceId) ? deps.markOf(spaceId as SpaceId) : undefined;

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { until } from "../../support/client.ts";
 import { type Device, forceSynced, joinOpen, mintInvite, startDevice, untilStatus } from "../../support/devices.ts";
 import { attach, bytesOf, content, type FileInfo, filesPath } from "../../support/files.ts";
+import { filesBelow } from "../../support/files-below.ts";
 import { createObject, createSpace } from "../../support/fixtures.ts";
 import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
 import { filesInStore } from "../../support/nats-files.ts";
@@ -200,6 +201,28 @@ describeWithNats("files and the network", () => {
       expect(Buffer.compare((await read(b, spaceId, file.fileId)).bytes, bytes)).toBe(0);
     },
     120_000,
+  );
+
+  rule(
+    "[files] the store holds neither names nor content",
+    async () => {
+      const a = await device();
+      const { client } = a.server;
+      const space = await createSpace(client);
+      const objectId = (await createObject(client, space.id)).id;
+      const canary = "canary-in-the-content-of-a-file ";
+      const text = new TextEncoder().encode(canary.repeat(40_000));
+      const file = await attach(client, space.id, objectId, text, { name: "canary-in-the-name", mime: "text/plain" });
+      await untilState(a, space.id, file.fileId, "durable");
+      await forceSynced(a, space.id);
+      await nats.stop();
+      const stored = filesBelow(nats.directory);
+      await nats.start();
+      expect(stored.reduce((sum, bytes) => sum + bytes.length, 0)).toBeGreaterThan(text.length);
+      for (const secret of [canary, "canary-in-the-name", file.rootCid!, file.fileId, objectId, space.id])
+        expect([secret, stored.some((bytes) => bytes.includes(secret))]).toEqual([secret, false]);
+    },
+    60_000,
   );
 
   rule(
