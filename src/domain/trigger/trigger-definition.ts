@@ -7,16 +7,16 @@ const CHAT_MESSAGES = "chat_messages";
 const DEFAULT_MAX_FAILURES = 3;
 
 /** What fires a trigger, or why nothing ever can. */
-export type Firing =
+type Firing =
   | { readonly kind: "cron"; readonly schedule: CronSchedule }
   | { readonly kind: "once"; readonly atMs: number }
   | { readonly kind: "event"; readonly objectId: string; readonly spaceId: string | undefined }
   | { readonly kind: "never"; readonly marker: HealthMarker };
 
-export type HealthMarker = "invalid_spec" | "unsupported_source";
+type HealthMarker = "invalid_spec" | "unsupported_source";
 const MARKERS: ReadonlySet<unknown> = new Set<HealthMarker>(["invalid_spec", "unsupported_source"]);
 
-export interface RunLimits {
+interface RunLimits {
   readonly fuelPerRun?: number;
   readonly timeoutS?: number;
   readonly maxCostPerRun?: number;
