@@ -24,7 +24,7 @@ export const ERROR_RULES = {
   "request.invalid_field": rule(400, "A field's value is refused", ["field", "reason", "limitBytes", "spaceType"]),
   "request.not_found": rule(404, "There is no such route; GET /v1/openapi.json describes those there are", ["path"]),
   "request.method_not_allowed": rule(405, "This route does not take that method", ["method", "allowed"]),
-  "request.too_large": rule(413, "The request body is too large", ["limitBytes"]),
+  "request.too_large": rule(413, "The request body is too large", ["limitBytes", "limit"]),
   "request.unsupported_media_type": rule(415, "Send the body as application/json", ["got"]),
   "request.forbidden_host": rule(403, "The Host header does not name this server", ["host"]),
   "request.forbidden_origin": rule(
