@@ -1,5 +1,6 @@
 /** A button for what cannot be taken back: the first press asks, the second does it. */
 import { useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
 
 export interface ConfirmButtonProps {
   label: string;
@@ -9,19 +10,37 @@ export interface ConfirmButtonProps {
   onConfirm: () => void;
 }
 
+/** The question has to have been readable for so long, without a press, before a press answers it. */
+const READ_MS = 600;
+
 export function ConfirmButton({ label, question, disabled = false, onConfirm }: ConfirmButtonProps) {
   const asked = useSignal(false);
+  const readable = useSignal(false);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const settle = () => {
+    clearTimeout(timer.current);
+    asked.value = readable.value = false;
+  };
+  /** A double click, or a key that is held, asks and answers nothing: the question stands where the pointer is. */
+  const ask = () => {
+    clearTimeout(timer.current);
+    asked.value = true;
+    readable.value = false;
+    timer.current = setTimeout(() => {
+      readable.value = true;
+    }, READ_MS);
+  };
   return (
     <button
       type="button"
       class={asked.value ? "danger" : "plain"}
       disabled={disabled}
-      onBlur={() => {
-        asked.value = false;
-      }}
+      aria-disabled={asked.value && !readable.value}
+      onBlur={settle}
       onClick={() => {
-        if (asked.value) onConfirm();
-        asked.value = !asked.value;
+        if (!readable.peek()) return ask();
+        settle();
+        onConfirm();
       }}
     >
       {asked.value ? question : label}

@@ -1,19 +1,37 @@
 import { expect, test } from "bun:test";
 import { ApiError } from "./api-client.ts";
-import { createDocumentDraft } from "./document-draft.ts";
+import { createDocumentDraft, type DocumentPort } from "./document-draft.ts";
+import type { Draft, DraftStore } from "./draft-store.ts";
 import type { DocumentChange, TextEdit } from "./editor-api.ts";
 
 const NOTHING: DocumentChange = { inserted: [], updated: [], deleted: [], unchanged: 0 };
+
+/** Keeps drafts as the browser does. */
+function fakeStore(kept?: Draft): DraftStore & { kept: Draft | undefined } {
+  const store = {
+    kept,
+    load: async () => store.kept && { ...store.kept, keptAtMs: 5_000 },
+    keep: (draft: Draft | undefined) => {
+      store.kept = draft;
+    },
+    flush: () => {},
+  };
+  return store;
+}
+const draftOf = (document: DocumentPort, store = fakeStore()) => createDocumentDraft(document, store);
 
 /** A document that takes edits as the server does. */
 function fakeDocument(content: string) {
   const document = {
     content,
+    /** Every content it has had. */
+    history: [content],
     replaced: 0,
     read: async () => document.content,
     replace: async (next: string) => {
       document.replaced++;
       document.content = next;
+      document.history.push(next);
       return NOTHING;
     },
     edit: async (edits: readonly TextEdit[]) => {
@@ -21,6 +39,7 @@ function fakeDocument(content: string) {
         if (document.content.split(oldText).length !== 2) throw new ApiError("markdown.no_match", "gone", 400);
       }
       for (const { oldText, newText } of edits) document.content = document.content.replace(oldText, () => newText);
+      document.history.push(document.content);
       return { ...NOTHING, updated: ["b"] };
     },
   };
@@ -29,7 +48,7 @@ function fakeDocument(content: string) {
 
 test("[draft] a clean draft follows the document, a dirty one waits and says that it is behind", async () => {
   const document = fakeDocument("one\n\ntwo");
-  const draft = createDocumentDraft(document);
+  const draft = draftOf(document);
   await draft.reload();
   expect(draft.text.value).toBe("one\n\ntwo");
   document.content = "one\n\n2";
@@ -43,7 +62,7 @@ test("[draft] a clean draft follows the document, a dirty one waits and says tha
 
 test("[draft] a save keeps what others wrote elsewhere, and writes nothing else", async () => {
   const document = fakeDocument("one\n\ntwo\n\nthree");
-  const draft = createDocumentDraft(document);
+  const draft = draftOf(document);
   await draft.reload();
   draft.write("one\n\ntwo\n\nTHREE");
   document.content = "ONE\n\ntwo\n\nthree";
@@ -52,25 +71,65 @@ test("[draft] a save keeps what others wrote elsewhere, and writes nothing else"
   expect([draft.text.value, draft.dirty.value, draft.saved.value?.updated]).toEqual([document.content, false, ["b"]]);
 });
 
-test("[draft] edits that lost their place are a conflict, settled by either side", async () => {
-  for (const choice of ["overwrite", "discard"] as const) {
-    const document = fakeDocument("one\n\ntwo");
-    const draft = createDocumentDraft(document);
+test("[draft] only lines that both changed are decided on; what others wrote elsewhere stays either way", async () => {
+  const settled = { mine: "ONE\n\nmine\n\n3", theirs: "ONE\n\ntheirs\n\n3", both: "ONE\n\ntheirs\nmine\n\n3" };
+  for (const choice of ["mine", "theirs", "both"] as const) {
+    const document = fakeDocument("one\n\ntwo\n\nthree");
+    const draft = draftOf(document);
     await draft.reload();
-    draft.write("one\n\nmine");
-    document.content = "one\n\ntheirs";
+    draft.write("one\n\nmine\n\n3");
+    document.content = "ONE\n\ntheirs\n\nthree";
     await draft.save();
-    expect([draft.conflict.value, draft.dirty.value, document.content]).toEqual([true, true, "one\n\ntheirs"]);
-    await draft[choice]();
-    const settled = choice === "overwrite" ? "one\n\nmine" : "one\n\ntheirs";
-    expect([draft.text.value, document.content]).toEqual([settled, settled]);
-    expect([draft.conflict.value, draft.dirty.value]).toEqual([false, false]);
+    expect(draft.conflicts.value).toEqual([{ mine: "mine", theirs: "theirs" }]);
+    expect([draft.dirty.value, document.content]).toEqual([true, "ONE\n\ntheirs\n\nthree"]);
+    await draft.settle([choice]);
+    expect([draft.text.value, document.content]).toEqual([settled[choice], settled[choice]]);
+    expect([draft.conflicts.value, draft.dirty.value, document.replaced]).toEqual([[], false, 0]);
+    // What was given up was saved before it was.
+    expect(document.history.some((content) => content.includes("mine"))).toBe(true);
+  }
+});
+
+test("[draft] a conflict that is written away is none; lines that stand beside a change lose nobody's", async () => {
+  const document = fakeDocument("one\ntwo\nthree");
+  const draft = draftOf(document);
+  await draft.reload();
+  draft.write("one\nTWO\nthree");
+  document.content = "1\ntwo\n3";
+  await draft.save();
+  expect([document.content, draft.conflicts.value]).toEqual(["1\nTWO\n3", []]);
+  draft.write("1\nmine\n3");
+  document.content = "1\ntheirs\n3";
+  await draft.save();
+  expect(draft.conflicts.value.length).toBe(1);
+  draft.write("1\ntheirs\n3\nfour");
+  expect(draft.conflicts.value).toEqual([]);
+  await draft.save();
+  expect(document.content).toBe("1\ntheirs\n3\nfour");
+});
+
+test("[draft] what is left unsaved is kept and is there again, as a draft, until it is saved or given up", async () => {
+  for (const end of ["save", "discard"] as const) {
+    const document = fakeDocument("one\n\ntwo");
+    const store = fakeStore();
+    const left = draftOf(document, store);
+    await left.reload();
+    left.write("one\n\nmine");
+    left.leave();
+    document.content = "ONE\n\ntwo";
+    const draft = draftOf(document, store);
+    await Promise.all([draft.reload(), draft.reload()]);
+    expect([draft.text.value, draft.dirty.value, draft.behind.value]).toEqual(["one\n\nmine", true, true]);
+    expect(draft.keptAt.value).toEqual(new Date(5_000));
+    await draft[end]();
+    expect(document.content).toBe(end === "save" ? "ONE\n\nmine" : "ONE\n\ntwo");
+    expect([draft.text.value, draft.keptAt.value, store.kept]).toEqual([document.content, undefined, undefined]);
   }
 });
 
 test("[draft] an empty document is written whole, and other faults are thrown", async () => {
   const document = fakeDocument("");
-  const draft = createDocumentDraft(document);
+  const draft = draftOf(document);
   await draft.reload();
   draft.write("# New");
   await draft.save();
@@ -84,17 +143,17 @@ test("[draft] an empty document is written whole, and other faults are thrown", 
 
 test("[draft] a document that was empty and is so no more is not overwritten unasked", async () => {
   const document = fakeDocument("");
-  const draft = createDocumentDraft(document);
+  const draft = draftOf(document);
   await draft.reload();
   draft.write("mine");
   document.content = "theirs";
   await draft.save();
-  expect([draft.conflict.value, document.content]).toEqual([true, "theirs"]);
+  expect([draft.conflicts.value.length, document.content]).toEqual([1, "theirs"]);
 });
 
 test("[draft] what is typed while a save is under way stays, unsaved", async () => {
   const document = fakeDocument("one");
-  const draft = createDocumentDraft(document);
+  const draft = draftOf(document);
   await draft.reload();
   draft.write("one\ntwo");
   const saving = draft.save();

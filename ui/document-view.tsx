@@ -2,10 +2,13 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { type AnyRecord, type ApiError, toApiError } from "./api-client.ts";
+import { ConfirmButton } from "./confirm-button.tsx";
 import { createDocumentDraft, type DocumentDraft } from "./document-draft.ts";
+import { createDraftStore } from "./draft-store.ts";
 import { type DocumentChange, editorApi } from "./editor-api.ts";
 import { ErrorNote } from "./error-note.tsx";
-import { type FormAction, useFormAction } from "./form-action.ts";
+import { useFormAction } from "./form-action.ts";
+import { LineConflicts } from "./line-conflicts.tsx";
 import { MarkdownView } from "./markdown-view.tsx";
 
 type Mode = "write" | "both" | "read";
@@ -28,11 +31,14 @@ export interface DocumentViewProps {
 export function DocumentView({ spaceId, objectId, row }: DocumentViewProps) {
   const draft = useMemo(
     () =>
-      createDocumentDraft({
-        read: () => editorApi.read(spaceId, objectId),
-        replace: (content) => editorApi.replace(spaceId, objectId, content),
-        edit: (edits) => editorApi.edit(spaceId, objectId, edits),
-      }),
+      createDocumentDraft(
+        {
+          read: () => editorApi.read(spaceId, objectId),
+          replace: (content) => editorApi.replace(spaceId, objectId, content),
+          edit: (edits) => editorApi.edit(spaceId, objectId, edits),
+        },
+        createDraftStore(objectId),
+      ),
     [spaceId, objectId],
   );
   const loadError = useSignal<ApiError | undefined>(undefined);
@@ -81,7 +87,8 @@ export function DocumentView({ spaceId, objectId, row }: DocumentViewProps) {
           {saving.busy ? "Saving…" : "Save"}
         </button>
       </div>
-      <Conflict draft={draft} saving={saving} />
+      <KeptNote draft={draft} />
+      <LineConflicts draft={draft} saving={saving} />
       <ErrorNote error={saving.error ?? loadError.value} />
       {text === undefined ? (
         <p class="faint">Loading…</p>
@@ -96,13 +103,18 @@ export function DocumentView({ spaceId, objectId, row }: DocumentViewProps) {
 }
 
 function SaveState({ draft }: { draft: DocumentDraft }) {
-  const saved = draft.saved.value;
-  const words = draft.dirty.value ? "Not saved" : saved ? describeChange(saved) : "";
   return (
     <span class="faint save-state" role="status">
-      {draft.behind.value ? "Not saved; changed elsewhere meanwhile, both are kept" : words}
+      {saveState(draft)}
     </span>
   );
+}
+
+function saveState({ conflicts, behind, dirty, keptAt, saved }: DocumentDraft): string {
+  if (conflicts.value.length > 0) return "Not saved; the same lines were changed elsewhere";
+  if (behind.value) return "Not saved; changed elsewhere meanwhile, which a save keeps";
+  if (dirty.value) return keptAt.value ? "Draft, not saved" : "Not saved";
+  return saved.value ? describeChange(saved.value) : "";
 }
 
 /** What a save did, in words. */
@@ -116,19 +128,14 @@ function describeChange({ inserted, updated, deleted, unchanged }: DocumentChang
   return `Saved: ${done.length > 0 ? done.join(", ") : "nothing to write"}, ${unchanged} unchanged`;
 }
 
-function Conflict({ draft, saving }: { draft: DocumentDraft; saving: FormAction }) {
-  if (!draft.conflict.value) return null;
+/** Says that what stands in the field was left unsaved before. */
+function KeptNote({ draft }: { draft: DocumentDraft }) {
+  const keptAt = draft.keptAt.value;
+  if (!keptAt) return null;
   return (
-    <div class="note note-warning" role="alert">
-      <p>Somebody changed the same lines. Nothing was saved; one of the two versions has to go.</p>
-      <div class="row">
-        <button type="button" disabled={saving.busy} onClick={() => saving.run(draft.overwrite)}>
-          Save mine over theirs
-        </button>
-        <button type="button" disabled={saving.busy} onClick={draft.discard}>
-          Take theirs, drop mine
-        </button>
-      </div>
+    <div class="note note-warning" role="status">
+      <p>This is your draft of {keptAt.toLocaleString()}. It is kept in this browser and not saved to the document.</p>
+      <ConfirmButton label="Give the draft up" question="Lose it for good" onConfirm={draft.discard} />
     </div>
   );
 }
@@ -190,8 +197,15 @@ function Preview({ text, spaceId }: { text: string; spaceId: string }) {
   );
 }
 
-/** The browser asks before it drops what is not saved. */
+/** What is not saved is kept when the place is left; the browser asks before the page is. */
 function useUnsavedGuard(draft: DocumentDraft): void {
+  useEffect(() => {
+    addEventListener("pagehide", draft.leave);
+    return () => {
+      removeEventListener("pagehide", draft.leave);
+      draft.leave();
+    };
+  }, [draft]);
   useSignalEffect(() => {
     if (!draft.dirty.value) return;
     const hold = (event: BeforeUnloadEvent) => event.preventDefault();

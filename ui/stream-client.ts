@@ -3,6 +3,7 @@ import { ApiError } from "./api-client.ts";
 import type { Frame } from "./frame-parser.ts";
 import { linkToHub } from "./hub-link.ts";
 import type { Asked, HubLink, HubMessage } from "./stream-messages.ts";
+import { TAB } from "./tab-id.ts";
 
 export interface StreamListener {
   frame(frame: Frame): void;
@@ -18,7 +19,6 @@ interface Followed {
   readonly listener: StreamListener;
 }
 
-const TAB = crypto.randomUUID();
 const followedById = new Map<string, Followed>();
 let link: HubLink | undefined;
 let ids = 0;

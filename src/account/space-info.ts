@@ -25,6 +25,8 @@ export function spaceInfoOf(row: JsonObject): SpaceInfo {
   if (settings && Object.keys(settings).length > 0) info.settings = settings;
   if (row["push"]) info.push = row["push"] as NonNullable<SpaceInfo["push"]>;
   if (row["derived"] === true) info.derived = true;
+  const ended = row["ended"] as SpaceInfo["ended"];
+  if (ended && (status === "deleted" || status === "guest_revoked")) info.ended = ended;
   return info;
 }
 

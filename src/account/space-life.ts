@@ -16,11 +16,11 @@ import type { SpaceEvents } from "../space/space-events.ts";
 import { type SpaceMetadata, writeSpaceMetadata } from "../space/space-index.ts";
 import type { AccountStore } from "../store/account-store.ts";
 import type { createSpaceCreation } from "./space-creation.ts";
+import { endedFields, endingOf, type SpaceEnding } from "./space-ending.ts";
 import type { Farewells } from "./space-farewells.ts";
 import { DERIVED_SPACES, type SpaceGeneses } from "./space-geneses.ts";
 import { spaceStatusOf } from "./space-info.ts";
 import type { SpaceRegistry } from "./space-registry.ts";
-import { endingOf } from "./space-row.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
@@ -71,9 +71,15 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
   async function endByAcl(space: Space): Promise<void> {
     const row = tech.spaceRow(space.id);
     const ending = row && spaceStatusOf(row) === "active" ? endingOf(space) : undefined;
-    if (ending === "deleted") await tech.set(SPACES_RULES, space.id, { status: "deleted", final: true });
-    else if (ending === "left")
-      await tech.set(SPACES_RULES, space.id, { status: deps.isGuest(space.id) ? "guest_revoked" : "deleted" });
+    if (!ending) return;
+    const status = ending.how !== "deleted" && deps.isGuest(space.id) ? "guest_revoked" : "deleted";
+    const final = ending.how === "deleted" ? { final: true } : {};
+    await tech.set(SPACES_RULES, space.id, { status, ...final, ...endedFields(ending) });
+  }
+
+  /** What the row says of an end that this account makes now. */
+  function endedHere(how: SpaceEnding["how"]): JsonObject {
+    return endedFields({ how, by: account.id, atMs: deps.clock.nowMs() });
   }
 
   /** A space that another device ended ends here too. */
@@ -120,7 +126,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
   async function endOwn(space: Space): Promise<void> {
     const { members, invites } = space.acl.state;
     const shared = members.size > 1 || invites.size > 0;
-    const fields = { status: "deleted", final: true };
+    const fields = { status: "deleted", final: true, ...endedHere("deleted") };
     if (shared) return endByActing(space, deleteSpace, fields);
     await tech.set(SPACES_RULES, space.id, fields);
     await spaces.remove(space.id);
@@ -133,7 +139,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
 
   /** Leaves a space that one does not own. Durable when it resolves; others are told as soon as they can be. */
   const leave = async (spaceId: string): Promise<void> =>
-    endByActing(await spaces.open(spaceId), leaveSpace, { status: "deleted" });
+    endByActing(await spaces.open(spaceId), leaveSpace, { status: "deleted", ...endedHere("left") });
 
   return {
     create: (metadata: SpaceMetadata): Promise<SpaceInfo> =>
@@ -178,7 +184,8 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
         if (held.role() !== "none" && held.role() !== "guest") return leave(spaceId);
       }
       const own = held ? held.role() === "owner" : row["author"] === account.id;
-      await tech.set(SPACES_RULES, id, { status: "deleted", ...(own ? { final: true } : {}) });
+      const final = own ? { final: true } : {};
+      await tech.set(SPACES_RULES, id, { status: "deleted", ...final, ...endedHere(own ? "deleted" : "left") });
       await spaces.remove(id);
     },
     leave,

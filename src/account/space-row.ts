@@ -33,18 +33,6 @@ function memberIn(state: AclState, account: Uint8Array): MemberState | undefined
 }
 
 /**
- * How the chain ended an active space for this account, if it did. A chain that has not come as far as this account's
- * coming ends nothing.
- */
-export function endingOf(space: Space): "left" | "deleted" | undefined {
-  const { deletedAt } = space.acl.state;
-  if (deletedAt !== undefined) return "deleted";
-  const member = ownMember(space);
-  const over = member?.status === "removed" || member?.status === "removing";
-  return over && space.role() === "none" ? "left" : undefined;
-}
-
-/**
  * The keys by which the members use a push node: one signs, one seals, and both come from the epoch's read key, so
  * that all members have the same ones and who was removed lacks the next.
  */

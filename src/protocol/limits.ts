@@ -65,9 +65,7 @@ export const LIMITS = {
   declarationChars: 128 << 10,
   shapeDepth: 16,
   idPatternChars: 512,
-  /** A record's document as JSON, with all that the server keeps in it. */
-  recordBytes: 1 << 20,
-  /** Ceiling of a definition's idMaxLen, and of every record id. */
+  /** Ceiling of a definition's idMaxLen. */
   recordIdChars: 512,
   sealedChangeBytes: 512 << 10,
   changeParents: 64,

@@ -45,6 +45,19 @@ export const SpaceInfo = named(
       }),
     ),
     derived: Type.Optional(Type.Literal(true)),
+    ended: Type.Optional(
+      strict(
+        {
+          how: oneOf(["deleted", "unshared", "removed", "left"], {
+            description: "For everybody; for all but the owner; for this account, by others or by itself",
+          }),
+          by: Type.String({ description: "Account id" }),
+          name: Type.Optional(Type.String({ description: "What it was called in the space" })),
+          at: Instant,
+        },
+        { description: "Who ended it and when, once it has ended for this account" },
+      ),
+    ),
     status: SpaceStatus,
   }),
 );

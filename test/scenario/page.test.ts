@@ -67,23 +67,43 @@ const section = async (name: string) => {
   await page.getByRole("heading", { name, level: 1 }).waitFor();
 };
 
-step("[page] an account is made; its phrase is shown once and has to be confirmed", async () => {
-  await page.goto(`${server.base}/ui`);
-  await page.getByRole("heading", { name: "Whose workspace is this?" }).waitFor();
-  await button("Create account").click();
-  await page.getByRole("heading", { name: "Write these words down now" }).waitFor();
-  const words = await page.locator(".words code").allInnerTexts();
-  expect(words.length).toBe(12);
-  visit.phrase = words.join(" ");
-  expect(await button("Continue").isDisabled()).toBe(true);
-  await page.getByLabel("I have written the twelve words down").check();
-  await button("Continue").click();
-  await page.getByRole("heading", { name: "Spaces", level: 1 }).waitFor();
-  await page.reload();
-  await page.getByRole("heading", { name: "Spaces", level: 1 }).waitFor();
-  expect(await page.content()).not.toContain(visit.phrase);
-  expect(await page.locator(".words").count()).toBe(0);
-});
+step(
+  "[page] an account is made; its phrase is shown once, a reload warns, and two of its words are asked for",
+  async () => {
+    await page.goto(`${server.base}/ui`);
+    await page.getByRole("heading", { name: "Whose workspace is this?" }).waitFor();
+    await button("Create account").click();
+    await page.getByRole("heading", { name: "Write these words down now" }).waitFor();
+    const words = await page.locator(".words code").allInnerTexts();
+    expect(words.length).toBe(12);
+    visit.phrase = words.join(" ");
+    // Leaving now would lose them: the browser asks, and who stays still has them.
+    const asked = new Promise<string>((resolve) =>
+      page.once("dialog", async (dialog) => {
+        resolve(dialog.type());
+        await dialog.dismiss();
+      }),
+    );
+    void page.reload().catch(() => {});
+    expect(await asked).toBe("beforeunload");
+    expect(await page.locator(".words code").allInnerTexts()).toEqual(words);
+
+    await button("I have written them down").click();
+    expect(await page.locator(".words").count()).toBe(0);
+    const places = (await page.getByText(/^Word \d+$/).allInnerTexts()).map((label) => Number(label.slice(5)));
+    expect(places.length).toBe(2);
+    for (const place of places) await page.getByLabel(`Word ${place}`, { exact: true }).fill("wrong");
+    await button("Continue").click();
+    await page.getByText("These are not the words").waitFor();
+    for (const place of places) await page.getByLabel(`Word ${place}`, { exact: true }).fill(words[place - 1]!);
+    await button("Continue").click();
+    await page.getByRole("heading", { name: "Spaces", level: 1 }).waitFor();
+    await page.reload();
+    await page.getByRole("heading", { name: "Spaces", level: 1 }).waitFor();
+    expect(await page.content()).not.toContain(visit.phrase);
+    expect(await page.locator(".words").count()).toBe(0);
+  },
+);
 
 step("[page] a space is made and opened", async () => {
   await page.getByLabel("New space").fill("Household");
@@ -138,24 +158,38 @@ step("[page] a save tells what it wrote; a change from elsewhere appears by itse
   expect(await server.client.get<object>(path)).toEqual({ content: both });
 });
 
-step("[page] where both changed the same line, the person says whose stays", async () => {
-  const writer = page.getByLabel("Markdown", { exact: true });
-  await writer.fill((await writer.inputValue()).replace("- rye bread", "- white bread"));
-  await cli("editor", "edit", visit.spaceId, visit.documentId, "--old", "- rye bread", "--new", "- crispbread");
-  await page.getByText("changed elsewhere meanwhile").waitFor();
-  // The refusal is an answer like any other to the page; the browser logs every 400.
-  await button("Save").click();
-  await page.getByText("Somebody changed the same lines").waitFor();
-  await button("Take theirs, drop mine").click();
-  await until(async () => (await writer.inputValue()).includes("- crispbread"), "their line");
-  expect(watched.forgive(/400 \(Bad Request\).*\/editor\/markdown$/)).toBe(1);
-});
+step(
+  "[page] where both changed the same line, the person says what stays; what others wrote elsewhere does",
+  async () => {
+    const writer = page.getByLabel("Markdown", { exact: true });
+    await writer.fill((await writer.inputValue()).replace("- rye bread", "- white bread"));
+    await cli("editor", "edit", visit.spaceId, visit.documentId, "--old", "- rye bread", "--new", "- crispbread");
+    await cli("editor", "edit", visit.spaceId, visit.documentId, "--old", "- oat milk", "--new", "- soy milk");
+    await page.getByText("changed elsewhere meanwhile").waitFor();
+    // The refusal is an answer like any other to the page; the browser logs every 400.
+    await button("Save").click();
+    await page.getByText("Somebody changed the same lines").waitFor();
+    await page.getByText("Not saved; the same lines were changed elsewhere").waitFor();
+    const versions = page.getByRole("group", { name: "Place 1" }).locator("pre");
+    expect(await versions.allInnerTexts()).toEqual(["- white bread", "- crispbread"]);
+    expect(await page.getByRole("group", { name: /^Place/ }).count()).toBe(1);
+    expect(await button("Save these choices").isDisabled()).toBe(true);
+    await page.getByLabel("Keep theirs").check();
+    await button("Save these choices").click();
+    const settled = "# This week\n\n- soy milk\n- crispbread\n\nFrom the *corner shop*.\n";
+    await until(async () => (await writer.inputValue()) === settled, "their line");
+    const path = `/v1/spaces/${visit.spaceId}/objects/${visit.documentId}/editor/markdown`;
+    await until(async () => (await server.client.get<{ content: string }>(path)).content === settled, "it to be saved");
+    expect(watched.forgive(/400 \(Bad Request\).*\/editor\/markdown$/)).toBe(1);
+  },
+);
 
 step("[page] the document's history tells who changed what", async () => {
   await page.getByRole("link", { name: "History" }).click();
+  // What was given up was saved on the way: the newest change takes it back.
   const newest = page.locator(".history > li").first();
   await newest.getByText("1 record").click();
-  await newest.locator("del", { hasText: "rye bread" }).first().waitFor();
+  await newest.locator("del", { hasText: "white bread" }).first().waitFor();
   await newest.locator("ins", { hasText: "crispbread" }).first().waitFor();
 });
 
@@ -341,7 +375,7 @@ step("[swagger] the documentation lists every path of the description, loads not
         }),
       );
       for (const operation of shown) listed.add(operation.replaceAll("\u200b", ""));
-      await page.mouse.wheel(0, 300);
+      await page.mouse.wheel(0, 600);
       return listed.size >= described.length;
     },
     "every operation to be listed",

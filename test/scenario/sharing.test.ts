@@ -109,6 +109,9 @@ describe("two accounts on a LAN", () => {
       await setName(owner, space.id, object.id, "after the removal");
       await untilStatus(guest, space.id, "deleted");
       await guest.server.client.fails("POST", `${base}/objects/query`, {}, 409, "space.deleted");
+      const { ended } = await guest.server.client.get<{ ended: { at: { $date: string } } }>(base);
+      expect(ended).toMatchObject({ how: "removed", by: owner.accountId, name: "Olga" });
+      expect(Date.now() - Date.parse(ended.at.$date)).toBeWithin(0, WAIT_MS);
       expect(await guest.server.client.get<unknown>("/v1/identities")).toEqual({ identities: [] });
 
       await letIn(owner, guest, space.id, "writer");
@@ -137,6 +140,8 @@ describe("two accounts on a LAN", () => {
       const before = await keyOf();
       await other.server.client.post(`${base}/acl/self-remove`, {}, 204);
       expect(await rowStatusOf(other, space.id)).toBe("deleted");
+      const left = { how: "left", by: other.accountId };
+      expect(await other.server.client.get<unknown>(base)).toMatchObject({ status: "deleted", ended: left });
       await until(
         async () => {
           const path = `${base}/members/${other.accountId}`;

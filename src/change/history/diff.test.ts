@@ -4,11 +4,7 @@ import type { JsonObject } from "../../protocol/json.ts";
 import { ABSENT, type RecordState } from "../fold/record-fold.ts";
 import { diffRecord } from "./diff.ts";
 
-const live = (fields: JsonObject): RecordState => ({
-  kind: "live",
-  doc: { id: "r", _ver: { id: "x" }, ...fields },
-  bytesAtMost: 0,
-});
+const live = (fields: JsonObject): RecordState => ({ kind: "live", doc: { id: "r", _ver: { id: "x" }, ...fields } });
 const gone: RecordState = { kind: "tombstone", doc: { id: "r", _deletedAt: { $date: "x" } } };
 
 const CASES: [

@@ -1,6 +1,7 @@
 import type { JsonObject } from "../../protocol/json.ts";
+import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
-import { findCollection, OBJECTS_DATASET } from "../fold/datasets.ts";
+import { OBJECTS_DATASET } from "../fold/projection.ts";
 import type { RecordState } from "../fold/record-fold.ts";
 import type { HistoryGraph } from "./graph.ts";
 import type { Past, Reading } from "./past.ts";
@@ -23,7 +24,7 @@ export function datasetsOf(store: SpaceStore, graph: HistoryGraph, isAsked: (ind
 
 /** One row of an object's dataset, whatever its state is now. */
 export function rowOf(store: SpaceStore, reading: Reading, dataset: string, id: string): RowRef | undefined {
-  const collectionId = findCollection(store, reading.object, dataset);
+  const collectionId = collectionIdOf(store, reading, dataset);
   const head = collectionId === undefined ? undefined : store.rows.get(collectionId, id);
   return head && (dataset !== OBJECTS_DATASET || id === reading.object.idText) ? { no: head.no, id } : undefined;
 }
@@ -35,7 +36,7 @@ export async function* rowsOf(store: SpaceStore, reading: Reading, dataset: stri
     if (row) yield row;
     return;
   }
-  const collectionId = findCollection(store, reading.object, dataset);
+  const collectionId = collectionIdOf(store, reading, dataset);
   if (collectionId === undefined) return;
   for (let after = ""; ; ) {
     const page = store.history.rowsAfter(collectionId, after, ROWS_A_READ);
@@ -44,6 +45,12 @@ export async function* rowsOf(store: SpaceStore, reading: Reading, dataset: stri
     after = page[page.length - 1]!.id;
     await reading.breathe();
   }
+}
+
+function collectionIdOf(store: SpaceStore, reading: Reading, dataset: string): number | undefined {
+  if (dataset === OBJECTS_DATASET) return OBJECTS_COLLECTION;
+  const no = store.findDatasetNo(dataset);
+  return no === undefined ? undefined : store.rows.findCollectionId(reading.object.no, no);
 }
 
 /**

@@ -18,7 +18,6 @@ export interface DefinitionRegistry extends RulesRegistry {
 export function createDefinitionRegistry(
   store: () => SpaceStore,
   builtIns: ReadonlyMap<string, WritableDataset>,
-  endsWithItsRoot: RulesRegistry["endsWithItsRoot"] = () => false,
 ): DefinitionRegistry {
   /** By content: an entry never goes stale. Whether its version is known is asked of the store each time. */
   const compiledById = new Map<string, DeclaredRules>();
@@ -55,7 +54,6 @@ export function createDefinitionRegistry(
         return name;
       });
     },
-    endsWithItsRoot,
     outlives: (dataset) => dataset === VERSIONS_DATASET,
   };
 }

@@ -1,0 +1,67 @@
+import type { AclOp } from "../acl/op.ts";
+import { decodeAclRecord, decodeAclUnit, type PendingRecord } from "../acl/record.ts";
+import { rosterMember } from "../acl/roster.ts";
+import { equalBytes } from "../base/bytes.ts";
+import type { AccountId } from "../base/ids.ts";
+import { accountIdOf } from "../crypto/account-id.ts";
+import type { JsonObject } from "../protocol/json.ts";
+import type { Space } from "../space/space.ts";
+import { ownMember } from "./space-row.ts";
+
+/** How a space ended for this account: its row keeps it, since the chain leaves this device with the space. */
+export interface SpaceEnding {
+  readonly how: "deleted" | "unshared" | "removed" | "left";
+  readonly by: AccountId;
+  /** What it was called in the space. */
+  readonly name?: string | undefined;
+  readonly atMs: number;
+}
+
+/** What the row of a space that has ended holds of it. */
+export function endedFields({ how, by, name, atMs }: SpaceEnding): JsonObject {
+  return { ended: { how, by, ...(name ? { name } : {}), at: { $date: new Date(atMs).toISOString() } } };
+}
+
+/**
+ * How the chain ended an active space for this account, if it did. A chain that has not come as far as this account's
+ * coming ends nothing.
+ */
+export function endingOf(space: Space): SpaceEnding | undefined {
+  const { deletedAt } = space.acl.state;
+  if (deletedAt !== undefined) return endingAt(space, deletedAt, "deleted");
+  const member = ownMember(space);
+  const isOver = member?.status === "removed" || member?.status === "removing";
+  const pos = member?.history.at(-1)?.pos;
+  return isOver && pos !== undefined && space.role() === "none" ? endingAt(space, pos, "removed") : undefined;
+}
+
+/** Who did it in the record at `pos`, and when: itself, or who proposed what it gives effect to. */
+function endingAt(space: Space, pos: number, otherwise: SpaceEnding["how"]): SpaceEnding {
+  const stored = space.engine.store.aclRecords()[Math.floor(pos)];
+  const record = stored && decodeAclRecord(stored.bytes);
+  if (!record) throw new Error("a record of the chain is not there");
+  for (const unit of [record, ...proposalsIn(record)]) {
+    for (const op of unit.ops) {
+      const how = howIn(op, unit, space.accountKey);
+      if (how) return endingBy(space, unit, how);
+    }
+  }
+  return endingBy(space, record, otherwise);
+}
+
+function endingBy(space: Space, { author, time }: PendingRecord, how: SpaceEnding["how"]): SpaceEnding {
+  const { metadata } = rosterMember(space.id, space.acl.state, space.keys, author) ?? {};
+  return { how, by: accountIdOf(author) as AccountId, name: metadata?.name, atMs: time };
+}
+
+function proposalsIn({ ops }: PendingRecord): PendingRecord[] {
+  return ops.flatMap((op) => (op.op === "sequenced" ? (decodeAclUnit(op.unit) ?? []) : []));
+}
+
+function howIn(op: AclOp, { author }: PendingRecord, own: Uint8Array): SpaceEnding["how"] | undefined {
+  if (op.op === "spaceDelete") return "deleted";
+  if (op.op === "stopSharing") return "unshared";
+  if (op.op === "selfRemove" && equalBytes(author, own)) return "left";
+  if (op.op === "accountRemove" && equalBytes(op.account, own)) return "removed";
+  return undefined;
+}
