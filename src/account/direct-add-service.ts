@@ -1,24 +1,15 @@
 import { SPACE_TYPE } from "../acl/space-header.ts";
-import type { AccountId, SpaceId } from "../base/ids.ts";
+import type { SpaceId } from "../base/ids.ts";
 import { svcError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import type { AclSecrets } from "./acl-secrets.ts";
+import type { DirectAdd } from "./space-claims.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
 import type { SpaceRegistry } from "./space-registry.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
-
-/** What an account that was added to a space is told of it, in a message only it can read. */
-export interface DirectAdd {
-  spaceId: SpaceId;
-  /** Who says so. */
-  adder: AccountId;
-  /** Of the space's channel on the network. */
-  transportSecret: Uint8Array;
-  name?: string;
-}
 
 /** Spaces to which somebody added this account without asking: they wait for an answer (SPACE-5). */
 export type DirectAddService = ReturnType<typeof createDirectAddService>;
@@ -27,6 +18,8 @@ export function createDirectAddService(deps: {
   tech: TechSpace;
   spaces: Pick<SpaceRegistry, "rowOf" | "isHere" | "open" | "list">;
   secrets: AclSecrets;
+  /** Whether this account shares a space with another: there is always room for what it adds this account to. */
+  isKnown(identity: string): boolean;
 }) {
   const { tech, spaces } = deps;
 
@@ -39,17 +32,30 @@ export function createDirectAddService(deps: {
   };
 
   return {
-    /** Somebody added this account. Only what is new here, or has ended, waits for an answer. */
-    async register({ spaceId, adder, transportSecret, name }: DirectAdd): Promise<void> {
+    /** Whether anything comes of it when somebody adds this account: the space is new here, has ended, or never came. */
+    isWanted(spaceId: SpaceId): boolean {
       const known = tech.spaceRow(spaceId);
-      if (known && (known["final"] === true || spaceStatusOf(known) !== "deleted")) return;
-      if (spaces.list("invite_pending").length >= LIMITS.pendingSpaces) return;
+      if (!known || spaceStatusOf(known) === "deleted") return known?.["final"] !== true;
+      return !spaces.isHere(spaceId);
+    },
+
+    /**
+     * Somebody added this account: the space's ACL log says so. Only what is new here, or has ended, waits for an answer. Of
+     * what is known and never came it is kept where it is. False when too many strangers' spaces wait for one.
+     */
+    async register({ spaceId, adder, transportSecret, name }: DirectAdd): Promise<boolean> {
+      const known = tech.spaceRow(spaceId);
+      const isOver = !known || spaceStatusOf(known) === "deleted";
+      if (known?.["final"] === true || spaces.isHere(spaceId)) return true;
+      if (isOver && !deps.isKnown(adder) && spaces.list("invite_pending").length >= LIMITS.pendingSpaces) return false;
       await deps.secrets.keepPlace(spaceId, transportSecret, adder);
+      if (!isOver && known["spaceType"] === SPACE_TYPE) return true;
       await tech.set(SPACES_RULES, spaceId, {
-        status: "invite_pending",
-        ...(known?.["spaceType"] ? {} : { spaceType: SPACE_TYPE }),
+        ...(isOver ? { status: "invite_pending" } : {}),
+        ...(known?.["spaceType"] === SPACE_TYPE ? {} : { spaceType: SPACE_TYPE }),
         ...(name ? { name } : {}),
       });
+      return true;
     },
 
     /** Accepts, also after a decline. `loaded` says whether the space is here. */

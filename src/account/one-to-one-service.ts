@@ -57,7 +57,8 @@ export function createOneToOneService(deps: {
     const hint = pending === undefined ? {} : (JSON.parse(pending) as JsonObject);
     const row = tech.spaceRow(spaceId);
     const fields: JsonObject = { status };
-    if (!row) {
+    // The id is a function of the two accounts: a row that says something else was written by what nobody verified.
+    if (!row || row["spaceType"] !== ONE_TO_ONE_TYPE) {
       Object.assign(fields, { spaceType: ONE_TO_ONE_TYPE, author: other });
       for (const field of ["name", "description", "iconCid", "settings"])
         if (hint[field] !== undefined) fields[field] = hint[field];
@@ -83,6 +84,16 @@ export function createOneToOneService(deps: {
     return { other: row["author"] as AccountId, status };
   };
 
+  /** Whoever shares a space with this account is shown before strangers, of whom the longest waiting gives way. */
+  const makeRoom = (): void => {
+    const waiting = store.pendingSpaces().map((text) => JSON.parse(text) as JsonObject);
+    if (waiting.length < LIMITS.pendingSpaces) return;
+    const sinceOf = (row: JsonObject) => (row["createdAt"] as { $date: string }).$date;
+    const oldestFirst = waiting.sort((a, b) => (sinceOf(a) < sinceOf(b) ? -1 : 1));
+    const isStranger = (row: JsonObject) => store.spacesOf(row["author"] as string).length === 0;
+    store.dropPendingSpace((oldestFirst.find(isStranger) ?? oldestFirst[0]!)["id"] as string);
+  };
+
   return {
     /** Initiates, accepts what the other has begun, takes back a decline, or revives what was deleted. */
     async start(otherIdentity: string): Promise<SpaceInfo> {
@@ -99,7 +110,8 @@ export function createOneToOneService(deps: {
     /** Somebody began a one-to-one space: this device shows it as pending. A row there is already is left alone. */
     registerIncoming(peerIdentity: string, hint: DisplayHint): void {
       const { other, spaceId } = pairWith(peerIdentity, "peerIdentity");
-      if (spaces.knownRow(spaceId) || store.pendingSpaces().length >= LIMITS.pendingSpaces) return;
+      if (spaces.knownRow(spaceId)) return;
+      makeRoom();
       store.putPendingSpace(
         spaceId,
         JSON.stringify({

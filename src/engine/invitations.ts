@@ -1,5 +1,5 @@
-import type { DirectAddService } from "../account/direct-add-service.ts";
 import type { DisplayHint, OneToOneService } from "../account/one-to-one-service.ts";
+import type { SpaceClaims } from "../account/space-claims.ts";
 import { base64ToBytes, bytesToBase64 } from "../base/bytes.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import { digestOfCid } from "../crypto/cid.ts";
@@ -16,7 +16,7 @@ const SECRET_BYTES = 32;
 /** What comes of the inbox messages that tell this account of spaces it could not know of. */
 export function takeInvitationMessages(deps: {
   inboxMessages: Pick<InboxMessages, "onMessage">;
-  directAdds: DirectAddService;
+  claims: Pick<SpaceClaims, "add">;
   oneToOne: Pick<OneToOneService, "registerIncoming">;
 }): void {
   const { inboxMessages } = deps;
@@ -25,7 +25,7 @@ export function takeInvitationMessages(deps: {
     const secret = typeof transport === "string" ? base64ToBytes(transport) : undefined;
     if (typeof spaceId !== "string" || !digestOfCid(spaceId) || secret?.length !== SECRET_BYTES) return;
     const { name } = hintIn(body);
-    await deps.directAdds.register({
+    deps.claims.add({
       spaceId: spaceId as SpaceId,
       adder: from,
       transportSecret: secret,

@@ -1,3 +1,4 @@
+import { isRootOf } from "../acl/offered-log.ts";
 import type { EpochOp } from "../acl/op.ts";
 import { decodeAclRecord, encodeAclRecord } from "../acl/record.ts";
 import type { EncodedHeader } from "../acl/space-header.ts";
@@ -21,10 +22,15 @@ export function makeGenesis(encoded: EncodedHeader, signer: Signer, time: number
   return { spaceId: encoded.spaceId, header: encoded.bytes, aclRoot };
 }
 
-/** The seed in the first record of an ACL chain, which carries the space's header; undefined for anything else. */
+/**
+ * The genesis in the first record of an ACL log, which carries the space's header; undefined for anything else, and for a
+ * record that is not the root of the space it names: what is written from it would never open.
+ */
 export function genesisOfRoot(bytes: Uint8Array): SpaceGenesis | undefined {
   const record = decodeAclRecord(bytes);
   const root = record?.ops[0];
   if (!record || root?.op !== "root") return undefined;
-  return { spaceId: cidFromDigest(record.space) as SpaceId, header: root.header, aclRoot: { id: record.id, bytes } };
+  const spaceId = cidFromDigest(record.space) as SpaceId;
+  if (!isRootOf(spaceId, bytes)) return undefined;
+  return { spaceId, header: root.header, aclRoot: { id: record.id, bytes } };
 }

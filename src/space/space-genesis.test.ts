@@ -3,7 +3,11 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createAccount } from "../../test/support/acl-world.ts";
 import { scratchDir } from "../../test/support/scratch.ts";
+import { encodeAclRecord } from "../acl/record.ts";
+import { decodeSpaceHeader } from "../acl/space-header.ts";
+import { randomBytes } from "../base/random.ts";
 import { openSpaceStore } from "../store/space-store.ts";
+import { genesisOfRoot } from "./genesis.ts";
 import { createdSpaceGenesis, writeGenesis } from "./space.ts";
 
 const seed = createdSpaceGenesis(createAccount(), { nowMs: () => 1_800_000_000_000 });
@@ -34,4 +38,30 @@ test("a file that a crash left without its header becomes the space; planting ag
   openSpaceStore(path).close();
   for (let i = 0; i < 2; i++) writeGenesis(path, seed);
   expect(recordsIn(path)).toBe(1);
+});
+
+test("a root is one by the header that it carries: nobody begins another's space with a record of its own", () => {
+  expect(genesisOfRoot(seed.aclRoot.bytes)?.spaceId).toBe(seed.spaceId);
+  const stranger = createAccount();
+  const other = createdSpaceGenesis(stranger, { nowMs: () => 1_800_000_000_000 });
+  const space = decodeSpaceHeader(seed.header)!.digest;
+  const root = (header: Uint8Array) =>
+    encodeAclRecord(
+      {
+        space,
+        prev: null,
+        time: 1_800_000_000_000,
+        clock: 0,
+        ops: [
+          {
+            op: "root",
+            header,
+            epoch: { keyId: randomBytes(16), metadataKey: stranger.signer.publicKey, sealed: [], previous: [] },
+          },
+        ],
+      },
+      stranger.signer,
+    ).bytes;
+  for (const header of [other.header, seed.header, randomBytes(100)])
+    expect(genesisOfRoot(root(header))).toBeUndefined();
 });

@@ -27,7 +27,24 @@ const MIGRATIONS: readonly Migration[] = [
       CREATE TABLE farewells(space_id TEXT PRIMARY KEY, since INTEGER NOT NULL) WITHOUT ROWID;
     `);
   },
+  (db) => {
+    // What somebody says of a space to which they added this account, until the space itself says so.
+    db.exec(`
+      CREATE TABLE space_claims(space_id TEXT NOT NULL, adder TEXT NOT NULL, transport BLOB NOT NULL, name TEXT NOT NULL,
+        since INTEGER NOT NULL, PRIMARY KEY(space_id, adder)) WITHOUT ROWID;
+    `);
+  },
 ];
+
+/** What somebody says of a space to which they added this account. Nothing of it is verified but who says it. */
+export interface SpaceClaim {
+  readonly spaceId: string;
+  readonly adder: string;
+  readonly transport: Uint8Array;
+  /** Empty when none was given. */
+  readonly name: string;
+  readonly sinceMs: number;
+}
 
 export type AccountStore = ReturnType<typeof openAccountStore>;
 
@@ -75,6 +92,14 @@ export function openAccountStore(path: string) {
     "INSERT INTO farewells(space_id, since) VALUES(?, ?) ON CONFLICT(space_id) DO NOTHING",
   );
   const dropFarewell = db.query<null, [string]>("DELETE FROM farewells WHERE space_id = ?");
+  const claims = db.query<SpaceClaim, []>(
+    "SELECT space_id AS spaceId, adder, transport, name, since AS sinceMs FROM space_claims ORDER BY since, space_id",
+  );
+  const putClaim = db.query<null, [string, string, Uint8Array, string, number]>(
+    `INSERT INTO space_claims(space_id, adder, transport, name, since) VALUES(?, ?, ?, ?, ?)
+     ON CONFLICT(space_id, adder) DO UPDATE SET transport = excluded.transport, name = excluded.name, since = excluded.since`,
+  );
+  const dropClaim = db.query<null, [string, string]>("DELETE FROM space_claims WHERE space_id = ? AND adder = ?");
   const pendingListeners = new Set<(spaceId: string) => void>();
   return {
     /** Row of a space that waits for an answer on this device, as JSON text. */
@@ -92,6 +117,11 @@ export function openAccountStore(path: string) {
       pendingListeners.add(listener);
       return () => void pendingListeners.delete(listener);
     },
+    /** Oldest first. */
+    spaceClaims: (): SpaceClaim[] => claims.all(),
+    putSpaceClaim: ({ spaceId, adder, transport, name, sinceMs }: SpaceClaim) =>
+      void putClaim.run(spaceId, adder, transport, name, sinceMs),
+    dropSpaceClaim: ({ spaceId, adder }: Pick<SpaceClaim, "spaceId" | "adder">) => void dropClaim.run(spaceId, adder),
     farewells: () => farewells.all().map((row) => ({ spaceId: row.space_id, sinceMs: row.since })),
     putFarewell: (spaceId: string, sinceMs: number) => void putFarewell.run(spaceId, sinceMs),
     dropFarewell: (spaceId: string) => void dropFarewell.run(spaceId),

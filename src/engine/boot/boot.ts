@@ -75,6 +75,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     );
     const firstRound = addSync(workers, sync);
     workers.add({ name: "joins", start: services.joins.start, stop: services.joins.close });
+    workers.add(services.claims);
     workers.add({ name: "profile", start: services.profileNews.start, stop: services.profileNews.close });
     const { space } = services;
     const push = createPush({ config, accountDir, opened, workers, events, space, clock, log });

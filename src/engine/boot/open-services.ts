@@ -1,6 +1,7 @@
 import { createDirectAddService } from "../../account/direct-add-service.ts";
 import { createJoinService } from "../../account/join-service.ts";
 import { createOneToOneService } from "../../account/one-to-one-service.ts";
+import { createSpaceClaims } from "../../account/space-claims.ts";
 import { createSpaceCreation } from "../../account/space-creation.ts";
 import { createSpaceLife } from "../../account/space-life.ts";
 import type { Clock } from "../../base/clock.ts";
@@ -73,7 +74,18 @@ export function openServices(deps: OpenServicesDeps) {
   });
   const inboxMessages = createInboxMessages({ account, tech: tech.space, clock, log });
   const messages = createInvitationMessages({ inboxMessages, profile });
-  const directAdds = createDirectAddService({ tech, spaces, secrets });
+  const isKnown = (identity: string): boolean => stores.account.spacesOf(identity).length > 0;
+  const directAdds = createDirectAddService({ tech, spaces, secrets, isKnown });
+  const claims = createSpaceClaims({
+    account,
+    store: stores.account,
+    clock,
+    log,
+    findChain: sync.findChain,
+    isKnown,
+    isWanted: directAdds.isWanted,
+    verified: directAdds.register,
+  });
   const oneToOne = createOneToOneService({
     account,
     tech,
@@ -83,7 +95,7 @@ export function openServices(deps: OpenServicesDeps) {
     profile,
     announce: messages.oneToOne,
   });
-  takeInvitationMessages({ inboxMessages, directAdds, oneToOne });
+  takeInvitationMessages({ inboxMessages, claims, oneToOne });
   const joins = createJoinService({
     tech,
     spaces,
@@ -116,7 +128,18 @@ export function openServices(deps: OpenServicesDeps) {
   });
   const space = async (spaceId: string): Promise<SpaceServices> => bySpace.of(await spaces.open(spaceId));
   const profileNews = createProfileNews({ tech, spaces: { list: spaces.list, info: spaces.info, open: space }, log });
-  return { life, inboxMessages, directAdds, oneToOne, joins, rights, profileNews, space, ...openListings(deps) };
+  return {
+    life,
+    inboxMessages,
+    directAdds,
+    claims,
+    oneToOne,
+    joins,
+    rights,
+    profileNews,
+    space,
+    ...openListings(deps),
+  };
 }
 
 /** Reads and live windows over the account's own collections. */

@@ -1,0 +1,159 @@
+import { judgeOfferedAcl } from "../acl/offered-log.ts";
+import { pairLinkKeyOf } from "../acl/space-keys.ts";
+import { permissionOf } from "../acl/state.ts";
+import { bytesToHex } from "../base/bytes.ts";
+import type { Clock } from "../base/clock.ts";
+import type { AccountId, SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import { createSemaphore } from "../base/semaphore.ts";
+import type { Service } from "../base/service.ts";
+import type { Account } from "../crypto/account.ts";
+import { parseAccountId } from "../crypto/account-id.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import type { AccountStore, SpaceClaim } from "../store/account-store.ts";
+
+/** What an account that was added to a space is told of it, in a message only it can read. */
+export interface DirectAdd {
+  spaceId: SpaceId;
+  /** Who says so. */
+  adder: AccountId;
+  /** Of the space's channel on the network. */
+  transportSecret: Uint8Array;
+  name?: string;
+}
+
+/** Looks for spaces that go on at once: each keeps a channel, or a key that peers may recognise, open for seconds. */
+const LOOKS_AT_ONCE = 4;
+/** A claim is looked into this often at first, for a minute, and then less and less. */
+const LOOK_AGAIN_MS = 2_000;
+const FIRST_LOOKS = 30;
+const LOOK_AGAIN_MAX_MS = 600_000;
+
+interface SpaceClaimsDeps {
+  account: Account;
+  store: AccountStore;
+  clock: Clock;
+  log: Log;
+  /** The ACL log of a space that is not held here, if anybody who is reached has it. */
+  findChain(place: {
+    spaceId: SpaceId;
+    transportSecret: Uint8Array;
+    linkKey: Uint8Array;
+  }): Promise<Uint8Array[] | undefined>;
+  /** Whether this account shares a space with another: what it claims is kept before what strangers do. */
+  isKnown(identity: string): boolean;
+  /** Whether something can still come of a claim. */
+  isWanted(spaceId: SpaceId): boolean;
+  /** The space's own ACL log says that this account is a member. False: there is no room yet, and it is tried again. */
+  verified(add: DirectAdd): Promise<boolean>;
+}
+
+/**
+ * What others say of spaces to which they added this account: believed when the space's ACL log says so, found by what they
+ * say and verified from its root on. Until then it is kept on this device alone, so many of them, and shown to nobody: a
+ * message with the id of any space costs its sender nothing. Several may claim one space; the first that holds counts.
+ */
+export type SpaceClaims = Service & { add(add: DirectAdd): void };
+
+export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
+  const { account, store, clock, log } = deps;
+  const inTurn = createSemaphore(LOOKS_AT_ONCE);
+  const timers = new Map<string, ReturnType<typeof setTimeout>>();
+  /** Looks into each claim since the start. */
+  const looks = new Map<string, number>();
+  let stopped = true;
+
+  const nameOf = ({ spaceId, adder }: Pick<SpaceClaim, "spaceId" | "adder">): string => `${spaceId} ${adder}`;
+  const drop = (claim: SpaceClaim): void => {
+    store.dropSpaceClaim(claim);
+    clearTimeout(timers.get(nameOf(claim)));
+    timers.delete(nameOf(claim));
+    looks.delete(nameOf(claim));
+  };
+
+  /** What strangers claim gives way to the newest, the oldest of it first. */
+  const makeRoom = (): void => {
+    const claims = store.spaceClaims();
+    if (claims.length <= LIMITS.pendingSpaces) return;
+    drop(claims.find(({ adder }) => !deps.isKnown(adder)) ?? claims[0]!);
+  };
+
+  /** Whether the space itself says that this account is a member of it, and that the one who says so ever was. */
+  const holds = async (claim: SpaceClaim): Promise<boolean> => {
+    const spaceId = claim.spaceId as SpaceId;
+    const adder = parseAccountId(claim.adder);
+    if (!adder) return false;
+    const linkKey = pairLinkKeyOf(spaceId, account, adder);
+    const records = await deps.findChain({ spaceId, transportSecret: claim.transport, linkKey });
+    const offered = records && (await judgeOfferedAcl(spaceId, records));
+    if (offered?.header.kind !== "created") return false;
+    const { state } = offered;
+    const isMember = permissionOf(state, account.signer.publicKey) !== "none" && state.deletedAt === undefined;
+    return isMember && (state.members.get(bytesToHex(adder))?.history.length ?? 0) > 0;
+  };
+
+  const look = async (claim: SpaceClaim): Promise<void> => {
+    if (stopped || !store.spaceClaims().some((one) => nameOf(one) === nameOf(claim))) return;
+    const spaceId = claim.spaceId as SpaceId;
+    if (!deps.isWanted(spaceId)) return drop(claim);
+    const add: DirectAdd = {
+      spaceId,
+      adder: claim.adder as AccountId,
+      transportSecret: claim.transport,
+      ...(claim.name === "" ? {} : { name: claim.name }),
+    };
+    if ((await holds(claim)) && !stopped && (await deps.verified(add))) {
+      for (const other of store.spaceClaims()) if (other.spaceId === claim.spaceId) drop(other);
+      return;
+    }
+    lookLater(claim);
+  };
+
+  const lookNow = (claim: SpaceClaim): void => {
+    inTurn(() => look(claim)).catch((err: unknown) => {
+      if (stopped) return;
+      log.warn("a space to which somebody added this account could not be looked for", {
+        err,
+        spaceId: claim.spaceId,
+      });
+      lookLater(claim);
+    });
+  };
+
+  const lookLater = (claim: SpaceClaim): void => {
+    if (stopped) return;
+    const name = nameOf(claim);
+    const count = (looks.get(name) ?? 0) + 1;
+    looks.set(name, count);
+    const waitMs = Math.min(LOOK_AGAIN_MAX_MS, LOOK_AGAIN_MS * 2 ** Math.max(0, count - FIRST_LOOKS));
+    clearTimeout(timers.get(name));
+    timers.set(
+      name,
+      setTimeout(() => {
+        timers.delete(name);
+        lookNow(claim);
+      }, waitMs),
+    );
+  };
+
+  return {
+    name: "claims of spaces",
+    start() {
+      stopped = false;
+      for (const claim of store.spaceClaims().reverse()) lookNow(claim);
+    },
+    stop() {
+      stopped = true;
+      for (const timer of timers.values()) clearTimeout(timer);
+    },
+    /** Durable when it returns. */
+    add({ spaceId, adder, transportSecret, name = "" }) {
+      if (!deps.isWanted(spaceId)) return;
+      const claim: SpaceClaim = { spaceId, adder, transport: transportSecret, name, sinceMs: clock.nowMs() };
+      store.putSpaceClaim(claim);
+      makeRoom();
+      looks.delete(nameOf(claim));
+      if (!stopped) lookNow(claim);
+    },
+  };
+}
