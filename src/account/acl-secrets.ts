@@ -10,6 +10,11 @@ import { isJsonObject } from "../protocol/json.ts";
 import { ACL_SECRETS_RULES } from "./private-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
+/** Where the space is to be found that a token is of. */
+export function placeOfToken({ spaceId, transportSecret, seed }: InviteToken) {
+  return { spaceId, transportSecret, linkKey: inviteLinkKeyOf(spaceId, transportSecret, publicKeyOfSeed(seed)) };
+}
+
 type SecretKind = "invites" | "guests";
 
 /** Custody of what was minted or used to join: in the account's own space, so that all its devices have it. */
@@ -56,11 +61,7 @@ export function createAclSecrets(tech: TechSpace, account: Account) {
     /** Where the space is to be found that is joined by a token, or that somebody added this account to. */
     placeOf(spaceId: SpaceId) {
       const token = this.tokenOf(spaceId);
-      if (token) {
-        const { transportSecret } = token;
-        const linkKey = inviteLinkKeyOf(spaceId, transportSecret, publicKeyOfSeed(token.seed));
-        return { spaceId, transportSecret, linkKey };
-      }
+      if (token) return placeOfToken(token);
       const row = tech.record(ACL_SECRETS_RULES, spaceId);
       const transportSecret = typeof row?.["place"] === "string" ? base64ToBytes(row["place"]) : undefined;
       const adder = typeof row?.["adder"] === "string" ? parseAccountId(row["adder"]) : undefined;

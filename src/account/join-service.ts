@@ -12,7 +12,7 @@ import { publicKeyOfSeed } from "../crypto/private-key.ts";
 import { SvcError, svcError } from "../protocol/errors.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import type { Space } from "../space/space.ts";
-import type { AclSecrets } from "./acl-secrets.ts";
+import { type AclSecrets, placeOfToken } from "./acl-secrets.ts";
 import { ACL_SECRETS_DATASET } from "./private-datasets.ts";
 import type { Farewells } from "./space-farewells.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
@@ -31,7 +31,7 @@ const ASKED = "join-asked";
 interface JoinServiceDeps {
   tech: TechSpace;
   spaces: SpaceRegistry;
-  life: Pick<SpaceLife, "begin" | "activate" | "giveUp">;
+  life: Pick<SpaceLife, "begin" | "activate" | "giveUp" | "settle">;
   farewells: Farewells;
   secrets: AclSecrets;
   log: Log;
@@ -137,6 +137,18 @@ export function createJoinService(deps: JoinServiceDeps) {
     await ask(space, token);
   };
 
+  /**
+   * A token that the ACL log here never heard of is newer than that: whoever gives one to a member may have removed it, and
+   * it not know yet.
+   */
+  const meetNews = async (spaceId: SpaceId, token: InviteToken): Promise<void> => {
+    if (!spaces.isHere(spaceId)) return;
+    const space = await spaces.openHeld(spaceId);
+    if (knowsToken(space, token)) return;
+    await Promise.race([takeNewest(space, token), Bun.sleep(CHAIN_WAIT_MS)]);
+    if (!space.engine.closing()) await life.settle(space);
+  };
+
   /** The row says joining, and the token is kept for all devices. Throws `space.deleted` for what has ended for ever. */
   const begin = async (spaceId: SpaceId, inviteToken: string, hint: MemberMetadata | undefined): Promise<void> => {
     const row = tech.spaceRow(spaceId);
@@ -168,6 +180,9 @@ export function createJoinService(deps: JoinServiceDeps) {
     return state.usedKeys.has(bytesToHex(key)) && !state.invites.has(bytesToHex(key)) && !isGuestKey;
   };
 
+  const knowsToken = ({ acl: { state } }: Space, { seed }: InviteToken): boolean =>
+    state.usedKeys.has(bytesToHex(publicKeyOfSeed(seed)));
+
   /** A live open invite, which is worth more than the request that waits. */
   const letsIn = ({ acl: { state } }: Space, { seed }: InviteToken): boolean =>
     (state.invites.get(bytesToHex(publicKeyOfSeed(seed)))?.permission ?? "none") !== "none";
@@ -175,16 +190,20 @@ export function createJoinService(deps: JoinServiceDeps) {
   const isLive = ({ acl: { state } }: Space, { kind, seed }: InviteToken): boolean =>
     kind === "member" && state.invites.has(bytesToHex(publicKeyOfSeed(seed)));
 
-  /** The chain here does not know the token: it may be older than the token is. */
+  /** Takes in the newest ACL log that anybody who is reached has, by what the token says. */
+  const takeNewest = async (space: Space, token: InviteToken): Promise<void> => {
+    const chain = await deps.findChain(placeOfToken(token));
+    if (chain && !space.engine.closing()) await space.aclService.take(chain);
+  };
+
+  /** The ACL log here does not know the token: it may be older than the token is. */
   const recheck = async (space: Space, token: InviteToken): Promise<void> => {
-    const place = secrets.placeOf(space.id);
-    const chain = place && (await deps.findChain(place));
+    await takeNewest(space, token);
     if (closed || !isJoining(space.id)) return;
-    if (chain) await space.aclService.take(chain);
     if (space.role() !== "none") return life.activate(space.id);
     if (isLive(space, token)) return ask(space, token);
     // A peer's chain may be older than the token, too: only one that knew the token can say that it is over.
-    if (space.acl.state.usedKeys.has(bytesToHex(publicKeyOfSeed(token.seed)))) return refuse(space.id);
+    if (knowsToken(space, token)) return refuse(space.id);
     resumeLater(space.id);
   };
 
@@ -248,6 +267,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     async join(inviteToken: string, hint: MemberMetadata | undefined): Promise<SpaceInfo> {
       const token = decodeInviteToken(inviteToken);
       const { spaceId } = token;
+      if (statusOf(spaceId) === "active") await meetNews(spaceId, token);
       if (statusOf(spaceId) !== "active") {
         await inTurn(spaceId, () => begin(spaceId, inviteToken, hint));
         const found = spaces.isHere(spaceId) ? advance(spaceId) : seek(spaceId);

@@ -60,11 +60,15 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
 
   /** Brings the row in step with the space's ACL log, and ends the space when that does. */
   function follow(space: Space): void {
-    (async () => {
-      await spaces.settleRow(space);
-      if (farewells.has(space.id)) await sayFarewell(space);
-      else if (!acting.has(space.id)) await endByAcl(space);
-    })().catch((err: unknown) => log.error("following a space's rights failed", { err, spaceId: space.id }));
+    settle(space).catch((err: unknown) => {
+      log.error("following a space's rights failed", { err, spaceId: space.id });
+    });
+  }
+
+  async function settle(space: Space): Promise<void> {
+    await spaces.settleRow(space);
+    if (farewells.has(space.id)) await sayFarewell(space);
+    else if (!acting.has(space.id)) await endByAcl(space);
   }
 
   /** Removed, left on another device, not shared any more, or deleted by its owner. */
@@ -189,6 +193,8 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
       await spaces.remove(id);
     },
     leave,
+    /** The same as whenever a space's ACL log has moved; resolves when its row says what the log says. */
+    settle,
 
     /** Takes in a space's ACL log that somebody found, from its root on. Undefined when it is not that space's. */
     async begin(spaceId: SpaceId, acl: readonly Uint8Array[]): Promise<Space | undefined> {

@@ -166,3 +166,10 @@ export async function untilSame(
     );
   }
 }
+
+/** Lines of a server's log that warn of something, or worse. */
+export const warnings = ({ server }: Device): string[] =>
+  server
+    .stderr()
+    .split("\n")
+    .filter((line) => /^\d{4}\S+ (WARN|ERROR)/.test(line));

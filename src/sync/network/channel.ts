@@ -194,9 +194,8 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions): Chann
     [Symbol.asyncDispose]: async () => {
       closing.abort();
       for (const stop of stopWatching) stop();
-      await publisher[Symbol.asyncDispose]();
-      await itemsFollower[Symbol.asyncDispose]();
-      await aclFollower[Symbol.asyncDispose]();
+      // All at once: what one of them waits for may have ended with the others, and is then nothing to warn of.
+      await Promise.all([publisher, itemsFollower, aclFollower].map((part) => part[Symbol.asyncDispose]()));
     },
   };
 }

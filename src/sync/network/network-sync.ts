@@ -14,6 +14,7 @@ import { sequencePending, takeEachRecord } from "../acl-exchange.ts";
 import { type Taken, takeIn } from "../intake.ts";
 import { ageWaiting } from "../patience.ts";
 import { NETWORK_PEER, type ProgressBook } from "../progress.ts";
+import { SYNC_BOUNDS } from "../session/bounds.ts";
 import type { Transport } from "../transport.ts";
 import type { Channel, ChannelPort } from "./channel.ts";
 import { type LogCursor, parseLogCursor } from "./log-cursor.ts";
@@ -37,6 +38,8 @@ const ACL_ATTEMPTS = 16;
 const FIND_MS = 10_000;
 const FIND_STEP_MS = 20;
 const ADMISSION_POLL_MS = 300;
+/** Between a space's end in its row and the word of it. */
+const ENDING_MS = 5_000;
 
 export interface NetworkSyncDeps {
   readonly store: NetworkStore;
@@ -58,6 +61,8 @@ export interface NetworkSyncDeps {
 }
 
 interface Room {
+  /** Aborted when the space has ended, or is read anew: nothing is waited for then. */
+  readonly ended: AbortController;
   /** Some of what the log holds of members had no room here. */
   leftOut: boolean;
   readonly channel: Channel;
@@ -78,13 +83,19 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
   const { store, book, clock, log } = deps;
   const rooms = new Map<SpaceId, Room>();
   const rateLimited = createRateLimitedLog(log);
+  /** Copies that have ended: a space that comes anew has a database of its own, of which their cursors say nothing. */
+  const endedCopies = new WeakSet<Space>();
+  /** Of each room the copy of its space that is open, or was last. */
+  const copies = new Map<SpaceId, Space>();
   let closed = false;
 
-  const withSpace = <T>(spaceId: SpaceId, work: (space: Space) => Promise<T>): Promise<T> =>
+  /** For a room's channel. What ended is not opened again: whoever asks waits until it is told so, and goes quietly. */
+  const withSpace = <T>(spaceId: SpaceId, ended: AbortSignal, work: (space: Space) => Promise<T>): Promise<T> =>
     deps.holding(spaceId, async () => {
-      const space = await deps.open(spaceId);
-      if (!space) throw svcError("space.not_found", { spaceId });
-      return work(space);
+      const space = ended.aborted ? undefined : await deps.open(spaceId);
+      if (space && !ended.aborted) return work(space);
+      await Promise.race([aborted(ended), Bun.sleep(ENDING_MS)]);
+      throw svcError("space.not_found", { spaceId });
     });
 
   const outgoing = async (
@@ -132,27 +143,27 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
   };
 
   /** Nothing of a space's content is taken in before this account is a member: it could not be opened. */
-  const untilAdmitted = async (spaceId: SpaceId): Promise<void> => {
-    while (await withSpace(spaceId, async (space) => space.role() === "none")) {
-      await Bun.sleep(ADMISSION_POLL_MS);
-      if (closed || !rooms.has(spaceId)) throw svcError("server.unavailable");
+  const untilAdmitted = async (spaceId: SpaceId, ended: AbortSignal): Promise<void> => {
+    while (await withSpace(spaceId, ended, async (space) => space.role() === "none")) {
+      await Promise.race([aborted(ended), Bun.sleep(ADMISSION_POLL_MS)]);
+      if (closed || ended.aborted) throw svcError("server.unavailable");
     }
   };
 
   /** Reads the ACL log to its tail; that of a space one is no member of yet is all there is to read. */
-  const readAcl = async (channel: Channel): Promise<void> => {
+  const readAcl = async ({ channel, ended }: Room): Promise<void> => {
     const deadline = performance.now() + FIND_MS;
     while (!channel.state().acl.atTail) {
-      if (closed || performance.now() > deadline) throw svcError("network.unavailable");
+      if (closed || ended.signal.aborted || performance.now() > deadline) throw svcError("network.unavailable");
       await Bun.sleep(FIND_STEP_MS);
     }
   };
 
-  const portOf = (spaceId: SpaceId): ChannelPort => ({
-    outgoing: (limits) => withSpace(spaceId, (space) => outgoing(space, rooms.get(spaceId), limits)),
+  const portOf = (spaceId: SpaceId, ended: AbortSignal): ChannelPort => ({
+    outgoing: (limits) => withSpace(spaceId, ended, (space) => outgoing(space, rooms.get(spaceId), limits)),
     deliverItems: async (items, cursor, messages) => {
-      await untilAdmitted(spaceId);
-      await withSpace(spaceId, async (space) => {
+      await untilAdmitted(spaceId, ended);
+      await withSpace(spaceId, ended, async (space) => {
         const { engine } = space;
         const taken = await takeIn(
           space,
@@ -190,7 +201,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
       });
     },
     resetItems: (cursor) =>
-      withSpace(spaceId, async (space) => {
+      withSpace(spaceId, ended, async (space) => {
         const { engine } = space;
         log.warn("sync: the network's store lost something or is another one; it is filled again from here", {
           spaceId,
@@ -204,7 +215,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
         deps.touch(spaceId);
       }),
     deliverAcl: (records, cursor) =>
-      withSpace(spaceId, async (space) => {
+      withSpace(spaceId, ended, async (space) => {
         // Whoever holds the secret can put anything here: what follows it is judged by itself.
         const fault = await takeEachRecord(
           space,
@@ -219,7 +230,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
         deps.touch(spaceId);
       }),
     resetAcl: (cursor) =>
-      withSpace(spaceId, async (space) => {
+      withSpace(spaceId, ended, async (space) => {
         await space.engine.write(() => {
           const { sync } = space.engine.store;
           // The record that was read last is not there any more: whoever comes anew is shown an older chain, or another one.
@@ -252,16 +263,19 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
 
   const roomOf = (space: Space): Room | undefined => {
     const known = rooms.get(space.id);
-    if (known || closed) return known;
+    if (known && !endedCopies.has(space)) copies.set(space.id, space);
+    if (known || closed || endedCopies.has(space) || space.engine.closing()) return known;
     const transportSecret = deps.secretOf(space);
     if (!transportSecret) return undefined;
+    const ended = new AbortController();
     const room: Room = {
+      ended,
       leftOut: space.engine.store.meta(MISSED) !== undefined,
       channel: store.openChannel({
         transportSecret,
         itemsCursor: cursorOf(space, ITEMS_CURSOR),
         aclCursor: cursorOf(space, ACL_CURSOR),
-        port: portOf(space.id),
+        port: portOf(space.id, ended.signal),
       }),
       changed: Promise.withResolvers(),
       fault: "",
@@ -271,6 +285,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
       timer: undefined,
     };
     rooms.set(space.id, room);
+    copies.set(space.id, space);
     return room;
   };
 
@@ -304,6 +319,8 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
   const forget = async (spaceId: SpaceId): Promise<void> => {
     const room = rooms.get(spaceId);
     rooms.delete(spaceId);
+    room?.ended.abort();
+    room?.changed.resolve();
     clearTimeout(room?.timer);
     await room?.channel[Symbol.asyncDispose]();
   };
@@ -346,7 +363,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
     const room = roomOf(space);
     if (!room) throw svcError("network.unavailable");
     for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
-      await readAcl(room.channel);
+      await readAcl(room);
       if (space.role() !== "none") await publishAcl(space, room.channel);
       const made = space.aclService.draft(build, options);
       if (!made) return undefined;
@@ -367,7 +384,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
   /** Waits until what this device wrote has come back from the network, or does not go there. */
   const flush = async (space: Space, room: Room): Promise<void> => {
     const deadline = performance.now() + FLUSH_WAIT_MS;
-    while (!closed && performance.now() < deadline && hasOutgoing(space)) {
+    while (!closed && !room.ended.signal.aborted && performance.now() < deadline && hasOutgoing(space)) {
       const { phase } = room.channel.state();
       if (phase === "failing" || phase === "offline") return;
       room.channel.wake();
@@ -415,7 +432,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
       if (!room || !isOnline()) return;
       const progress = book.peer(space.id, NETWORK_PEER);
       try {
-        await readAcl(room.channel);
+        await readAcl(room);
         if (space.acl.units.list().length > 0) await publishProposals(space);
         if (space.role() === "none") return;
         await room.channel.round();
@@ -428,7 +445,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
         progress.lastSyncAtMs = clock.nowMs();
         await ageWaiting(space);
       } catch (error) {
-        if (closed || !isOnline() || space.engine.closing()) return;
+        if (closed || room.ended.signal.aborted || !isOnline() || space.engine.closing()) return;
         progress.lastError = error instanceof Error ? error.message : String(error);
         log.warn("sync: a round with the network failed", { err: error, spaceId: space.id });
       }
@@ -443,6 +460,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
     async findChain({ transportSecret }) {
       if (!isOnline()) return undefined;
       const chain: Uint8Array[] = [];
+      let size = 0;
       const read = Promise.withResolvers<void>();
       await using channel = store.openChannel({
         transportSecret,
@@ -451,7 +469,14 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
           // The content is not for us yet: nothing of it is taken in, and reading on is not waited for.
           deliverItems: () => read.promise,
           resetItems: async () => {},
-          deliverAcl: async (records) => void chain.push(...records.map(({ bytes }) => new Uint8Array(bytes))),
+          async deliverAcl(records) {
+            for (const { bytes } of records) {
+              // Anybody who knows the place can fill it: what comes behind so much is not read.
+              if (size > SYNC_BOUNDS.aclBytes) return;
+              size += bytes.length + SYNC_BOUNDS.aclRecordCost;
+              chain.push(new Uint8Array(bytes));
+            }
+          },
           resetAcl: async () => void chain.splice(0),
           changed: () => {},
         },
@@ -462,10 +487,16 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
       return chain.length > 0 ? chain : undefined;
     },
     changed: (space) => rooms.get(space.id)?.channel.wake(),
-    forget,
+    forget: (spaceId) => {
+      const copy = copies.get(spaceId);
+      if (copy) endedCopies.add(copy);
+      copies.delete(spaceId);
+      return forget(spaceId);
+    },
     close: async () => {
       closed = true;
       for (const room of rooms.values()) {
+        room.ended.abort();
         clearTimeout(room.timer);
         room.changed.resolve();
       }
@@ -473,6 +504,11 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
       await store[Symbol.asyncDispose]();
     },
   };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
 function within(items: readonly { readonly bytes: Uint8Array }[], maxBytes: number): Uint8Array[] {

@@ -1,0 +1,64 @@
+/** Accounts that are removed and join again, over a network, with the interval that people have. */
+import { expect } from "bun:test";
+import { until } from "../../support/client.ts";
+import { type Device, mintInvite, startDevice, untilStatus, warnings } from "../../support/devices.ts";
+import { createSpace } from "../../support/fixtures.ts";
+import { describeWithNats, startNats } from "../../support/nats.ts";
+import { rule } from "../../support/rule.ts";
+
+const LONG_MS = 240_000;
+/** In all, half of them in either space. */
+const TIMES = 50;
+const SEEN_MS = 2_000;
+/** How long who was removed waits before it joins again; at once, before it can have heard of it, first. */
+const PAUSES_MS = [0, 0, 150, 400, 700];
+
+interface Request {
+  requestRecordId: string;
+  identity: string;
+}
+
+/** One account joins a space of the other's by a request, is let in and removed, again and again. Answers what was slow. */
+async function joinAgainAndAgain(owner: Device, joiner: Device, times: number): Promise<string[]> {
+  const slow: string[] = [];
+  const space = await createSpace(owner.server.client, "Door");
+  const base = `/v1/spaces/${space.id}`;
+  for (let time = 0; time < times; time++) {
+    const inviteToken = await mintInvite(owner, space.id);
+    const pauseMs = PAUSES_MS[time % PAUSES_MS.length]!;
+    await Bun.sleep(pauseMs);
+    const beganMs = performance.now();
+    await joiner.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+    const requests = async () =>
+      (await owner.server.client.get<{ requests: Request[] }>(`${base}/members/requests`)).requests;
+    await until(async () => (await requests()).length > 0, `request ${time}`, 45_000);
+    const tookMs = performance.now() - beganMs;
+    if (tookMs > SEEN_MS) slow.push(`join ${time} after ${pauseMs} ms was seen after ${Math.round(tookMs)} ms`);
+    const { requestRecordId } = (await requests())[0]!;
+    await owner.server.client.post(`${base}/acl/accept`, { requestRecordId, permission: "writer" }, 204);
+    await untilStatus(joiner, space.id, "active");
+    await owner.server.client.post(`${base}/acl/remove`, { identities: [joiner.accountId] }, 204);
+  }
+  return slow;
+}
+
+describeWithNats("joining again", () => {
+  rule(
+    "[join] removed and invited anew fifty times, at once and after pauses, in two spaces: every request is seen in 2 s",
+    async () => {
+      await using nats = await startNats();
+      const start = () => startDevice({ network: nats.url, env: { SVC_SYNC_INTERVAL: "30s" } });
+      await using firstOwner = await start();
+      await using firstJoiner = await start();
+      await using secondOwner = await start();
+      await using secondJoiner = await start();
+      const slow = await Promise.all([
+        joinAgainAndAgain(firstOwner, firstJoiner, TIMES / 2),
+        joinAgainAndAgain(secondOwner, secondJoiner, TIMES / 2),
+      ]);
+      expect(slow.flat()).toEqual([]);
+      for (const device of [firstOwner, firstJoiner, secondOwner, secondJoiner]) expect(warnings(device)).toEqual([]);
+    },
+    LONG_MS,
+  );
+});
