@@ -193,7 +193,8 @@ export function createJoinService(deps: JoinServiceDeps) {
   /** Takes in the newest ACL log that anybody who is reached has, by what the token says. */
   const takeNewest = async (space: Space, token: InviteToken): Promise<void> => {
     const chain = await deps.findChain(placeOfToken(token));
-    if (chain && !space.engine.closing()) await space.aclService.take(chain);
+    // Each by itself: anybody who has the token can have put something between them.
+    if (chain && !space.engine.closing()) await space.aclService.takeEach(chain);
   };
 
   /** The ACL log here does not know the token: it may be older than the token is. */
@@ -297,6 +298,8 @@ export function createJoinService(deps: JoinServiceDeps) {
       for (const { id, status } of spaces.list("all"))
         if (status === "joining" || status === "active") resume(id as SpaceId);
     },
+    /** A copy that has ended is gone: one that is joined again is looked for anew. */
+    ended: resume,
     /** A space's chain has moved. */
     rightsMoved: (space: Space): void => resume(space.id),
     async close(): Promise<void> {

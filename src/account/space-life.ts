@@ -98,9 +98,9 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
   /** A device that does not hold the space cannot take back the request to join it: whichever does, does. */
   async function endAsElsewhere(spaceId: SpaceId): Promise<void> {
     const known = spaces.isOpen(spaceId) ? await spaces.openHeld(spaceId) : undefined;
-    if (!known || !pendingRequestOf(known.acl.state, known.accountKey)) return spaces.remove(spaceId);
     const row = tech.spaceRow(spaceId);
-    if (!row || spaceStatusOf(row) !== "deleted") return;
+    if (!row || spaceStatusOf(row) !== "deleted") return; // it is joined again
+    if (!known || !pendingRequestOf(known.acl.state, known.accountKey)) return spaces.remove(spaceId);
     farewells.begin(spaceId);
     follow(known);
   }

@@ -175,7 +175,8 @@ export function createSpaceRegistry(deps: SpaceRegistryDeps) {
         writeGenesis(paths.space(spaceId), genesis);
         paths.syncDirectory();
         const space = await openHeld(spaceId);
-        await space.aclService.take(acl);
+        // Each by itself: anybody who knows the place can have put something between them.
+        await space.aclService.takeEach(acl);
         return space;
       } finally {
         beginning.delete(spaceId);

@@ -120,6 +120,7 @@ export function openServices(deps: OpenServicesDeps) {
     if (touched.some(({ dataset }) => dataset === PAIR_PROFILES_DATASET)) followRights(space);
   });
   events.on("over", rights.ended);
+  events.on("ended", joins.ended);
 
   const bySpace = createSpaceServicesRegistry({
     events,
