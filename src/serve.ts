@@ -11,6 +11,7 @@ import { formatAddress } from "./engine/listen-address.ts";
 import { openLog } from "./engine/log-setup.ts";
 import { StartRefusal } from "./engine/start-refusal.ts";
 import { createApp } from "./http/app.ts";
+import { CONTROL_ROUTES } from "./http/control/control-routes.ts";
 import { docsPages } from "./http/docs-pages.ts";
 import { type Listener, listen } from "./http/listener.ts";
 import { servePage } from "./http/page.ts";
@@ -37,6 +38,8 @@ export interface CreateServerOptions extends ConfigSources {
 export interface RunningServer {
   /** The resolved `host:port`. */
   readonly address: string;
+  /** That of the runtime's control API; undefined when the runtime is turned off. */
+  readonly controlAddress: string | undefined;
   /** Resolves when the server has stopped, however that began; the process may then exit with 0. */
   readonly finished: Promise<void>;
   /** Stops the server (SRV-4) and resolves when it has. */
@@ -53,7 +56,15 @@ export async function createServer(options: CreateServerOptions = {}): Promise<R
   const { log, close: closeLog } = openLog(config, options.env ?? process.env);
   prepareDataRoot(config.dataDir);
   for (const name of config.unknownVariables) log.warn("this environment variable means nothing here", { name });
-  const host = createAccountHost({ config, log, clock: systemClock, bootEngine: options.bootEngine ?? bootRealEngine });
+  const bootEngine: BootEngine = (boot) => (options.bootEngine ?? bootRealEngine)({ ...boot, answer });
+  const host = createAccountHost({ config, log, clock: systemClock, bootEngine });
+  const bound = Promise.withResolvers<void>();
+  // Programs call the API as everybody does, but for the socket: by the name and port of its listener.
+  const answer = async (request: Request): Promise<Response> => {
+    await bound.promise;
+    request.headers.set("host", listener.address);
+    return app.fetch(request);
+  };
   await bootConfigured(host, config, log);
 
   const stopping = new AbortController();
@@ -61,7 +72,7 @@ export async function createServer(options: CreateServerOptions = {}): Promise<R
   const shutdown = createShutdown({
     stopping,
     streams,
-    listeners: () => [listener],
+    listeners: () => (control ? [listener, control] : [listener]),
     closeEngine: () => host.close(),
     log,
     drainMs: LIMITS.drainMs,
@@ -88,17 +99,20 @@ export async function createServer(options: CreateServerOptions = {}): Promise<R
     checkResponses: options.checkResponses ?? false,
   });
   const listener = await bind(config, app.fetch, host);
+  const control = await openControl({ config, host, server: handle, log, options, beginsAnew: () => listener.abort() });
+  bound.resolve();
   log.info("listening", { address: listener.address, version: VERSION_STRING, dataDir: config.dataDir });
 
   // People start servers in terminals, and then want to see something; a service manager's log has the line above.
   if (wantsUi(config, options) && process.stderr.isTTY) writeSync(2, `The page is at http://${listener.address}/ui\n`);
-  const releaseProcess = options.embedded ? undefined : takeProcess(listener.address, shutdown.begin, log);
+  const releaseProcess = options.embedded ? undefined : takeProcess(listener, control, shutdown.begin, log);
   const finished = shutdown.finished.finally(() => {
     releaseProcess?.();
     closeLog();
   });
   return {
     address: listener.address,
+    controlAddress: control?.address,
     finished,
     stop() {
       shutdown.begin("stop");
@@ -166,13 +180,65 @@ async function bind(
   }
 }
 
+interface ControlDeps {
+  readonly config: Config;
+  readonly host: ServerAccountHost;
+  readonly server: ServerHandle;
+  readonly log: Log;
+  readonly options: CreateServerOptions;
+  /** Undoes what is listening already, when this refuses the start. */
+  readonly beginsAnew: () => void;
+}
+
+/** The control API beside the main one. A default port that is taken gives way to a free one; one that was asked for does not. */
+async function openControl(deps: ControlDeps): Promise<Listener | undefined> {
+  const { config, host, server, log, options } = deps;
+  if (!config["runtime.enabled"]) return undefined;
+  const app = createApp({
+    routes: [...CONTROL_ROUTES, openApiRoute(CONTROL_ROUTES, "/openapi.json")],
+    host,
+    server: { ...server, disableIdleTimeout: (request) => control.disableIdleTimeout(request) },
+    log: log.child({ listener: "control" }),
+    allowedOrigins: config["http.allowedOrigins"],
+    port: () => control.port,
+    checkResponses: options.checkResponses ?? false,
+  });
+  const address = config["runtime.addr"];
+  const listenAt = (port: number): Listener => listen({ ...address, port }, app.fetch);
+  let control: Listener;
+  try {
+    control = listenAt(address.port);
+  } catch (error) {
+    if (!config.given.has("runtime.addr")) {
+      control = listenAt(0);
+      log.warn("the control API's port is taken, it has a free one; runtime.addr names another", {
+        wanted: formatAddress(address),
+        address: control.address,
+      });
+      return control;
+    }
+    deps.beginsAnew();
+    await host.close();
+    const { code, message } = error as NodeJS.ErrnoException;
+    const reason = code === "EADDRINUSE" ? "another program listens there" : message;
+    throw new StartRefusal(`Cannot listen on ${formatAddress(address)}: ${reason}; runtime.addr names another address`);
+  }
+  return control;
+}
+
 /** Makes the process the server's: says where it listens, stops on signals, logs what nobody caught. Undone by the result. */
-function takeProcess(address: string, begin: (cause: string) => void, log: Log): () => void {
+function takeProcess(
+  { address }: Listener,
+  control: Listener | undefined,
+  begin: (cause: string) => void,
+  log: Log,
+): () => void {
   const onSignal = (signal: NodeJS.Signals) => begin(signal);
   const onStray = (error: unknown) => log.error("an error nobody handled", { err: error });
   process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
   process.on("unhandledRejection", onStray).on("uncaughtException", onStray);
-  writeSync(1, `LISTENING ${address}\n`);
+  // In one piece: who waits for the first line finds the second.
+  writeSync(1, `LISTENING ${address}\n${control ? `CONTROL ${control.address}\n` : ""}`);
   return () => {
     process.off("SIGINT", onSignal).off("SIGTERM", onSignal);
     process.off("unhandledRejection", onStray).off("uncaughtException", onStray);

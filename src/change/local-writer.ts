@@ -8,7 +8,7 @@ import { LIMITS } from "../protocol/limits.ts";
 import type { WriterRow } from "../store/change-table.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { BodyOpener } from "./codec/body-opener.ts";
-import type { ChangeBody } from "./codec/change-body.ts";
+import { type ChangeBody, normaliseBody } from "./codec/change-body.ts";
 import { type ChangeHeader, encodeChange, encodeDerivedRoot, encodeHeader } from "./codec/change-codec.ts";
 import type { DatasetRules } from "./codec/dataset-rules.ts";
 import type { FoldOutcome, Projection } from "./fold/projection.ts";
@@ -141,6 +141,8 @@ export function createLocalWriter(deps: LocalWriterDeps) {
     append(object: ObjectEntry, body: ChangeBody, rules: DatasetRules, scope: WriteScope): Appended {
       const epoch = keys.current();
       if (!epoch) throw svcError("space.not_accepted", { spaceId: deps.spaceId });
+      const fault = normaliseBody(body);
+      if (fault) throw tooLarge({ limit: fault });
       const writer = ownWriter(scope);
       const parents =
         object.heads.length <= LIMITS.changeParents
@@ -154,11 +156,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       const headerBytes = encodeHeader(header);
       const sealed = opener.seal(body, object.idText, epoch, headerBytes);
       if (sealed.length > LIMITS.sealedChangeBytes) {
-        throw svcError(
-          "request.too_large",
-          { limitBytes: LIMITS.sealedChangeBytes },
-          "The write does not fit into one change, split it into smaller ones",
-        );
+        throw tooLarge({ limitBytes: LIMITS.sealedChangeBytes });
       }
       const { bytes, id } = encodeChange(headerBytes, sealed, signer);
       const counts = acl.counts({ author: header.author, writer: header.writer, seq: header.seq, id, aclPos });
@@ -208,3 +206,6 @@ export function createLocalWriter(deps: LocalWriterDeps) {
     return object;
   }
 }
+
+const tooLarge = (details: { limitBytes: number } | { limit: string }) =>
+  svcError("request.too_large", details, "The write does not fit into one change, split it into smaller ones");

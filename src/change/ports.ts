@@ -52,6 +52,11 @@ export interface RulesRegistry {
    * defines is known by its content and stays known. Answers the definitions that changes may have waited for.
    */
   learn?(objectId: string, body: ChangeBody): readonly string[];
+  /**
+   * Whether a derived object of this type belongs to another object and is deleted with it. No other derived object ever is,
+   * whatever stands in the deletion log.
+   */
+  endsWithItsRoot?(derivedType: string): boolean;
   /** Whether what is learned of a dataset's changes outlives their object: their bodies are kept for those who come. */
   outlives?(dataset: string): boolean;
 }

@@ -7,7 +7,7 @@ import type { Json, JsonObject } from "../protocol/json.ts";
 import type { StoredChange } from "../store/change-table.ts";
 import { createCommitQueue, RollBackWith, type WriteScope } from "../store/commit-queue.ts";
 import type { WaitKind } from "../store/parked-table.ts";
-import { OBJECTS_COLLECTION, ROW_LIVE, type RowState } from "../store/row-table.ts";
+import { ROW_LIVE, type RowState } from "../store/row-table.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import { createBodyOpener } from "./codec/body-opener.ts";
 import type { ChangeBody } from "./codec/change-body.ts";
@@ -16,10 +16,11 @@ import type { ChangeEnvelope, DatasetRules } from "./codec/dataset-rules.ts";
 import { parseVersion, versionOf, writerName } from "./codec/version.ts";
 import type { ReplayInput } from "./fold/change-parts.ts";
 import { createVerdicts } from "./fold/change-verdicts.ts";
-import { type CommitBatch, createBatch, type TouchedRecord } from "./fold/commit-batch.ts";
+import { type CommitBatch, createOpenBatch, type TouchedRecord } from "./fold/commit-batch.ts";
+import { findCollection } from "./fold/datasets.ts";
 import { DELETION_RULES, DELETIONS_DATASET, DELETIONS_TYPE } from "./fold/deletion-log.ts";
 import { createObjectDeletions } from "./fold/object-deletions.ts";
-import { createProjection, OBJECTS_DATASET } from "./fold/projection.ts";
+import { createProjection } from "./fold/projection.ts";
 import { createChangeLog } from "./graph/change-log.ts";
 import { createObjectCache, type ObjectEntry } from "./graph/object-cache.ts";
 import type { ChangeChecker } from "./intake/change-checker.ts";
@@ -104,7 +105,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   const objects = createObjectCache(store.db, changes, PROJECTION_VERSION);
   const log = createChangeLog(changes, objects);
   const opener = createBodyOpener(deps.spaceId, deps.keys);
-  let batch = createBatch();
+  const batch = createOpenBatch();
   const listeners = new Set<(batch: CommitBatch) => void>();
   const reactions = new Map<string, Reaction>();
   let localVersions = 0;
@@ -113,16 +114,13 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
 
   const projection = createProjection({
     spaceId: deps.spaceId,
-    changes,
-    rows,
-    ...(deps.keepsHistory === false ? {} : { history: store.history }),
+    store,
+    keepsHistory: deps.keepsHistory !== false,
     objects,
     opener,
     registry,
-    datasetNo: store.datasetNo,
-    datasetName: store.datasetName,
-    batch: () => batch,
-    ...(deps.checkpointEveryOps ? { checkpointEveryOps: deps.checkpointEveryOps } : {}),
+    batch,
+    checkpointEveryOps: deps.checkpointEveryOps,
   });
   const writer = createLocalWriter({
     spaceId: deps.spaceId,
@@ -173,7 +171,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
 
   const react = (): void => {
     if (reactions.size === 0) return;
-    const folded = batch.touched.filter((touched) => touched.synced && reactions.has(touched.dataset));
+    const folded = batch.touched().filter((touched) => touched.synced && reactions.has(touched.dataset));
     for (const dataset of new Set(folded.map((touched) => touched.dataset))) {
       reactions.get(dataset)!(
         folded.filter((touched) => touched.dataset === dataset),
@@ -191,7 +189,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       verdicts.retakeOf(unsettled);
       unsettled.clear();
       projection.finishBatch();
-      deletions.settleTouched(batch.touched);
+      deletions.settleTouched(batch.touched());
       projection.finishBatch();
       react();
       projection.countLive();
@@ -200,8 +198,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     owedMs: projection.owedMs,
     told() {
       store.committed();
-      const done = batch;
-      batch = createBatch();
+      const done = batch.take();
       objects.trim();
       if (deletions.takeDue()) {
         setTimeout(() => {
@@ -212,7 +209,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       for (const listener of listeners) listener(done);
     },
     onFailure(error) {
-      batch = createBatch();
+      batch.take();
       store.forgetNumbers();
       projection.forgetBatch();
       unsettled.clear();
@@ -226,10 +223,9 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
 
   /** Keeps what subscribers would be told in step with the savepoint that was just set. */
   const followRollback = (scope: WriteScope): void => {
-    const current = batch;
-    const told = batch.touched.length;
+    const forget = batch.place();
     scope.onRollback(() => {
-      current.touched.length = told;
+      forget();
       store.forgetNumbers();
     });
   };
@@ -239,7 +235,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       followRollback(scope);
       return run(scope);
     };
-  const intake = createChangeIntake({ queue, ingest, checker: deps.checker, guarded });
+  const intake = createChangeIntake({ queue, ingest, checker: deps.checker, guarded, onFailure: deps.onFailure });
   intake.start();
   retryLaterVersions();
 
@@ -249,11 +245,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     intake.start();
   };
 
-  const collectionIdOf = (object: ObjectEntry, dataset: string): number | undefined => {
-    if (dataset === OBJECTS_DATASET) return OBJECTS_COLLECTION;
-    const no = store.findDatasetNo(dataset);
-    return no === undefined ? undefined : rows.findCollectionId(object.no, no);
-  };
+  const collectionIdOf = (object: ObjectEntry, dataset: string) => findCollection(store, object, dataset);
   const record = (object: ObjectEntry, dataset: string, id: string): JsonObject | undefined => {
     const collectionId = collectionIdOf(object, dataset);
     const head = collectionId === undefined ? undefined : rows.get(collectionId, id);
@@ -271,8 +263,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     object: objectById,
     append(object, body, rules) {
       const appended = writer.append(object, body, rules, scope);
-      batch.objects.add(object.idText);
-      batch.localChanges++;
+      batch.countLocalChange(object.idText);
       for (const name of appended.defined ?? []) arrived("definition", utf8ToBytes(name), scope);
       return appended;
     },
@@ -303,10 +294,10 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
         DELETION_RULES,
         scope,
       );
-      batch.localChanges++;
+      batch.countLocalChange(undefined);
       return effective;
     },
-    touched: () => batch.touched,
+    touched: batch.touched,
     localVersion,
   });
 

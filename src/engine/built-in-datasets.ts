@@ -1,7 +1,7 @@
 import { PRIVATE_RULES } from "../account/private-datasets.ts";
 import { TECH_RULES } from "../account/tech-datasets.ts";
 import { DELETION_RULES } from "../change/fold/deletion-log.ts";
-import { BUNDLE_CHILDREN_RULES, BUNDLE_RULES } from "../domain/bundle/bundle-rules.ts";
+import { BUNDLE_CHILD_TYPE, BUNDLE_CHILDREN_RULES, BUNDLE_RULES } from "../domain/bundle/bundle-rules.ts";
 import { CHAT_RULES } from "../domain/chat/chat-rules.ts";
 import { checkRawMessageOp, completeRawMessages, rawFlagFault } from "../domain/chat/raw-message.ts";
 import { EDITOR_RULES } from "../domain/editor/editor-rules.ts";
@@ -41,3 +41,6 @@ export function techDatasets(): ReadonlyMap<string, WritableDataset> {
   const rules = [...TECH_RULES, ...PRIVATE_RULES, DELETION_RULES];
   return new Map(rules.map((each) => [each.name, { rules: each, internal: true }]));
 }
+
+/** Derived objects of these types go with the object that they belong to. */
+export const endsWithItsRoot = (derivedType: string): boolean => derivedType === BUNDLE_CHILD_TYPE;

@@ -19,6 +19,7 @@ import type { SyncService } from "../sync/sync-service.ts";
 import type { SpaceServices } from "./boot/space-services.ts";
 import type { EngineLifecycle } from "./lifecycle.ts";
 import type { ProfileNews } from "./profile-news.ts";
+import type { Runtime } from "./runtime/runtime.ts";
 
 /** The booted engine of one account, as the routes see it. */
 export interface Engine extends EngineLifecycle {
@@ -37,6 +38,8 @@ export interface Engine extends EngineLifecycle {
   readonly oneToOne: OneToOneService;
   readonly directAdds: DirectAddService;
   readonly sync: SyncService;
+  /** Triggers and programs; undefined when the configuration turns them off. */
+  readonly runtime: Runtime | undefined;
   readonly fileCache: FileCache;
   readonly search: Pick<SearchService, "search">;
   /** The tech space's datasets with their schemas. */

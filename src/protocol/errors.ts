@@ -24,7 +24,7 @@ export const ERROR_RULES = {
   "request.invalid_field": rule(400, "A field's value is refused", ["field", "reason", "limitBytes", "spaceType"]),
   "request.not_found": rule(404, "There is no such route; GET /v1/openapi.json describes those there are", ["path"]),
   "request.method_not_allowed": rule(405, "This route does not take that method", ["method", "allowed"]),
-  "request.too_large": rule(413, "The request body is too large", ["limitBytes"]),
+  "request.too_large": rule(413, "The request body is too large", ["limitBytes", "limit"]),
   "request.unsupported_media_type": rule(415, "Send the body as application/json", ["got"]),
   "request.forbidden_host": rule(403, "The Host header does not name this server", ["host"]),
   "request.forbidden_origin": rule(
@@ -142,7 +142,12 @@ export const ERROR_RULES = {
   "process.ambiguous": rule(409, "Several publishers run a process with this id; name one with identity", [
     "identities",
   ]),
-  "trigger.not_found": rule(404, "Unknown trigger", ["triggerId"]),
+  "trigger.not_found": rule(404, "Unknown trigger; GET /triggers lists them", ["triggerId"]),
+  "run.not_found": rule(404, "Unknown run; the last 50 of a trigger are kept", ["runId"]),
+  "run.not_running": rule(409, "The run is over, or runs on another device", ["runId"]),
+  "run.not_replayable": rule(409, "The run cannot be replayed", ["runId", "reason"]),
+  "program.not_found": rule(404, "Unknown program; GET /programs lists them", ["name", "version"]),
+  "runtime.disabled": rule(409, "The runtime is turned off (runtime.enabled)"),
   "index.disabled": rule(409, "The search index is turned off"),
   "index.no_embedder": rule(400, "Vector search needs an embedder"),
   "index.embedder_unavailable": rule(503, "The embedder cannot be reached; retry"),

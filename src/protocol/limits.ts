@@ -65,7 +65,9 @@ export const LIMITS = {
   declarationChars: 128 << 10,
   shapeDepth: 16,
   idPatternChars: 512,
-  /** Ceiling of a definition's idMaxLen. */
+  /** A record's document as JSON, with all that the server keeps in it. */
+  recordBytes: 1 << 20,
+  /** Ceiling of a definition's idMaxLen, and of every record id. */
   recordIdChars: 512,
   sealedChangeBytes: 512 << 10,
   changeParents: 64,

@@ -8,9 +8,6 @@ import { hashOf } from "./program-trace.ts";
 import { type RunningProgram, startProgram } from "./program-vm.ts";
 import { withMaxPages } from "./wasm-meter.ts";
 
-/** The word that makes the executable this process: `svc __program`. */
-export const PROGRAM_CHILD = "__program";
-
 /**
  * Runs programs, one after the other, for the server that started this process. It ends when the server's end of the pipe
  * closes; while a program loops, once a slice of fuel, when the server is gone.

@@ -16,6 +16,9 @@ export const PROGRAM_LIMITS = {
   runsAtOnce: 4,
 } as const;
 
+/** The word that makes the executable a process for programs: `svc __program`. */
+export const PROGRAM_CHILD = "__program";
+
 /** Fuel after which the host looks at the clock: some tens of milliseconds. */
 export const FUEL_SLICE = 20_000_000;
 export const PAGE_BYTES = 65_536;

@@ -22,22 +22,23 @@ export function planHistory(rng: Rng): HistoryPlan {
 
 /**
  * One op. Paths keep to their kind of value (`s` text, `n` number, `t` array, `o` object), except `f`, which is set to
- * text, numbers and arrays alike, so that `$inc`, `$addToSet` and `$pull` meet what does not fit them.
+ * text, numbers and arrays alike, so that `$inc`, `$addToSet` and `$pull` meet what does not fit them. Some values are not
+ * what they are once they were stored (-0, a lone surrogate).
  */
 function randomOp(rng: Rng): WriteOp {
-  const element = (): Value => rng.pick<Value>(["a", "b", "c", 1, 2, true, { k: 1 }]);
+  const element = (): Value => rng.pick<Value>(["a", "b", "c", 1, 2, true, { k: 1 }, 0, -0, [-0], { k: -0 }, "\ud800"]);
   return rng.pick<() => WriteOp>([
-    () => ({ type: "$set", path: "s", value: rng.pick(["x", "y", "z", ""]) }),
-    () => ({ type: "$set", path: "n", value: rng.int(-9, 9) }),
+    () => ({ type: "$set", path: "s", value: rng.pick(["x", "y", "z", "", "\udc00\ud800", "\ufffd"]) }),
+    () => ({ type: "$set", path: "n", value: rng.pick([rng.int(-9, 9), -0]) }),
     () => ({ type: "$inc", path: "n", value: rng.int(-5, 5) }),
-    () => ({ type: "$inc", path: "n", value: rng.int(1, 3) }),
+    () => ({ type: "$inc", path: "n", value: rng.pick([rng.int(1, 3), -0]) }),
     () => ({ type: "$unset", path: rng.pick(["s", "n", "t", "o", "f"]) }),
     () => ({ type: "$addToSet", path: "t", value: element() }),
     () => ({ type: "$addToSet", path: "t", value: element() }),
     () => ({ type: "$pull", path: "t", value: element() }),
     () => ({ type: "$set", path: "t", value: [element(), element()] }),
     () => ({ type: "$set", path: `o.${rng.pick(["x", "y"])}`, value: rng.int(0, 9) }),
-    () => ({ type: "$set", path: "o", value: { [rng.pick(["x", "y", "z"])]: rng.int(0, 9) } }),
+    () => ({ type: "$set", path: "o", value: { [rng.pick(["x", "y", "z", "\ud800"])]: rng.int(0, 9) } }),
     () => ({ type: "$unset", path: `o.${rng.pick(["x", "y"])}` }),
     () => ({ type: "$inc", path: "o.count", value: 1 }),
     () => ({ type: "$addToSet", path: "o.tags", value: element() }),
@@ -50,9 +51,12 @@ function randomOp(rng: Rng): WriteOp {
   ])();
 }
 
+/** Stored as texts these would be one id. */
+const ILL_FORMED_IDS = ["r\ud800", "r\udfff"];
+
 export function randomRecords(rng: Rng, count: number): WriteRecord[] {
   return Array.from({ length: rng.int(1, 3) }, () => ({
-    id: `r${rng.int(0, count - 1)}`,
+    id: rng.chance(0.02) ? rng.pick(ILL_FORMED_IDS) : `r${rng.int(0, count - 1)}`,
     upsert: rng.chance(0.7),
     ops: Array.from({ length: rng.int(1, 3) }, () => randomOp(rng)),
   }));

@@ -2,7 +2,7 @@
 
 import { childCommand } from "../../src/base/child-command.ts";
 import { silentLog } from "../../src/base/log.ts";
-import { PROGRAM_CHILD } from "../../src/sandbox/program-child.ts";
+import { PROGRAM_CHILD } from "../../src/sandbox/program-limits.ts";
 import type { CallOutcome, ProgramProcesses, RunEnd } from "../../src/sandbox/program-processes.ts";
 import { createProgramProcesses } from "../../src/sandbox/program-processes.ts";
 import type { ProgramCall, ProgramStart } from "../../src/sandbox/program-protocol.ts";

@@ -51,60 +51,61 @@ export function referenceFold(changes: Iterable<DecodedChange>): FoldedState {
     if (!change.counts) continue;
     for (const record of change.records) {
       if (tombstones.has(record.id)) continue; // sticky: nothing after a deletion takes effect
+      if (!record.id.isWellFormed()) continue; // no id at all
       if (record.delete) {
         docs.delete(record.id);
         tombstones.add(record.id);
         continue;
       }
-      let doc = docs.get(record.id);
-      if (!doc) {
-        if (!record.upsert) continue;
-        doc = {};
-        docs.set(record.id, doc);
-      }
-      for (const op of record.ops) applyOp(doc, op);
+      const known = docs.get(record.id);
+      if (!known && !record.upsert) continue;
+      const doc = known ?? {};
+      let isWhole = true;
+      for (const op of record.ops) if (!applyOp(doc, op)) isWhole = false;
+      if (isWhole) docs.set(record.id, doc); // a create is all or nothing
     }
   }
   return { docs, tombstones };
 }
 
-function applyOp(doc: Doc, op: DecodedOp): void {
-  if (op.path !== undefined && op.path !== "") {
-    applyAt(doc, op.type, op.path.split("."), op.value);
-  } else if ((op.type === "$set" || op.type === "$unset") && isObject(op.value)) {
-    for (const [path, value] of Object.entries(op.value)) applyAt(doc, op.type, path.split("."), value);
-  }
+/** Answers whether all of it was applied. */
+function applyOp(doc: Doc, op: DecodedOp): boolean {
+  const value = op.value === undefined ? undefined : asStored(op.value);
+  if (op.path !== undefined && op.path !== "") return applyAt(doc, op.type, op.path.split("."), value);
+  if ((op.type !== "$set" && op.type !== "$unset") || !isObject(value)) return false;
+  const applied = Object.entries(value).map(([path, part]) => applyAt(doc, op.type, path.split("."), part));
+  return applied.every((each) => each);
 }
 
-/** An op that does not fit what stands at its path is dropped, and leaves everything as it was. */
-function applyAt(doc: Doc, type: DecodedOp["type"], path: string[], operand: Value | undefined): void {
+/** An op that does not fit what stands at its path is dropped (false), and leaves everything as it was. */
+function applyAt(doc: Doc, type: DecodedOp["type"], path: string[], operand: Value | undefined): boolean {
   const before = read(doc, path);
+  if (type === "$unset") {
+    remove(doc, path);
+    return true;
+  }
+  if (operand === undefined) return false;
   switch (type) {
     case "$set":
-      if (operand !== undefined) write(doc, path, clone(operand));
-      return;
-    case "$unset":
-      remove(doc, path);
-      return;
+      write(doc, path, operand);
+      return true;
     case "$inc":
-      if (typeof operand !== "number") return;
-      if (before === undefined) write(doc, path, operand);
-      else if (typeof before === "number") write(doc, path, before + operand);
-      return;
+      if (typeof operand !== "number" || (before !== undefined && typeof before !== "number")) return false;
+      write(doc, path, (before ?? 0) + operand);
+      return true;
     case "$addToSet":
-      if (operand === undefined) return;
-      if (before === undefined) write(doc, path, [clone(operand)]);
-      else if (Array.isArray(before) && !before.some((item) => equal(item, operand)))
-        write(doc, path, [...before, clone(operand)]);
-      return;
+      if (before !== undefined && !Array.isArray(before)) return false;
+      if (!before?.some((item) => equal(item, operand))) write(doc, path, [...(before ?? []), operand]);
+      return true;
     case "$pull":
-      if (operand !== undefined && Array.isArray(before))
-        write(
-          doc,
-          path,
-          before.filter((item) => !equal(item, operand)),
-        );
-      return;
+      if (before === undefined) return true;
+      if (!Array.isArray(before)) return false;
+      write(
+        doc,
+        path,
+        before.filter((item) => !equal(item, operand)),
+      );
+      return true;
   }
 }
 
@@ -141,10 +142,13 @@ function isObject(value: Value | undefined): value is Doc {
   return value !== null && typeof value === "object" && !Array.isArray(value);
 }
 
-function clone(value: Value): Value {
-  if (Array.isArray(value)) return value.map(clone);
-  if (isObject(value)) return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, clone(item)]));
-  return value;
+/** A copy in the form that a value has once it was stored: there is one zero, and text is well-formed. */
+function asStored(value: Value): Value {
+  if (Array.isArray(value)) return value.map(asStored);
+  if (isObject(value))
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key.toWellFormed(), asStored(item)]));
+  if (typeof value === "string") return value.toWellFormed();
+  return value === 0 ? 0 : value;
 }
 
 /** Deep equality; members in any order. */

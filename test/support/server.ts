@@ -43,6 +43,8 @@ export interface RunningServer extends AsyncDisposable {
   readonly pid: number;
   readonly dataDir: string;
   readonly client: Client;
+  /** Of the runtime's control API; throws when the runtime is turned off. */
+  readonly control: Client;
   stdout(): string;
   stderr(): string;
   /** Resolves with the exit code (null when a signal ended it). */
@@ -186,6 +188,11 @@ async function launch(options: ServerOptions): Promise<RunningServer | FailedSta
     pid: serverPid,
     dataDir,
     client,
+    get control() {
+      const address = /^CONTROL (\S+)$/m.exec(stdout.text())?.[1];
+      if (address === undefined) throw new Error("the server has no control API: its runtime is turned off");
+      return createClient(`http://${address}`, { serverLog: stderr.text });
+    },
     stdout: stdout.text,
     stderr: stderr.text,
     exited,

@@ -1,5 +1,6 @@
 import { zstdDecompressSync } from "node:zlib";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 
 /** One op on one record. An empty path with an object value sets or unsets several fields, whose keys are dotted paths. */
 export interface RecordOp {
@@ -27,18 +28,32 @@ export interface ChangeBody {
 }
 
 /**
- * A body is JSON text, not dag-cbor: its values are JSON values, and the text keeps them exactly (doubles, lone
- * surrogates) at native speed. One byte before it says whether it is compressed.
+ * A body is JSON text, not dag-cbor: its values are JSON values, at native speed. One byte before it says whether it is
+ * compressed.
  */
 const PLAIN = 0;
 const ZSTD = 1;
 /** The fastest: bodies are small, and a write waits for it. */
 const ZSTD_LEVEL = 1;
 const COMPRESS_FROM_BYTES = 1024;
-const MAX_OPENED_BYTES = 16 << 20;
-const MAX_RECORDS = 20_000;
-const MAX_OPS = 200_000;
+
+/** What a body may be, from whomever: this device writes none beyond it, and takes none beyond it from others. */
+const BODY_BOUNDS = {
+  openedBytes: 16 << 20,
+  records: 20_000,
+  /** Each field of a multi-field op counts. */
+  ops: 200_000,
+  /** Arrays and objects inside each other in one value. */
+  depth: 128,
+  /** Of the names of a dataset and of a definition. */
+  nameChars: 512,
+  /** Every record keeps the trace ids of the change that wrote it: what they may take in all of them together. */
+  tracedChars: 16 << 20,
+} as const;
+
 const OP_TYPES = new Set(["$set", "$unset", "$inc", "$addToSet", "$pull"]);
+/** Thrown to leave the walk of a value at once. */
+class TooDeep extends Error {}
 
 export function encodeBody(body: ChangeBody): Uint8Array {
   const text = Buffer.from(JSON.stringify(body));
@@ -49,43 +64,117 @@ export function encodeBody(body: ChangeBody): Uint8Array {
   return Buffer.concat([Uint8Array.of(PLAIN), text]);
 }
 
-/** The body, or undefined when the bytes are not one: sizes and counts are capped before anything walks them. */
+/** The body, its values as `normaliseBody` leaves them, or undefined when the bytes are not one within the bounds. */
 export function decodeBody(bytes: Uint8Array): ChangeBody | undefined {
   let parsed: unknown;
   try {
     const payload = bytes.subarray(1);
     if (bytes[0] !== PLAIN && bytes[0] !== ZSTD) return undefined;
-    const text = bytes[0] === ZSTD ? zstdDecompressSync(payload, { maxOutputLength: MAX_OPENED_BYTES }) : payload;
+    const text =
+      bytes[0] === ZSTD ? zstdDecompressSync(payload, { maxOutputLength: BODY_BOUNDS.openedBytes }) : payload;
     parsed = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(text));
   } catch {
     return undefined;
   }
-  return isBody(parsed) ? parsed : undefined;
+  return isBody(parsed) && normaliseBody(parsed) === undefined ? parsed : undefined;
 }
 
+/** Its shape; the counts are capped before anything walks the values. */
 function isBody(value: unknown): value is ChangeBody & JsonObject {
   if (!isJsonObject(value)) return false;
   const { dataset, definition, records, traceIds } = value;
-  if (typeof dataset !== "string" || !Array.isArray(records) || records.length > MAX_RECORDS) return false;
+  if (typeof dataset !== "string" || !Array.isArray(records) || records.length > BODY_BOUNDS.records) return false;
   if (definition !== undefined && typeof definition !== "string") return false;
   if (traceIds !== undefined && !(Array.isArray(traceIds) && traceIds.every((trace) => typeof trace === "string")))
     return false;
+  return records.every(isRecord);
+}
+
+function isRecord(record: Json): boolean {
+  if (!isJsonObject(record) || typeof record["id"] !== "string" || !Array.isArray(record["ops"])) return false;
+  if (record["upsert"] !== undefined && typeof record["upsert"] !== "boolean") return false;
+  if (record["delete"] !== undefined && record["delete"] !== true) return false;
+  return record["ops"].every(
+    (op) =>
+      isJsonObject(op) && typeof op["type"] === "string" && OP_TYPES.has(op["type"]) && typeof op["path"] === "string",
+  );
+}
+
+/**
+ * Brings the values of a body, in place, into the form that they have once they were stored and read again: no -0, no
+ * number beyond the doubles (null), no lone surrogates but in the ids of records, which the fold refuses. Whatever is
+ * folded later from the log is then what is folded now. Answers which bound the body passes; it is worth nothing then.
+ */
+export function normaliseBody(body: ChangeBody): string | undefined {
+  const { dataset, definition, records, traceIds } = body;
+  for (const name of [dataset, definition])
+    if (name !== undefined && (name.length > BODY_BOUNDS.nameChars || !name.isWellFormed()))
+      return `a name is longer than ${BODY_BOUNDS.nameChars} characters, or no well-formed text`;
+  if (records.length > BODY_BOUNDS.records) return `more than ${BODY_BOUNDS.records} records`;
+  if (traceIds) {
+    const fault = tracesFault(traceIds, records.length);
+    if (fault) return fault;
+    body.traceIds = traceIds.map((trace) => trace.toWellFormed());
+  }
+  try {
+    return normaliseOps(records);
+  } catch (error) {
+    if (error instanceof TooDeep) return `a value is nested more than ${BODY_BOUNDS.depth} levels deep`;
+    throw error;
+  }
+}
+
+function tracesFault(traceIds: readonly string[], records: number): string | undefined {
+  if (traceIds.length > LIMITS.traceIds) return `more than ${LIMITS.traceIds} trace ids`;
+  let chars = 0;
+  for (const trace of traceIds) {
+    if (trace.length > 2 * LIMITS.traceIdChars) return `a trace id longer than ${LIMITS.traceIdChars} characters`;
+    chars += trace.length;
+  }
+  return chars * records > BODY_BOUNDS.tracedChars ? "more trace ids than its records can keep" : undefined;
+}
+
+function normaliseOps(records: readonly RecordChange[]): string | undefined {
   let ops = 0;
   for (const record of records) {
-    if (!isJsonObject(record) || typeof record["id"] !== "string" || !Array.isArray(record["ops"])) return false;
-    if (record["upsert"] !== undefined && typeof record["upsert"] !== "boolean") return false;
-    if (record["delete"] !== undefined && record["delete"] !== true) return false;
-    ops += record["ops"].length;
-    if (ops > MAX_OPS) return false;
-    for (const op of record["ops"]) {
-      if (
-        !isJsonObject(op) ||
-        typeof op["type"] !== "string" ||
-        !OP_TYPES.has(op["type"]) ||
-        typeof op["path"] !== "string"
-      )
-        return false;
+    ops += record.ops.length;
+    if (ops > BODY_BOUNDS.ops) break;
+    for (const op of record.ops) {
+      if (!op.path.isWellFormed()) op.path = op.path.toWellFormed();
+      if (op.value === undefined) continue;
+      const value = normalised(op.value, 0);
+      if (!Object.is(value, op.value)) op.value = value;
+      if (op.path === "" && isJsonObject(value)) ops += Object.keys(value).length;
     }
   }
-  return true;
+  return ops > BODY_BOUNDS.ops ? `more than ${BODY_BOUNDS.ops} ops` : undefined;
+}
+
+/** The value itself, changed in place where it is an array or an object; what takes the place of a scalar otherwise. */
+function normalised(value: Json, depth: number): Json {
+  if (typeof value === "string") return value.isWellFormed() ? value : value.toWellFormed();
+  if (typeof value === "number") return value === 0 ? 0 : Number.isFinite(value) ? value : null;
+  if (typeof value !== "object" || value === null) return value;
+  if (depth >= BODY_BOUNDS.depth) throw new TooDeep();
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) {
+      const item = normalised(value[i]!, depth + 1);
+      if (!Object.is(item, value[i])) value[i] = item;
+    }
+    return value;
+  }
+  let isNamedWell = true;
+  for (const key of Object.keys(value)) {
+    const part = normalised(value[key]!, depth + 1);
+    if (!Object.is(part, value[key])) setOwn(value, key, part);
+    if (!key.isWellFormed()) isNamedWell = false;
+  }
+  return isNamedWell
+    ? value
+    : Object.fromEntries(Object.entries(value).map(([key, part]) => [key.toWellFormed(), part]));
+}
+
+/** Also for a field that is named as the prototype's accessor. */
+function setOwn(holder: JsonObject, key: string, value: Json): void {
+  Object.defineProperty(holder, key, { value, enumerable: true, configurable: true, writable: true });
 }

@@ -76,6 +76,12 @@ export class ChangeFault extends Error {
 }
 
 const ENVELOPE_OVERHEAD_BYTES = 8 << 10;
+/** The end of the year 9999: a later time has no RFC 3339 text. */
+const MAX_TIME_MS = 253_402_300_799_999;
+/** Clocks and places in a chain stay far below what a double counts exactly: one more is always another number. */
+const MAX_COUNT = 2 ** 52;
+/** Of the type and of the derivation of a derived root, which nobody signs and nobody pays for. */
+const MAX_DERIVATION_CHARS = 1024;
 
 const link = (digest: Uint8Array | null): CborValue => (digest ? new Link(digest) : null);
 
@@ -140,6 +146,12 @@ export function encodeDerivedRoot(header: Omit<DerivedRootHeader, "kind">): { by
   return { bytes, id: sha256(bytes) };
 }
 
+/** The type that a derived root was derived for. */
+export function derivedTypeOf(root: Uint8Array): string {
+  const decoded = decodeChange(root);
+  return isDerivedRoot(decoded) ? decoded.header.type : "";
+}
+
 type Map = { [key: string]: CborValue };
 
 const isMap = (value: CborValue | undefined): value is Map =>
@@ -160,9 +172,9 @@ function bytesOf(value: CborValue | undefined, field: string, lengths: readonly 
   return value;
 }
 
-function count(value: CborValue | undefined, field: string, least: number): number {
-  if (typeof value !== "number" || value < least)
-    throw new ChangeFault("malformed", `${field} is not an integer from ${least}`);
+function count(value: CborValue | undefined, field: string, least: number, most = MAX_COUNT): number {
+  if (typeof value !== "number" || value < least || value > most)
+    throw new ChangeFault("malformed", `${field} is not an integer from ${least} to ${most}`);
   return value;
 }
 
@@ -192,7 +204,7 @@ function decodeHeader(map: Map): ChangeHeader {
     seq,
     prev: seq === 1 ? null : digest(map["prev"], "prev"),
     author: bytesOf(map["author"], "author", [32]),
-    time: count(map["time"], "time", 0),
+    time: count(map["time"], "time", 0, MAX_TIME_MS),
     acl: digest(map["acl"], "acl"),
     keyId: bytesOf(map["keyId"], "keyId", kind === "root" ? [0, 16] : [16]),
   };
@@ -242,6 +254,8 @@ function decode(
     ) {
       throw new ChangeFault("malformed", "a derived root has other fields");
     }
+    if (type.length > MAX_DERIVATION_CHARS || derivation.length > MAX_DERIVATION_CHARS)
+      throw new ChangeFault("too_large", "the derived root's type or derivation is too long");
     return { id, header: { kind: "derived", space: digest(space, "space"), type, derivation } };
   }
   const decoded = decodeHeader(header);

@@ -13,12 +13,12 @@ const header: fc.Arbitrary<ChangeHeader> = fc.record({
   parents: fc
     .uniqueArray(bytes(32), { minLength: 1, maxLength: 64, selector: (id) => Buffer.from(id).toString("hex") })
     .map((ids) => ids.sort(Buffer.compare)),
-  lamport: fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }),
+  lamport: fc.integer({ min: 1, max: 2 ** 52 }),
   writer: bytes(16),
   seq: fc.integer({ min: 2, max: 2 ** 40 }),
   prev: bytes(32),
   author: bytes(32),
-  time: fc.maxSafeNat(),
+  time: fc.integer({ min: 0, max: Date.parse("9999-12-31T23:59:59.999Z") }),
   acl: bytes(32),
   keyId: bytes(16),
 });

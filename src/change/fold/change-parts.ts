@@ -1,5 +1,6 @@
 import type { AccountId, SpaceId } from "../../base/ids.ts";
 import { accountIdOf } from "../../crypto/account-id.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import type { StoredChange } from "../../store/change-table.ts";
 import type { ChangeBody, RecordChange } from "../codec/change-body.ts";
 import type { ChangeEnvelope, DatasetRules } from "../codec/dataset-rules.ts";
@@ -65,8 +66,45 @@ export function finalRecordId(record: RecordChange, input: ReplayInput, empties:
  * stored belongs to the fold: it may turn out otherwise when an earlier change arrives.
  */
 export function recordIdFault(record: RecordChange, input: ReplayInput): string | undefined {
+  if (record.id.length > LIMITS.recordIdChars && [...record.id].length > LIMITS.recordIdChars)
+    return `the record's id is longer than ${LIMITS.recordIdChars} characters`;
+  // Stored, they would be other ids than they are, and some of them the same.
+  if (!record.id.isWellFormed()) return "the record's id is no well-formed text";
   if (input.rules.idRule === "object" && record.id !== "" && record.id !== input.object.idText)
     return "the only record here is the object's own";
   if (input.rules.idRule === "user" && record.id === "") return "the caller names the records of this dataset";
   return undefined;
+}
+
+/** The ids that the entries of a change are about, in their order. */
+export function finalRecordIds(input: ReplayInput): string[] {
+  const empties = { count: 0 };
+  return input.body.records.map((record) => finalRecordId(record, input, empties));
+}
+
+/** An entry of a change's body, and where it stands there. */
+export interface Part {
+  index: number;
+  record: RecordChange;
+}
+
+/** The entries that may name what they name, by record: each record is read once and stored once, however often it is named. */
+export function partsByRecord(
+  input: ReplayInput,
+  ids: readonly string[] = finalRecordIds(input),
+  onFault?: (index: number, reason: string) => void,
+): Map<string, Part[]> {
+  const partsById = new Map<string, Part[]>();
+  for (const [index, record] of input.body.records.entries()) {
+    const fault = recordIdFault(record, input);
+    if (fault) {
+      onFault?.(index, fault);
+      continue;
+    }
+    const part = { index, record };
+    const known = partsById.get(ids[index]!);
+    if (known) known.push(part);
+    else partsById.set(ids[index]!, [part]);
+  }
+  return partsById;
 }

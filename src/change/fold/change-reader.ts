@@ -8,6 +8,8 @@ import type { FoldInput, ReplayInput } from "./change-parts.ts";
 const MAX_CACHED_WRITERS = 10_000;
 
 /** Reads changes that are in the log back into what the fold takes. */
+export type ChangeReader = ReturnType<typeof createChangeReader>;
+
 export function createChangeReader(deps: { changes: ChangeTable; opener: BodyOpener; registry: RulesRegistry }) {
   const { changes, opener, registry } = deps;
   /** Public keys of authors by the numbers of their writers. */

@@ -1,4 +1,4 @@
-import type { Effect } from "./record-fold.ts";
+import type { Effect } from "./apply-op.ts";
 
 /** One record that a commit changed, as live queries, the index and workers are told of it. */
 export interface TouchedRecord {
@@ -27,6 +27,37 @@ export interface CommitBatch {
   localChanges: number;
 }
 
-export function createBatch(): CommitBatch {
-  return { touched: [], objects: new Set(), localChanges: 0 };
+const emptyBatch = (): CommitBatch => ({ touched: [], objects: new Set(), localChanges: 0 });
+
+/** What the transaction under way has done so far: everybody in it adds to the same batch. */
+export type OpenBatch = ReturnType<typeof createOpenBatch>;
+
+export function createOpenBatch() {
+  let current = emptyBatch();
+  return {
+    touched: (): readonly TouchedRecord[] => current.touched,
+    /** A record that is live neither before nor after is no news. */
+    touch(record: Omit<TouchedRecord, "wasLive">): void {
+      if (record.before === null && record.doc === null) return;
+      current.touched.push({ ...record, wasLive: record.before !== null });
+    },
+    /** A change of this device was made. */
+    countLocalChange(object: string | undefined): void {
+      if (object !== undefined) current.objects.add(object);
+      current.localChanges++;
+    },
+    /** Answers how to forget what was touched from now on: for a write that is rolled back. */
+    place(): () => void {
+      const [batch, count] = [current, current.touched.length];
+      return () => {
+        batch.touched.length = count;
+      };
+    },
+    /** The batch as it is; the next one begins. */
+    take(): CommitBatch {
+      const done = current;
+      current = emptyBatch();
+      return done;
+    },
+  };
 }

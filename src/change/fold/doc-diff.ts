@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
-import type { Effect } from "./record-fold.ts";
+import type { Effect } from "./apply-op.ts";
 
 /** The `$set` and `$unset` that lead from one state of a record to another, by leaf; system fields are left out. */
 export function diffDocs(before: JsonObject, after: JsonObject): Effect[] {

@@ -6,6 +6,7 @@ export interface ElementKeys {
   add(value: Json): void;
   /** Removes every value equal to it. */
   remove(value: Json): void;
+  has(value: Json): boolean;
 }
 
 /** Watches over `items`, which nobody else changes from now on. */
@@ -20,6 +21,7 @@ export function createElementKeys(items: Json[]): ElementKeys {
       keys.push(key);
       items.push(value);
     },
+    has: (value) => known.has(keyOf(value)),
     remove(value) {
       const key = keyOf(value);
       if (!known.delete(key)) return;

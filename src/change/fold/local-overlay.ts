@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from "../../protocol/json.ts";
-import { setAt } from "./record-fold.ts";
+import { setAt } from "./apply-op.ts";
 
 /** The row that readers see: the folded record with this device's own fields laid over it. */
 export function overlayLocal(base: string, fields: Readonly<Record<string, Json>>): string {

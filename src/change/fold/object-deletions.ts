@@ -5,7 +5,7 @@ import type { JsonObject } from "../../protocol/json.ts";
 import type { StoredChange } from "../../store/change-table.ts";
 import type { CommitQueue } from "../../store/commit-queue.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
-import { encodeDerivedRoot } from "../codec/change-codec.ts";
+import { derivedTypeOf, encodeDerivedRoot } from "../codec/change-codec.ts";
 import { stubOf } from "../codec/change-stub.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
 import type { RulesRegistry } from "../ports.ts";
@@ -53,8 +53,13 @@ export function createObjectDeletions({
   const logRoot = encodeDerivedRoot({ space: digestOfCid(spaceId)!, type: DELETIONS_TYPE, derivation: "" });
   const logObject = () => objects.byId(logRoot.id);
 
+  /** What everybody derives alike stays, whoever enters it into the log, but for what belongs to an object that may go. */
+  const isDeletable = (object: ObjectEntry): boolean =>
+    !object.derived || registry.endsWithItsRoot?.(derivedTypeOf(objects.rootOf(object.no)!)) === true;
+
   /** Brings an object in step with its entry in the deletion log, present or not. */
   const settle = (object: ObjectEntry): void => {
+    if (!isDeletable(object)) return;
     const holder = logObject();
     const entry = holder && record(holder, DELETIONS_DATASET, object.idText);
     if (entry) {

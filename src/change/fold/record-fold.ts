@@ -1,25 +1,23 @@
-import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import type { RecordChange, RecordOp } from "../codec/change-body.ts";
 import type { ChangeEnvelope, DatasetRules } from "../codec/dataset-rules.ts";
-import { createElementKeys, type ElementKeys } from "./element-keys.ts";
+import { applyOp, type Effect, type GrownSets, setAt } from "./apply-op.ts";
 import { pathFault, segmentsOf } from "./field-path.ts";
+import { growthAtMost, type SizeWatch, watchSize } from "./record-size.ts";
 import { claimPath, type VersionTree, versionsIn } from "./version-tree.ts";
 
 /** A record as the fold sees it. A tombstone is sticky: nothing ever follows it. */
 export type RecordState =
   | { kind: "absent" }
-  | { kind: "live"; doc: JsonObject }
+  /** `bytesAtMost`: the document as JSON is no longer than this. */
+  | { kind: "live"; doc: JsonObject; bytesAtMost: number }
   | { kind: "tombstone"; doc: JsonObject };
 
-/** What subscribers are told: ops collapsed to what they set or removed. `path: []` is the root, with dotted keys. */
-export interface Effect {
-  type: "$set" | "$unset";
-  path: string[];
-  payload?: Json;
-}
-
-/** An op that was dropped; `opIndex` -1 stands for the whole record's change. */
+/** An op that was dropped; `opIndex` -1 stands for the whole part. */
 interface Drop {
+  /** Which of the change's parts on the record. */
+  part: number;
   opIndex: number;
   reason: string;
 }
@@ -29,81 +27,120 @@ export interface FoldResult {
   /** Empty when nothing took effect. */
   effects: Effect[];
   drops: Drop[];
+  /** How many ops the parts have that took effect; a part without any counts as one. */
+  ops: number;
 }
-
-const NO_EFFECTS: Effect[] = [];
 
 export const ABSENT: RecordState = { kind: "absent" };
 
+/** What the parts of one change on one record have in common. */
+interface Folding {
+  readonly id: string;
+  readonly envelope: ChangeEnvelope;
+  readonly rules: DatasetRules;
+  readonly traceIds: readonly string[] | undefined;
+  readonly sets: GrownSets;
+  /** Whether the record may come near its bound. */
+  readonly isWatched: boolean;
+  watch: SizeWatch | undefined;
+}
+
+interface PartResult {
+  state: RecordState;
+  effects: Effect[];
+  drops: Omit<Drop, "part">[];
+}
+
 /**
- * Applies one change's part on one record, in the order of changes. `state.doc` is taken over and mutated. `id` is the
- * final record id. A pure function of its arguments: replaying a record's changes in order always gives the same bytes.
+ * Applies what one change does to one record, part by part, in the order of changes. `state.doc` is taken over and mutated.
+ * `id` is the final record id. A pure function of its arguments: replaying a record's changes in order always gives the same
+ * bytes.
  */
 export function foldRecord(
   state: RecordState,
   id: string,
-  change: RecordChange,
+  parts: readonly RecordChange[],
   envelope: ChangeEnvelope,
   rules: DatasetRules,
   traceIds?: readonly string[],
 ): FoldResult {
-  if (state.kind === "tombstone") {
-    return {
-      state,
-      effects: NO_EFFECTS,
-      drops: change.delete ? [] : [{ opIndex: -1, reason: "the record is deleted" }],
-    };
+  const bytesAtMost = (state.kind === "live" ? state.bytesAtMost : 0) + growthAtMost(parts, traceIds);
+  const isWatched = bytesAtMost > LIMITS.recordBytes;
+  const folding: Folding = { id, envelope, rules, traceIds, sets: new Map(), isWatched, watch: undefined };
+  if (isWatched && state.kind === "live") folding.watch = watchSize(state.doc, folding.sets, traceIds);
+  const result: FoldResult = { state, effects: [], drops: [], ops: 0 };
+  for (const [index, part] of parts.entries()) {
+    const { state: next, effects, drops } = foldPart(result.state, part, folding);
+    result.state = next;
+    for (const drop of drops) result.drops.push({ part: index, ...drop });
+    if (effects.length === 0) continue;
+    result.ops += Math.max(1, part.ops.length);
+    if (result.effects.length === 0) result.effects = effects;
+    else for (const effect of effects) result.effects.push(effect);
   }
-  if (change.delete) return foldDelete(state, id, envelope, rules, traceIds);
-  const creating = state.kind === "absent";
-  if (creating) {
-    if (!change.upsert) return { state, effects: NO_EFFECTS, drops: [] };
-    const isNamed = rules.idRule === "auto" && change.id !== "";
-    const reason = isNamed
-      ? "the server names the records of this dataset"
-      : rules.refuseCreate?.(id, change.ops, envelope);
-    if (reason) return { state, effects: NO_EFFECTS, drops: [{ opIndex: -1, reason }] };
+  if (result.effects.length === 0 || result.state.kind === "absent") return result;
+  keepTraces(result.state.doc, envelope.version, folding.watch?.fitsTraces() === false ? undefined : traceIds);
+  if (result.state.kind === "live") result.state.bytesAtMost = folding.watch?.bytesAtMost() ?? bytesAtMost;
+  return result;
+}
+
+function foldPart(state: RecordState, part: RecordChange, folding: Folding): PartResult {
+  const { id, envelope, rules } = folding;
+  const refused = (reason: string): PartResult => ({ state, effects: [], drops: [{ opIndex: -1, reason }] });
+  if (state.kind === "tombstone")
+    return part.delete ? { state, effects: [], drops: [] } : refused("the record is deleted");
+  if (part.delete) {
+    const reason = rules.refuseDelete?.(state.kind === "live" ? state.doc : { id }, envelope);
+    return reason ? refused(reason) : { state: tombstoneOf(state, id, envelope), effects: [REMOVED()], drops: [] };
   }
-  const doc: JsonObject = creating ? { id, _ver: { id: envelope.version, "*": envelope.version } } : state.doc;
+  if (state.kind === "live") return applyOps(state, part, false, folding);
+  if (!part.upsert) return { state, effects: [], drops: [] };
+  const isNamed = rules.idRule === "auto" && part.id !== "";
+  const reason = isNamed
+    ? "the server names the records of this dataset"
+    : rules.refuseCreate?.(id, part.ops, envelope);
+  return reason ? refused(reason) : create(part, folding);
+}
+
+/** All of a create takes effect or nothing does: what it says together is what its author meant to be there. */
+function create(part: RecordChange, folding: Folding): PartResult {
+  const { id, envelope, sets, traceIds, isWatched } = folding;
+  const doc: JsonObject = { id, _ver: { id: envelope.version, "*": envelope.version } };
+  if (isWatched) folding.watch = watchSize(doc, sets, traceIds);
+  const created = applyOps({ doc, bytesAtMost: 0 }, part, true, folding);
+  if (created.drops.length === 0) return created;
+  folding.watch = undefined;
+  return { state: ABSENT, effects: [], drops: created.drops };
+}
+
+const REMOVED = (): Effect => ({ type: "$unset", path: [] });
+
+/** Applies a part's ops to a record that is there, or is being made. */
+function applyOps(
+  { doc, bytesAtMost }: { doc: JsonObject; bytesAtMost: number },
+  part: RecordChange,
+  creating: boolean,
+  folding: Folding,
+): PartResult {
+  const { envelope, rules } = folding;
   const effects: Effect[] = [];
-  const drops: Drop[] = [];
-  const sets: GrownSets = new Map();
-  for (let index = 0; index < change.ops.length; index++) {
-    const op = change.ops[index]!;
-    const write = (segments: string[], single: RecordOp) => {
-      const effectsBefore = effects.length;
-      const reason =
-        rules.refuseOp?.(doc, segments, single, creating, envelope) ??
-        applyOp(
-          doc,
-          segments,
-          rules.rewriteOp?.(segments, single, envelope) ?? single,
-          effects,
-          sets,
-          rules.dropsEmptied?.(segments) === true,
-        );
-      if (reason) drops.push({ opIndex: index, reason });
-      else if (effects.length > effectsBefore) claimPath(doc["_ver"] as VersionTree, segments, envelope.version);
-    };
+  const drops: PartResult["drops"] = [];
+  const state: RecordState = { kind: "live", doc, bytesAtMost };
+  for (const [opIndex, op] of part.ops.entries()) {
+    const drop = (reason: string) => void drops.push({ opIndex, reason });
     if (op.path !== "") {
-      const segments = segmentsOf(op.path);
-      const fault = pathFault(op.path, segments);
-      if (fault) drops.push({ opIndex: index, reason: fault });
-      else write(segments, op);
-      continue;
-    }
-    if ((op.type !== "$set" && op.type !== "$unset") || !isJsonObject(op.value)) {
-      drops.push({ opIndex: index, reason: "an empty path takes $set or $unset with an object of paths" });
-      continue;
-    }
-    const { value } = op;
-    for (const path of Object.keys(value)) {
-      if (path === "id") continue;
-      const segments = segmentsOf(path);
-      const fault = pathFault(path, segments);
-      if (fault) drops.push({ opIndex: index, reason: `${path}: ${fault}` });
-      else write(segments, { type: op.type, path, value: value[path]! });
-    }
+      const reason = pathFault(op.path) ?? write(doc, op, creating, folding, effects);
+      if (reason) drop(reason);
+    } else if ((op.type !== "$set" && op.type !== "$unset") || !isJsonObject(op.value))
+      drop("an empty path takes $set or $unset with an object of paths");
+    else
+      for (const path of Object.keys(op.value)) {
+        if (path === "id") continue;
+        const fault = pathFault(path);
+        const single: RecordOp = { type: op.type, path, value: op.value[path]! };
+        const reason = fault ? `${path}: ${fault}` : write(doc, single, creating, folding, effects);
+        if (reason) drop(reason);
+      }
   }
   if (!creating && effects.length === 0) return { state, effects, drops };
   for (const [segments, value] of rules.stamps?.(doc, creating, envelope) ?? []) {
@@ -111,24 +148,35 @@ export function foldRecord(
     claimPath(doc["_ver"] as VersionTree, segments, envelope.version);
     effects.push({ type: "$set", path: [...segments], payload: value });
   }
-  keepTraces(doc, envelope.version, traceIds);
   return {
-    state: { kind: "live", doc },
+    state,
     effects: creating ? [{ type: "$set", path: [], payload: rootPayload(effects) }] : effects,
     drops,
   };
 }
 
-function foldDelete(
-  state: RecordState,
-  id: string,
-  envelope: ChangeEnvelope,
-  rules: DatasetRules,
-  traceIds?: readonly string[],
-): FoldResult {
+/** Writes to one field and notes it in the version tree; answers why it is refused, in which case nothing is touched. */
+function write(
+  doc: JsonObject,
+  op: RecordOp,
+  creating: boolean,
+  { rules, envelope, sets, watch }: Folding,
+  effects: Effect[],
+): string | undefined {
+  const segments = segmentsOf(op.path);
+  const fault = rules.refuseOp?.(doc, segments, op, creating, envelope);
+  if (fault) return fault;
+  const written = rules.rewriteOp?.(segments, op, envelope) ?? op;
+  const before = effects.length;
+  const reason =
+    watch?.refuse(segments, written) ??
+    applyOp(doc, segments, written, effects, sets, rules.dropsEmptied?.(segments) === true);
+  if (!reason && effects.length > before) claimPath(doc["_ver"] as VersionTree, segments, envelope.version);
+  return reason;
+}
+
+function tombstoneOf(state: RecordState, id: string, envelope: ChangeEnvelope): RecordState {
   const before: JsonObject = state.kind === "live" ? state.doc : { id };
-  const reason = rules.refuseDelete?.(before, envelope);
-  if (reason) return { state, effects: NO_EFFECTS, drops: [{ opIndex: -1, reason }] };
   const created = (before["_ver"] as VersionTree | undefined)?.["id"] ?? envelope.version;
   const doc: JsonObject = {
     id,
@@ -136,8 +184,7 @@ function foldDelete(
     _ver: { id: created, "*": envelope.version },
   };
   if (before["_traces"]) doc["_traces"] = before["_traces"];
-  keepTraces(doc, envelope.version, traceIds);
-  return { state: { kind: "tombstone", doc }, effects: [{ type: "$unset", path: [] }], drops: [] };
+  return { kind: "tombstone", doc };
 }
 
 /** A create reaches subscribers as one `$set` at the root whose keys are dotted paths. */
@@ -149,116 +196,6 @@ function rootPayload(effects: readonly Effect[]): JsonObject {
     else delete payload[key];
   }
   return payload;
-}
-
-/**
- * The arrays that a change's `$addToSet` and `$pull` work on, with their elements' keys. The first of them takes a copy
- * and is the effect; the others change that copy, so that thousands of them cost no more than one array.
- */
-type GrownSets = Map<Json[], ElementKeys>;
-
-/** Applies one op to one field, in place; answers why it cannot be. Nothing is touched when it answers. */
-function applyOp(
-  doc: JsonObject,
-  path: string[],
-  op: RecordOp,
-  effects: Effect[],
-  sets: GrownSets,
-  dropsEmptied: boolean,
-): string | undefined {
-  const { value } = op;
-  if (op.type !== "$unset" && value === undefined) return `${op.type} needs a value`;
-  if (op.type === "$inc" && typeof value !== "number") return "$inc takes a number";
-  const parent = containerOf(doc, path, op.type !== "$unset" && op.type !== "$pull");
-  if (parent === "blocked") return "the path leads through a value that is no object";
-  const key = path[path.length - 1]!;
-  const put = (next: Json): undefined => {
-    parent![key] = next;
-    effects.push({ type: "$set", path, payload: Array.isArray(next) ? [...next] : next });
-  };
-  if (op.type === "$set") return put(value!);
-  const current = parent && Object.hasOwn(parent, key) ? parent[key] : undefined;
-  switch (op.type) {
-    case "$unset":
-      if (parent) delete parent[key];
-      effects.push({ type: "$unset", path: dropsEmptied ? dropEmptied(doc, path) : path });
-      return undefined;
-    case "$inc": {
-      if (current !== undefined && typeof current !== "number") return "$inc needs a number in the field";
-      const sum = (current ?? 0) + (value as number);
-      return Number.isFinite(sum) ? put(sum) : "the sum is not a finite number";
-    }
-    case "$addToSet":
-    case "$pull": {
-      if (current === undefined && op.type === "$pull") return undefined;
-      if (current !== undefined && !Array.isArray(current)) return `${op.type} needs an array in the field`;
-      let items = current ?? [];
-      let keys = sets.get(items);
-      if (!keys) {
-        items = [...items];
-        keys = createElementKeys(items);
-        sets.set(items, keys);
-        parent![key] = items;
-        effects.push({ type: "$set", path, payload: items });
-      }
-      if (op.type === "$addToSet") keys.add(value!);
-      else keys.remove(value!);
-      return undefined;
-    }
-  }
-}
-
-/** Removes the objects on the way to `path` that are empty now, from below; answers the path of what is gone. */
-function dropEmptied(doc: JsonObject, path: string[]): string[] {
-  let gone = path;
-  while (gone.length > 1) {
-    const above = gone.slice(0, -1);
-    const container = containerOf(doc, gone, false);
-    if (container === "blocked" || (container && Object.keys(container).length > 0)) break;
-    const holder = containerOf(doc, above, false);
-    if (holder === "blocked") break;
-    if (holder) delete holder[above.at(-1)!];
-    gone = above;
-  }
-  return gone;
-}
-
-/** The object that holds the last segment; made on the way when `create`, else undefined where nothing is there. */
-function containerOf(
-  doc: JsonObject,
-  segments: readonly string[],
-  create: boolean,
-): JsonObject | undefined | "blocked" {
-  let node = doc;
-  for (let i = 0; i < segments.length - 1; i++) {
-    const segment = segments[i]!;
-    const below = Object.hasOwn(node, segment) ? node[segment] : undefined;
-    if (isJsonObject(below)) node = below;
-    else if (below !== undefined) return "blocked";
-    else if (!create) return undefined;
-    else {
-      const made: JsonObject = {};
-      node[segment] = made;
-      node = made;
-    }
-  }
-  return node;
-}
-
-/** Sets a value at a path, replacing whatever stands in the way. For derived and local fields, which own their paths. */
-export function setAt(doc: JsonObject, segments: readonly string[], value: Json): void {
-  let node = doc;
-  for (let i = 0; i < segments.length - 1; i++) {
-    const segment = segments[i]!;
-    const below = Object.hasOwn(node, segment) ? node[segment] : undefined;
-    if (isJsonObject(below)) node = below;
-    else {
-      const made: JsonObject = {};
-      node[segment] = made;
-      node = made;
-    }
-  }
-  node[segments[segments.length - 1]!] = value;
 }
 
 /** `_traces`: the trace ids of each version that `_ver` still names. */

@@ -1,11 +1,15 @@
 import type { JsonObject } from "../../protocol/json.ts";
 import { ROW_ABSENT, ROW_LIVE, type RowHead, type RowState, type RowTable } from "../../store/row-table.ts";
 import { ABSENT, type RecordState } from "./record-fold.ts";
+import { bytesAtMostOf } from "./record-size.ts";
 
 /** A stored row or checkpoint as the fold takes it. */
 export function toRecordState(state: RowState, doc: string | null): RecordState {
   if (state === ROW_ABSENT || doc === null) return ABSENT;
-  return { kind: state === ROW_LIVE ? "live" : "tombstone", doc: JSON.parse(doc) as JsonObject };
+  const parsed = JSON.parse(doc) as JsonObject;
+  return state === ROW_LIVE
+    ? { kind: "live", doc: parsed, bytesAtMost: bytesAtMostOf(doc) }
+    : { kind: "tombstone", doc: parsed };
 }
 
 /** The folded row as it stands, without what only this device has. */

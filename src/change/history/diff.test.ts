@@ -4,7 +4,11 @@ import type { JsonObject } from "../../protocol/json.ts";
 import { ABSENT, type RecordState } from "../fold/record-fold.ts";
 import { diffRecord } from "./diff.ts";
 
-const live = (fields: JsonObject): RecordState => ({ kind: "live", doc: { id: "r", _ver: { id: "x" }, ...fields } });
+const live = (fields: JsonObject): RecordState => ({
+  kind: "live",
+  doc: { id: "r", _ver: { id: "x" }, ...fields },
+  bytesAtMost: 0,
+});
 const gone: RecordState = { kind: "tombstone", doc: { id: "r", _deletedAt: { $date: "x" } } };
 
 const CASES: [

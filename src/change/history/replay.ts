@@ -107,12 +107,8 @@ export async function recordAt(
 /** What one more change makes of a record. `state` is taken over. */
 function applyChange(state: RecordState, id: string, change: OpenChange): RecordState {
   const { input, envelope, partsById } = change;
-  let next = state;
-  for (const part of partsById.get(id) ?? []) {
-    if (recordIdFault(part, input)) continue;
-    next = foldRecord(next, id, ownValues(part), envelope, input.rules, input.body.traceIds).state;
-  }
-  return next;
+  const parts = (partsById.get(id) ?? []).filter((part) => !recordIdFault(part, input)).map(ownValues);
+  return foldRecord(state, id, parts, envelope, input.rules, input.body.traceIds).state;
 }
 
 /** The fold keeps values and changes them in place later, but an opened change is replayed more than once. */

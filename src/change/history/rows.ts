@@ -1,7 +1,6 @@
 import type { JsonObject } from "../../protocol/json.ts";
-import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
-import { OBJECTS_DATASET } from "../fold/projection.ts";
+import { findCollection, OBJECTS_DATASET } from "../fold/datasets.ts";
 import type { RecordState } from "../fold/record-fold.ts";
 import type { HistoryGraph } from "./graph.ts";
 import type { Past, Reading } from "./past.ts";
@@ -24,7 +23,7 @@ export function datasetsOf(store: SpaceStore, graph: HistoryGraph, isAsked: (ind
 
 /** One row of an object's dataset, whatever its state is now. */
 export function rowOf(store: SpaceStore, reading: Reading, dataset: string, id: string): RowRef | undefined {
-  const collectionId = collectionIdOf(store, reading, dataset);
+  const collectionId = findCollection(store, reading.object, dataset);
   const head = collectionId === undefined ? undefined : store.rows.get(collectionId, id);
   return head && (dataset !== OBJECTS_DATASET || id === reading.object.idText) ? { no: head.no, id } : undefined;
 }
@@ -36,7 +35,7 @@ export async function* rowsOf(store: SpaceStore, reading: Reading, dataset: stri
     if (row) yield row;
     return;
   }
-  const collectionId = collectionIdOf(store, reading, dataset);
+  const collectionId = findCollection(store, reading.object, dataset);
   if (collectionId === undefined) return;
   for (let after = ""; ; ) {
     const page = store.history.rowsAfter(collectionId, after, ROWS_A_READ);
@@ -45,12 +44,6 @@ export async function* rowsOf(store: SpaceStore, reading: Reading, dataset: stri
     after = page[page.length - 1]!.id;
     await reading.breathe();
   }
-}
-
-function collectionIdOf(store: SpaceStore, reading: Reading, dataset: string): number | undefined {
-  if (dataset === OBJECTS_DATASET) return OBJECTS_COLLECTION;
-  const no = store.findDatasetNo(dataset);
-  return no === undefined ? undefined : store.rows.findCollectionId(reading.object.no, no);
 }
 
 /**

@@ -1,9 +1,13 @@
 import { expect, test } from "bun:test";
 import { createWeightedCache } from "../../base/weighted-cache.ts";
 import { ABSENT, type RecordState } from "../fold/record-fold.ts";
+import { bytesAtMostOf } from "../fold/record-size.ts";
 import { createFoldedStates } from "./states.ts";
 
-const live = (n: number): RecordState => ({ kind: "live", doc: { id: "r", n } });
+const live = (n: number): RecordState => {
+  const doc = { id: "r", n };
+  return { kind: "live", doc, bytesAtMost: bytesAtMostOf(`+${JSON.stringify(doc)}`) };
+};
 const open = () => createFoldedStates(createWeightedCache<string>(1 << 20), "0/");
 const numbers = (count: number, first = 1): number[] => Array.from({ length: count }, (_, i) => first + i);
 

@@ -1,6 +1,7 @@
 import type { WeightedCache } from "../../base/weighted-cache.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { ABSENT, type RecordState } from "../fold/record-fold.ts";
+import { bytesAtMostOf } from "../fold/record-size.ts";
 
 /** States along a chain are kept this densely near its end, where the next version asked for is likely to branch off. */
 const STEP = 32;
@@ -69,5 +70,5 @@ function toText(state: RecordState): string {
 function toState(text: string): RecordState {
   if (text === "") return ABSENT;
   const doc = JSON.parse(text.slice(1)) as JsonObject;
-  return text[0] === "+" ? { kind: "live", doc } : { kind: "tombstone", doc };
+  return text[0] === "+" ? { kind: "live", doc, bytesAtMost: bytesAtMostOf(text) } : { kind: "tombstone", doc };
 }

@@ -1,4 +1,5 @@
 import { type CommitQueue, RollBackWith, type WriteScope } from "../../store/commit-queue.ts";
+import { isOfEnvironment } from "../fold/fold-fault.ts";
 import type { ChangeChecker } from "./change-checker.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
 import type { Arrivals } from "./unblocked.ts";
@@ -22,11 +23,19 @@ interface Incoming {
   readonly checked: Uint8Array | undefined;
   readonly resolve: (verdict: IngestVerdict) => void;
   readonly reject: (error: unknown) => void;
+  /** Something threw while it was taken in alone, which nothing of this device's was the cause of. */
+  isFaulty: boolean;
 }
 
 interface IntakeDeps {
   queue: CommitQueue;
-  ingest: { take(bytes: Uint8Array, scope: WriteScope, checked?: Uint8Array): IngestVerdict; arrivals: Arrivals };
+  ingest: {
+    take(bytes: Uint8Array, scope: WriteScope, checked?: Uint8Array): IngestVerdict;
+    giveUp(bytes: Uint8Array, scope: WriteScope): IngestVerdict;
+    arrivals: Arrivals;
+  };
+  /** Told of what threw. */
+  onFailure?: ((error: unknown) => void) | undefined;
   checker?: ChangeChecker | undefined;
   /** What every write of the engine's is wrapped in. */
   guarded<T>(run: (scope: WriteScope) => T): (scope: WriteScope) => T;
@@ -34,9 +43,10 @@ interface IntakeDeps {
 
 /**
  * Brings changes of others to the commit queue in their order, and those that waited here for something that has come: in
- * slices of a few milliseconds, one write each. A slice in which something throws is undone and its changes taken alone.
+ * slices of a few milliseconds, one write each. A slice in which something throws is undone and its changes taken alone;
+ * one that throws again is given up, unless it is the device that fails.
  */
-export function createChangeIntake({ queue, ingest, checker, guarded }: IntakeDeps) {
+export function createChangeIntake({ queue, ingest, checker, guarded, onFailure }: IntakeDeps) {
   const { arrivals } = ingest;
   const incoming: Incoming[] = [];
   /** How many of the first are taken alone. */
@@ -58,7 +68,7 @@ export function createChangeIntake({ queue, ingest, checker, guarded }: IntakeDe
       const next = incoming[taken.length];
       if (!next) break;
       taken.push(next);
-      verdicts.push(ingest.take(next.bytes, scope, next.checked));
+      verdicts.push(next.isFaulty ? ingest.giveUp(next.bytes, scope) : ingest.take(next.bytes, scope, next.checked));
     } while (taken.length < limit && performance.now() < until);
     incoming.splice(0, taken.length);
     alone = Math.max(0, alone - taken.length);
@@ -72,12 +82,17 @@ export function createChangeIntake({ queue, ingest, checker, guarded }: IntakeDe
     try {
       return takeIncoming(scope, alone > 0 ? 1 : Math.max(1, SLICE_CHANGES - steps), now + SLICE_MS, taken);
     } catch (error) {
-      if (taken.length === 1) {
+      const [first] = taken;
+      if (taken.length === 1 && (first!.isFaulty || isOfEnvironment(error))) {
         incoming.shift();
         alone = Math.max(0, alone - 1);
         throw error;
       }
-      alone = taken.length;
+      if (taken.length === 1) {
+        first!.isFaulty = true;
+        onFailure?.(error);
+      }
+      alone = Math.max(alone, taken.length);
       taken.length = 0;
       throw new RollBackWith<IngestVerdict[]>([]);
     }
@@ -126,7 +141,7 @@ export function createChangeIntake({ queue, ingest, checker, guarded }: IntakeDe
   };
 
   const add = (bytes: Uint8Array, checked: Uint8Array | undefined): Promise<IngestVerdict> =>
-    new Promise((resolve, reject) => void incoming.push({ bytes, checked, resolve, reject }));
+    new Promise((resolve, reject) => void incoming.push({ bytes, checked, resolve, reject, isFaulty: false }));
 
   const takePart = async (part: readonly Uint8Array[]): Promise<IngestVerdict[]> => {
     const isLarge = checker !== undefined && part.length >= CHECK_FROM;

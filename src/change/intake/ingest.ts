@@ -24,6 +24,7 @@ import { changeIdOf, isStub, stubOf } from "../codec/change-stub.ts";
 import type { DatasetRules } from "../codec/dataset-rules.ts";
 import { sealedPartsOf } from "../codec/stored-change.ts";
 import type { FoldInput } from "../fold/change-parts.ts";
+import { FOLD_FAULT } from "../fold/fold-fault.ts";
 import type { Projection } from "../fold/projection.ts";
 import type { ChangeLog } from "../graph/change-log.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
@@ -356,6 +357,12 @@ export function createIngest(deps: IngestDeps) {
       complete(stored, stored.bytes);
       settleDefinitions(scope);
     },
+    giveUp: (waiting) => void quarantine(waiting.id, FOLD_FAULT, waiting.bytes),
+    giveUpOpening(no) {
+      unopened.drop(no);
+      const { id, bytes } = changes.byNo(no)!;
+      quarantine(id, FOLD_FAULT, bytes);
+    },
   });
 
   return {
@@ -367,6 +374,14 @@ export function createIngest(deps: IngestDeps) {
       const admitted = admit(bytes, scope, checked !== undefined && equalBytes(checked, sha256(bytes)));
       settle(admitted, scope);
       return admitted.verdict;
+    },
+    /** Something threw while this change was taken in, and would again: what waits for it learns that it is refused. */
+    giveUp(bytes: Uint8Array, scope: WriteScope): IngestVerdict {
+      defined.length = 0;
+      const id = changeIdOf(bytes);
+      const verdict = quarantine(id, FOLD_FAULT, bytes);
+      settle({ verdict, id }, scope);
+      return verdict;
     },
     /** What changes waited for has come; they are to be tried again. */
     arrivals,

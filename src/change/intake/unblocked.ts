@@ -3,6 +3,7 @@ import type { Arrival, ArrivalCursor, ArrivalTable } from "../../store/arrival-t
 import type { WriteScope } from "../../store/commit-queue.ts";
 import type { ParkedChange, ParkedTable, WaitKind } from "../../store/parked-table.ts";
 import type { Unopened, UnopenedTable } from "../../store/unopened-table.ts";
+import { isOfEnvironment } from "../fold/fold-fault.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
 
 interface ArrivalsDeps {
@@ -13,7 +14,11 @@ interface ArrivalsDeps {
   retry(waiting: ParkedChange, scope: WriteScope): IngestVerdict;
   /** Tries to read the body of a change of the graph again. */
   openAgain(change: number, scope: WriteScope): void;
-  /** A change could not be tried; it stays where it is. */
+  /** One that cannot be taken in whatever comes: it waits no more. */
+  giveUp(waiting: ParkedChange): void;
+  /** The same for one of the graph: it does nothing. */
+  giveUpOpening(change: number): void;
+  /** Told of what threw. */
   onFailure?: ((error: unknown) => void) | undefined;
 }
 
@@ -40,11 +45,13 @@ export function createArrivals(deps: ArrivalsDeps) {
       due = true;
     });
 
-  const attempt = (scope: WriteScope, run: () => void): void => {
+  const attempt = (scope: WriteScope, run: () => void, giveUp: () => void): void => {
     try {
       scope.attempt(run);
     } catch (error) {
+      if (isOfEnvironment(error)) throw error;
       deps.onFailure?.(error);
+      giveUp();
     }
   };
 
@@ -57,16 +64,24 @@ export function createArrivals(deps: ArrivalsDeps) {
       : unopened.nextWaitingFor(kind, what, after.no ?? 0);
 
   const tryParked = (arrival: Arrival, waiting: ParkedChange, scope: WriteScope): void => {
-    attempt(scope, () => {
-      if (deps.retry(waiting, scope).kind === "known") parked.drop(waiting.id);
-    });
+    attempt(
+      scope,
+      () => {
+        if (deps.retry(waiting, scope).kind === "known") parked.drop(waiting.id);
+      },
+      () => deps.giveUp(waiting),
+    );
     const left = parked.get(waiting.id);
     if (left?.waitKind === waiting.waitKind && equalBytes(left.waitFor, waiting.waitFor))
       arrivals.moveOn(arrival, { waitFor: waiting.waitFor, id: waiting.id, no: null });
   };
 
   const tryUnopened = (arrival: Arrival, waiting: Unopened, scope: WriteScope): void => {
-    attempt(scope, () => deps.openAgain(waiting.change, scope));
+    attempt(
+      scope,
+      () => deps.openAgain(waiting.change, scope),
+      () => deps.giveUpOpening(waiting.change),
+    );
     const left = unopened.get(waiting.change);
     if (left?.waitKind === waiting.waitKind && equalBytes(left.waitFor, waiting.waitFor))
       arrivals.moveOn(arrival, { ...arrival.after, waitFor: waiting.waitFor, no: waiting.change });

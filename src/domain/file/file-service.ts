@@ -8,7 +8,7 @@ import { svcError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import type { Space } from "../../space/space.ts";
 import { FILE_DURABLE, type FileRef } from "../../store/file-table.ts";
-import type { QuerySource } from "../record/record-query.ts";
+import type { QuerySource } from "../record/port.ts";
 import { type AttachInput, checkAttach } from "./file-checks.ts";
 import type { FileContents } from "./file-contents.ts";
 import { bytesOfRow, type FileInfo, rowOf, toFileInfo } from "./file-row.ts";

@@ -1,5 +1,5 @@
+import type { Effect } from "../../change/fold/apply-op.ts";
 import type { TouchedRecord } from "../../change/fold/commit-batch.ts";
-import type { Effect } from "../../change/fold/record-fold.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { mergeEffects } from "./merge-effects.ts";
 

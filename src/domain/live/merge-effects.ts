@@ -1,4 +1,4 @@
-import type { Effect } from "../../change/fold/record-fold.ts";
+import type { Effect } from "../../change/fold/apply-op.ts";
 
 /** Beyond so many ops only those on the very same path replace one another: looking for paths below costs too much. */
 const PREFIX_OPS = 512;

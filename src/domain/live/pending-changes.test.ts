@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { Effect } from "../../change/fold/record-fold.ts";
+import type { Effect } from "../../change/fold/apply-op.ts";
 import type { Json } from "../../protocol/json.ts";
 import type { LiveItem, RemovalReason } from "./live-entry.ts";
 import { RecordPart } from "./live-record.ts";

@@ -2,6 +2,13 @@ import type { Rejection } from "../../change/fold/projection.ts";
 import type { Appended } from "../../change/local-writer.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
 
+/** A collection to read, and how its declared paths are to be understood. */
+export interface QuerySource {
+  /** Undefined: nothing was ever written there. */
+  collectionId: number | undefined;
+  dataset: string;
+}
+
 /** Reply of every dataset write (DATA-1). Both ids are empty when nothing was written. */
 export interface WriteResult {
   versionId: string;

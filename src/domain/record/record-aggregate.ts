@@ -11,7 +11,7 @@ import { pathsWantedByPipeline } from "../../query/wanted-paths.ts";
 import type { SchemaPort } from "../type/port.ts";
 import type { IndexAdvisor } from "./index-advisor.ts";
 import { onTheSpot } from "./on-the-spot.ts";
-import type { QuerySource } from "./record-query.ts";
+import type { QuerySource } from "./port.ts";
 
 /** The part of an aggregate body that says what is wanted, in the caller's terms. */
 export interface AggregateBody {

@@ -14,6 +14,7 @@ import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
 import type { SchemaPort } from "../type/port.ts";
 import type { IndexAdvisor } from "./index-advisor.ts";
 import { onTheSpot } from "./on-the-spot.ts";
+import type { QuerySource } from "./port.ts";
 
 /** The part of a query body that says what is wanted, in the caller's terms. */
 export interface QueryBody {
@@ -22,13 +23,6 @@ export interface QueryBody {
   limit?: number | undefined;
   offset?: number | undefined;
   includeTotal?: boolean | undefined;
-}
-
-/** A collection to read, and how its declared paths are to be understood. */
-export interface QuerySource {
-  /** Undefined: nothing was ever written there. */
-  collectionId: number | undefined;
-  dataset: string;
 }
 
 /** Parses filter, sort and paging (QUERY-4). Faults are filter.* and request.*. */

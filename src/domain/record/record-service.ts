@@ -119,9 +119,9 @@ export function createRecordService(deps: RecordServiceDeps) {
       const before = { ...stored };
       const ops = record.ops.map((op): RecordOp => ({ ...op, path: op.path ?? "", ...canonicalValue(op) }));
       const { state, effects, drops } = foldRecord(
-        { kind: "live", doc: stored },
+        { kind: "live", doc: stored, bytesAtMost: 0 },
         record.id,
-        { id: record.id, ops },
+        [{ id: record.id, ops }],
         {
           ...LOCAL_ENVELOPE,
           spaceId: engine.spaceId,

@@ -178,7 +178,7 @@ export function createUpsertService(deps: UpsertDeps) {
           continue;
         }
         if (judge) {
-          const { state, drops } = foldRecord(ABSENT, id, change, envelope, dataset.rules);
+          const { state, drops } = foldRecord(ABSENT, id, [change], envelope, dataset.rules);
           if (drops.length > 0) {
             reject("upsert.rejected", drops[0]!.reason);
             continue;

@@ -18,6 +18,7 @@ export interface DefinitionRegistry extends RulesRegistry {
 export function createDefinitionRegistry(
   store: () => SpaceStore,
   builtIns: ReadonlyMap<string, WritableDataset>,
+  endsWithItsRoot: RulesRegistry["endsWithItsRoot"] = () => false,
 ): DefinitionRegistry {
   /** By content: an entry never goes stale. Whether its version is known is asked of the store each time. */
   const compiledById = new Map<string, DeclaredRules>();
@@ -54,6 +55,7 @@ export function createDefinitionRegistry(
         return name;
       });
     },
+    endsWithItsRoot,
     outlives: (dataset) => dataset === VERSIONS_DATASET,
   };
 }

@@ -29,7 +29,7 @@ const fold = (rules: DatasetRules, state: RecordState, change: Omit<RecordChange
   foldRecord(
     structuredClone(state),
     id,
-    { id: rules.idRule === "auto" && state === ABSENT ? "" : id, ...change },
+    [{ id: rules.idRule === "auto" && state === ABSENT ? "" : id, ...change }],
     ENVELOPE,
     rules,
   );

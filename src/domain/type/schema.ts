@@ -1,4 +1,5 @@
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
+import type { RulesRegistry } from "../../change/ports.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { SvcError, svcError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/json.ts";
@@ -35,9 +36,11 @@ const CHAT_COUNTERS = new Set(["unreadCount", "unreadMentions", "unreadReactions
 export function createSchema(deps: {
   engine: () => ChangeEngine;
   builtIns: ReadonlyMap<string, WritableDataset>;
+  /** Types of derived objects that belong to another object and are deleted with it. */
+  endsWithItsRoot?: RulesRegistry["endsWithItsRoot"];
 }): Schema {
   const { engine, builtIns } = deps;
-  const registry = createDefinitionRegistry(() => engine().store, builtIns);
+  const registry = createDefinitionRegistry(() => engine().store, builtIns, deps.endsWithItsRoot);
   const view = createSchemaView(engine);
 
   const properties = (typeId: string) => builtInProperties(typeId) ?? view.type(typeId)?.properties;

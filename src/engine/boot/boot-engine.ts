@@ -3,6 +3,7 @@ import type { Log } from "../../base/log.ts";
 import type { Wallet } from "../../crypto/wallet.ts";
 import type { Config } from "../config/config.ts";
 import type { Engine } from "../engine.ts";
+import type { AnswerRequest } from "../runtime/local-api.ts";
 
 export interface BootOptions {
   /** Directory of the account's data; locked for this process. */
@@ -13,6 +14,8 @@ export interface BootOptions {
   readonly clock: Clock;
   /** The account was made out of nothing a moment ago: nobody else can have anything of it. */
   readonly brandNew?: boolean;
+  /** Answers requests as the HTTP listener does, for programs; without it there is no runtime. */
+  readonly answer?: AnswerRequest;
 }
 
 /** Opens an account's engine. What it throws fails the boot; it must then have closed what it opened. */

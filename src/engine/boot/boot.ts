@@ -13,12 +13,13 @@ import { openSearch } from "../account-search.ts";
 import type { Engine } from "../engine.ts";
 import { createLinkKeys, type LinkKeys } from "../link-keys.ts";
 import { createPush } from "../push.ts";
+import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { createSharedSpaces } from "../shared-spaces.ts";
 import { probeVectorSupport } from "../vector-support.ts";
 import type { BootEngine, BootOptions } from "./boot-engine.ts";
 import { type OpenAccount, openAccount } from "./open-account.ts";
 import { type Bus, openBus } from "./open-bus.ts";
-import { openServices } from "./open-services.ts";
+import { type OpenServices, openServices } from "./open-services.ts";
 import { openStores } from "./open-stores.ts";
 import { createTransportsService } from "./start-transports.ts";
 
@@ -81,6 +82,8 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     const push = createPush({ config, accountDir, opened, workers, events, space, clock, log });
     const search = workers.add(openSearch(options, { stores, opened, bus, events }));
     for (const worker of files.workers) workers.add(worker);
+    const runtime = openRuntime(options, { opened, bus, services, events });
+    if (runtime) workers.add(runtime);
     workers.add(every("processes", PROCESS_SWEEP_MS, bus.processes.sweep));
     // Spaces are seen to when they are opened, too: this is for those that stay open, or closed, for long.
     workers.add(every("purge", PURGE_EVERY_MS, () => void services.life.purgePass(isClosing)));
@@ -109,6 +112,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       spaceEvents: events,
       processes: bus.processes,
       sync,
+      runtime,
       fileCache: files.cache,
       search,
       techDatasets: TECH_DATASETS,
@@ -165,6 +169,31 @@ async function openFiles(
   events.on("closed", files.closed);
   events.on("ended", files.ended);
   return files;
+}
+
+/** Triggers and programs, where they are wanted and requests can be answered. */
+function openRuntime(
+  { accountDir, answer, config, clock, log }: BootOptions,
+  parts: { opened: OpenAccount; bus: Bus; services: OpenServices; events: SpaceEvents },
+): Runtime | undefined {
+  if (!config["runtime.enabled"] || !answer) return undefined;
+  const { account, devices } = parts.opened;
+  return createRuntime({
+    accountDir,
+    accountId: account.id,
+    peerId: account.peerId,
+    config,
+    env: process.env,
+    clock,
+    log: log.child({ room: "runtime" }),
+    devices,
+    events: parts.bus.events,
+    processes: parts.bus.processes,
+    spaceEvents: parts.events,
+    ensureDerived: parts.services.life.ensureDerived,
+    space: parts.services.space,
+    answer,
+  });
 }
 
 /** The keys by which peers on the LAN recognise the spaces that they share with this account. */

@@ -43,6 +43,8 @@ interface OpenServicesDeps {
   log: Log;
 }
 
+export type OpenServices = ReturnType<typeof openServices>;
+
 /** Boot, phase 4: what requests are answered by, on spaces that sync keeps in step. */
 export function openServices(deps: OpenServicesDeps) {
   const { stores, opened, sync, events, clock, log } = deps;

@@ -13,6 +13,7 @@ import { openSpace, type Space } from "../../space/space.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import { type AccountStore, openAccountStore } from "../../store/account-store.ts";
 import { createWalCheckpointer } from "../../store/wal-checkpointer.ts";
+import { endsWithItsRoot } from "../built-in-datasets.ts";
 
 /** What lies on disk, and the threads that work on it. */
 export interface Stores {
@@ -69,7 +70,7 @@ export function openStores(deps: { accountDir: string; events: SpaceEvents; cloc
         walCopying,
         onFailure: (err) => log.error("a commit failed", { err, spaceId }),
         registry: (engine): RulesRegistry => {
-          const schema = createSchema({ engine, builtIns });
+          const schema = createSchema({ engine, builtIns, endsWithItsRoot });
           schemas.set(spaceId, schema);
           return schema.registry;
         },

@@ -82,6 +82,10 @@ export const SETTINGS = {
   /** USD per million tokens. */
   "runtime.llm.priceIn": optional(price),
   "runtime.llm.priceOut": optional(price),
+  /** Tokens that may be sent to the model at once. */
+  "runtime.llm.contextTokens": setting(integer(256, 10_000_000), 4096),
+  /** USD a day (UTC) that everything on this device may cost together. */
+  "runtime.llm.maxCostPerDay": optional(price),
 } as const;
 
 export type SettingKey = keyof typeof SETTINGS;

@@ -4,11 +4,11 @@ import { type JsonText, jsonText } from "../reply.ts";
 import { openRoute, type Route } from "../route.ts";
 
 /** The route that describes all routes, itself among them. Left out on the mobile build, where it is 404. */
-export function openApiRoute(others: readonly Route[]): Route {
+export function openApiRoute(others: readonly Route[], path = "/v1/openapi.json"): Route {
   let text: string | undefined;
   const route: Route = openRoute({
     method: "GET",
-    path: "/v1/openapi.json",
+    path,
     id: "getOpenApi",
     tag: "Meta",
     summary: "This description",

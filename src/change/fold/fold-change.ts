@@ -1,0 +1,116 @@
+import { ROW_LIVE, type RowTable } from "../../store/row-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import { compareOrder, type OrderKey } from "../graph/order.ts";
+import type { RulesRegistry } from "../ports.ts";
+import { type createEnvelopes, type FoldInput, finalRecordIds, type Part, partsByRecord } from "./change-parts.ts";
+import type { OpenBatch } from "./commit-batch.ts";
+import { collectionOf } from "./datasets.ts";
+import { foldTotally } from "./fold-fault.ts";
+import type { HistoryNotes } from "./history-notes.ts";
+import type { ModifiedStamp } from "./modified-stamp.ts";
+import { ABSENT } from "./record-fold.ts";
+import type { Refolder } from "./refolder.ts";
+import { foldedState } from "./row-state.ts";
+import type { RowWriter } from "./row-writer.ts";
+
+/** A record's part that did not take effect; indexes are into the change's body. */
+export interface Rejection {
+  recordIndex: number;
+  recordId?: string;
+  opIndex: number;
+  reason: string;
+}
+
+export interface FoldOutcome {
+  recordIds: string[];
+  rejections: Rejection[];
+  /** Whether anything took effect at all. */
+  effective: boolean;
+  /** Definitions that the change brought, by the names that other changes wait for. */
+  defined?: readonly string[];
+}
+
+interface ChangeFoldDeps {
+  store: Pick<SpaceStore, "datasetNo"> & { rows: RowTable };
+  registry: RulesRegistry;
+  writer: RowWriter;
+  refolder: Refolder;
+  modified: ModifiedStamp;
+  history: HistoryNotes;
+  envelopeOf: ReturnType<typeof createEnvelopes>;
+  batch: OpenBatch;
+}
+
+/** Folds changes that enter the log into the rows they name: at once where they come last, else by marking the row. */
+export function createChangeFold(deps: ChangeFoldDeps) {
+  const { store, registry, writer, refolder, modified, history, envelopeOf, batch } = deps;
+  const { rows } = store;
+
+  /** Everything of a change that concerns one record. Answers whether it took effect. */
+  const foldInto = (
+    input: FoldInput,
+    collectionId: number,
+    id: string,
+    parts: readonly Part[],
+    outcome: FoldOutcome,
+  ) => {
+    const { change, object, body, rules } = input;
+    const at: OrderKey = { lamport: change.lamport, change: change.id };
+    const head = rows.get(collectionId, id);
+    if (head && compareOrder(head, at) > 0) {
+      rows.touch(head.no, change.lamport, change.no);
+      if (change.counts) refolder.mark(head, at, object, body.dataset);
+      return false;
+    }
+    if (!change.counts) {
+      rows.touch(head?.no ?? rows.insertAbsent(collectionId, id), change.lamport, change.no);
+      return false;
+    }
+    const envelope = envelopeOf(input);
+    const stored = () => (head ? foldedState(rows, head) : ABSENT);
+    const records = parts.map(({ record }) => record);
+    const result = foldTotally(stored(), stored, id, records, envelope, rules, body.traceIds);
+    for (const { part, opIndex, reason } of result.drops)
+      outcome.rejections.push({ recordIndex: parts[part]!.index, recordId: id, opIndex, reason });
+    const effective = result.effects.length > 0;
+    const opsBefore = head?.ops ?? 0;
+    const ops = opsBefore + result.ops;
+    let no: number;
+    let doc: string | null = null;
+    if (!head) ({ no, shown: doc } = writer.insert(collectionId, id, result.state, at, ops));
+    else {
+      no = head.no;
+      if (effective) doc = writer.update(head, result.state, at, ops);
+      else rows.moveOrder(no, change.lamport, change.id);
+    }
+    rows.touch(no, change.lamport, change.no);
+    if (!effective) return false;
+    if (writer.isCheckpointDue(opsBefore, ops)) writer.addCheckpoint(no, result.state, at, ops);
+    const before = head?.state === ROW_LIVE ? head.doc : null;
+    const { effects } = result;
+    const { dataset } = body;
+    const record = { collectionId, object: object.idText, dataset, recordId: id, versionId: envelope.version };
+    batch.touch({ ...record, before, doc, effects, synced: true });
+    return true;
+  };
+
+  return (input: FoldInput): FoldOutcome => {
+    const { change, object, body } = input;
+    const outcome: FoldOutcome = { recordIds: finalRecordIds(input), rejections: [], effective: false };
+    const defined = registry.learn?.(object.idText, body);
+    if (defined && defined.length > 0) outcome.defined = defined;
+    history.note(input);
+    if (object.deleted) return outcome;
+    const collectionId = collectionOf(store, object, body.dataset);
+    const refuse = (recordIndex: number, reason: string): void => {
+      outcome.rejections.push({ recordIndex, recordId: outcome.recordIds[recordIndex]!, opIndex: -1, reason });
+    };
+    for (const [id, parts] of partsByRecord(input, outcome.recordIds, refuse))
+      if (foldInto(input, collectionId, id, parts, outcome)) outcome.effective = true;
+    outcome.rejections.sort((a, b) => a.recordIndex - b.recordIndex || a.opIndex - b.opIndex);
+    const isNewest = change.counts && modified.note(input);
+    // Late: what follows it may have been folded before.
+    if (!isNewest && outcome.effective) modified.restore(object, body.dataset);
+    return outcome;
+  };
+}

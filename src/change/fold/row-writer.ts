@@ -1,0 +1,78 @@
+import type { Json } from "../../protocol/json.ts";
+import {
+  type Checkpoint,
+  ROW_ABSENT,
+  ROW_LIVE,
+  ROW_TOMBSTONE,
+  type RowHead,
+  type RowState,
+  type RowTable,
+} from "../../store/row-table.ts";
+import type { OrderKey } from "../graph/order.ts";
+import { overlayLocal } from "./local-overlay.ts";
+import type { RecordState } from "./record-fold.ts";
+
+/** A row whose history is long is folded from the last checkpoint, not from its beginning; there is one every so many ops. */
+const CHECKPOINT_EVERY_OPS = 256;
+
+/** Stores folded states as rows and, every so many ops, as checkpoints. */
+export type RowWriter = ReturnType<typeof createRowWriter>;
+
+export function createRowWriter(rows: RowTable, checkpointEveryOps = CHECKPOINT_EVERY_OPS) {
+  const update = (head: Pick<RowHead, "no" | "hasLocal">, state: RecordState, at: OrderKey, ops: number) => {
+    if (state.kind === "absent") {
+      rows.update(head.no, null, ROW_ABSENT, at.lamport, at.change, ops);
+      return null;
+    }
+    const base = JSON.stringify(state.doc);
+    const shown = head.hasLocal ? withLocal(head.no, base, state.kind === "live") : base;
+    rows.update(head.no, shown, rowStateOf(state), at.lamport, at.change, ops);
+    return state.kind === "live" ? shown : null;
+  };
+
+  /** Device-local fields stay with a live record and go with any other. */
+  const withLocal = (row: number, base: string, isLive: boolean): string => {
+    const local = rows.local(row);
+    if (!local || !isLive) {
+      rows.dropLocal(row);
+      return base;
+    }
+    rows.putLocal(row, base, local.fields);
+    return overlayLocal(base, JSON.parse(local.fields) as Record<string, Json>);
+  };
+
+  return {
+    /** Answers the text that readers see, or null when the record is not live. */
+    update,
+
+    /** The same for a record without a row: one statement. */
+    insert(collectionId: number, id: string, state: RecordState, at: OrderKey, ops: number) {
+      const doc = state.kind === "absent" ? null : JSON.stringify(state.doc);
+      const no = rows.insert(collectionId, id, doc, rowStateOf(state), at.lamport, at.change, ops);
+      return { no, shown: state.kind === "live" ? doc : null };
+    },
+
+    isCheckpointDue: (opsBefore: number, ops: number): boolean =>
+      Math.floor(ops / checkpointEveryOps) !== Math.floor(opsBefore / checkpointEveryOps),
+
+    /** The state must be that after the whole of the change at `at`: folding goes on with what comes behind it. */
+    addCheckpoint(row: number, state: RecordState, at: OrderKey, ops: number): void {
+      if (state.kind === "absent") return;
+      rows.addCheckpoint(row, { ...at, ops, state: rowStateOf(state), doc: JSON.stringify(state.doc) });
+    },
+
+    isAsCheckpointed(row: number, place: OrderKey, state: RecordState): boolean {
+      const checkpoint: (Pick<Checkpoint, "doc"> & { state: number }) | undefined = rows.checkpointAt(row, place);
+      return (
+        checkpoint !== undefined &&
+        state.kind !== "absent" &&
+        checkpoint.state === rowStateOf(state) &&
+        checkpoint.doc === JSON.stringify(state.doc)
+      );
+    },
+  };
+}
+
+function rowStateOf({ kind }: RecordState): RowState {
+  return kind === "absent" ? ROW_ABSENT : kind === "live" ? ROW_LIVE : ROW_TOMBSTONE;
+}

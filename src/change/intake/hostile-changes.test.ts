@@ -1,0 +1,303 @@
+/** Changes by a member of good standing who knows the format and means harm: each ends with a verdict, and the space goes on. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { type Device, ITEMS, withDevices } from "../../../test/support/acl-devices.ts";
+import { bodyBytes, bodyOf, createForger } from "../../../test/support/forged-change.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { decodeChange, encodeDerivedRoot } from "../codec/change-codec.ts";
+import { DELETIONS_DATASET, DELETIONS_TYPE } from "../fold/deletion-log.ts";
+
+setDefaultTimeout(60_000);
+
+const TYPE = "test.items";
+const objectOf = ({ space }: Device) => space.engine.object(space.engine.derivedId(TYPE, ""))!;
+const withRecords = (records: string) => bodyBytes(`{"dataset":"items","records":[${records}]}`);
+const setOf = (id: string, path: string, value: string) =>
+  `{"id":${JSON.stringify(id)},"upsert":true,"ops":[{"type":"$set","path":${JSON.stringify(path)},"value":${value}}]}`;
+
+/** Two devices of the owner that hold the same, and somebody who writes to one of them by hand. */
+async function withForger(
+  run: (world: { one: Device; two: Device; forge: ReturnType<typeof createForger> }) => Promise<void>,
+) {
+  await withDevices(async (devices) => {
+    const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
+    await one.write("a", "1");
+    for (const { bytes } of one.changes()) await two.ingest(bytes);
+    const forge = createForger(one.space, objectOf(one), devices.owner.signer);
+    await run({ one, two, forge });
+    // Whatever it was: both go on, and agree, also on what they fold anew.
+    await one.write("after", "2");
+    for (const { bytes } of one.changes()) await two.ingest(bytes);
+    for (const { bytes } of two.changes()) await one.ingest(bytes);
+    expect(await two.values()).toMatchObject({ a: "1", after: "2" });
+    const rows = await one.rows();
+    expect(await two.rows()).toEqual(rows);
+    await two.space.engine.rebuildProjection();
+    expect(await two.rows()).toEqual(rows);
+  });
+}
+
+describe("bounds", () => {
+  for (const time of [8.64e15 + 1, 253_402_300_800_000, Number.MAX_SAFE_INTEGER])
+    test(`[bounds] a time of ${time} is quarantined: no instant has a text beyond the year 9999`, () =>
+      withForger(async ({ two, forge }) => {
+        const { bytes } = forge.write(withRecords(setOf("x", "v", '"x"')), { time });
+        expect(await two.ingest(bytes)).toMatchObject({ kind: "quarantined", reason: expect.stringContaining("time") });
+      }));
+
+  for (const depth of [129, 1_010, 50_000])
+    test(`[bounds] a value nested ${depth} levels deep does nothing, in whatever dataset`, () =>
+      withForger(async ({ two, forge }) => {
+        const value = `${"[".repeat(depth)}${"]".repeat(depth)}`;
+        const verdict = await two.ingest(forge.write(withRecords(setOf("deep", "v", value))).bytes);
+        expect(verdict).toMatchObject({ kind: "stored", reason: "the sealed bytes are no body" });
+        expect(await two.values()).not.toHaveProperty("deep");
+      }));
+
+  test("[bounds] a value nested 128 levels deep is taken, and read again", () =>
+    withForger(async ({ two, forge }) => {
+      const value = `${"[".repeat(128)}${"]".repeat(128)}`;
+      expect(await two.ingest(forge.write(withRecords(setOf("deep", "v", value))).bytes)).toEqual({
+        kind: "stored",
+        counts: true,
+      });
+      expect(JSON.stringify((await two.values())["deep"])).toBe(value);
+    }));
+
+  test("[bounds] more trace ids than a request may have are no body, nor more than its records can keep", () =>
+    withForger(async ({ two, forge }) => {
+      const records = Array.from({ length: 20_000 }, (_, i) => ({ id: `r${i}`, upsert: true, ops: [] }));
+      const many = Array.from({ length: 100_000 }, (_, i) => `t${i}`);
+      const long = Array.from({ length: LIMITS.traceIds }, () => "t".repeat(LIMITS.traceIdChars));
+      for (const body of [
+        { dataset: "items", records: records.slice(0, 2_000), traceIds: many },
+        { dataset: "items", records, traceIds: long },
+      ])
+        expect(await two.ingest(forge.write(bodyOf(body)).bytes)).toMatchObject({
+          kind: "stored",
+          reason: "the sealed bytes are no body",
+        });
+      expect(Object.keys(await two.values())).toEqual(["a"]);
+    }));
+
+  test("[bounds] clocks and names beyond their bounds are refused", () =>
+    withForger(async ({ one, two, forge }) => {
+      const { bytes } = forge.write(withRecords(""), { lamport: Number.MAX_SAFE_INTEGER });
+      expect(await two.ingest(bytes)).toMatchObject({ kind: "quarantined" });
+      const long = JSON.stringify("d".repeat(1_000));
+      const body = bodyBytes(`{"dataset":${long},"records":[]}`);
+      expect(
+        await two.ingest(createForger(one.space, objectOf(one), one.account.signer).write(body).bytes),
+      ).toMatchObject({
+        kind: "stored",
+        reason: "the sealed bytes are no body",
+      });
+    }));
+});
+
+describe("values", () => {
+  test("[values] -0, numbers beyond doubles and lone surrogates fold as they are once they were stored", () =>
+    withForger(async ({ one, two, forge }) => {
+      const ops = [
+        `{"type":"$set","path":"t","value":[-0,-0.0,-1e-400,0,"\\ud800","\\ufffd",1e400,null]}`,
+        `{"type":"$addToSet","path":"t","value":0}`,
+        `{"type":"$addToSet","path":"t","value":"\\udfff"}`,
+        `{"type":"$addToSet","path":"t","value":[-0]}`,
+        `{"type":"$set","path":"","value":{"n\\ud800":-0}}`,
+      ].join();
+      for (const device of [one, two])
+        await device.ingest(forge.write(withRecords(`{"id":"v","upsert":true,"ops":[${ops}]}`)).bytes);
+      await two.ingest(forge.write(withRecords(`{"id":"v","ops":[{"type":"$pull","path":"t","value":-0}]}`)).bytes);
+      await two.ingest(one.changes().at(-1)!.bytes);
+      const row = JSON.parse((await two.rows()).find((text) => text.includes('"id":"v"'))!) as Record<string, unknown>;
+      expect(row["t"]).toEqual(["\ufffd", "\ufffd", null, null, [0]]);
+      expect(row["n\ufffd"]).toBe(0);
+    }));
+
+  test("[values] an id that is no well-formed text names no record", () =>
+    withForger(async ({ two, forge }) => {
+      for (const id of ["\\ud800", "x\\udfff", "y".repeat(LIMITS.recordIdChars + 1)])
+        for (const rest of [`"upsert":true,"ops":[]`, `"delete":true,"ops":[]`])
+          expect(await two.ingest(forge.write(withRecords(`{"id":"${id}",${rest}}`)).bytes)).toEqual({
+            kind: "stored",
+            counts: true,
+          });
+      expect(await two.rows()).toHaveLength(1);
+    }));
+});
+
+describe("size", () => {
+  /** What a record's document takes as JSON. */
+  const sizeOf = async (device: Device, id: string) =>
+    Buffer.byteLength((await device.rows()).find((text) => text.includes(`"id":"${id}"`)) ?? "");
+
+  test("[size] a record of 1 MiB takes no more, whatever is tried; what makes it smaller is taken", () =>
+    withForger(async ({ one, two, forge }) => {
+      const part = JSON.stringify("x".repeat(200_000));
+      const grow = Array.from({ length: 12 }, (_, i) => setOf("big", `f${i}`, part));
+      for (const record of grow) await two.ingest(forge.write(withRecords(record)).bytes);
+      expect(await sizeOf(two, "big")).toBeGreaterThan(800_000);
+      const many = Array.from({ length: 20_000 }, (_, i) => `{"type":"$set","path":"k${i}.k.k","value":${i}}`);
+      const elements = Array.from(
+        { length: 20_000 },
+        (_, i) => `{"type":"$addToSet","path":"t","value":"${i} of them"}`,
+      );
+      const gone = Array.from({ length: 20_000 }, (_, i) => `{"type":"$unset","path":"g${i}"}`);
+      for (const ops of [many, elements, gone])
+        await two.ingest(forge.write(withRecords(`{"id":"big","ops":[${ops.join()}]}`)).bytes);
+      const full = await sizeOf(two, "big");
+      expect(full).toBeGreaterThan(1_000_000);
+      expect(full).toBeLessThanOrEqual(LIMITS.recordBytes);
+      await two.ingest(forge.write(withRecords(setOf("big", "f0", '"short"'))).bytes);
+      expect(await sizeOf(two, "big")).toBeLessThan(full - 190_000);
+      for (const { bytes } of two.changes()) await one.ingest(bytes);
+    }));
+
+  test("[size] one's own write is refused alike, with the op and the reason", () =>
+    withForger(async ({ one }) => {
+      const append = (path: string) =>
+        one.space.engine.write((tx) => {
+          const ops = [
+            { type: "$set" as const, path, value: "x".repeat(300_000) },
+            { type: "$set" as const, path: "small", value: path },
+          ];
+          return tx.append(
+            objectOf(one),
+            { dataset: "items", records: [{ id: "big", upsert: true, ops }] },
+            {
+              name: "items",
+              idRule: "user",
+            },
+          );
+        });
+      const outcomes = [];
+      for (const path of ["a", "b", "c", "d", "e"]) outcomes.push(await append(path));
+      expect(outcomes.map(({ rejections }) => rejections.length)).toEqual([0, 0, 0, 1, 1]);
+      expect(outcomes[4]!.rejections).toEqual([
+        { recordIndex: 0, recordId: "big", opIndex: 0, reason: expect.stringContaining("1048576 bytes") },
+      ]);
+    }));
+
+  test("[size] traces count: a record near its bound keeps no more of them", () =>
+    withForger(async ({ two, forge }) => {
+      const traceIds = Array.from({ length: LIMITS.traceIds }, (_, i) => `${i}`.padEnd(LIMITS.traceIdChars, "t"));
+      const part = JSON.stringify("x".repeat(300_000));
+      for (const path of ["a", "b", "c"]) await two.ingest(forge.write(withRecords(setOf("traced", path, part))).bytes);
+      for (let i = 0; i < 30; i++) {
+        const ops = [{ type: "$set" as const, path: `f${i}`, value: i }];
+        await two.ingest(
+          forge.write(bodyOf({ dataset: "items", records: [{ id: "traced", upsert: true, ops }], traceIds })).bytes,
+        );
+      }
+      expect(await sizeOf(two, "traced")).toBeGreaterThan(1_000_000);
+      expect(await sizeOf(two, "traced")).toBeLessThanOrEqual(LIMITS.recordBytes);
+    }));
+});
+
+describe("creating", () => {
+  test("[create] is all or nothing: one refused op, and there is no record", () =>
+    withForger(async ({ one, two, forge }) => {
+      const ops = `[{"type":"$set","path":"v","value":"x"},{"type":"$inc","path":"v","value":1}]`;
+      for (const device of [one, two])
+        await device.ingest(forge.write(withRecords(`{"id":"n","upsert":true,"ops":${ops}}`)).bytes);
+      expect(await two.values()).toEqual({ a: "1" });
+      const tried = await one.space.engine.write((tx) =>
+        tx.append(
+          objectOf(one),
+          { dataset: "items", records: [{ id: "n", upsert: true, ops: JSON.parse(ops) }] },
+          { name: "items", idRule: "user" },
+        ),
+      );
+      expect(tried.effective).toBe(false);
+      expect(tried.rejections).toEqual([
+        { recordIndex: 0, recordId: "n", opIndex: 1, reason: "$inc needs a number in the field" },
+      ]);
+    }));
+
+  test("[create] a record that two entries of a change name is made by the first that is whole", () =>
+    withForger(async ({ two, forge }) => {
+      const bad = `{"id":"n","upsert":true,"ops":[{"type":"$inc","path":"v","value":"no"}]}`;
+      await two.ingest(forge.write(withRecords(`${bad},${setOf("n", "v", '"yes"')}`)).bytes);
+      expect(await two.values()).toEqual({ a: "1", n: "yes" });
+    }));
+});
+
+describe("deletions", () => {
+  test("[deletions] a derived object stays, whoever enters it into the log", () =>
+    withDevices(async (devices) => {
+      const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
+      await one.write("a", "1");
+      const id = objectOf(one).idText;
+      await one.space.engine.write((tx) => tx.ensureDerived(DELETIONS_TYPE, ""));
+      const log = one.space.engine.object(one.space.engine.derivedId(DELETIONS_TYPE, ""))!;
+      for (const { bytes } of one.changes()) await two.ingest(bytes);
+      const entry = { dataset: DELETIONS_DATASET, records: [{ id, upsert: true, ops: [] }] };
+      const forged = createForger(one.space, log, devices.owner.signer).write(bodyOf(entry)).bytes;
+      for (const device of [one, two]) {
+        expect(await device.ingest(forged)).toEqual({ kind: "stored", counts: true });
+        expect(objectOf(device).deleted).toBe(false);
+        expect(await device.values()).toEqual({ a: "1" });
+      }
+      await one.write("b", "2");
+      expect(await one.values()).toEqual({ a: "1", b: "2" });
+    }));
+
+  test("[bounds] a derived root with a long derivation is refused: nobody signs it, nobody pays for it", () =>
+    withDevices(async (devices) => {
+      const one = devices.open("one", devices.owner);
+      await one.write("a", "1");
+      const { space } = decodeChange(one.changes()[0]!.bytes).header;
+      const { bytes } = encodeDerivedRoot({ space, type: "t", derivation: "d".repeat(500_000) });
+      expect((await one.ingest(bytes)).kind).toBe("quarantined");
+    }));
+});
+
+describe("totality", () => {
+  // A rule that stumbles over what it never expected, in place of a fault that nobody knows of.
+  beforeAll(() => {
+    Object.assign(ITEMS, {
+      refuseOp(_doc: unknown, _path: unknown, op: { value?: unknown }) {
+        if (op.value === "trap") throw new TypeError("a rule stumbles");
+        return undefined;
+      },
+    });
+  });
+  afterAll(() => void Reflect.deleteProperty(ITEMS, "refuseOp"));
+
+  test("[total] a change at which a rule throws does nothing to that record, and is folded anew alike", () =>
+    withForger(async ({ one, two, forge }) => {
+      await two.ingest(forge.write(withRecords(`${setOf("a", "w", '"before"')},${setOf("b", "v", '"b"')}`)).bytes);
+      const trapped = forge.write(
+        withRecords(`${setOf("a", "w", '"gone"')},${setOf("a", "v", '"trap"')},${setOf("b", "v", '"c"')}`),
+      ).bytes;
+      expect(await two.ingest(trapped)).toEqual({ kind: "stored", counts: true });
+      expect(await two.values()).toEqual({ a: "1", b: "c" });
+      expect((await two.rows())[0]).toContain('"w":"before"');
+      // Late: what sorts before it has the record folded anew, the trap in its middle.
+      await one.write("a", "1");
+      for (const { bytes } of one.changes()) await two.ingest(bytes);
+      for (const { bytes } of two.changes()) await one.ingest(bytes);
+      expect(await one.rows()).toEqual(await two.rows());
+    }));
+
+  test("[total] what throws outside the fold quarantines that change alone, among others of its batch", () =>
+    withDevices(async (devices) => {
+      const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
+      await one.write("a", "1");
+      for (const { bytes } of one.changes()) await two.ingest(bytes);
+      const forge = createForger(one.space, objectOf(one), devices.owner.signer);
+      const bad = forge.write(withRecords(setOf("x", "v", '"bad"'))).bytes;
+      const after = forge.write(withRecords(setOf("y", "v", '"y"'))).bytes;
+      await one.write("b", "2");
+      const { rows } = two.space.engine.store;
+      const insert = rows.insert;
+      rows.insert = (collectionId, id, ...rest) => {
+        if (id === "x") throw new TypeError("nobody thought of this");
+        return insert(collectionId, id, ...rest);
+      };
+      const honest = one.changes().at(-1)!.bytes;
+      const verdicts = await two.space.engine.ingest([bad, honest, after]);
+      expect(verdicts.map(({ kind }) => kind)).toEqual(["quarantined", "stored", "quarantined"]);
+      expect(verdicts[0]).toMatchObject({ reason: "the change does not fold" });
+      expect(await two.values()).toEqual({ a: "1", b: "2" });
+    }));
+});

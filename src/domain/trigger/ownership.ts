@@ -1,0 +1,12 @@
+import type { Election } from "./port.ts";
+import type { TriggerDefinition } from "./trigger-definition.ts";
+
+/** Whether this device answers for a trigger: pinned to it, up for it to take, or another's. */
+export type Lease = "own" | "unowned" | "other";
+
+/** An owner that was pruned owns nothing any more; an owner that is merely away keeps what it has. */
+export function ownerOf({ owner }: Pick<TriggerDefinition, "owner">, election: Election): Lease {
+  if (owner === election.self) return "own";
+  const floating = owner === "" || !election.isKnown(owner);
+  return floating && election.active() === election.self ? "unowned" : "other";
+}

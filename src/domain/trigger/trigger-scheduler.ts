@@ -1,0 +1,300 @@
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { JsonObject } from "../../protocol/json.ts";
+import { createFireGuard, type FireGuard } from "./fire-guard.ts";
+import { type Lease, ownerOf } from "./ownership.ts";
+import type { ChatNews, Election, ExecuteRun, RunOutcome, TriggerStore } from "./port.ts";
+import { createRunQueue, type QueuedFire } from "./run-queue.ts";
+import { isConsumed, isMarker, readTrigger, type TriggerDefinition } from "./trigger-definition.ts";
+import { dateOf, type TriggerRuns } from "./trigger-runs.ts";
+
+/** A trigger that this device answers for. */
+interface Entry {
+  trigger: TriggerDefinition;
+  /** When it fires next, in Unix milliseconds; undefined while nothing is armed. */
+  dueMs: number | undefined;
+  /** The last occurrence that was fired or passed over: none fires twice when a clock goes back. */
+  passedMs: number;
+  /** Since when the watched chat is listened to. */
+  readonly watchedSinceMs: number;
+  failures: number;
+  runCount: number;
+  readonly guard: FireGuard;
+}
+
+export interface FireRequest {
+  readonly args?: JsonObject;
+  readonly dry?: boolean;
+}
+
+export interface TriggerSchedulerDeps {
+  readonly triggers: TriggerStore;
+  readonly runs: TriggerRuns;
+  readonly election: Election;
+  readonly execute: ExecuteRun;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly newRunId: () => string;
+  /** Tells the account's event bus. */
+  readonly announce: (type: "trigger.auto_disabled" | "trigger.rate_limited", triggerId: string) => void;
+  /** Whether a message is one that this trigger, or the agent itself, has written. */
+  readonly isOwnMessage: (trigger: TriggerDefinition, news: ChatNews) => boolean;
+  /** Triggers that something else answers for. */
+  readonly isNative: (trigger: TriggerDefinition) => boolean;
+}
+
+/** A fire that is this late was missed, and a missed occurrence does not exist. */
+const LATE_MS = 10_000;
+/** A clock that goes back further than this was wrong before. */
+const BACK_MS = 60_000;
+/** Messages made this long before the watch began may still be news: clocks differ. */
+const NEWS_SLACK_MS = 60_000;
+
+export type TriggerScheduler = ReturnType<typeof createTriggerScheduler>;
+
+/**
+ * Keeps the triggers of this device in step with their records, whoever writes them, and fires them (spec § 3, Agent
+ * trigger lifecycle). `tick` is called every second and when a record has changed; nothing here has a timer.
+ */
+export function createTriggerScheduler(deps: TriggerSchedulerDeps) {
+  const { triggers, runs, election, clock } = deps;
+  const entries = new Map<string, Entry>();
+  let lastTickMs: number | undefined;
+  let lastActive: string | undefined;
+  let stale = true;
+  const queue = createRunQueue({ run, log: deps.log });
+  const background = (work: Promise<unknown>, triggerId: string) =>
+    work.catch((err: unknown) => deps.log.error("a trigger's record could not be written", { err, triggerId }));
+
+  /** Adopt, refresh, evict: the entries are what the records say. */
+  const reconcile = (nowMs: number): void => {
+    const seen = new Set<string>();
+    for (const record of triggers.list()) {
+      const trigger = readTrigger(record, nowMs);
+      if (deps.isNative(trigger)) continue;
+      const lease = ownerOf(trigger, election);
+      if (lease === "other") continue;
+      seen.add(trigger.id);
+      const entry = entries.get(trigger.id);
+      if (entry) refresh(entry, trigger, nowMs);
+      else adopt(trigger, lease, nowMs);
+    }
+    for (const triggerId of entries.keys()) if (!seen.has(triggerId)) evict(triggerId);
+  };
+
+  const adopt = (trigger: TriggerDefinition, lease: Lease, nowMs: number): void => {
+    const entry: Entry = {
+      trigger,
+      dueMs: undefined,
+      passedMs: 0,
+      watchedSinceMs: nowMs,
+      // Switched on again while nobody looked: the breaker starts anew.
+      failures: trigger.consecutiveFailures >= trigger.maxConsecutiveFailures ? 0 : trigger.consecutiveFailures,
+      runCount: trigger.runCount,
+      guard: createFireGuard(),
+    };
+    entries.set(trigger.id, entry);
+    if (lease === "unowned") void background(triggers.write(trigger.id, { owner: election.self }), trigger.id);
+    arm(entry, nowMs);
+    mark(entry);
+  };
+
+  const refresh = (entry: Entry, next: TriggerDefinition, nowMs: number): void => {
+    const before = entry.trigger;
+    entry.trigger = next;
+    const switchedOn = !before.enabled && next.enabled;
+    const consumed = isConsumed(before) !== isConsumed(next);
+    if (switchedOn) resetBreaker(entry);
+    if (before.fingerprint !== next.fingerprint || before.enabled !== next.enabled || consumed) arm(entry, nowMs);
+    mark(entry);
+  };
+
+  const evict = (triggerId: string): void => {
+    entries.delete(triggerId);
+    queue.drop(triggerId);
+  };
+
+  const resetBreaker = (entry: Entry): void => {
+    const { id, consecutiveFailures, lastStatus } = entry.trigger;
+    entry.failures = 0;
+    if (consecutiveFailures === 0 && lastStatus !== "auto_disabled") return;
+    const cleared = lastStatus === "auto_disabled" ? ["lastStatus"] : [];
+    void background(triggers.write(id, { consecutiveFailures: 0 }, cleared), id);
+  };
+
+  /** Strictly forward: what is past is past, but for a once trigger, which fires late. */
+  const arm = (entry: Entry, nowMs: number): void => {
+    const { firing, enabled } = entry.trigger;
+    entry.dueMs = undefined;
+    if (!enabled) return;
+    if (firing.kind === "cron") entry.dueMs = firing.schedule.nextAfter(Math.max(nowMs, entry.passedMs));
+    else if (firing.kind === "once" && !isConsumed(entry.trigger)) entry.dueMs = firing.atMs;
+  };
+
+  /** Says of an enabled trigger that it can never fire, and takes it back once it can. */
+  const mark = (entry: Entry): void => {
+    const { id, firing, enabled, lastStatus } = entry.trigger;
+    if (firing.kind === "never") {
+      if (enabled && lastStatus !== firing.marker)
+        void background(triggers.write(id, { lastStatus: firing.marker }), id);
+    } else if (isMarker(lastStatus)) void background(triggers.write(id, {}, ["lastStatus"]), id);
+  };
+
+  const fireDue = (nowMs: number): void => {
+    for (const entry of entries.values()) {
+      const { dueMs, trigger } = entry;
+      if (dueMs === undefined || nowMs < dueMs) continue;
+      if (trigger.firing.kind === "once") {
+        entry.dueMs = undefined;
+        queue.push(fireOf(trigger, "once", dueMs));
+        continue;
+      }
+      entry.passedMs = dueMs;
+      arm(entry, nowMs);
+      if (nowMs - dueMs > LATE_MS) continue;
+      const fire = fireOf(trigger, "cron", dueMs);
+      if (!queue.isBusy(trigger.id) || trigger.overlap === "queue") queue.push(fire);
+      else void background(runs.skipped(trigger, { runId: fire.runId, startedAtMs: nowMs, dry: false }), trigger.id);
+    }
+  };
+
+  const fireOf = (trigger: TriggerDefinition, kind: QueuedFire["kind"], scheduledAtMs: number): QueuedFire => ({
+    trigger,
+    kind,
+    scheduledAtMs,
+    runId: deps.newRunId(),
+    args: trigger.args,
+  });
+
+  /** One run from its row's beginning to its row's end. What it throws is a fault of the server's own. */
+  async function run(fire: QueuedFire, signal: AbortSignal, onRow?: () => void): Promise<void> {
+    const entry = entries.get(fire.trigger.id);
+    // The record as it is now: an edit since the fire was queued counts.
+    const trigger = entry?.trigger ?? fire.trigger;
+    const startedAtMs = clock.nowMs();
+    const record = { runId: fire.runId, startedAtMs, dry: fire.dry === true };
+    if (fire.kind === "once") {
+      if (!entry || !trigger.enabled || isConsumed(trigger)) return;
+      // Durable before anything happens: whatever comes now, there is no second shot.
+      await triggers.write(trigger.id, { enabled: false, lastRunAt: dateOf(startedAtMs) });
+    }
+    await runs.begin(trigger, record);
+    onRow?.();
+    const outcome = await deps.execute({
+      runId: record.runId,
+      trigger,
+      args: fire.args,
+      scheduledAtMs: fire.scheduledAtMs,
+      startedAtMs,
+      lastRunAtMs: trigger.lastRunAtMs,
+      dry: record.dry,
+      signal,
+    });
+    const set = record.dry ? {} : settle(trigger.id, trigger, outcome, fire);
+    await runs.end(trigger, record, outcome, set);
+    if (set["lastStatus"] === "auto_disabled") deps.announce("trigger.auto_disabled", trigger.id);
+  }
+
+  /** Counts for the breaker, and plans another try. Gives the leaves that go with the end of the run. */
+  function settle(triggerId: string, trigger: TriggerDefinition, outcome: RunOutcome, fire: QueuedFire): JsonObject {
+    const entry = entries.get(triggerId);
+    const runCount = entry ? ++entry.runCount : trigger.runCount + 1;
+    if (outcome.status === "interrupted" || !entry) return { runCount };
+    if (outcome.status === "ok") {
+      entry.failures = 0;
+      return { runCount, consecutiveFailures: 0 };
+    }
+    entry.failures++;
+    const set: JsonObject = { runCount, consecutiveFailures: entry.failures };
+    if (entry.failures >= entry.trigger.maxConsecutiveFailures && fire.kind !== "once") {
+      entry.dueMs = undefined;
+      queue.drop(triggerId);
+      return { ...set, enabled: false, lastStatus: "auto_disabled" };
+    }
+    const attempt = (fire.attempt ?? 0) + 1;
+    if (attempt <= entry.trigger.retry.max && (fire.kind === "cron" || fire.kind === "event"))
+      queue.pushLater(
+        { ...fire, runId: deps.newRunId(), attempt },
+        clock.nowMs() + entry.trigger.retry.backoffS * 1000,
+      );
+    return set;
+  }
+
+  return {
+    /** Something may have changed: the next tick looks at the records. */
+    touched(): void {
+      stale = true;
+    },
+
+    tick(): void {
+      const nowMs = clock.nowMs();
+      const active = election.active();
+      if (stale || active !== lastActive) {
+        stale = false;
+        lastActive = active;
+        reconcile(nowMs);
+      }
+      if (lastTickMs !== undefined && nowMs < lastTickMs - BACK_MS) {
+        for (const entry of entries.values()) {
+          entry.passedMs = 0;
+          arm(entry, nowMs);
+        }
+      }
+      lastTickMs = nowMs;
+      fireDue(nowMs);
+      queue.tick(nowMs);
+    },
+
+    /** A message was added to a chat. */
+    message(news: ChatNews): void {
+      const nowMs = clock.nowMs();
+      for (const entry of entries.values()) {
+        const { trigger } = entry;
+        const { firing } = trigger;
+        if (firing.kind !== "event" || !trigger.enabled || firing.objectId !== news.objectId) continue;
+        if (firing.spaceId !== undefined && firing.spaceId !== news.spaceId) continue;
+        if (news.createdAtMs < entry.watchedSinceMs - NEWS_SLACK_MS || deps.isOwnMessage(trigger, news)) continue;
+        const verdict = entry.guard.take(nowMs);
+        if (verdict === "refused") continue;
+        if (verdict === "limited") {
+          deps.announce("trigger.rate_limited", trigger.id);
+          void background(triggers.write(trigger.id, { lastStatus: "rate_limited" }), trigger.id);
+          continue;
+        }
+        const args = { ...trigger.args, event: eventOf(news) };
+        const taken = queue.push({ ...fireOf(trigger, "event", nowMs), args });
+        if (!taken) void background(triggers.write(trigger.id, { lastStatus: "queue_full" }), trigger.id);
+      }
+      queue.tick(nowMs);
+    },
+
+    /** Runs a trigger now, whoever owns it. Resolves with the run's id once its row is there. */
+    async runNow(record: JsonObject, { args, dry = false }: FireRequest): Promise<string> {
+      const nowMs = clock.nowMs();
+      const trigger = readTrigger(record, nowMs);
+      const begun = Promise.withResolvers<void>();
+      const fire = fireOf(trigger, "manual", nowMs);
+      queue.push({ ...fire, args: args ?? trigger.args, dry, onRow: begun.resolve });
+      queue.tick(nowMs);
+      await begun.promise;
+      return fire.runId;
+    },
+
+    /** Ends a run that is under way here; false when there is none. */
+    cancel: (runId: string): boolean => queue.cancel(runId),
+    /** When a trigger fires next, if it is armed here. */
+    nextDueMs: (triggerId: string): number | undefined => entries.get(triggerId)?.dueMs,
+    isHere: (triggerId: string): boolean => entries.has(triggerId),
+    /** Chats that are watched, for whoever keeps their spaces open. */
+    watchedChats: () =>
+      [...entries.values()].flatMap(({ trigger }) => (trigger.firing.kind === "event" ? [trigger.firing] : [])),
+    /** Resolves when nothing runs or waits to run. */
+    idle: (): Promise<void> => queue.idle(),
+    /** Ends what runs; it is written down as interrupted. */
+    stop: (): Promise<void> => queue.stop(),
+  };
+}
+
+function eventOf({ spaceId, objectId, messageId, text, agent }: ChatNews): JsonObject {
+  return { space: spaceId, objectId, messageId, text, ...(agent === undefined ? {} : { agent }) };
+}

@@ -1,0 +1,124 @@
+import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import { CallFailure } from "./call-error.ts";
+import type { HostReply } from "./host-reply.ts";
+import type { HttpFetch } from "./http-fetch.ts";
+import type { LlmChat } from "./llm-chat.ts";
+import type { LocalApi } from "./local-api.ts";
+
+export interface HostApiDeps {
+  readonly api: LocalApi;
+  readonly llm: LlmChat;
+  readonly http: HttpFetch;
+  readonly agentSpaceId: string;
+}
+
+/** Of the run that makes the call. */
+export interface HostCallContext {
+  /** Under this name the run writes into chats. */
+  readonly agentName: string;
+  readonly dry: boolean;
+  readonly signal: AbortSignal;
+  /** Told of every message that the run has written. */
+  readonly onMessage: (messageId: string) => void;
+}
+
+type Call = (input: JsonObject, context: HostCallContext) => Promise<HostReply>;
+
+export type HostApi = (name: string, input: Json, context: HostCallContext) => Promise<HostReply>;
+
+/**
+ * The host API of programs: each function takes one object, the body of the HTTP endpoint of the same meaning with the
+ * ids that stand in its path, and answers that endpoint's reply. Failures are CallFailure.
+ */
+export function createHostApi(deps: HostApiDeps): HostApi {
+  const { api, agentSpaceId } = deps;
+
+  const spacePath = (input: JsonObject): string => {
+    const { spaceId = agentSpaceId } = input;
+    if (typeof spaceId !== "string") throw invalid("spaceId", "a text");
+    return `/v1/spaces/${encodeURIComponent(spaceId)}`;
+  };
+  const objectPath = (input: JsonObject): string => `${spacePath(input)}/objects/${segment(input, "objectId")}`;
+  const read = async (method: string, path: string, body?: JsonObject): Promise<HostReply> => ({
+    output: await api(method, path, body),
+  });
+  /** A dry run says what it would have written and writes nothing. */
+  const write = async (context: HostCallContext, method: string, path: string, body: JsonObject): Promise<HostReply> =>
+    context.dry ? { output: dryReply(body) } : read(method, path, body);
+
+  const calls: Record<string, Call> = {
+    "svc.query": async (input) =>
+      input["objectId"] === undefined
+        ? read("POST", `${spacePath(input)}/objects/query`, without(input, "spaceId"))
+        : read("POST", `${spacePath(input)}/query`, without(input, "spaceId")),
+    "svc.aggregate": async (input) =>
+      input["objectId"] === undefined
+        ? read("POST", `${spacePath(input)}/objects/aggregate`, without(input, "spaceId"))
+        : read("POST", `${spacePath(input)}/aggregate`, without(input, "spaceId")),
+    "svc.search": async (input) => read("POST", `${spacePath(input)}/search`, without(input, "spaceId")),
+    "svc.get": async (input) => read("GET", `${spacePath(input)}/properties/${segment(input, "objectId")}`),
+    "svc.create": async (input, context) =>
+      write(context, "POST", `${spacePath(input)}/objects`, without(input, "spaceId")),
+    "svc.modify": async (input, context) =>
+      write(context, "POST", `${spacePath(input)}/modify`, without(input, "spaceId")),
+    "svc.upsert": async (input, context) =>
+      write(context, "POST", `${spacePath(input)}/upsert`, without(input, "spaceId")),
+    "svc.deleteRecords": async (input, context) =>
+      write(context, "POST", `${spacePath(input)}/delete-records`, without(input, "spaceId")),
+    "svc.chat.send": async (input, context) => {
+      const message = without(input, "spaceId", "objectId");
+      // Whoever reads it sees that a program wrote it, and no trigger takes it for a person's.
+      const body = { agent: { name: context.agentName, done: true }, ...message };
+      const reply = await write(context, "POST", `${objectPath(input)}/chat/messages`, body);
+      const [messageId] = ((reply.output as JsonObject)["recordIds"] ?? []) as string[];
+      if (messageId !== undefined) context.onMessage(messageId);
+      return reply;
+    },
+    "svc.chat.edit": async (input, context) =>
+      write(context, "PATCH", `${objectPath(input)}/chat/messages/${segment(input, "messageId")}`, {
+        ...without(input, "spaceId", "objectId", "messageId"),
+      }),
+    "svc.editor.read": async (input) => read("GET", `${objectPath(input)}/editor/markdown`),
+    "svc.editor.append": async (input, context) =>
+      write(context, "POST", `${objectPath(input)}/editor/markdown/append`, without(input, "spaceId", "objectId")),
+    "svc.files.read": async (input) => read("GET", `${spacePath(input)}/files/${segment(input, "fileId")}`),
+    "events.publish": async (input, context) => write(context, "POST", "/v1/events", input),
+    "llm.chat": (input, { signal }) => deps.llm(input, signal),
+    "http.fetch": async (input, { dry, signal }) => {
+      const method = typeof input["method"] === "string" ? input["method"].toUpperCase() : "GET";
+      if (dry && method !== "GET" && method !== "HEAD")
+        return { output: { status: 0, headers: {}, body: "", dry: true } };
+      return { output: await deps.http(input, signal) };
+    },
+    log: async () => ({ output: null }),
+  };
+
+  return async (name, input, context) => {
+    const call = Object.hasOwn(calls, name) ? calls[name] : undefined;
+    if (!call) throw new CallFailure("host.unknown_call", `there is no ${name}`);
+    if (name === "log") return { output: null };
+    if (!isJsonObject(input)) throw new CallFailure("request.schema", `${name} takes one object`);
+    return call(input, context);
+  };
+}
+
+function dryReply(body: JsonObject): JsonObject {
+  const recordIds = Array.isArray(body["records"])
+    ? body["records"].map((record) => (isJsonObject(record) ? (record["id"] ?? "") : ""))
+    : [];
+  return { dry: true, id: "", objectId: "", versionId: "", changeId: "", recordIds };
+}
+
+function without(input: JsonObject, ...keys: string[]): JsonObject {
+  return Object.fromEntries(Object.entries(input).filter(([key]) => !keys.includes(key)));
+}
+
+function segment(input: JsonObject, key: string): string {
+  const value = input[key];
+  if (typeof value !== "string" || value === "" || value === "." || value === "..") throw invalid(key, "an id");
+  return encodeURIComponent(value);
+}
+
+function invalid(field: string, reason: string): CallFailure {
+  return new CallFailure("request.invalid_field", `${field} must be ${reason}`, { field, reason });
+}

@@ -1,0 +1,118 @@
+import { mkdir, rename } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Clock } from "../../base/clock.ts";
+import { CostExceeded } from "./call-error.ts";
+
+interface Tokens {
+  readonly in: number;
+  readonly out: number;
+}
+
+/** What one run spends, and how much it may. Calls side by side share it. */
+export interface Spending {
+  readonly maxCostUsd: number | undefined;
+  /** Spent and reserved. */
+  heldUsd: number;
+}
+
+interface Reservation {
+  /** Counts what was used instead of what was reserved. Gives its cost; null where the price is unknown. */
+  settle(tokens: Tokens): number | null;
+  /** The call failed: nothing was spent, as far as anyone knows. */
+  release(): void;
+}
+
+export interface LlmBudget {
+  /** Sets the worst case aside. Throws CostExceeded when a cap would be passed, or cannot be kept for want of a price. */
+  reserve(worst: Tokens, spending: Spending | undefined): Reservation;
+  /** Writes down what the day has cost. */
+  flush(): Promise<void>;
+}
+
+export interface LlmBudgetDeps {
+  /** USD per million tokens. */
+  readonly priceIn: number | undefined;
+  readonly priceOut: number | undefined;
+  /** USD a day (UTC) on this device. */
+  readonly maxCostPerDay: number | undefined;
+  readonly clock: Clock;
+  /** Where the day's cost is kept over restarts. */
+  readonly path: string;
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const MILLION = 1_000_000;
+
+export async function openLlmBudget(deps: LlmBudgetDeps): Promise<LlmBudget> {
+  const { priceIn, priceOut, maxCostPerDay, clock, path } = deps;
+  const known = await readDay(path);
+  let day = known.day;
+  let heldUsd = known.usd;
+  let writing: Promise<void> = Promise.resolve();
+
+  const costOf = (tokens: Tokens): number | null =>
+    priceIn === undefined || priceOut === undefined ? null : (tokens.in * priceIn + tokens.out * priceOut) / MILLION;
+  const today = (): void => {
+    const now = Math.floor(clock.nowMs() / DAY_MS);
+    if (now === day) return;
+    day = now;
+    heldUsd = 0;
+  };
+  const save = (): void => {
+    const text = JSON.stringify({ day, usd: heldUsd });
+    writing = writing.then(() => writeDay(path, text)).catch(() => undefined); // the cap holds in memory meanwhile
+  };
+
+  return {
+    reserve(worst, spending) {
+      today();
+      const capped = maxCostPerDay !== undefined || spending?.maxCostUsd !== undefined;
+      const cost = costOf(worst);
+      if (cost === null) {
+        if (capped)
+          throw new CostExceeded("a cap needs a price: runtime.llm.priceIn and runtime.llm.priceOut are not set");
+        return { settle: () => null, release: () => {} };
+      }
+      if (spending?.maxCostUsd !== undefined && spending.heldUsd + cost > spending.maxCostUsd)
+        throw new CostExceeded(`the call could pass the ${spending.maxCostUsd} USD that the run may cost`);
+      if (maxCostPerDay !== undefined && heldUsd + cost > maxCostPerDay)
+        throw new CostExceeded(`the call could pass the ${maxCostPerDay} USD of runtime.llm.maxCostPerDay`);
+      const take = (usd: number): void => {
+        heldUsd = Math.max(0, heldUsd + usd);
+        if (spending) spending.heldUsd += usd;
+      };
+      take(cost);
+      return {
+        settle(tokens) {
+          const spent = costOf(tokens) as number;
+          take(spent - cost);
+          save();
+          return spent;
+        },
+        release: () => take(-cost),
+      };
+    },
+    flush: () => writing,
+  };
+}
+
+/** A token is about four bytes of English, and fewer of anything else. */
+export function estimateTokens(text: string): number {
+  return Math.ceil(Buffer.byteLength(text) / 4);
+}
+
+async function readDay(path: string): Promise<{ day: number; usd: number }> {
+  try {
+    const { day, usd } = (await Bun.file(path).json()) as { day?: unknown; usd?: unknown };
+    if (typeof day === "number" && typeof usd === "number") return { day, usd };
+  } catch {
+    // Nothing was spent yet, or the file is torn: then the day begins anew.
+  }
+  return { day: 0, usd: 0 };
+}
+
+async function writeDay(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  await Bun.write(`${path}.new`, text);
+  await rename(`${path}.new`, path);
+}

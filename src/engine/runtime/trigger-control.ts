@@ -1,0 +1,156 @@
+import type { Clock } from "../../base/clock.ts";
+import { readTrigger, type TriggerDefinition } from "../../domain/trigger/trigger-definition.ts";
+import { dateOf } from "../../domain/trigger/trigger-runs.ts";
+import type { FireRequest, TriggerScheduler } from "../../domain/trigger/trigger-scheduler.ts";
+import { svcError } from "../../protocol/errors.ts";
+import type { Json, JsonObject } from "../../protocol/json.ts";
+import type { ProgramProcesses } from "../../sandbox/program-processes.ts";
+import { type ReplayResult, replayProgram } from "../../sandbox/program-replay.ts";
+import { parseTrace } from "../../sandbox/program-trace.ts";
+import type { AgentRecords } from "./agent-records.ts";
+import { type ProgramStore, readProgramSpec } from "./program-store.ts";
+import type { TraceFiles } from "./trace-files.ts";
+
+const LISTED_RUNS = 20;
+const MAX_NEXT = 100;
+
+export interface TriggerControlDeps {
+  readonly records: AgentRecords;
+  readonly scheduler: TriggerScheduler;
+  readonly programs: ProgramStore;
+  readonly processes: ProgramProcesses;
+  readonly traces: TraceFiles;
+  readonly clock: Clock;
+}
+
+export type TriggerControl = ReturnType<typeof createTriggerControl>;
+
+/** What the control API does: it writes through to the records, and the scheduler follows them. */
+export function createTriggerControl(deps: TriggerControlDeps) {
+  const { records, scheduler, programs, traces, clock } = deps;
+
+  const recordOf = (triggerId: string): JsonObject => {
+    const record = records.record(triggerId);
+    if (!record) throw svcError("trigger.not_found", { triggerId });
+    return record;
+  };
+  const shown = (record: JsonObject): JsonObject => {
+    const dueMs = scheduler.nextDueMs(record["id"] as string);
+    return {
+      ...record,
+      owner: record["owner"] ?? "",
+      avgDurationMs: record["avgDurationMs"] ?? null,
+      failureRate: record["failureRate"] ?? null,
+      ...(dueMs === undefined ? {} : { nextDueAt: dateOf(dueMs) }),
+    };
+  };
+  const write = async (triggerId: string, set: JsonObject, unset?: readonly string[]): Promise<JsonObject> => {
+    recordOf(triggerId);
+    await records.triggers.write(triggerId, set, unset);
+    scheduler.tick();
+    return shown(recordOf(triggerId));
+  };
+  const runOf = (runId: string): JsonObject => {
+    const row = records.runRow(runId);
+    if (!row) throw svcError("run.not_found", { runId });
+    return row;
+  };
+  const traceOf = async (row: JsonObject): Promise<string | undefined> =>
+    typeof row["trace"] === "string" ? row["trace"] : traces.read(row["id"] as string);
+  /** Switched on by hand: the breaker counts from nothing, whatever the record said. */
+  const enabling = (record: JsonObject): JsonObject =>
+    record["enabled"] === true ? { enabled: true } : { enabled: true, consecutiveFailures: 0 };
+
+  return {
+    list: (): JsonObject[] => records.triggers.list().map(shown),
+    get: (triggerId: string): JsonObject => shown(recordOf(triggerId)),
+
+    runs(triggerId: string): JsonObject[] {
+      recordOf(triggerId);
+      return records.runs.list(triggerId).slice(0, LISTED_RUNS).map(withoutTrace);
+    },
+
+    patch(triggerId: string, { spec, enabled }: { spec?: Json; enabled?: boolean }): Promise<JsonObject> {
+      const record = recordOf(triggerId);
+      if (spec !== undefined) checkSpec(record, spec, clock.nowMs());
+      return write(triggerId, {
+        ...(spec === undefined ? {} : { spec }),
+        ...(enabled === undefined ? {} : enabled ? enabling(record) : { enabled }),
+      });
+    },
+    enable: (triggerId: string): Promise<JsonObject> => {
+      const record = recordOf(triggerId);
+      const cleared = record["lastStatus"] === "auto_disabled" ? ["lastStatus"] : [];
+      return write(triggerId, { enabled: true, consecutiveFailures: 0 }, cleared);
+    },
+    disable: (triggerId: string): Promise<JsonObject> => write(triggerId, { enabled: false }),
+
+    async runNow(triggerId: string, request: FireRequest): Promise<{ runId: string }> {
+      scheduler.tick(); // a trigger that was made a moment ago is known by then
+      return { runId: await scheduler.runNow(recordOf(triggerId), request) };
+    },
+
+    next(triggerId: string, count: number): { next: JsonObject[] } {
+      const nowMs = clock.nowMs();
+      return {
+        next: occurrences(readTrigger(recordOf(triggerId), nowMs), nowMs, Math.min(count, MAX_NEXT)).map(dateOf),
+      };
+    },
+
+    async run(runId: string): Promise<{ run: JsonObject; trace: Json[] | null }> {
+      const row = runOf(runId);
+      const trace = await traceOf(row);
+      const lines = trace
+        ?.trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line) as Json);
+      return { run: withoutTrace(row), trace: lines ?? null };
+    },
+
+    cancel(runId: string): void {
+      runOf(runId);
+      if (!scheduler.cancel(runId)) throw svcError("run.not_running", { runId });
+    },
+
+    /** Runs a run's program again on the answers of its trace, and says whether it came to the same. */
+    async replay(runId: string): Promise<ReplayResult> {
+      const row = runOf(runId);
+      const text = await traceOf(row);
+      const trace = text === undefined ? undefined : parseTrace(text);
+      const refuse = (reason: string) =>
+        svcError("run.not_replayable", { runId, reason }, `The run cannot be replayed: ${reason}`);
+      if (!trace) throw refuse("it has no trace");
+      if (trace.end.truncated) throw refuse("its trace was cut at its limit");
+      if (trace.end.fuel === null || trace.end.status === "timeout")
+        throw refuse(`it ended from outside (${trace.end.status})`);
+      const spec = readProgramSpec(trace.head.program);
+      const source = spec && (await programs.source(spec));
+      if (source === undefined) throw refuse(`its program ${trace.head.program} is gone`);
+      return replayProgram(deps.processes, trace, source);
+    },
+
+    programs,
+  };
+}
+
+function withoutTrace(row: JsonObject): JsonObject {
+  const { trace: _, ...rest } = row;
+  return rest;
+}
+
+/** A spec that can never fire is refused here; written into the record by others, it gets its marker. */
+function checkSpec(record: JsonObject, spec: Json, nowMs: number): void {
+  const { firing } = readTrigger({ ...record, program: "x@v1", args: {}, spec }, nowMs);
+  if (firing.kind !== "never") return;
+  const reason = firing.marker === "unsupported_source" ? "the source is not supported" : "it can never fire";
+  throw svcError("request.invalid_field", { field: "spec", reason }, `spec is refused: ${reason}`);
+}
+
+function occurrences({ firing }: TriggerDefinition, nowMs: number, count: number): number[] {
+  if (firing.kind === "once") return firing.atMs > nowMs ? [firing.atMs] : [];
+  if (firing.kind !== "cron") return [];
+  const times: number[] = [];
+  for (let ms = firing.schedule.nextAfter(nowMs); ms !== undefined && times.length < count; )
+    ms = firing.schedule.nextAfter(times[times.push(ms) - 1] as number);
+  return times;
+}
