@@ -262,7 +262,7 @@ export function readOp(value: CborValue): AclOp {
         op: kind,
         invite: readKey(map["invite"]),
         proof: readBytes(map["proof"], SIGNATURE_BYTES),
-        ...(map["metadata"] === undefined ? {} : { metadata: readMetadata(map["metadata"]) }),
+        ...readMetadataField(map["metadata"]),
       };
     }
     case "requestAccept": {
@@ -272,37 +272,11 @@ export function readOp(value: CborValue): AclOp {
     case "requestDecline":
     case "requestCancel":
       return { op: kind, request: readLink(readMap(value, "op", "request")["request"]) };
-    case "permissionChange": {
-      const map = readMap(value, "op", "account", "permission", "pins?");
-      return {
-        op: kind,
-        account: readKey(map["account"]),
-        permission: readOneOf(map["permission"], GRANTABLE),
-        ...(map["pins"] === undefined ? {} : { pins: readPins(map["pins"]) }),
-      };
-    }
-    case "accountAdd": {
-      const map = readMap(value, "op", "account", "permission", "metadata?");
-      return {
-        op: kind,
-        account: readKey(map["account"]),
-        permission: readOneOf(map["permission"], GRANTABLE),
-        ...(map["metadata"] === undefined ? {} : { metadata: readMetadata(map["metadata"]) }),
-      };
-    }
-    case "accountRemove": {
-      const map = readMap(value, "op", "account", "pins");
-      return { op: kind, account: readKey(map["account"]), pins: readPins(map["pins"]) };
-    }
-    case "ownershipChange": {
-      const map = readMap(value, "op", "account", "oldPermission", "pins?");
-      return {
-        op: kind,
-        account: readKey(map["account"]),
-        oldPermission: readOneOf(map["oldPermission"], GRANTABLE),
-        ...(map["pins"] === undefined ? {} : { pins: readPins(map["pins"]) }),
-      };
-    }
+    case "permissionChange":
+    case "accountAdd":
+    case "accountRemove":
+    case "ownershipChange":
+      return readAccountOp(value, kind);
     case "selfRemove":
     case "guestRevoke":
     case "spaceDelete":
@@ -333,3 +307,34 @@ export function readOp(value: CborValue): AclOp {
       throw new RangeError("an unknown op");
   }
 }
+
+type AccountOp = "permissionChange" | "accountAdd" | "accountRemove" | "ownershipChange";
+
+/** What is done to one account. */
+function readAccountOp(value: CborValue, kind: AccountOp): AclOp {
+  switch (kind) {
+    case "permissionChange": {
+      const map = readMap(value, "op", "account", "permission", "pins?");
+      const permission = readOneOf(map["permission"], GRANTABLE);
+      return { op: kind, account: readKey(map["account"]), permission, ...readPinsField(map["pins"]) };
+    }
+    case "accountAdd": {
+      const map = readMap(value, "op", "account", "permission", "metadata?");
+      const permission = readOneOf(map["permission"], GRANTABLE);
+      return { op: kind, account: readKey(map["account"]), permission, ...readMetadataField(map["metadata"]) };
+    }
+    case "accountRemove": {
+      const map = readMap(value, "op", "account", "pins");
+      return { op: kind, account: readKey(map["account"]), pins: readPins(map["pins"]) };
+    }
+    case "ownershipChange": {
+      const map = readMap(value, "op", "account", "oldPermission", "pins?");
+      const oldPermission = readOneOf(map["oldPermission"], GRANTABLE);
+      return { op: kind, account: readKey(map["account"]), oldPermission, ...readPinsField(map["pins"]) };
+    }
+  }
+}
+
+const readPinsField = (value: CborValue | undefined) => (value === undefined ? {} : { pins: readPins(value) });
+const readMetadataField = (value: CborValue | undefined) =>
+  value === undefined ? {} : { metadata: readMetadata(value) };

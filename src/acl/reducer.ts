@@ -1,16 +1,22 @@
 import { bytesToHex, concatBytes, equalBytes } from "../base/bytes.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { LIMITS } from "../protocol/limits.ts";
+import type { Application, OpSource } from "./application.ts";
 import { createJournal } from "./journal.ts";
 import type { AclOp } from "./op.ts";
 import { canManage } from "./permission.ts";
 import { type AclRecord, decodeAclUnit } from "./record.ts";
-import { type Application, applyOp, type OpSource } from "./rules.ts";
+import { applyOp } from "./rules.ts";
 import type { SpaceHeader } from "./space-header.ts";
 import { type AclState, permissionOf, readKeyHolders, sidePosition } from "./state.ts";
 
 /** Lamports are safe integers: nobody may use them up by claiming to have seen one far ahead. */
 const MAX_CLOCK_STEP = 2 ** 32;
+/**
+ * Records of accounts without any right, between two of the owner or an admin. Whoever holds a token can ask, take back and
+ * ask again; each such record is kept and judged by every member for ever, so those who manage the space pay for it.
+ */
+const MAX_STRANGERS_RECORDS = 1024;
 
 /** What taking a record in has changed. */
 export interface AclApplied {
@@ -33,7 +39,8 @@ export function applyAclRecord(
 ): { fault: string } | AclApplied {
   const app = begin(state, header, record.space);
   const named = [record.id];
-  const fault = recordFault(app, record) ?? opsFault(app, record, named) ?? outcomeFault(app);
+  const fault =
+    recordFault(app, record) ?? countStrangers(app, record.author) ?? opsFault(app, record, named) ?? outcomeFault(app);
   if (fault) {
     app.journal.undo();
     return { fault };
@@ -62,7 +69,7 @@ export function tryAclOps(
   const app = begin(state, header, record.space);
   try {
     const unitId = new Uint8Array(32);
-    const fault = stateFault(app) ?? opsFault(app, { ...record, id: unitId }, []);
+    const fault = stateFault(app) ?? countStrangers(app, record.author) ?? opsFault(app, { ...record, id: unitId }, []);
     if (fault) return { fault };
     const holders = readKeyHolders(state);
     if (holders.size > LIMITS.spaceMembers) return { fault: TOO_MANY };
@@ -95,6 +102,16 @@ function recordFault(app: Application, record: AclRecord): string | undefined {
   if (record.clock > before && !canManage(permissionOf(state, record.author)))
     return "only the owner and admins move the clock";
   return stateFault(app);
+}
+
+/** Counts a record against the bound of those without rights; one of the owner or an admin begins the count anew. */
+function countStrangers({ state, journal, pos }: Application, author: Uint8Array): string | undefined {
+  const role = permissionOf(state, author);
+  if (pos === 0 || (role !== "none" && !canManage(role))) return undefined;
+  if (role === "none" && state.strangersRecords >= MAX_STRANGERS_RECORDS)
+    return "too many records of accounts without rights came since the owner or an admin last acted";
+  journal.assign(state, { strangersRecords: role === "none" ? state.strangersRecords + 1 : 0 });
+  return undefined;
 }
 
 function stateFault({ state }: Application): string | undefined {

@@ -79,6 +79,8 @@ export interface AclState {
   guest: { readonly key: Uint8Array; readonly author: Uint8Array } | undefined;
   /** Position of the record that ended the space for everybody. */
   deletedAt: number | undefined;
+  /** Records of accounts without rights since the last one of the owner or an admin. */
+  strangersRecords: number;
 }
 
 export function emptyAcl(): AclState {
@@ -97,6 +99,7 @@ export function emptyAcl(): AclState {
     owner: undefined,
     guest: undefined,
     deletedAt: undefined,
+    strangersRecords: 0,
   };
 }
 
