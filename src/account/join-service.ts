@@ -1,4 +1,4 @@
-import type { AclBuild } from "../acl/acl-service.ts";
+import type { AclBuild } from "../acl/compose.ts";
 import { joinByInvite } from "../acl/actions.ts";
 import type { ComposeOptions } from "../acl/compose.ts";
 import type { MemberMetadata } from "../acl/epoch.ts";

@@ -1,4 +1,4 @@
-import type { AclBuild } from "../acl/acl-service.ts";
+import type { AclBuild } from "../acl/compose.ts";
 import { deleteSpace, leaveSpace } from "../acl/actions.ts";
 import { pendingRequestOf } from "../acl/state.ts";
 import type { Clock } from "../base/clock.ts";

@@ -25,6 +25,9 @@ export interface AclContext {
   timeMs: number;
 }
 
+/** Builds ops for the state of the moment; see actions.ts. */
+export type AclBuild = (context: AclContext) => readonly AclOp[];
+
 /** A signed record or proposal; its id names the invite or request in it. */
 export interface AclMade {
   id: Uint8Array;

@@ -1,4 +1,4 @@
-import type { AclBuild } from "../acl/acl-service.ts";
+import type { AclBuild } from "../acl/compose.ts";
 import { completeRemovals } from "../acl/actions.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";

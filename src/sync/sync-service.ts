@@ -1,4 +1,4 @@
-import type { AclBuild } from "../acl/acl-service.ts";
+import type { AclBuild } from "../acl/compose.ts";
 import type { AclMade, ComposeOptions } from "../acl/compose.ts";
 import type { Clock } from "../base/clock.ts";
 import type { PeerId, SpaceId } from "../base/ids.ts";

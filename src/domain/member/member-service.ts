@@ -1,5 +1,5 @@
 import type { AclSecrets } from "../../account/acl-secrets.ts";
-import type { AclBuild } from "../../acl/acl-service.ts";
+import type { AclBuild } from "../../acl/compose.ts";
 import {
   acceptRequest,
   addAccounts,

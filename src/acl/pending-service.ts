@@ -1,0 +1,144 @@
+import type { Clock } from "../base/clock.ts";
+import type { AclConsequences } from "../change/ports.ts";
+import type { ChangeEngine } from "../change/space-engine.ts";
+import type { Account } from "../crypto/account.ts";
+import { svcError } from "../protocol/errors.ts";
+import type { WriteScope } from "../store/commit-queue.ts";
+import type { AclLog } from "./acl-log.ts";
+import { type AclBuild, type AclContext, type AclMade, composeProposal, composeRecord } from "./compose.ts";
+import { readAclUnits } from "./offered-records.ts";
+import type { PendingBook } from "./pending-book.ts";
+import { decodeAclUnit, type PendingRecord } from "./record.ts";
+import { unitKnown } from "./reducer.ts";
+import { isFollowed, keysOfBranch, sequenceProposal } from "./sequence.ts";
+import { permissionOf } from "./state.ts";
+
+/** How long a device waits for another one to propose its own record again. */
+const OTHERS_TURN_MS = 10 * 60_000;
+
+/** What became of a proposal that somebody handed on. */
+export type UnitVerdict = { kind: "kept" | "known" } | { kind: "refused"; reason: string };
+
+interface PendingServiceDeps {
+  spaceId: string;
+  account: Account;
+  acl: AclLog;
+  engine: ChangeEngine;
+  clock: Clock;
+  book: PendingBook;
+  context(): AclContext;
+  /** Runs in one transaction and tells the listeners once it is durable. */
+  move<T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T>;
+  /** Takes in one record of this account. */
+  append(made: AclMade, scope: WriteScope): AclConsequences | undefined;
+}
+
+const FULL = "too much waits for the space's owner already; try again once an owner's device was online";
+
+/** Records that wait for the owner's devices to give them their place: proposed, handed on, sequenced. */
+export function createPendingService(deps: PendingServiceDeps) {
+  const { acl, engine, account, book, context, move, append } = deps;
+
+  /** Carries out what sequencing one unit takes. */
+  const sequenceOne = (
+    unit: PendingRecord,
+    scope: WriteScope,
+  ): { result: { progress: boolean; made?: Uint8Array }; consequences?: AclConsequences } => {
+    const plan = sequenceProposal(book.sequencePort(), unit);
+    if ("wait" in plan) return { result: { progress: false } };
+    acl.units.drop(unit.id);
+    if ("drop" in plan) return { result: { progress: true } };
+    for (const part of plan.parts) acl.units.put(part, deps.clock.nowMs(), true);
+    const now = context();
+    const sideKeys = keysOfBranch(now, plan.placed);
+    if (plan.ops.length + sideKeys.length === 0) return { result: { progress: true } };
+    const options = { sideKeys, rotate: sideKeys.length > 0, minClock: plan.minClock };
+    const made = composeRecord(now, plan.ops, options);
+    const consequences = append(made, scope);
+    return { result: { progress: true, made: made.bytes }, ...(consequences ? { consequences } : {}) };
+  };
+
+  return {
+    /** Asks the owner's devices: kept here until they have answered, and handed on. Undefined as for `draft`. */
+    propose: (build: AclBuild): Promise<AclMade | undefined> =>
+      engine.moveAcl(() => {
+        const now = context();
+        const ops = build(now);
+        if (ops.length === 0) return { result: undefined };
+        const made = composeProposal(now, ops);
+        if (book.keep([decodeAclUnit(made.bytes)!]).length > 0)
+          throw svcError("acl.forbidden", { spaceId: deps.spaceId }, FULL);
+        return { result: made };
+      }),
+
+    /**
+     * Keeps what others hand on for the owner's devices: proposals that could take effect now, and records of lost
+     * branches that could, or that members' changes name, with those before them. Answers one verdict each.
+     */
+    async takeUnits(many: readonly Uint8Array[]): Promise<UnitVerdict[]> {
+      const units = await readAclUnits(many);
+      return engine.moveAcl(() => {
+        const fresh = units.filter((unit) => unit && !unitKnown(acl.state, unit.id) && !acl.units.has(unit.id));
+        const port = book.sequencePort(fresh as PendingRecord[]);
+        const plans = new Map((fresh as PendingRecord[]).map((unit) => [unit, sequenceProposal(port, unit)]));
+        const full = book.keep(
+          [...plans].flatMap(([unit, plan]) => ("ops" in plan || isFollowed(port, unit) ? [unit] : [])),
+        );
+        const result = units.map((unit): UnitVerdict => {
+          if (!unit) return { kind: "refused", reason: "it is neither a record nor a proposal" };
+          const plan = plans.get(unit);
+          if (!plan) return { kind: "known" };
+          if (acl.units.has(unit.id)) return { kind: "kept" };
+          if (full.includes(unit)) return { kind: "refused", reason: FULL };
+          return { kind: "refused", reason: "drop" in plan ? plan.drop : "wait" in plan ? plan.wait : FULL };
+        });
+        return { result };
+      });
+    },
+
+    /** Whether `sequence` may find something to do. */
+    hasWork: (): boolean => acl.units.list().length > 0 || book.namedAgain().length > 0,
+
+    /** What waits for the owner's devices, to be handed on. */
+    units: (): Uint8Array[] => acl.units.list().map(({ unit }) => unit.bytes),
+
+    /**
+     * What this account proposed and could give effect to itself, oldest first, now that its records can be put in order:
+     * each by a record of its own (`ownSequence`). What never can any more is forgotten.
+     */
+    ownProposals: (): Promise<PendingRecord[]> =>
+      engine.moveAcl(() => {
+        const own = acl.units.list().filter(({ unit }) => unit.kind === "acl-proposal" && book.isOwn(unit));
+        const port = { ...book.sequencePort(), faultOf: book.ownFaultOf };
+        const result = own.flatMap(({ unit }) => {
+          const plan = sequenceProposal(port, unit);
+          if ("drop" in plan) acl.units.drop(unit.id);
+          return "ops" in plan ? [unit] : [];
+        });
+        return { result };
+      }),
+
+    /**
+     * On an owner's device: gives effect to what waits, one record each, and forgets what never can. Answers the records
+     * made. On other devices nothing happens. What another of the owner's devices had done on a branch that lost is first
+     * left to that device, so that two do not fork the chain again over it. Call it after a meeting, and every round.
+     */
+    async sequence(): Promise<Uint8Array[]> {
+      const made: Uint8Array[] = [];
+      if (permissionOf(acl.state, account.signer.publicKey) !== "owner") return made;
+      if (book.namedAgain().length > 0) await move(() => ({ result: book.keep(book.namedAgain()) }));
+      for (let progress = true; progress; ) {
+        progress = false;
+        for (const { unit, receivedMs } of acl.units.list()) {
+          const ofOthers = unit.kind === "acl" && book.isOwn(unit) && !acl.dropped(unit.id);
+          if (ofOthers && deps.clock.nowMs() < receivedMs + OTHERS_TURN_MS) continue;
+          if (permissionOf(acl.state, account.signer.publicKey) !== "owner") return made;
+          const done = await move((scope) => sequenceOne(unit, scope));
+          if (done.made) made.push(done.made);
+          progress ||= done.progress;
+        }
+      }
+      return made;
+    },
+  };
+}
