@@ -87,15 +87,28 @@ function followAccount(push: PushService, space: Space, { touched }: CommitBatch
 
 /** A space: messages that this device wrote, and chats that come and go. */
 function followSpace(push: PushService, account: Account, space: Space, batch: CommitBatch): void {
+  const written: TouchedRecord[] = [];
   for (const record of batch.touched) {
-    if (record.dataset === OBJECTS_DATASET && record.wasLive !== (record.doc !== null)) push.changed();
-    if (record.dataset !== CHAT_DATASET || batch.localChanges === 0 || record.wasLive || record.doc === null) continue;
-    const message = JSON.parse(record.doc) as JsonObject;
+    if (record.dataset === OBJECTS_DATASET && mayBeChat(record.before) !== mayBeChat(record.doc)) push.changed();
+    if (record.dataset === CHAT_DATASET && record.synced && !record.wasLive && record.doc !== null)
+      written.push(record);
+  }
+  if (written.length === 0 || batch.localChanges === 0) return;
+  const isAllOwn = countChanges(batch.touched) === batch.localChanges && countChanges(written) === batch.localChanges;
+  for (const record of written) {
+    const message = JSON.parse(record.doc!) as JsonObject;
     const isInterim = isJsonObject(message["agent"]) && message["agent"]["done"] === false;
-    if (message["creator"] !== account.id || isInterim || !isWrittenHere(space, record)) continue;
+    if (message["creator"] !== account.id || isInterim || !(isAllOwn || isWrittenHere(space, record))) continue;
     push.messageWritten(space.id, record.object, record.recordId, mentionsOf(message));
   }
 }
+
+/** Where a batch is messages alone and as many changes as this device made, nobody has to be asked whose each one is. */
+const countChanges = (touched: readonly TouchedRecord[]): number =>
+  new Set(touched.filter(({ synced }) => synced).map(({ versionId }) => versionId)).size;
+
+/** Whether an object's row names the type of chats, as a look without parsing: rows are written often, chats made rarely. */
+const mayBeChat = (doc: string | null): boolean => doc?.includes('"chat"') ?? false;
 
 /** Whether it was this device's own change that did it, and not another device's of the account. */
 function isWrittenHere({ engine, accountKey }: Space, record: TouchedRecord): boolean {

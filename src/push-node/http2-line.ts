@@ -35,6 +35,7 @@ export function createHttp2Line(origin: string, options: LineOptions): Http2Line
   };
   const open = (): ClientHttp2Session => {
     const session = connect(origin, options.ca === undefined ? {} : { ca: options.ca });
+    session.setMaxListeners(0); // one of each for every request under way
     session.on("error", () => retire(session)); // each request hears of it itself
     session.on("close", () => retire(session));
     session.on("goaway", () => {

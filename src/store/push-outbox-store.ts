@@ -28,6 +28,8 @@ export interface OutboxRow {
   readonly kind: OutboxKind;
   readonly spaceId: string;
   readonly chatId: string;
+  /** Whom it addresses, as one text: pushes of a chat for the same audience are one. */
+  readonly audience: string;
   /** Empty for a reading. */
   readonly messageId: string;
   readonly queuedMs: number;
@@ -36,7 +38,7 @@ export interface OutboxRow {
 }
 
 const COLUMNS =
-  "id, kind, space_id AS spaceId, chat_id AS chatId, message_id AS messageId, queued_ms AS queuedMs, due_ms AS dueMs, attempts";
+  "id, kind, space_id AS spaceId, chat_id AS chatId, audience, message_id AS messageId, queued_ms AS queuedMs, due_ms AS dueMs, attempts";
 
 export type PushOutboxStore = ReturnType<typeof openPushOutboxStore>;
 
@@ -56,8 +58,8 @@ export function openPushOutboxStore(path: string) {
     `SELECT ${COLUMNS} FROM outbox WHERE taken = 0 AND due_ms <= ? ORDER BY due_ms LIMIT ?`,
   );
   const take = db.query<null, [string]>("UPDATE outbox SET taken = 1 WHERE id = ?");
-  const giveBack = db.query<null, [number, string]>(
-    "UPDATE OR IGNORE outbox SET taken = 0, attempts = attempts + 1, due_ms = ? WHERE id = ?",
+  const giveBack = db.query<null, [string, number, string]>(
+    "UPDATE OR IGNORE outbox SET taken = 0, attempts = attempts + 1, message_id = ?, due_ms = ? WHERE id = ?",
   );
   const drop = db.query<null, [string]>("DELETE FROM outbox WHERE id = ?");
   const dropSpace = db.query<null, [string]>("DELETE FROM outbox WHERE space_id = ?");
@@ -70,7 +72,7 @@ export function openPushOutboxStore(path: string) {
   const hasKey = db.query<{ found: number }, [string]>("SELECT 1 AS found FROM space_keys WHERE space_key = ?");
   return {
     /** Queues a push; one that waits for the same audience of the same chat takes its message over, and keeps its time. */
-    put: (row: Omit<OutboxRow, "attempts"> & { audience: string }) =>
+    put: (row: Omit<OutboxRow, "attempts">) =>
       void put.run(row.id, row.kind, row.spaceId, row.chatId, row.audience, row.messageId, row.queuedMs, row.dueMs),
     /** Rows that are due, which nothing is merged into from now on. */
     takeDue: db.transaction((nowMs: number, limit: number): OutboxRow[] => {
@@ -78,9 +80,11 @@ export function openPushOutboxStore(path: string) {
       for (const { id } of rows) take.run(id);
       return rows;
     }),
-    /** It was not sent: it waits again, unless a newer one of the same audience does. */
-    giveBack: db.transaction((id: string, dueMs: number) => {
-      if (giveBack.run(dueMs, id).changes === 0) drop.run(id);
+    /** It was not sent: it waits again, unless a newer one of the same audience does. Answers which. */
+    giveBack: db.transaction((id: string, messageId: string, dueMs: number): boolean => {
+      if (giveBack.run(messageId, dueMs, id).changes > 0) return true;
+      drop.run(id);
+      return false;
     }),
     drop: (id: string) => void drop.run(id),
     dropSpace: (spaceId: string) => void dropSpace.run(spaceId),

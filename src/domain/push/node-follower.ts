@@ -3,13 +3,19 @@ import type { Clock } from "../../base/clock.ts";
 import type { AccountId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
-import { PUSH_BOUNDS, PUSH_PATHS, type TopicsBody, type TopicsPage } from "../../protocol/push-node.ts";
+import {
+  type NodeTokenBody,
+  PUSH_BOUNDS,
+  PUSH_PATHS,
+  type TopicsBody,
+  type TopicsPage,
+} from "../../protocol/push-node.ts";
 import { type NodeCalls, NodeFault } from "../../push-link/node-calls.ts";
 import { topicsStatement } from "../../push-link/statements.ts";
 import type { PushOutboxStore } from "../../store/push-outbox-store.ts";
 import { retryDelayMs } from "./retry-delay.ts";
 import type { PlannedSpace, SubscriptionPlan } from "./subscription-plan.ts";
-import type { TokenFile } from "./token-file.ts";
+import type { TokenFile, TokenState } from "./token-file.ts";
 
 /** What happens at once is told at once, in one go. */
 const DEBOUNCE_MS = 250;
@@ -31,6 +37,13 @@ interface FollowerDeps {
   readonly log: Log;
 }
 
+/** What the node was told last, as texts, and when. */
+interface Told {
+  readonly token: string;
+  readonly plan: string;
+  readonly atMs: number;
+}
+
 /** Keeps the node in step with this device's token and with what the account is to hear of. */
 export interface NodeFollower extends Service {
   /** Something may have changed. */
@@ -38,15 +51,16 @@ export interface NodeFollower extends Service {
 }
 
 export function createNodeFollower(deps: FollowerDeps): NodeFollower {
-  const { calls, tokenFile, store, log } = deps;
-  /** The token that the node has of this device, as text; undefined while that is not known. */
-  let told: string | undefined;
+  const { calls, tokenFile, store, clock, log } = deps;
+  /** Undefined while it is not known what the node has. */
+  let told: Told | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let running: Promise<void> | undefined;
   let again = false;
   let begun = false;
   let stopped = false;
-  let attempts = 0;
+  /** Failures in a row; while there are some, nothing shortens the pause. */
+  let failures = 0;
 
   const wakeIn = (ms: number): void => {
     clearTimeout(timer);
@@ -54,40 +68,41 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
   };
 
   const run = (): void => {
-    if (running) {
-      again = true;
-      return;
-    }
+    if (running) return;
+    again = false;
     running = follow()
       .then(() => {
-        attempts = 0;
+        failures = 0;
         wakeIn(again ? DEBOUNCE_MS : LOOK_MS);
       })
       .catch((error: unknown) => {
         told = undefined;
         if (stopped) return;
-        const delayMs = (error instanceof NodeFault ? error.retryAfterMs : undefined) ?? retryDelayMs(attempts);
-        attempts++;
-        const level = attempts === 1 ? "warn" : "debug"; // once an outage
+        const delayMs = (error instanceof NodeFault ? error.retryAfterMs : undefined) ?? retryDelayMs(failures);
+        failures++;
+        const level = failures === 1 ? "warn" : "debug"; // once an outage
         log[level]("the push node was not told what it should know; it is tried again", { err: error, delayMs });
         wakeIn(delayMs);
       })
       .finally(() => {
         running = undefined;
-        again = false;
       });
   };
 
   const follow = async (): Promise<void> => {
     if (deps.isPruned()) return;
     await tellPruned();
-    await tellToken();
-    try {
-      await tellTopics();
-    } catch (error) {
-      // The account has no device to notify: there is nothing to watch for until one registers.
-      if (!(error instanceof NodeFault) || error.code !== "push.no_token") throw error;
-    }
+    const token = await tokenFile.read();
+    const planned = await deps.plan.plan();
+    const now: Told = {
+      token: JSON.stringify(token),
+      plan: JSON.stringify(planned.map(({ keys, topics }) => [keys.publicKey, topics])),
+      atMs: clock.nowMs(),
+    };
+    const isFresh = told !== undefined && now.atMs - told.atMs < LOOK_MS / 2;
+    if (isFresh && told?.token === now.token && told.plan === now.plan) return;
+    if (await tellToken(token, told?.token === now.token)) await tellTopics(planned);
+    told = now;
   };
 
   /** Devices that were pruned lose their tokens. */
@@ -98,35 +113,24 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
     }
   };
 
-  const tellToken = async (): Promise<void> => {
-    const state = await tokenFile.read();
+  /** Answers whether the account has a device to wake: without one there is nothing to watch for. */
+  const tellToken = async (state: TokenState, isTold: boolean): Promise<boolean> => {
     if (state.kind === "revoked") {
       await calls.post(PUSH_PATHS.tokenDrop, { device: deps.ownTag });
       await tokenFile.forgetRevoked();
     }
-    if (state.kind !== "set") {
-      told = undefined;
-      return;
-    }
-    const { platform, token, registeredMs } = state;
-    const body = { platform, token, registeredMs, device: deps.ownTag };
-    const text = JSON.stringify(body);
-    if (told === text && (await isHeld())) return;
-    await calls.post(PUSH_PATHS.token, body);
-    told = text;
-  };
-
-  /** The node may have lost its state, or dropped the token because its provider calls it dead. */
-  const isHeld = async (): Promise<boolean> => {
     const { devices } = await calls.post<{ devices: { device: string }[] }>(PUSH_PATHS.devices, {});
-    return devices.some(({ device }) => device === deps.ownTag);
+    if (state.kind !== "set") return devices.length > 0;
+    // The node may have lost its state, or dropped the token because its provider called it dead.
+    if (isTold && devices.some(({ device }) => device === deps.ownTag)) return true;
+    const { platform, token, registeredMs } = state;
+    await calls.post(PUSH_PATHS.token, { platform, token, registeredMs, device: deps.ownTag } satisfies NodeTokenBody);
+    return true;
   };
 
-  const tellTopics = async (): Promise<void> => {
-    const planned = await deps.plan.plan();
+  const tellTopics = async (planned: readonly PlannedSpace[]): Promise<void> => {
     store.noteKeys(planned.map(({ keys }) => keys.publicKey));
-    const held = await listTopics();
-    const { add, drop } = differences(planned, held, store.isKnownKey);
+    const { add, drop } = differences(planned, await listTopics(), store.isKnownKey);
     for (const part of slicesOf(drop))
       await calls.post(PUSH_PATHS.topics, { drop: grouped(part) } satisfies TopicsBody);
     const keysByName = new Map(planned.map(({ keys }) => [keys.publicKey, keys]));
@@ -154,7 +158,7 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
     name: "push node",
     kick: () => {
       again = true;
-      wakeIn(DEBOUNCE_MS);
+      if (!running && failures === 0) wakeIn(DEBOUNCE_MS);
     },
     start() {
       begun = true;

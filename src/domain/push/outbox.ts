@@ -11,6 +11,9 @@ const MAX_AGE_MS = 60 * 60_000;
 const BURST_MS = 1_000;
 const AT_ONCE = 4;
 const LOOK_MS = 30_000;
+/** How often what is too old is looked for, and how much older than its newest message a row may say that it is. */
+const SWEEP_MS = 60_000;
+const REWRITE_MS = 60_000;
 
 interface OutboxDeps {
   readonly store: PushOutboxStore;
@@ -25,6 +28,8 @@ interface OutboxDeps {
 export interface Outbox extends Service {
   queueMessage(spaceId: string, chatId: string, messageId: string, mentions: readonly string[]): void;
   queueReading(spaceId: string, chatId: string): void;
+  /** Nothing of a space is sent any more. */
+  dropSpace(spaceId: string): void;
 }
 
 export function createOutbox(deps: OutboxDeps): Outbox {
@@ -32,33 +37,56 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   const running = new Set<Promise<void>>();
   /** When a chat's last push was queued to go at once, by audience. */
   const lastByAudience = new Map<string, number>();
+  /**
+   * The newest message of each row that waits. It is known here alone until the row is sent, so that a burst writes once: a
+   * crash sends an older message of the burst instead, which brings the app to fetch all of them as well.
+   */
+  const newestByAudience = new Map<string, { messageId: string; writtenMs: number }>();
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let wakeMs = Number.POSITIVE_INFINITY;
+  let sweptMs = 0;
   let begun = false;
   let stopped = false;
 
-  const wakeIn = (ms: number): void => {
+  /** Looks again at a time, unless that is going to happen earlier. */
+  const wakeAt = (ms: number): void => {
+    if (!begun || stopped || ms >= wakeMs) return;
     clearTimeout(timer);
-    if (begun && !stopped) timer = setTimeout(look, ms);
+    wakeMs = ms;
+    timer = setTimeout(look, Math.max(0, ms - clock.nowMs()));
   };
 
   const look = (): void => {
     if (stopped) return;
     const nowMs = clock.nowMs();
-    const old = store.dropOld(nowMs - MAX_AGE_MS);
-    if (old > 0) log.warn("notifications were dropped: the push node could not be reached for an hour", { count: old });
-    for (const row of store.takeDue(nowMs, AT_ONCE - running.size)) {
-      const work = bring(row).finally(() => {
-        running.delete(work);
-        wakeIn(0);
-      });
-      running.add(work);
+    wakeMs = Number.POSITIVE_INFINITY;
+    if (nowMs - sweptMs >= SWEEP_MS) dropOld(nowMs);
+    if (running.size < AT_ONCE) {
+      for (const row of store.takeDue(nowMs, AT_ONCE - running.size)) {
+        const work = bring(row).finally(() => {
+          running.delete(work);
+          wakeAt(clock.nowMs());
+        });
+        running.add(work);
+      }
     }
-    if (running.size >= AT_ONCE) return; // whoever ends looks again
-    const nextMs = store.nextDueMs();
-    wakeIn(nextMs === undefined ? LOOK_MS : Math.min(LOOK_MS, Math.max(1, nextMs - clock.nowMs())));
+    // With all hands full, whoever ends looks again.
+    const nextMs = running.size < AT_ONCE ? store.nextDueMs() : undefined;
+    wakeAt(Math.min(nowMs + LOOK_MS, nextMs ?? Number.POSITIVE_INFINITY));
   };
 
-  const bring = async (row: OutboxRow): Promise<void> => {
+  const dropOld = (nowMs: number): void => {
+    sweptMs = nowMs;
+    const count = store.dropOld(nowMs - MAX_AGE_MS);
+    if (count === 0) return;
+    newestByAudience.clear(); // their rows may be among them
+    log.warn("notifications were dropped: the push node could not be reached for an hour", { count });
+  };
+
+  const bring = async (taken: OutboxRow): Promise<void> => {
+    const name = nameOf(taken);
+    const row = { ...taken, messageId: newestByAudience.get(name)?.messageId ?? taken.messageId };
+    newestByAudience.delete(name);
     try {
       await deps.send(row);
       store.drop(row.id);
@@ -66,7 +94,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
       if (stopped) return; // a row that was taken waits again at the next start
       if (error instanceof NodeFault && isPassing(error)) {
         log.debug("a notification is sent again later", { err: error });
-        return store.giveBack(row.id, clock.nowMs() + (error.retryAfterMs ?? retryDelayMs(row.attempts)));
+        store.giveBack(row.id, row.messageId, clock.nowMs() + (error.retryAfterMs ?? retryDelayMs(row.attempts)));
+        return;
       }
       log.warn("a notification was not sent, and is not tried again", { err: error });
       store.drop(row.id);
@@ -74,32 +103,43 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   };
 
   /** The first of a burst goes at once, the others wait and are merged. */
-  const dueOf = (audience: string): number => {
-    const nowMs = clock.nowMs();
+  const dueOf = (name: string, nowMs: number): number => {
     for (const [known, atMs] of lastByAudience) {
       if (nowMs - atMs < BURST_MS) break;
       lastByAudience.delete(known);
     }
-    const lastMs = lastByAudience.get(audience);
-    if (lastMs !== undefined) return lastMs + BURST_MS;
-    lastByAudience.set(audience, nowMs);
-    return nowMs;
+    const lastMs = lastByAudience.get(name);
+    lastByAudience.delete(name); // put back as the youngest
+    lastByAudience.set(name, lastMs === undefined ? nowMs : lastMs + BURST_MS);
+    return lastByAudience.get(name)!;
+  };
+
+  const queue = (row: Omit<OutboxRow, "id" | "queuedMs" | "dueMs" | "attempts">, dueMs: (nowMs: number) => number) => {
+    const name = nameOf(row);
+    const nowMs = clock.nowMs();
+    const newest = newestByAudience.get(name);
+    if (newest && nowMs - newest.writtenMs < REWRITE_MS) {
+      newest.messageId = row.messageId;
+      return;
+    }
+    const whole = { ...row, id: deps.newId(), queuedMs: nowMs, dueMs: dueMs(nowMs) };
+    store.put(whole);
+    newestByAudience.set(name, { messageId: row.messageId, writtenMs: nowMs });
+    wakeAt(whole.dueMs);
   };
 
   return {
     name: "push outbox",
     queueMessage(spaceId, chatId, messageId, mentions) {
-      const audience = [...mentions].sort().join(" ");
-      const dueMs = dueOf(`${spaceId} ${chatId} ${audience}`);
-      const queuedMs = clock.nowMs();
-      store.put({ id: deps.newId(), kind: "message", spaceId, chatId, messageId, audience, queuedMs, dueMs });
-      wakeIn(0);
+      const row = { kind: "message", spaceId, chatId, messageId, audience: [...mentions].sort().join(" ") } as const;
+      queue(row, (nowMs) => dueOf(nameOf(row), nowMs));
     },
     queueReading(spaceId, chatId) {
-      const queuedMs = clock.nowMs();
-      const dueMs = queuedMs + BURST_MS;
-      store.put({ id: deps.newId(), kind: "read", spaceId, chatId, messageId: "", audience: "", queuedMs, dueMs });
-      wakeIn(BURST_MS);
+      queue({ kind: "read", spaceId, chatId, messageId: "", audience: "" }, (nowMs) => nowMs + BURST_MS);
+    },
+    dropSpace(spaceId) {
+      newestByAudience.clear();
+      store.dropSpace(spaceId);
     },
     start() {
       begun = true;
@@ -112,6 +152,9 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     },
   };
 }
+
+const nameOf = ({ kind, spaceId, chatId, audience }: Pick<OutboxRow, "kind" | "spaceId" | "chatId" | "audience">) =>
+  `${kind} ${spaceId} ${chatId} ${audience}`;
 
 /** Whether the same request may do better later. */
 function isPassing({ status }: NodeFault): boolean {

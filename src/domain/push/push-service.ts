@@ -137,7 +137,7 @@ export function createPushService(deps: PushServiceDeps) {
     /** Spaces, modes, chats or keys may be others. */
     changed: follower.kick,
     spaceEnded(spaceId: SpaceId): void {
-      store.dropSpace(spaceId);
+      outbox.dropSpace(spaceId);
       follower.kick();
     },
   };

@@ -12,7 +12,10 @@ interface PushToken {
 }
 
 /** `revoked`: the node has yet to hear that there is none any more. */
-type TokenState = { readonly kind: "none" } | { readonly kind: "revoked" } | ({ readonly kind: "set" } & PushToken);
+export type TokenState =
+  | { readonly kind: "none" }
+  | { readonly kind: "revoked" }
+  | ({ readonly kind: "set" } & PushToken);
 
 /** The device's token in a file that its owner alone can read; a crash leaves what was there or what came, whole. */
 export interface TokenFile {

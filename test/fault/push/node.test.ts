@@ -1,5 +1,7 @@
 /** A push node of the executable: whom it wakes, what it refuses, and what providers' errors do (docs/push.md). */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { PUSH_BOUNDS, PUSH_HEADERS, PUSH_PATHS } from "../../../src/protocol/push-node.ts";
 import { requestStatement } from "../../../src/push-link/statements.ts";
 import { until } from "../../support/client.ts";
@@ -8,6 +10,8 @@ import { type FakeFcm, fcmBadToken, fcmError, startFakeFcm } from "../../support
 import { type NodeOptions, type PushNode, startNode } from "../../support/push/node.ts";
 import { deviceTag, type PushAccount, pushAccount, spaceKeyOf } from "../../support/push/push-account.ts";
 import { rule } from "../../support/rule.ts";
+import { scratchDir } from "../../support/scratch.ts";
+import { makeTestCa } from "../../support/test-ca.ts";
 
 const LONG_MS = 60_000;
 /** What has not come by then is not on its way. */
@@ -132,6 +136,28 @@ describe("who is woken, and how", () => {
     expect(list).toEqual({ topics: [{ spaceKey: space.spaceKey, topic: watcher.id }], more: false });
   });
 });
+
+rule(
+  "[push-node] TLS is given by files; a configuration that is wrong refuses the start and names the place",
+  async () => {
+    const { certificate, privateKey, ca } = makeTestCa();
+    using files = scratchDir("push-tls");
+    writeFileSync(join(files.path, "cert.pem"), certificate);
+    writeFileSync(join(files.path, "key.pem"), privateKey);
+    const tls = `  tls: { certFile: ${files.path}/cert.pem, keyFile: ${files.path}/key.pem }`;
+    await using secure = await startNode({ listen: tls });
+    const url = secure.url.replace("http:", "https:") + PUSH_PATHS.health;
+    expect(await (await fetch(url, { tls: { ca } })).json()).toEqual({ status: "ok" });
+    expect(await fetch(secure.url + PUSH_PATHS.health).catch(() => "no plain HTTP")).toBe("no plain HTTP");
+    for (const [more, place] of [
+      ["limits: { topicsPerAccount: 0 }", "limits.topicsPerAccount"],
+      ["surprise: 1", "surprise"],
+      ["fcm: { serviceAccountFile: absent.json }", "fcm.serviceAccountFile"],
+      ["upstream: { url: nowhere }", "upstream.url"],
+    ] as const)
+      await expect(startNode({ more })).rejects.toThrow(place);
+  },
+);
 
 describe("what is refused", () => {
   const fault = (code: string) => expect.objectContaining({ code });

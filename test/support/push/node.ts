@@ -13,6 +13,8 @@ export interface NodeOptions {
   readonly apns?: { readonly url: string; readonly sandboxUrl?: string };
   /** Lines of YAML, in place of the SQLite state. */
   readonly state?: string;
+  /** More lines of YAML under `listen`. */
+  readonly listen?: string;
   /** More lines of YAML. */
   readonly more?: string;
 }
@@ -75,9 +77,9 @@ export async function startNode(options: NodeOptions = {}): Promise<PushNode> {
 }
 
 function writeConfig(directory: string, port: number, databasePath: string, options: NodeOptions): void {
-  const { fcm, apns, more = "", state = `state:\n  file: ${databasePath}` } = options;
+  const { fcm, apns, listen = "", more = "", state = `state:\n  file: ${databasePath}` } = options;
   const at = (name: string) => join(directory, name);
-  const lines = [`listen:\n  addr: 127.0.0.1:${port}`, state, "log:\n  level: debug", more];
+  const lines = [`listen:\n  addr: 127.0.0.1:${port}\n${listen}`, state, "log:\n  level: debug", more];
   if (fcm) {
     writeFileSync(at("service-account.json"), JSON.stringify(fcm.account));
     lines.push(`fcm:\n  serviceAccountFile: service-account.json\n  baseUrl: ${fcm.url}`);
