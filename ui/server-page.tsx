@@ -2,6 +2,7 @@
 import { Facts } from "./facts.tsx";
 import { LanCard } from "./lan-card.tsx";
 import { ProfileCard } from "./profile-card.tsx";
+import { PushCard } from "./push-card.tsx";
 import { health } from "./session.ts";
 
 export function ServerPage() {
@@ -24,6 +25,7 @@ export function ServerPage() {
       </section>
       <ProfileCard />
       <LanCard />
+      <PushCard />
     </>
   );
 }
