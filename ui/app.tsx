@@ -1,14 +1,16 @@
 /** The frame of the page: state of the server above, and below whatever the address asks for. */
 import { AccountSetup } from "./account-setup.tsx";
+import { ClosedSpace } from "./closed-space.tsx";
 import { DevicePage } from "./device-page.tsx";
 import { ErrorNote } from "./error-note.tsx";
 import { EventPage } from "./event-page.tsx";
 import { MnemonicPanel } from "./mnemonic-panel.tsx";
+import { NotFound } from "./not-found.tsx";
 import { ObjectPage } from "./object-page.tsx";
 import { ProcessPage } from "./process-page.tsx";
 import { href, route } from "./router.ts";
 import { ServerPage } from "./server-page.tsx";
-import { authStatus, health, newMnemonic, serverError } from "./session.ts";
+import { authStatus, health, newMnemonic, serverError, spaces } from "./session.ts";
 import { SpaceListPage } from "./space-list-page.tsx";
 import { SpacePage } from "./space-page.tsx";
 import { Tabs } from "./tabs.tsx";
@@ -44,6 +46,7 @@ export function App() {
         <ServerState />
       </header>
       <main id="main" tabIndex={-1}>
+        <Warnings />
         <Content segments={segments} />
       </main>
     </>
@@ -60,12 +63,23 @@ function Content({ segments }: { segments: readonly string[] }) {
   if (section === "processes") return <ProcessPage />;
   if (section === "events") return <EventPage />;
   if (section === "server") return <ServerPage />;
-  if (section !== "spaces") return <NotFound />;
+  if (section !== "spaces") return <NotFound to={["spaces"]} label="To the spaces" />;
   if (spaceId === undefined) return <SpaceListPage />;
+  const space = spaces.value?.find(({ id }) => id === spaceId);
+  if (space && space.status !== "active" && space.status !== "guest_revoked") return <ClosedSpace space={space} />;
   if (tab === "objects" && objectId !== undefined) {
     return <ObjectPage key={objectId} spaceId={spaceId} objectId={objectId} view={view} />;
   }
   return <SpacePage key={spaceId} spaceId={spaceId} tab={tab ?? "objects"} />;
+}
+
+/** What somebody has to do something about, as the server's health says it. */
+function Warnings() {
+  return health.value?.warnings?.map(({ code, message }) => (
+    <div key={code} class="note note-warning" role="alert">
+      <p>{message}</p>
+    </div>
+  ));
 }
 
 function ServerState() {
@@ -82,15 +96,4 @@ function serverState(): [tone: "good" | "busy" | "bad", text: string] {
   if (!health.value) return ["busy", "Connecting"];
   if (health.value.bootstrapping) return ["busy", "Starting up"];
   return health.value.account === "" ? ["busy", "No account"] : ["good", "Running"];
-}
-
-function NotFound() {
-  return (
-    <div class="empty">
-      <h1>There is nothing here</h1>
-      <p>
-        <a href={href("spaces")}>To the spaces</a>
-      </p>
-    </div>
-  );
 }

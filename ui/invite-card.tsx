@@ -25,7 +25,8 @@ export function InviteCard({ api, isOwner }: { api: MemberApi; isOwner: boolean 
         class="inline-form"
         onSubmit={(event) => {
           event.preventDefault();
-          again(() => api.invite(permission.value));
+          // One that is there is replaced only by who was asked.
+          if (invites.value?.length === 0) again(() => api.invite(permission.value));
         }}
       >
         <label for="invite-kind">Whoever has the invite</label>
@@ -40,9 +41,19 @@ export function InviteCard({ api, isOwner }: { api: MemberApi; isOwner: boolean 
           <option value="reader">joins as a reader</option>
           <option value="writer">joins as a writer</option>
         </select>
-        <button type="submit" class="primary" disabled={busy}>
-          Make an invite
-        </button>
+        {invites.value?.length === 0 && (
+          <button type="submit" class="primary" disabled={busy}>
+            Make an invite
+          </button>
+        )}
+        {invites.value && invites.value.length > 0 && (
+          <ConfirmButton
+            label="Make a new invite"
+            question="Replace the invite below: it stops working"
+            disabled={busy}
+            onConfirm={() => again(() => api.invite(permission.value))}
+          />
+        )}
       </form>
       <ErrorNote error={invites.error ?? error} />
       {invites.value?.map(({ recordId, permission: granted, inviteToken }) => (

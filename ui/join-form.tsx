@@ -1,15 +1,23 @@
 /** Into a space of somebody else: by an invite, or by the other's account id for a space of two. */
 import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { api } from "./api-client.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { useFormAction } from "./form-action.ts";
 import { joinApi } from "./member-api.ts";
 import { refresh } from "./session.ts";
 import { TextField } from "./text-field.tsx";
+import { useLoaded } from "./use-loaded.ts";
 
 export function JoinForm() {
   const { busy, error, run } = useFormAction();
   const token = useSignal("");
   const identity = useSignal("");
+  const name = useSignal("");
+  const account = useLoaded(() => api.account(), "");
+  useEffect(() => {
+    if (name.peek() === "") name.value = account.value?.metadata?.name ?? "";
+  }, [account.value]);
   const submit = (action: () => Promise<unknown>) => (event: Event) => {
     event.preventDefault();
     run(async () => {
@@ -21,8 +29,9 @@ export function JoinForm() {
   return (
     <details class="card">
       <summary>Join a space, or talk to one person</summary>
-      <form class="query-form" onSubmit={submit(() => joinApi.join(token.value.trim()))}>
+      <form class="query-form" onSubmit={submit(() => joinApi.join(token.value.trim(), name.value.trim()))}>
         <TextField id="join-token" label="Invite" text={token} required />
+        <TextField id="join-name" label="Your name, for who lets you in" text={name} />
         <button type="submit" disabled={busy}>
           Join
         </button>

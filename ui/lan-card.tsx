@@ -8,6 +8,7 @@ import { Facts } from "./facts.tsx";
 import { spaces } from "./session.ts";
 import { spaceTitle } from "./space-title.ts";
 import { syncApi } from "./sync-api.ts";
+import { deviceLanText } from "./sync-words.ts";
 
 const POLL_MS = 5000;
 
@@ -36,7 +37,7 @@ export function LanCard() {
         <>
           <Facts
             entries={[
-              ["State", lan.enabled ? `${lan.possibility}, ${lan.state}` : "switched off"],
+              ["State", lan.enabled ? deviceLanText(lan) : "switched off"],
               ["Listening", lan.listenerStarted ? `port ${lan.port}` : "no"],
             ]}
           />

@@ -31,7 +31,12 @@ export function memberApi(spaceId: string) {
 export type MemberApi = ReturnType<typeof memberApi>;
 
 export const joinApi = {
-  join: (inviteToken: string) => call<{ id: string; status: string }>("POST", "/v1/spaces/join", { inviteToken }),
+  /** The name is what those who decide see; empty: the profile's. */
+  join: (inviteToken: string, name: string) =>
+    call<{ id: string; status: string }>("POST", "/v1/spaces/join", {
+      inviteToken,
+      ...(name === "" ? {} : { metadata: { name } }),
+    }),
   startOneToOne: (otherIdentity: string) => call<{ id: string }>("POST", "/v1/spaces/one-to-one", { otherIdentity }),
   acceptOneToOne: (spaceId: string) => call<{ id: string }>("POST", spacePath(spaceId, "one-to-one", "accept")),
   declineOneToOne: (spaceId: string) => call<void>("POST", spacePath(spaceId, "one-to-one", "decline")),

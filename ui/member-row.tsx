@@ -27,8 +27,8 @@ export function MemberRow({ member, api, manages, onDone }: MemberRowProps) {
   return (
     <li class="card member">
       <div>
-        <strong>{isMe(identity) ? "You" : member.name || personName(identity)}</strong>{" "}
-        <span class="tag">{status === "active" ? permission : status}</span>
+        <strong>{nameOf(member)}</strong>{" "}
+        <span class="tag">{status === "active" ? permission : (STATUS_WORDS[status] ?? status)}</span>
         <br />
         <code class="faint">{identity}</code>
       </div>
@@ -59,6 +59,17 @@ export function MemberRow({ member, api, manages, onDone }: MemberRowProps) {
       <ErrorNote error={error} />
     </li>
   );
+}
+
+const STATUS_WORDS: Partial<Record<Member["status"], string>> = {
+  joining: "asks to join",
+  removing: "is leaving",
+};
+
+function nameOf({ identity, name, status }: Member): string {
+  if (isMe(identity)) return "You";
+  if (name) return name;
+  return status === "joining" ? `Somebody without a name (${personName(identity)})` : personName(identity);
 }
 
 function Answer(props: { busy: boolean; onAccept: (permission: string) => void; onDecline: () => void }) {

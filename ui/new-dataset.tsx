@@ -1,5 +1,6 @@
 /** A form for a type with a dataset of its own, whose records may hold any fields. */
 import { useSignal } from "@preact/signals";
+import type { JsonObject } from "../src/protocol/json.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { useFormAction } from "./form-action.ts";
 import { typeApi } from "./type-api.ts";
@@ -7,17 +8,17 @@ import { typeApi } from "./type-api.ts";
 export function NewDataset({ spaceId, onMade }: { spaceId: string; onMade: () => void }) {
   const { busy, error, run } = useFormAction();
   const name = useSignal("");
+  const mutableBy = useSignal<MutableBy>("any");
   const submit = (event: Event) => {
     event.preventDefault();
     run(async () => {
       const slug = toSlug(name.value);
       const { typeId } = await typeApi.create(spaceId, name.value.trim(), slug);
-      const fields = [{ key: "title", kind: "string", mutableBy: "any" }];
       await typeApi.createDataset(spaceId, typeId, {
         name: slug,
         displayName: name.value.trim(),
         dynamic: true,
-        fields,
+        fields: fieldsOf(mutableBy.value),
       });
       name.value = "";
       onMade();
@@ -35,12 +36,45 @@ export function NewDataset({ spaceId, onMade }: { spaceId: string; onMade: () =>
           name.value = event.currentTarget.value;
         }}
       />
+      <label for="dataset-mutable">Its title can be changed by</label>
+      <select
+        id="dataset-mutable"
+        aria-describedby="dataset-mutable-hint"
+        value={mutableBy}
+        onChange={(event) => {
+          mutableBy.value = event.currentTarget.value as MutableBy;
+        }}
+      >
+        {CHOICES.map(([choice, title]) => (
+          <option key={choice} value={choice}>
+            {title}
+          </option>
+        ))}
+      </select>
       <button type="submit" class="primary" disabled={busy}>
         Create
       </button>
+      <p id="dataset-mutable-hint" class="faint hint">
+        This is decided now: <code>mutableBy</code> of a field never changes. To change it, the field is removed and
+        added anew.
+      </p>
       <ErrorNote error={error} />
     </form>
   );
+}
+
+type MutableBy = "any" | "author" | "never";
+
+const CHOICES: readonly (readonly [MutableBy, string])[] = [
+  ["any", "everybody who may write (any)"],
+  ["author", "who made the record (author)"],
+  ["never", "nobody: it is written once (never)"],
+];
+
+/** Whose record it is has to be known where only its author changes it. */
+function fieldsOf(mutableBy: MutableBy): JsonObject[] {
+  const title = { key: "title", kind: "string", mutableBy };
+  return mutableBy === "author" ? [title, { key: "creator", kind: "string", stamp: "creator" }] : [title];
 }
 
 /** A name as datasets and types may have it: `[a-z0-9_][a-z0-9_-]{0,63}`. */

@@ -7,9 +7,10 @@ import { ErrorNote } from "./error-note.tsx";
 import { HistoryView } from "./history-view.tsx";
 import { useLiveRecords } from "./live-records.ts";
 import { ObjectHead } from "./object-head.tsx";
-import { chatCounters, objectTypes } from "./object-row.ts";
+import { chatCounters, objectTypes, TYPE_MARKER } from "./object-row.ts";
 import { RecordsView } from "./records-view.tsx";
 import { type Tab, Tabs } from "./tabs.tsx";
+import { TypeView } from "./type-view.tsx";
 
 export interface ObjectPageProps {
   spaceId: string;
@@ -42,6 +43,7 @@ export function ObjectPage({ spaceId, objectId, view }: ObjectPageProps) {
     <>
       <ObjectHead spaceId={spaceId} row={row} />
       <Tabs label="Views of the object" tabs={tabs} />
+      {shown === "type" && <TypeView spaceId={spaceId} typeId={objectId} />}
       {shown === "document" && <DocumentView spaceId={spaceId} objectId={objectId} row={row} />}
       {shown === "chat" && <ChatView spaceId={spaceId} objectId={objectId} row={row} />}
       {shown === "records" && <RecordsView spaceId={spaceId} objectId={objectId} types={objectTypes(row)} />}
@@ -55,10 +57,11 @@ export function ObjectPage({ spaceId, objectId, view }: ObjectPageProps) {
 function viewsOf(row: AnyRecord): { name: string; title: string }[] {
   const types = objectTypes(row);
   const { unread } = chatCounters(row);
+  const isType = types.includes(TYPE_MARKER);
   return [
     ...(types.includes("page") || types.includes("editor") ? [{ name: "document", title: "Document" }] : []),
     ...(types.includes("chat") ? [{ name: "chat", title: unread > 0 ? `Chat (${unread})` : "Chat" }] : []),
-    { name: "records", title: "Records" },
+    isType ? { name: "type", title: "Type" } : { name: "records", title: "Records" },
     { name: "history", title: "History" },
     { name: "row", title: "Own row" },
   ];

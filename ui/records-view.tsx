@@ -15,6 +15,9 @@ export interface RecordsViewProps {
   types: readonly string[];
 }
 
+const NO_TYPES = "This object has no types, and so no datasets.";
+const NO_DATASETS = "This object has no datasets: none of its types declares any.";
+
 export function RecordsView({ spaceId, objectId, types }: RecordsViewProps) {
   const { value: datasets, error } = useLoaded(() => api.datasets(spaceId), spaceId);
   if (error) return <ErrorNote error={error} />;
@@ -22,7 +25,7 @@ export function RecordsView({ spaceId, objectId, types }: RecordsViewProps) {
   const offered = datasets.filter(({ typeId }) => typeId !== undefined && types.includes(typeId));
   const name = route.value.params.get("dataset") ?? offered[0]?.name;
   const dataset = offered.find((candidate) => candidate.name === name);
-  if (!dataset) return <p class="empty">This object has no datasets. Its types declare none.</p>;
+  if (!dataset) return <p class="empty">{types.length === 0 ? NO_TYPES : NO_DATASETS}</p>;
   return (
     <>
       <DatasetChoice datasets={offered} name={dataset.name} />

@@ -2,17 +2,21 @@
 import { useSignal } from "@preact/signals";
 import type { SpaceInfo } from "../src/protocol/space.ts";
 import { api } from "./api-client.ts";
+import { whyClosed } from "./closed-space.tsx";
 import { displayValue } from "./display-value.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { useFormAction } from "./form-action.ts";
 import { JoinForm } from "./join-form.tsx";
 import { PendingSpace } from "./pending-space.tsx";
+import { isMe } from "./people.ts";
 import { go, href } from "./router.ts";
 import { refresh, spaces } from "./session.ts";
 import { spaceTitle } from "./space-title.ts";
 
 export function SpaceListPage() {
-  const shown = (spaces.value ?? []).filter((space) => space.status !== "deleted");
+  const all = spaces.value ?? [];
+  const shown = all.filter((space) => space.status !== "deleted");
+  const ended = all.filter(({ status, ended: end }) => status === "deleted" && end && !isMe(end.by));
   return (
     <>
       <h1>Spaces</h1>
@@ -26,6 +30,18 @@ export function SpaceListPage() {
           <SpaceCard key={space.id} space={space} />
         ))}
       </ul>
+      {ended.length > 0 && (
+        <section aria-labelledby="ended-title">
+          <h2 id="ended-title">Ended by others</h2>
+          <ul class="fields">
+            {ended.map((space) => (
+              <li key={space.id}>
+                <strong>{spaceTitle(space)}</strong>: {whyClosed(space)}
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
     </>
   );
 }

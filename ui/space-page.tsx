@@ -2,6 +2,7 @@
 import { api } from "./api-client.ts";
 import { DatasetList } from "./dataset-list.tsx";
 import { ErrorNote } from "./error-note.tsx";
+import { NotFound } from "./not-found.tsx";
 import { ObjectList } from "./object-list.tsx";
 import { href } from "./router.ts";
 import { spaces } from "./session.ts";
@@ -39,6 +40,7 @@ export function SpacePage({ spaceId, tab }: { spaceId: string; tab: string }) {
       {tab === "members" && <SpaceMembers space={space} />}
       {tab === "sync" && <SpaceSync spaceId={spaceId} />}
       {tab === "about" && <SpaceAbout space={space} />}
+      {!TABS.some((name) => name === tab) && <NotFound to={["spaces", spaceId]} label="To the objects of the space" />}
     </>
   );
 }

@@ -8,6 +8,7 @@ import { Facts } from "./facts.tsx";
 import { useFormAction } from "./form-action.ts";
 import { useStream } from "./stream.ts";
 import { syncApi } from "./sync-api.ts";
+import { lanText, STATE_WORDS } from "./sync-words.ts";
 
 const TONES: Readonly<Record<SyncState, "good" | "busy" | "bad">> = {
   unknown: "busy",
@@ -40,7 +41,9 @@ export function SpaceSync({ spaceId }: { spaceId: string }) {
       <section class="card" aria-label="Sync status">
         <div class="head-line">
           <h2>
-            {status.value && <span class={`state state-${TONES[status.value.state]}`}>{status.value.state}</span>}
+            {status.value && (
+              <span class={`state state-${TONES[status.value.state]}`}>{STATE_WORDS[status.value.state]}</span>
+            )}
           </h2>
           <span class="grow" />
           <button
@@ -87,33 +90,42 @@ function Figures({ status, debug }: { status: SpaceSyncStatus; debug: SpaceDebug
   return (
     <Facts
       entries={[
-        ["Kept elsewhere", `${status.synced} of ${status.total} objects`],
-        ["Network", status.networkPeers > 0 ? "reached" : "not reached"],
-        ["Local network", `${status.p2p}, ${status.localPeers} devices with this space`],
+        ["Kept elsewhere too", `${status.synced} of ${status.total} objects`],
+        ["Network", status.networkPeers > 0 ? "connected" : "not connected"],
+        ["Local network", lanText(status)],
         ["Last in step", status.lastSyncedAt === null ? "never" : new Date(status.lastSyncedAt).toLocaleString()],
-        ["Not kept elsewhere", debug && `${debug.unconfirmed} changes`],
+        ["Only on this device", debug && (debug.unconfirmed === 0 ? "nothing" : `${debug.unconfirmed} changes`)],
         [
           "Members and rights",
           debug && debug.unconfirmedRights > 0
-            ? `${debug.unconfirmedRights} records are not kept elsewhere`
+            ? `${debug.unconfirmedRights} changes of them are only on this device`
             : undefined,
         ],
-        ["Waiting", debug && debug.parked > 0 ? `${debug.parked} changes wait for something` : undefined],
-        ["Will never count", debug && debug.quarantined.length > 0 ? `${debug.quarantined.length} changes` : undefined],
+        [
+          "Not complete yet",
+          debug && debug.parked > 0 ? `${debug.parked} changes wait for others that have not come` : undefined,
+        ],
+        ["Refused for good", debug && debug.quarantined.length > 0 ? `${debug.quarantined.length} changes` : undefined],
       ]}
     />
   );
 }
 
 function Peers({ peers }: { peers: readonly PeerCounters[] }) {
-  if (peers.length === 0) return <p class="empty">No round with anybody has ended since the server was started.</p>;
+  if (peers.length === 0)
+    return (
+      <p class="empty">
+        Nothing has been exchanged with anybody since the server was started. It happens by itself as soon as another
+        device or the network is reached.
+      </p>
+    );
   return (
     <div class="table-frame">
       <table>
-        <caption class="hidden">Rounds with peers since the start</caption>
+        <caption class="hidden">What was exchanged with whom since the start</caption>
         <thead>
           <tr>
-            {["Peer", "Last round", "New", "Changed", "Last fault"].map((title) => (
+            {["With", "Last time", "New objects' changes", "Other changes", "What went wrong"].map((title) => (
               <th key={title} scope="col">
                 {title}
               </th>
@@ -123,9 +135,7 @@ function Peers({ peers }: { peers: readonly PeerCounters[] }) {
         <tbody>
           {peers.map((peer) => (
             <tr key={peer.peerId}>
-              <td>
-                <code>{peer.peerId}</code>
-              </td>
+              <td>{peer.peerId === "network" ? "the network" : <code>{peer.peerId}</code>}</td>
               <td>{peer.lastSyncAt === null ? "" : new Date(peer.lastSyncAt).toLocaleTimeString()}</td>
               <td>{peer.new}</td>
               <td>{peer.changed}</td>

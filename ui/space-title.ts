@@ -5,5 +5,8 @@ import { personName } from "./people.ts";
 export function spaceTitle(space: Pick<SpaceInfo, "id" | "name"> & Partial<SpaceInfo>): string {
   if (space.name) return space.name;
   if (space.spaceType === "svc.onetoone" && space.author) return personName(space.author);
+  // The name comes with the content, which is not here yet.
+  if (space.status === "joining") return "A space you asked to join";
+  if (space.status === "invite_pending" || space.status === "invite_declined") return "A space you were invited to";
   return `Unnamed …${space.id.slice(-6)}`;
 }

@@ -1,4 +1,5 @@
 import type { JsonObject } from "../src/protocol/json.ts";
+import type { PropertyDef } from "../src/protocol/type.ts";
 import { call, spacePath, type WriteResult } from "./api-client.ts";
 
 export interface TypeInfo {
@@ -11,6 +12,8 @@ export interface TypeInfo {
 /** Types and datasets of a space, and records of its datasets. */
 export const typeApi = {
   list: async (spaceId: string) => (await call<{ types: TypeInfo[] }>("GET", spacePath(spaceId, "types"))).types,
+  properties: async (spaceId: string, typeId: string) =>
+    (await call<{ properties: PropertyDef[] }>("GET", spacePath(spaceId, "types", typeId, "properties"))).properties,
   create: (spaceId: string, name: string, xKey: string) =>
     call<TypeInfo & { typeId: string }>("POST", spacePath(spaceId, "types"), { name, xKey }),
   createDataset: (spaceId: string, typeId: string, draft: JsonObject) =>

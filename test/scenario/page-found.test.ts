@@ -1,0 +1,366 @@
+/** What people met when they used the page: nothing typed is lost, nothing misleads, nothing is cut off on a phone. */
+import { afterAll, beforeAll, expect } from "bun:test";
+import type { Page } from "playwright-core";
+import { CHROMIUM, useBrowser, type WatchedPage } from "../support/browser.ts";
+import { type JsonObject, type SpaceInfo, until } from "../support/client.ts";
+import { createCollection, createObject, createSpace, createType, named } from "../support/fixtures.ts";
+import { type RunningServer, recentServerLogs, startServer } from "../support/server.ts";
+import { skipUnless } from "../support/skip.ts";
+
+const browser = useBrowser();
+const declare = skipUnless(CHROMIUM !== null, "chromium is not installed");
+const PHONE = { width: 390, height: 844 };
+
+let server: RunningServer;
+let space: SpaceInfo;
+const place = (...segments: string[]) => `${server.base}/ui#/${segments.map(encodeURIComponent).join("/")}`;
+
+beforeAll(async () => {
+  if (CHROMIUM === null) return;
+  server = await startServer();
+  space = await createSpace(server.client, "Household");
+}, 60_000);
+afterAll(async () => {
+  await server?.[Symbol.asyncDispose]();
+}, 30_000);
+
+/** A test with a page of its own; `where` is opened first. */
+function look(
+  title: string,
+  where: () => Promise<string> | string,
+  run: (page: Page, watched: WatchedPage) => Promise<void>,
+  size?: { width: number; height: number },
+): void {
+  declare(
+    title,
+    async () => {
+      const watched = await browser.open(server.base, size ? { size } : {});
+      const { page } = watched;
+      try {
+        await page.goto(await where());
+        await run(page, watched);
+      } catch (error) {
+        console.error(
+          `${page.url()}\n${(await page.locator("body").ariaSnapshot()).slice(0, 3_000)}\n${recentServerLogs()}`,
+        );
+        throw error;
+      } finally {
+        await page.close();
+      }
+      expect([watched.complaints, watched.outside]).toEqual([[], []]);
+    },
+    60_000,
+  );
+}
+
+async function makeDocument(content: string): Promise<string> {
+  const { id } = await createObject(server.client, space.id, { types: ["page"], ...named("Notes") });
+  await server.client.put(`/v1/spaces/${space.id}/objects/${id}/editor/markdown`, { content }, 200);
+  return id;
+}
+const writerOf = (page: Page) => page.getByLabel("Markdown", { exact: true });
+const contentOf = async (id: string) =>
+  (await server.client.get<{ content: string }>(`/v1/spaces/${space.id}/objects/${id}/editor/markdown`)).content;
+
+look(
+  "[page] text that is not saved is there again after going elsewhere, says that it is a draft, and is saved or given up",
+  async () => place("spaces", space.id, "objects", await makeDocument("# Plan\n")),
+  async (page) => {
+    const writer = writerOf(page);
+    await until(async () => (await writer.inputValue()) === "# Plan\n", "the document");
+    const id = /objects\/([^/?]+)/.exec(page.url())![1]!;
+    await writer.fill("# Plan\n\nnot saved");
+    await page.getByRole("link", { name: "History" }).click();
+    await page.getByRole("link", { name: "Spaces", exact: true }).first().click();
+    await page.getByRole("heading", { name: "Spaces", level: 1 }).waitFor();
+    expect(await contentOf(id)).toBe("# Plan\n");
+    await page.goto(place("spaces", space.id, "objects", id));
+    await page.getByText("This is your draft of").waitFor();
+    expect(await writer.inputValue()).toBe("# Plan\n\nnot saved");
+    await page.getByText("Draft, not saved").waitFor();
+    // Also over the loading of the page: the browser asks, and who leaves all the same still has it.
+    page.once("dialog", (dialog) => void dialog.accept());
+    await page.reload();
+    await page.getByText("This is your draft of").waitFor();
+    await page.getByRole("button", { name: "Save", exact: true }).click();
+    await page.getByText(/^Saved: /).waitFor();
+    expect(await contentOf(id)).toBe("# Plan\n\nnot saved");
+    expect(await page.getByText("This is your draft of").count()).toBe(0);
+
+    await writer.fill("# Plan\n\ngiven up");
+    await page.getByRole("link", { name: "Own row" }).click();
+    await page.getByRole("link", { name: "Document" }).click();
+    await page.getByRole("button", { name: "Give the draft up" }).click();
+    await page.getByRole("button", { name: "Lose it for good" }).click();
+    expect(await writer.inputValue()).toBe("# Plan\n\nnot saved");
+    await page.reload();
+    await until(async () => (await writer.inputValue()) === "# Plan\n\nnot saved", "the document without a draft");
+  },
+);
+
+for (const size of [undefined, PHONE]) {
+  const device = size ? "a phone" : "a desktop";
+  look(
+    `[page] on ${device} a conflict shows both versions and lets each place be decided`,
+    async () => place("spaces", space.id, "objects", await makeDocument("one\n\ntwo\n\nthree\n")),
+    async (page, watched) => {
+      const writer = writerOf(page);
+      await until(async () => (await writer.inputValue()).includes("three"), "the document");
+      const id = /objects\/([^/?]+)/.exec(page.url())![1]!;
+      await writer.fill("mine 1\n\ntwo\n\nmine 3\n");
+      const path = `/v1/spaces/${space.id}/objects/${id}/editor/markdown`;
+      await server.client.put(path, { content: "theirs 1\n\nTWO\n\ntheirs 3\n" }, 200);
+      await page.getByText("changed elsewhere meanwhile").waitFor();
+      await page.getByRole("button", { name: "Save", exact: true }).click();
+      await page.getByText("Somebody changed the same lines").waitFor();
+      expect(watched.forgive(/400 \(Bad Request\).*\/editor\/markdown$/)).toBe(1);
+      const first = page.getByRole("group", { name: "Place 1" });
+      const second = page.getByRole("group", { name: "Place 2" });
+      expect(await first.locator("pre").allInnerTexts()).toEqual(["mine 1", "theirs 1"]);
+      await expectFits(page);
+      await first.getByLabel("Keep mine").check();
+      await second.getByLabel("Keep both").check();
+      await page.getByRole("button", { name: "Save these choices" }).click();
+      await until(
+        async () => (await contentOf(id)) === "mine 1\n\nTWO\n\ntheirs 3\nmine 3\n",
+        "the choices to be saved",
+      );
+    },
+    size,
+  );
+}
+
+look(
+  "[page] a double click, and a key that is held, delete nothing",
+  async () => place("spaces", space.id, "objects", await makeDocument("keep me")),
+  async (page) => {
+    const remove = page.getByRole("button", { name: "Delete", exact: true });
+    await remove.dblclick();
+    const question = page.getByRole("button", { name: "Delete it for everybody" });
+    await question.waitFor();
+    await question.focus();
+    for (let n = 0; n < 12; n++) {
+      await page.keyboard.down("Enter");
+      await Bun.sleep(80);
+    }
+    await page.keyboard.up("Enter");
+    const id = /objects\/([^/?]+)/.exec(page.url())![1]!;
+    expect(await contentOf(id)).toBe("keep me");
+    await question.click();
+    await page.waitForURL((url) => !url.hash.includes("/objects/"));
+    await server.client.fails(
+      "GET",
+      `/v1/spaces/${space.id}/objects/${id}/editor/markdown`,
+      undefined,
+      404,
+      "object.not_found",
+    );
+  },
+);
+
+look(
+  "[page] a type shows what it declares, and a dataset who may change what",
+  async () => {
+    const { typeId } = await createCollection(server.client, space.id, {
+      name: "chores",
+      fields: [
+        { key: "title", kind: "string" },
+        { key: "done", kind: "boolean", mutableBy: "any" },
+      ],
+    });
+    await server.client.post(
+      `/v1/spaces/${space.id}/types/${typeId}/properties`,
+      { name: "Room", kind: "string" },
+      201,
+    );
+    return place("spaces", space.id, "objects", typeId);
+  },
+  async (page) => {
+    await page.getByText("This is a type").waitFor();
+    await page.getByRole("listitem").filter({ hasText: "Room" }).waitFor();
+    const card = page.locator(".card").filter({ has: page.getByRole("heading", { name: "chores" }) });
+    await card.getByText("written once, when the record is made").waitFor();
+    expect(await card.getByText("written once").count()).toBe(1);
+    expect(await page.getByText("declares none").count()).toBe(0);
+    expect(await page.getByText("declare none").count()).toBe(0);
+  },
+);
+
+look(
+  "[page] who may change a new dataset's field is chosen in words",
+  () => place("spaces", space.id, "datasets"),
+  async (page) => {
+    for (const [name, choice] of [
+      ["Open list", "any"],
+      ["Own list", "author"],
+      ["Fixed list", "never"],
+    ] as const) {
+      await page.getByLabel("New type with a dataset").fill(name);
+      await page.getByLabel("Its title can be changed by").selectOption(choice);
+      await page.getByRole("button", { name: "Create", exact: true }).click();
+      await page.getByRole("heading", { name: name.toLowerCase().replace(" ", "-") }).waitFor();
+    }
+    await page.getByText("never changes").waitFor();
+    const { datasets } = await server.client.get<{ datasets: { name: string; schema: JsonObject }[] }>(
+      `/v1/spaces/${space.id}/datasets`,
+    );
+    const mutableBy = (name: string) => {
+      const fields = datasets.find((dataset) => dataset.name === name)!.schema["properties"] as JsonObject;
+      return (fields["title"] as JsonObject)["x-mutable-by"];
+    };
+    expect(["open-list", "own-list", "fixed-list"].map(mutableBy)).toEqual(["any", "author", undefined]);
+  },
+);
+
+look(
+  "[page] an unknown tab says that there is nothing, and where to go",
+  () => place("spaces", space.id, "nonsense"),
+  async (page) => {
+    await page.getByRole("heading", { name: "There is nothing here" }).waitFor();
+    await page.getByRole("link", { name: "To the objects of the space" }).click();
+    await page.getByLabel("Name of the new object").waitFor();
+  },
+);
+
+look(
+  "[page] a new invite replaces the old one only for who was told so",
+  () => place("spaces", space.id, "members"),
+  async (page) => {
+    const token = page.locator(".token code");
+    await page.getByRole("button", { name: "Make an invite" }).click();
+    const first = await token.textContent();
+    await page.getByRole("button", { name: "Make a new invite" }).click();
+    await page.getByRole("button", { name: /Replace the invite below: it stops working/ }).waitFor();
+    expect(await token.textContent()).toBe(first);
+    await page.getByRole("button", { name: /Replace the invite below/ }).click();
+    await until(async () => (await token.textContent()) !== first, "the new invite");
+  },
+);
+
+look(
+  "[page] how a space is kept in step is said in plain words",
+  () => place("spaces", space.id, "sync"),
+  async (page) => {
+    await page.getByText("Kept elsewhere too").waitFor();
+    await page.getByText("Nothing has been exchanged with anybody").waitFor();
+    const words = await page.locator("main").textContent();
+    expect(words).not.toMatch(/notconnected|notpossible|unconfirmed|parked|quarantine|[Rr]ound|peer/);
+    await page.goto(place("server"));
+    await page.getByRole("heading", { name: "Local network" }).waitFor();
+    expect(await page.locator("main").textContent()).not.toMatch(/notconnected|notpossible/);
+  },
+);
+
+look(
+  "[page] a space that others ended says who did it and when, and a request to join has a name",
+  () => place("spaces"),
+  async (page) => {
+    const ended = { how: "removed", by: "ABLJen9TXuZVjSx3qoexsAq2Hft9vShvQwpCCc6TZz7HDJi8", name: "Olga" };
+    const row = {
+      id: "bafyended",
+      spaceType: "svc.space",
+      createdAt: { $date: "2026-01-02T03:04:05.000Z" },
+      ownRole: "none",
+    };
+    // What the rows of two devices say is shown by the tests of sharing; here they are given.
+    await page.route(/\/v1\/spaces\?status=all/, async (route) => {
+      const all = (await (await route.fetch()).json()) as object[];
+      const over = {
+        ...row,
+        name: "Garden",
+        status: "deleted",
+        ended: { ...ended, at: { $date: "2026-05-06T07:08:09.000Z" } },
+      };
+      await route.fulfill({ json: [...all, over, { ...row, id: "bafyjoining", status: "joining" }] });
+    });
+    await page.reload();
+    await page.getByText(/Olga removed you from the space on .*2026/).waitFor();
+    await page.getByRole("heading", { name: "A space you asked to join" }).waitFor();
+    await page.goto(place("spaces", "bafyended", "objects"));
+    await page.getByRole("heading", { name: "Garden" }).waitFor();
+    await page.getByText(/Olga removed you from the space on .*2026.*a new invite would bring it back/).waitFor();
+    expect(await page.getByText("The space is deleted").count()).toBe(0);
+  },
+);
+
+look(
+  "[page] who asks to join is shown by the name it gave",
+  () => place("spaces", space.id, "members"),
+  async (page) => {
+    const members = async (list: JsonObject[]) => {
+      await page.route(/\/members$/, (route) => route.fulfill({ json: { members: list } }));
+      await page.reload();
+    };
+    const asker = { permission: "none", status: "joining", requestRecordId: "r" };
+    await members([
+      { ...asker, identity: "A1111111111111", name: "Gustav" },
+      { ...asker, identity: "A2222222222222" },
+    ]);
+    await page.locator(".member").filter({ hasText: "Gustav" }).getByText("asks to join").waitFor();
+    await page.getByText("Somebody without a name").waitFor();
+  },
+);
+
+look(
+  "[page] what the server's health warns of stands above everything",
+  () => place("spaces"),
+  async (page) => {
+    const message = "This data root was copied. Run svc init --new-device on one of the two.";
+    await page.route(/\/v1\/health$/, async (route) => {
+      const health = (await (await route.fetch()).json()) as object;
+      await route.fulfill({ json: { ...health, warnings: [{ code: "device.copied", message }] } });
+    });
+    await page.reload();
+    await page.getByRole("alert").getByText(message).waitFor();
+  },
+);
+
+look(
+  "[page] on a phone no page is wider than the screen",
+  () => place("spaces"),
+  async (page) => {
+    const document = await makeDocument(
+      `# Long\n\n${"x".repeat(300)}\n\n| a | b |\n|---|---|\n| ${"y".repeat(80)} | z |\n`,
+    );
+    const chat = await createObject(server.client, space.id, { types: ["chat"], ...named("Kitchen") });
+    await server.client.post(`/v1/spaces/${space.id}/objects/${chat.id}/chat/messages`, { text: "w".repeat(200) }, 201);
+    const items = await createCollection(server.client, space.id);
+    await items.upsert([{ id: "r1", fields: { s: "v".repeat(200), o: { deep: "u".repeat(200) } } }]);
+    const { typeId } = await createType(server.client, space.id, "a_type_with_quite_a_long_key_that_has_no_room");
+    const object = (id: string, ...view: string[]) => ["spaces", space.id, "objects", id, ...view];
+    const places = [
+      ["spaces"],
+      ["devices"],
+      ["processes"],
+      ["events"],
+      ["server"],
+      ...["objects", "datasets", "members", "sync", "about", "nonsense"].map((tab) => ["spaces", space.id, tab]),
+      ...["document", "records", "history", "row"].map((view) => object(document, view)),
+      object(chat.id),
+      object(items.objectId, "records"),
+      object(typeId),
+    ];
+    for (const segments of places) {
+      await page.goto(place(...segments));
+      await page.getByText("Loading…").waitFor({ state: "detached" });
+      for (const summary of await page.locator("summary").all()) await summary.click();
+      await Bun.sleep(150);
+      expect([segments.join("/"), await overflow(page)]).toEqual([segments.join("/"), []]);
+    }
+  },
+  PHONE,
+);
+
+async function expectFits(page: Page): Promise<void> {
+  expect(await overflow(page)).toEqual([]);
+}
+
+/** What stands out of the screen to the right, unless something around it scrolls. */
+function overflow(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    if (document.documentElement.scrollWidth <= innerWidth) return [];
+    return [...document.querySelectorAll("body *")]
+      .filter((element) => element.getBoundingClientRect().right > innerWidth + 1)
+      .map((element) => `${element.tagName.toLowerCase()}.${element.className} ${element.textContent?.slice(0, 40)}`);
+  });
+}

@@ -1,0 +1,34 @@
+/** One dataset: its fields, of which kind they are, and who may change them. */
+import type { JsonObject } from "../src/protocol/json.ts";
+import type { DatasetItem } from "./api-client.ts";
+
+export function DatasetCard({ dataset }: { dataset: DatasetItem }) {
+  const fields = Object.entries((dataset.schema["properties"] ?? {}) as Record<string, JsonObject>);
+  return (
+    <li class="card">
+      <h2>{dataset.name}</h2>
+      {fields.length === 0 && <p class="faint">No declared fields</p>}
+      <ul class="fields">
+        {fields.map(([name, schema]) => (
+          <li key={name}>
+            <code>{name}</code> <span class="faint">{describeField(name, schema)}</span>
+          </li>
+        ))}
+      </ul>
+    </li>
+  );
+}
+
+function describeField(name: string, schema: JsonObject): string {
+  const scope = schema["x-scope"];
+  const kind = [schema["type"], scope === "synced" ? undefined : scope];
+  return [...kind, name === "id" || scope === "derived" ? undefined : whoChanges(schema)].filter(Boolean).join(", ");
+}
+
+function whoChanges(schema: JsonObject): string | undefined {
+  if (schema["x-stamp"] !== undefined) return "set by the server";
+  if (schema["x-mutable-by"] === "any") return undefined;
+  return schema["x-mutable-by"] === "author"
+    ? "changed by its record's author alone"
+    : "written once, when the record is made";
+}
