@@ -163,3 +163,35 @@ test("[draft] what is typed while a save is under way stays, unsaved", async () 
   await draft.save();
   expect([draft.dirty.value, document.content]).toEqual([false, "one\ntwo\nthree"]);
 });
+
+test("[draft] readings that overtake each other while a save is under way settle on the newest", async () => {
+  const document = fakeDocument("one\ntwo\nthree");
+  const draft = draftOf({
+    ...document,
+    edit: (edits) => document.edit(edits),
+    // The first readings of a bundle take longest.
+    read: async () => {
+      const content = document.content;
+      await Bun.sleep(delayMs--);
+      return content;
+    },
+  });
+  let delayMs = 40;
+  await draft.reload();
+  draft.write("one\nmine\nthree");
+  document.content = "one\ntheirs\nthree";
+  await draft.save();
+  const settling = draft.settle(["theirs"]);
+  for (let n = 0; n < 20; n++) {
+    void draft.reload();
+    await Bun.sleep(3);
+  }
+  await settling;
+  await draft.reload();
+  expect([document.content, draft.text.value, draft.dirty.value]).toEqual([
+    "one\ntheirs\nthree",
+    document.content,
+    false,
+  ]);
+  expect(document.history.some((content) => content.includes("mine"))).toBe(true);
+});

@@ -67,6 +67,7 @@ export function createDocumentDraft(port: DocumentPort, store: DraftStore): Docu
   let base = "";
   let latest = "";
   let reads = 0;
+  let newestRead = 0;
   /** A save found lines that both changed. */
   let stuck = false;
   let restoring: Promise<void> | undefined;
@@ -96,24 +97,28 @@ export function createDocumentDraft(port: DocumentPort, store: DraftStore): Docu
     update(kept.text);
   }
 
+  /** When it resolves, `latest` is at least as new as the document was at the call. */
+  async function readLatest(): Promise<void> {
+    const read = ++reads;
+    const content = await port.read();
+    // An answer that was overtaken is older than what is here.
+    if (read < newestRead) return;
+    newestRead = read;
+    latest = content;
+  }
+
   async function reload(): Promise<void> {
     restoring ??= restore();
     await restoring;
-    const read = ++reads;
-    const content = await port.read();
-    // An answer that was overtaken is older than what is shown.
-    if (read !== reads) return;
-    latest = content;
+    await readLatest();
     const shown = text.peek();
-    if (shown !== undefined && dirty.peek() && shown !== content) update(shown);
-    else takeOver(content);
+    if (shown !== undefined && dirty.peek() && shown !== latest) update(shown);
+    else takeOver(latest);
   }
 
   async function finish(sent: string, change: DocumentChange): Promise<void> {
     saved.value = change;
-    const read = ++reads;
-    const content = await port.read();
-    if (read === reads) latest = content;
+    await readLatest();
     // What was typed while the save was under way is a draft of the document as it is now.
     if (text.peek() === sent) takeOver(latest);
     else {
