@@ -8,8 +8,9 @@ import { prettyJson, say, writeOut } from "./output.ts";
 
 /** Does the one call that a command stands for and prints its answer. */
 export async function callApi(spec: ApiSpec, input: Input, context: CommandContext): Promise<ExitCode> {
-  const target = await context.target();
   const request = await requestOf(spec, input, context);
+  // The control API has a listener and paths of its own.
+  const target = await context.target(request.path.startsWith("/v1/") ? "listen.addr" : "runtime.addr");
   if (spec.stream) {
     const { printStream } = await import("./event-stream.ts");
     return printStream(target, request);

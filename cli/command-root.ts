@@ -51,6 +51,10 @@ export const COMMAND_SECTIONS: Readonly<Record<string, NonNullable<CommandNode["
     chat: () => import("./chat.ts").then((m) => m.chat),
     file: () => import("./file.ts").then((m) => m.file),
   },
+  Agents: {
+    trigger: () => import("./trigger.ts").then((m) => m.trigger),
+    program: () => import("./program.ts").then((m) => m.program),
+  },
   "What happens": {
     "sync-status": () => import("./sync-status.ts").then((m) => m.syncStatus),
     events: () => import("./events.ts").then((m) => m.events),

@@ -4,7 +4,7 @@ import type { ArgSpecs, FlagSpecs } from "./flag-parser.ts";
 import type { FlagValues } from "./flag-values.ts";
 import type { GlobalValues } from "./global-flags.ts";
 import type { InputReader } from "./input-reader.ts";
-import type { Target } from "./target.ts";
+import type { Target, TargetKey } from "./target.ts";
 
 /** `GET /v1/spaces/:spaceId`. The names after colons are the command's first arguments, in their order. */
 export type Route = `${"GET" | "POST" | "PUT" | "PATCH" | "DELETE"} /${string}`;
@@ -61,7 +61,7 @@ export interface LocalSpec<A extends ArgSpecs = ArgSpecs, F extends FlagSpecs = 
 
 export interface CommandContext {
   /** The server to call: `--addr`, else what the configuration says. Refuses an address that cannot be connected to. */
-  target(): Promise<Target>;
+  target(key?: TargetKey): Promise<Target>;
   readonly globals: GlobalValues;
   readonly reader: InputReader;
 }

@@ -24,7 +24,10 @@ const ID_SUMMARIES: Readonly<Record<string, string>> = {
   recordId: "Record id of the invite",
   peerId: "Peer id of the device",
   name: "Name of the derived space",
-  id: "Id of the process",
+  id: "Id of the process, or of the trigger",
+  runId: "Id of the run",
+  program: "Name of the program",
+  version: "Its version, a whole number from 1",
 };
 
 /** Commands under one word. `own` is what the word does by itself, where it does something. */

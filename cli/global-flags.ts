@@ -1,7 +1,7 @@
 import { parseDurationMs } from "../src/base/duration.ts";
 import { UsageError } from "./exit.ts";
 import type { FlagSpecs } from "./flag-parser.ts";
-import { DEFAULT_ADDR, type Target } from "./target.ts";
+import { DEFAULT_ADDR, type Target, type TargetKey } from "./target.ts";
 
 /** Accepted by every command, before or after its words. */
 export const GLOBAL_FLAGS = {
@@ -44,15 +44,15 @@ export interface GlobalValues {
 }
 
 /** The server a command talks to: `--addr`, else what the server's own configuration says. */
-export async function targetOf(values: GlobalValues): Promise<Target> {
+export async function targetOf(values: GlobalValues, key: TargetKey = "listen.addr"): Promise<Target> {
   const timeoutMs = values.timeout === undefined ? DEFAULT_TIMEOUT_MS : timeoutMsOf(values.timeout);
-  return { ...(await addressOf(values.addr)), timeoutMs, verbose: values.verbose ?? false };
+  return { ...(await addressOf(values.addr, key)), timeoutMs, verbose: values.verbose ?? false };
 }
 
-async function addressOf(flag: string | undefined): Promise<Pick<Target, "addr" | "source">> {
+async function addressOf(flag: string | undefined, key: TargetKey): Promise<Pick<Target, "addr" | "source">> {
   if (flag !== undefined) return { addr: connectAddr(flag), source: undefined };
   const { findServerAddress } = await import("./server-address.ts");
-  return findServerAddress();
+  return findServerAddress(key);
 }
 
 function connectAddr(addr: string): string {

@@ -6,6 +6,7 @@ export type Lease = "own" | "unowned" | "other";
 
 /** An owner that was pruned owns nothing any more; an owner that is merely away keeps what it has. */
 export function ownerOf({ owner }: Pick<TriggerDefinition, "owner">, election: Election): Lease {
+  if (!election.isKnown(election.self)) return "other"; // pruned: others take over what was this device's
   if (owner === election.self) return "own";
   const floating = owner === "" || !election.isKnown(owner);
   return floating && election.active() === election.self ? "unowned" : "other";

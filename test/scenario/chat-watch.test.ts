@@ -1,0 +1,202 @@
+/** The agent answers in the general chat: what it sees, what it may do, how it shows what it does, and when it is silent. */
+import { describe, expect } from "bun:test";
+import { type AgentFixture, agentOf, RUNTIME_ENV } from "../support/agent.ts";
+import { type JsonObject, until } from "../support/client.ts";
+import { type ModelRequest, startModelEndpoint } from "../support/model-endpoint.ts";
+import { rule, useServer } from "../support/rule.ts";
+import { type RunningServer, startServer } from "../support/server.ts";
+
+const model = startModelEndpoint();
+const ENV = {
+  ...RUNTIME_ENV,
+  MODEL_KEY: "the-key-of-the-model",
+  SVC_RUNTIME_LLM_BASE_URL: model.baseUrl,
+  SVC_RUNTIME_LLM_MODEL: "test",
+  SVC_RUNTIME_LLM_KEY_ENV: "MODEL_KEY",
+  SVC_RUNTIME_LLM_PRICE_IN: "1",
+  SVC_RUNTIME_LLM_PRICE_OUT: "2",
+};
+let agent: AgentFixture;
+const shared = useServer({ env: ENV }, async (server) => {
+  agent = await agentOf(server);
+});
+
+const answersTo = async (fixture: AgentFixture, messageId: string): Promise<JsonObject[]> =>
+  (await fixture.messages()).filter((message) => message["replyToMessageId"] === messageId);
+const finalAnswer = async (fixture: AgentFixture, messageId: string): Promise<JsonObject> => {
+  let found: JsonObject | undefined;
+  const isFinal = ({ agent: by }: JsonObject) => (by as JsonObject)["done"] === true;
+  await until(async () => {
+    found = (await answersTo(fixture, messageId)).find(isFinal);
+    return found !== undefined;
+  }, "an answer");
+  return found!;
+};
+const textsOf = ({ messages }: ModelRequest): unknown[] => messages.map(({ content }) => content);
+
+describe("[chat-watch] an answer", () => {
+  rule("[chat-watch] a question is answered as a reply, under the agent's name, with a link to its run", async () => {
+    model.answer(() => ({ text: "Forty-two." }));
+    const messageId = await agent.send("What is the answer?");
+    const answer = await finalAnswer(agent, messageId);
+    expect(answer).toMatchObject({ text: "Forty-two.", agent: { name: "assistant", done: true } });
+    await until(async () => (await agent.runs("chat-watch"))[0]?.["status"] === "ok", "the run's end");
+    const [run] = await agent.runs("chat-watch");
+    expect((answer["agent"] as JsonObject)["debugLink"]).toBe(`svc://run/${run!["id"]}`);
+    expect(run).toMatchObject({ status: "ok", tokens: { in: 100, out: 10 }, costUsd: 0.00012 });
+    const { trace } = await shared.server.control.get<{ trace: JsonObject[] }>(`/runs/${run!["id"]}`);
+    expect(trace.map(({ name }) => name)).toContain("llm.chat");
+    expect(JSON.stringify(trace)).not.toContain("the-key-of-the-model");
+    expect(model.requests.at(-1)!.authorization).toBe("Bearer the-key-of-the-model");
+    expect(await agent.trigger("chat-watch")).toMatchObject({ owner: "", lastStatus: "ok", runCount: 1 });
+  });
+
+  rule("[chat-watch] it sees the thread and the last messages; while it works, that shows", async () => {
+    const go = Promise.withResolvers<void>();
+    model.answer(async () => {
+      await go.promise;
+      return { text: "Second." };
+    });
+    const before = model.requests.length;
+    const [first] = await agent.messages();
+    const messageId = await agent.send("And then?", { replyToMessageId: first!["id"] as string });
+    await until(async () => model.requests.length > before, "the model being asked");
+    const [interim] = await answersTo(agent, messageId);
+    expect(interim).toMatchObject({ agent: { name: "assistant", done: false } });
+    expect(textsOf(model.requests.at(-1)!)).toEqual([
+      expect.any(String),
+      "What is the answer?",
+      "Forty-two.",
+      "And then?",
+    ]);
+    go.resolve();
+    await finalAnswer(agent, messageId);
+    await until(async () => (await answersTo(agent, messageId)).length === 1, "the interim message to go");
+  });
+
+  rule("[chat-watch] messages that come meanwhile join the answer", async () => {
+    const go = Promise.withResolvers<void>();
+    let asked = 0;
+    model.answer(async () => {
+      if (asked++ > 0) return { text: "Both answered." };
+      await go.promise;
+      return { text: "Only the first." };
+    });
+    const one = await agent.send("One thing");
+    await until(() => asked === 1, "the model being asked");
+    const two = await agent.send("and another");
+    await Bun.sleep(100);
+    go.resolve();
+    expect((await finalAnswer(agent, two))["text"]).toBe("Both answered.");
+    expect([
+      asked,
+      (await answersTo(agent, one)).filter((message) => (message["agent"] as JsonObject)["done"]).length,
+    ]).toEqual([2, 0]);
+  });
+
+  rule(
+    "[chat-watch] tools read and write for whom the space is; a third identical call is refused; the last turn has none",
+    async () => {
+      const seen: ModelRequest[] = [];
+      model.answer((request) => {
+        seen.push(request);
+        if (seen.length === 1)
+          return {
+            text: "Looking…",
+            calls: [
+              { name: "svc_create", args: { types: ["page"], initialProperties: { svc: { name: "By the agent" } } } },
+            ],
+          };
+        return request.tools
+          ? { calls: [{ name: "svc_query", args: { filter: { "svc.name": "By the agent" } } }] }
+          : { text: "Done." };
+      });
+      const messageId = await agent.send("Make a page");
+      const answer = await finalAnswer(agent, messageId);
+      expect(answer["text"]).toContain("Done.");
+      expect([seen.length, answer["text"]]).toEqual([12, expect.stringContaining("12 turns")]);
+      const results = seen
+        .at(-1)!
+        .messages.filter(({ role }) => role === "tool")
+        .map(({ content }) => String(content));
+      expect(results[1]).toContain("By the agent");
+      expect(results[3]).toContain("made twice");
+    },
+  );
+
+  rule("[chat-watch] a limit that ends an answer stands in it, and in the status", async () => {
+    const spec = { dataset: "chat_messages", objectId: agent.chatId };
+    await agent.putTrigger("chat-watch", {
+      kind: "event",
+      spec,
+      program: "internal:chat-watch",
+      limits: { maxCostPerRun: 1e-9 },
+    });
+    const messageId = await agent.send("Too dear?");
+    expect((await finalAnswer(agent, messageId))["text"]).toContain("I had to stop");
+    await until(async () => (await agent.trigger("chat-watch"))["lastStatus"] === "cost_exceeded", "the status");
+    await agent.putTrigger("chat-watch", { kind: "event", spec, program: "internal:chat-watch", limits: {} });
+    model.answer(() => new Response("<html>"));
+    const other = await agent.send("Garbage?");
+    expect((await finalAnswer(agent, other))["text"]).toContain("llm.bad_reply");
+  });
+});
+
+describe("[chat-watch] among agents", () => {
+  rule("[chat-watch] it never answers itself; other agents only when they mention it, and not for ever", async () => {
+    model.answer(() => ({ text: "Noted." }));
+    const { id: accountId } = await shared.client.get<{ id: string }>("/v1/account");
+    const other = { agent: { name: "another", done: true } };
+    const mention = `[me](svc://m/${agent.spaceId}/${accountId}) hello`;
+    const answered = async (text: string, more: JsonObject): Promise<boolean> => {
+      const messageId = await agent.send(text, more);
+      await Bun.sleep(300);
+      return (await answersTo(agent, messageId)).length > 0;
+    };
+    expect(await answered("no mention", other)).toBe(false);
+    expect(await answered(mention, { agent: { name: "assistant", done: true } })).toBe(false);
+    expect(await answered(mention, { agent: { name: "another", done: false } })).toBe(false);
+    const rounds = [];
+    for (let i = 0; i < 5; i++) rounds.push(await answered(mention, other));
+    expect(rounds).toEqual([true, true, true, false, false]);
+    await finalAnswer(agent, await agent.send("A person is here"));
+    expect(await answered(mention, other)).toBe(true);
+  });
+});
+
+describe("[chat-watch] when it is silent", () => {
+  rule("[chat-watch] without a model it says so once, and lets the chat be", async () => {
+    await using server = await startServer({ env: RUNTIME_ENV });
+    const quiet = await agentOf(server);
+    await until(async () => (await quiet.trigger("chat-watch"))["lastStatus"] === "unsupported_source", "the marker");
+    await quiet.send("Anyone?");
+    await Bun.sleep(300);
+    expect(await quiet.messages()).toHaveLength(1);
+    expect(server.stderr().split("the chat is not answered").length - 1).toBe(1);
+  });
+
+  rule("[chat-watch] disabled it answers nobody; after a restart it answers what is fresh, once a thread", async () => {
+    model.answer(() => ({ text: "Here I am." }));
+    const start = (dataDir?: string): Promise<RunningServer> =>
+      startServer({ env: ENV, ...(dataDir ? { dataDir } : {}) });
+    await using first = await start();
+    const before = await agentOf(first);
+    await first.control.post("/triggers/chat-watch/disable");
+    await Bun.sleep(1_200);
+    const root = await before.send("Nobody answers");
+    const reply = await before.send("Really nobody?", { replyToMessageId: root });
+    await Bun.sleep(300);
+    expect(await before.messages()).toHaveLength(2);
+    await first.control.post("/triggers/chat-watch/enable");
+    await finalAnswer(before, reply);
+    await first.stop();
+    await using second = await start(first.dataDir);
+    const after = await agentOf(second);
+    await Bun.sleep(1500);
+    expect((await after.messages()).map(({ text }) => text)).toEqual([
+      "Nobody answers",
+      "Really nobody?",
+      "Here I am.",
+    ]);
+  });
+});
