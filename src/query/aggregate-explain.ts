@@ -4,7 +4,8 @@ import { type AggregatePlan, planAggregate } from "./aggregate-plan.ts";
 import { DEFAULT_LIMITS } from "./aggregate-run.ts";
 import type { AggregateLimits, Pipeline, Stage } from "./aggregate-types.ts";
 import { isMatchAll } from "./filter-types.ts";
-import { COUNTED_CANDIDATES, type NarrowIndex, planQuery, type QueryPlan } from "./query-plan.ts";
+import { candidatesText, planText } from "./plan-text.ts";
+import { planQuery, type QueryPlan } from "./query-plan.ts";
 import type { RowSource } from "./row-source.ts";
 import { inSnapshot } from "./snapshot.ts";
 import type { SortKey } from "./sort.ts";
@@ -37,11 +38,11 @@ function describeAccess(db: Database, source: RowSource, { execution, pushdown, 
     case "window": {
       const { filter, sort } = pushdown;
       const window = execution.offset + execution.limit;
-      return describeWindow(inSnapshot(db, () => planQuery(db, source, { filter, sort, window })));
+      return planText(inSnapshot(db, () => planQuery(db, source, { filter, sort, window })));
     }
     case "stream":
       return execution.narrow
-        ? `index on ${execution.narrow.path}, ${describeCandidates(execution.narrow)}, then by id`
+        ? `index on ${execution.narrow.path}, ${candidatesText(execution.narrow)}, then by id`
         : "all rows by id, over the index on (collectionId, id)";
   }
 }
@@ -49,23 +50,6 @@ function describeAccess(db: Database, source: RowSource, { execution, pushdown, 
 function describeCount({ narrow, sql }: QueryPlan): string {
   const where = narrow ? ` over the index on ${narrow.path}` : "";
   return `${where}${sql.exact ? ", exactly, in SQL" : "; SQL counts what it is sure of, the matcher decides the rest"}`;
-}
-
-function describeWindow({ access }: QueryPlan): string {
-  switch (access.kind) {
-    case "byId":
-      return "rows by id, until the window is full";
-    case "bySort":
-      return `index on ${access.index.path} in the order of the sort, until the window is full`;
-    case "byFilter":
-      return `index on ${access.index.path}, ${describeCandidates(access.index)}, sorted in a bounded heap`;
-    case "scan":
-      return "all rows, sorted in a bounded heap";
-  }
-}
-
-function describeCandidates({ candidates }: NarrowIndex): string {
-  return candidates < COUNTED_CANDIDATES ? `${candidates} candidates` : `at least ${COUNTED_CANDIDATES} candidates`;
 }
 
 function describePushdown(

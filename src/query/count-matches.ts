@@ -1,11 +1,24 @@
 /** How many rows match: those SQL is sure of are counted there, the others by the matcher. */
 import type { KeyRange } from "./key-ranges.ts";
+import { countKeys } from "./key-window.ts";
 import { type NarrowIndex, type QueryPlan, selectNarrow } from "./query-plan.ts";
 import type { RowReader } from "./row-reader.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
 import { type Sql, sameSql } from "./sql-superset.ts";
 
-export function countMatches(reader: RowReader, source: RowSource, { narrow, sql }: QueryPlan): number {
+export function countMatches(reader: RowReader, source: RowSource, plan: QueryPlan): number {
+  return countByKeys(reader, plan) ?? countByRows(reader, source, plan);
+}
+
+/** Where the indexes say all of the filter, no row is looked at. */
+function countByKeys(reader: RowReader, { exact, narrow }: QueryPlan): number | undefined {
+  if (!exact || exact.length === 0) return undefined;
+  const first = exact.find(({ path }) => path === narrow?.path);
+  const select = [...(first ? [first] : []), ...exact].map((each) => countKeys(exact, each)).find((each) => each);
+  return select && count(reader, select);
+}
+
+function countByRows(reader: RowReader, source: RowSource, { narrow, sql }: QueryPlan): number {
   if (narrow?.hasArrays) return countEach(reader, selectNarrow(source, narrow, "id, doc"));
   if (narrow) return narrow.ranges.reduce((total, range) => total + countInRange(reader, source, narrow, range), 0);
   const { may, sure, exact } = sql;

@@ -28,10 +28,15 @@ export interface KeyColumn {
   readonly isNull: string;
   /** Keeps null out of a range that is open below, where comparing does not. */
   readonly isNotNull?: string;
+  /** Every key is a value: no arrays, and nothing that only the matcher can tell. */
+  readonly isPlain?: boolean;
 }
 
 /** The key in `query_keys`. */
 export const KEPT_KEY: KeyColumn = { text: "key", isNull: "key = -9e999", isNotNull: "key > -9e999" };
+
+/** The same, in an index whose every entry is a value. */
+export const PLAIN_KEY: KeyColumn = { ...KEPT_KEY, isPlain: true };
 
 const SAFE_SEGMENT = /^[A-Za-z0-9_:/ -]{1,128}$/;
 const MAX_SEGMENTS = 8;

@@ -2,7 +2,11 @@
 import type { Database } from "bun:sqlite";
 import { type Filter, isMatchAll } from "./filter-types.ts";
 import { ARRAY, KEPT_KEY } from "./index-key.ts";
+import { cheapestKeyWindow } from "./key-plan.ts";
 import { type KeyRange, type KeyRanges, type KeySpan, keyRangesOf, keySpanOf } from "./key-ranges.ts";
+import { exactConditions, type KeyCondition, type KeyWindow } from "./key-window.ts";
+import { liveRows } from "./live-rows.ts";
+import { candidateHeap, type Estimate, idWalk, sortWalk, wholeScan } from "./plan-cost.ts";
 import { indexesOf } from "./query-index.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
 import type { SortKey } from "./sort.ts";
@@ -29,6 +33,11 @@ export interface NarrowIndex extends PathIndex {
 }
 
 type Access =
+  /** Rows that the keys of indexes name by themselves: only those of the window are read. */
+  { readonly kind: "byKeys"; readonly keys: KeyWindow; readonly instead: PlainAccess } | PlainAccess;
+
+/** Ways that read rows and ask the matcher about each. */
+export type PlainAccess =
   /** Rows by id; stops as soon as the window is full. */
   | { readonly kind: "byId"; readonly descending: boolean }
   /** Rows in the order of an index on the first sort path. */
@@ -40,6 +49,9 @@ type Access =
 
 export interface QueryPlan {
   readonly access: Access;
+  readonly estimate: Estimate;
+  /** What the filter demands, where the indexes say all of it; counting needs no rows then. */
+  readonly exact: readonly KeyCondition[] | undefined;
   /** The best index for the filter, whether or not `access` takes it; counting does. */
   readonly narrow: NarrowIndex | undefined;
   /** The indexes of the collection, by path. */
@@ -53,6 +65,8 @@ export interface PlanRequest {
   readonly sort: readonly SortKey[];
   /** How many matches are wanted, so that reading in order can stop early; Infinity is all. */
   readonly window: number;
+  /** How many of them are answered, the last ones; absent is all. */
+  readonly limit?: number;
 }
 
 /** So many candidates are always fetched and sorted rather than looked for in sorted order. */
@@ -62,28 +76,64 @@ const MATCHING_SHARE = 0.1;
 /** How far candidates are counted to tell which index has the fewest; an index steps through this in half a millisecond. */
 export const COUNTED_CANDIDATES = 10_000;
 
-export function planQuery(db: Database, source: RowSource, { filter, sort, window }: PlanRequest): QueryPlan {
+export function planQuery(db: Database, source: RowSource, request: PlanRequest): QueryPlan {
+  const { filter } = request;
   const indexes = indexesOf(db, source);
+  const exact = isMatchAll(filter) ? [] : indexes.size === 0 ? undefined : exactConditions(db, filter, indexes);
+  const plain = planRows(db, source, request, indexes);
+  const estimate = estimateOf(db, source, request, plain);
+  const base = { narrow: plain.narrow, exact, indexes, sql: filterToSql(filter) };
+  const keys = exact && cheapestKeyWindow(db, exact, request, { indexes, live: liveRows(db, source) });
+  // In a small collection whatever is read is little, and the statements are more.
+  if (!keys || keys.estimate.costMs >= estimate.costMs) return { ...base, access: plain.access, estimate };
+  const access: Access = { kind: "byKeys", keys: keys.window, instead: plain.access };
+  return { ...base, access, estimate: keys.estimate };
+}
+
+/** The cheapest of the ways that ask the matcher. */
+function planRows(
+  db: Database,
+  source: RowSource,
+  { filter, sort, window }: PlanRequest,
+  indexes: ReadonlyMap<string, number>,
+): { access: PlainAccess; narrow: NarrowIndex | undefined } {
   const byId = idOrderOf(sort);
   const bounded = Number.isFinite(window);
-  const inOrder: Access | undefined = bounded ? (byId ?? sortOrderOf(db, filter, sort, indexes)) : undefined;
+  const inOrder: PlainAccess | undefined = bounded ? (byId ?? sortOrderOf(db, filter, sort, indexes)) : undefined;
   const worthFetching = inOrder ? fetchedRatherThanRead(db, source, filter, window) : COUNTED_CANDIDATES;
   const narrow =
     indexes.size === 0 || isMatchAll(filter)
       ? undefined
       : narrowest(db, source, filter, keyRangesOf(filter), indexes, worthFetching);
   const byFilter = narrow && !(inOrder && (narrow.candidates >= worthFetching || isSpanInOrder(inOrder, narrow)));
-  const otherwise: Access = inOrder ?? byId ?? { kind: "scan" };
-  return {
-    access: byFilter ? { kind: "byFilter", index: narrow } : otherwise,
-    narrow,
-    indexes,
-    sql: filterToSql(filter),
-  };
+  const otherwise: PlainAccess = inOrder ?? byId ?? { kind: "scan" };
+  return { access: byFilter ? { kind: "byFilter", index: narrow } : otherwise, narrow };
+}
+
+/** Of candidates that were counted up to a bound only so many are known: reading in order then seems dearer than it is. */
+function estimateOf(
+  db: Database,
+  source: RowSource,
+  { filter, window }: PlanRequest,
+  { access, narrow }: { access: PlainAccess; narrow: NarrowIndex | undefined },
+): Estimate {
+  const live = liveRows(db, source);
+  const matches = isMatchAll(filter) ? live : (narrow?.candidates ?? live * MATCHING_SHARE);
+  switch (access.kind) {
+    case "byId":
+      return idWalk(window, matches, live);
+    case "bySort":
+      // Within its span every entry may match.
+      return sortWalk(window, access.index.span ? live : matches, live);
+    case "byFilter":
+      return candidateHeap(access.index.candidates);
+    case "scan":
+      return wholeScan(live);
+  }
 }
 
 /** Whether reading in order reads no others than the candidates, and may stop before the last of them. */
-function isSpanInOrder(inOrder: Access, { path, hasArrays }: NarrowIndex): boolean {
+function isSpanInOrder(inOrder: PlainAccess, { path, hasArrays }: NarrowIndex): boolean {
   return inOrder.kind === "bySort" && inOrder.index.path === path && inOrder.index.span !== undefined && !hasArrays;
 }
 
@@ -98,15 +148,6 @@ function fetchedRatherThanRead(db: Database, source: RowSource, filter: Filter, 
   return Math.max(FEW_CANDIDATES, Math.ceil(Math.sqrt((window * liveRows(db, source)) / share)));
 }
 
-/** How many live rows the source has; the store counts them as they are written. */
-export function liveRows(db: Database, { collectionId }: RowSource): number {
-  if (collectionId === undefined) return 0;
-  return (
-    getRow<{ live: number }>(db, { text: "SELECT live FROM collectionIds WHERE no = ?", params: [collectionId] })
-      ?.live ?? 0
-  );
-}
-
 /** Whether reading the rows of `narrow` at random is cheaper than reading all: always if few, else below a quarter. */
 export function isNarrowEnough(db: Database, source: RowSource, { narrow }: QueryPlan): boolean {
   if (!narrow) return false;
@@ -116,7 +157,7 @@ export function isNarrowEnough(db: Database, source: RowSource, { narrow }: Quer
 }
 
 /** No sort is the order of ids, and so is one that begins with the id: nothing ties after it. */
-function idOrderOf([first]: readonly SortKey[]): Extract<Access, { kind: "byId" }> | undefined {
+function idOrderOf([first]: readonly SortKey[]): Extract<PlainAccess, { kind: "byId" }> | undefined {
   if (first !== undefined && first.path.text !== "id") return undefined;
   return { kind: "byId", descending: first?.descending ?? false };
 }
@@ -126,7 +167,7 @@ function sortOrderOf(
   filter: Filter,
   [first]: readonly SortKey[],
   indexes: ReadonlyMap<string, number>,
-): Access | undefined {
+): PlainAccess | undefined {
   const index = first && pathIndex(db, filter, first.path.text, indexes);
   return index && { kind: "bySort", index };
 }

@@ -3,16 +3,21 @@ import { FEW_CANDIDATES, type QueryPlan } from "./query-plan.ts";
 import type { QueryRequest } from "./run-query.ts";
 import { namesIds } from "./sql-superset.ts";
 
+/** Entries of an index that SQLite steps over in less than the time a read may hold the loop. */
+const FEW_ENTRIES = 20_000;
+
 /**
  * Whether a read may be tried on the server's own loop: what SQLite passes over in one step, where nobody can stop it, is
  * little, and what it hands out is soon enough or can be stopped. `live` is how many rows the collection has.
  */
-export function isQuickRead({ access, narrow }: QueryPlan, request: QueryRequest, live: number): boolean {
+export function isQuickRead({ access, narrow, estimate }: QueryPlan, request: QueryRequest, live: number): boolean {
   const { filter, limit = 0, offset = 0 } = request;
   if (namesIds(filter) || live <= FEW_CANDIDATES) return true;
   const isAll = isMatchAll(filter);
   const few = narrow !== undefined && narrow.candidates < FEW_CANDIDATES;
-  if (offset > FEW_CANDIDATES || (request.includeTotal && !few)) return few;
+  if (request.includeTotal && !few) return false;
+  if (access.kind === "byKeys") return estimate.rows <= FEW_CANDIDATES && estimate.entries <= FEW_ENTRIES;
+  if (offset > FEW_CANDIDATES) return few;
   switch (access.kind) {
     case "byFilter":
       return few;
@@ -20,7 +25,8 @@ export function isQuickRead({ access, narrow }: QueryPlan, request: QueryRequest
       // Rows are handed out one by one, whether they match or not (QueryRequest.everyRow).
       return true;
     case "byId":
-      return isAll && limit > 0 && limit <= FEW_CANDIDATES;
+      // Rows that may not match are handed out one by one, too.
+      return limit > 0 && limit <= FEW_CANDIDATES && (isAll || estimate.rows <= 2 * FEW_CANDIDATES);
     case "scan":
       return false;
   }

@@ -4,7 +4,7 @@ import { svcError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { compileFilter } from "./filter-match.ts";
 import { type Filter, isMatchAll } from "./filter-types.ts";
-import { liveRows } from "./query-plan.ts";
+import { liveRows } from "./live-rows.ts";
 import type { RowSource } from "./row-source.ts";
 import type { Sql } from "./sql-superset.ts";
 import { getRow, iterateStatement } from "./statement-cache.ts";
@@ -54,6 +54,30 @@ export class RowReader {
       if (++this.candidates % ROWS_BETWEEN_CHECKS === 0) this.check();
       yield row;
     }
+  }
+
+  /** Entries of an index; they are no rows and are not counted. */
+  *entries<R>(select: Sql): Generator<R> {
+    let passed = 0;
+    for (const entry of iterateStatement<R>(this.#db, select)) {
+      if (++passed % ROWS_BETWEEN_CHECKS === 0) this.check();
+      yield entry;
+    }
+  }
+
+  /** The texts of rows that are known to match, in the order of their numbers given. */
+  docs(numbers: readonly number[]): string[] {
+    const docs: string[] = [];
+    for (const no of numbers) {
+      const row = getRow<{ doc: string }>(this.#db, { text: "SELECT doc FROM rows WHERE no = ?", params: [no] });
+      if (!row) continue;
+      docs.push(row.doc);
+      this.#charsSinceCheck += row.doc.length;
+      if (this.#charsSinceCheck >= CHARS_BETWEEN_CHECKS) this.check();
+    }
+    this.candidates += docs.length;
+    this.matches += docs.length;
+    return docs;
   }
 
   /** The rows of a SELECT of `id, doc` and maybe more that the filter accepts. */

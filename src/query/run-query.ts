@@ -5,9 +5,10 @@
 import type { Database } from "bun:sqlite";
 import { countMatches } from "./count-matches.ts";
 import { type SortedRow as Found, rowsDescending } from "./descending-rows.ts";
-import type { Filter } from "./filter-types.ts";
+import { type Filter, isMatchAll } from "./filter-types.ts";
 import { ARRAY, KEPT_KEY, OWN_ENTRY } from "./index-key.ts";
-import { type PathIndex, planQuery, type QueryPlan, selectNarrow } from "./query-plan.ts";
+import { findRows } from "./key-window.ts";
+import { type PathIndex, type PlainAccess, planQuery, type QueryPlan, selectNarrow } from "./query-plan.ts";
 import { RowReader } from "./row-reader.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
 import { inSnapshot } from "./snapshot.ts";
@@ -60,8 +61,8 @@ export function runQuery(db: Database, source: RowSource, request: QueryRequest,
 }
 
 export function planRequest(db: Database, source: RowSource, request: QueryRequest): QueryPlan {
-  const { filter, sort } = request;
-  return planQuery(db, source, { filter, sort, window: windowOf(request) });
+  const { filter, sort, limit = 0 } = request;
+  return planQuery(db, source, { filter, sort, window: windowOf(request), ...(limit > 0 ? { limit } : {}) });
 }
 
 /** How many matches have to be found until the last of those wanted; Infinity is all. */
@@ -78,7 +79,7 @@ function answer(db: Database, source: RowSource, request: QueryRequest, plan: Qu
   const { candidates, matches } = reader;
   const total = request.includeTotal ? (window.total ?? countMatches(reader, source, plan)) : undefined;
   const { access } = plan;
-  const index = "index" in access ? access.index.path : undefined;
+  const index = access.kind === "byKeys" ? access.keys.path : "index" in access ? access.index.path : undefined;
   return {
     records: window.records,
     ...(total === undefined ? {} : { total, hasNext: offset + window.records.length < total }),
@@ -104,10 +105,12 @@ class WindowFinder {
   readonly #source: RowSource;
   readonly #sort: readonly SortKey[];
   readonly #plan: QueryPlan;
+  readonly #filter: Filter;
   readonly #everyRow: boolean;
   readonly #compare: (a: SortEntry, b: SortEntry) => number;
 
-  constructor(reader: RowReader, source: RowSource, { sort, everyRow = false }: QueryRequest, plan: QueryPlan) {
+  constructor(reader: RowReader, source: RowSource, { filter, sort, everyRow = false }: QueryRequest, plan: QueryPlan) {
+    this.#filter = filter;
     this.#reader = reader;
     this.#source = source;
     this.#sort = sort;
@@ -118,16 +121,24 @@ class WindowFinder {
 
   find(offset: number, limit: number): Window {
     const { access } = this.#plan;
+    if (access.kind !== "byKeys") return this.#findRows(access, offset, limit);
+    const rows = findRows(this.#reader, access.keys, offset, limit);
+    // The matches lie elsewhere than was thought: the way that would have been taken without these indexes ends sooner.
+    return rows ? { records: this.#reader.docs(rows) } : this.#findRows(access.instead, offset, limit);
+  }
+
+  #findRows(access: PlainAccess, offset: number, limit: number): Window {
     if (access.kind === "byId") return this.#windowById(access.descending, offset, limit);
     if (access.kind === "bySort") return this.#windowBySort(access.index, offset, limit);
-    return this.#windowByHeap(offset, limit);
+    return this.#windowByHeap(access, offset, limit);
   }
 
   /** The index on (collectionId, id) gives the order, so reading stops when the window is full. */
   #windowById(descending: boolean, offset: number, limit: number): Window {
-    const { may, exact } = this.#plan.sql;
+    const { exact } = this.#plan.sql;
+    const may = this.#everyRow && !isMatchAll(this.#filter) ? ALL : this.#plan.sql.may;
     const parts = { columns: "id, doc", conditions: [may], orderBy: descending ? "id DESC" : "id" };
-    if (exact) {
+    if (exact && may !== ALL) {
       const select = selectFrom(this.#source, { ...parts, limit: { limit, offset } });
       const records: string[] = [];
       for (const { doc } of this.#reader.rows(select)) records.push(doc);
@@ -150,8 +161,8 @@ class WindowFinder {
   }
 
   /** Everything that may match goes through a heap that keeps offset + limit of it. */
-  #windowByHeap(offset: number, limit: number): Window {
-    const { access, sql } = this.#plan;
+  #windowByHeap(access: PlainAccess, offset: number, limit: number): Window {
+    const { sql } = this.#plan;
     const columns = "id, doc";
     const selects =
       access.kind === "byFilter"

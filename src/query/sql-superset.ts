@@ -49,10 +49,10 @@ const NEVER: Bounds = { may: NONE, sure: NONE };
 
 /**
  * Compiles a filter over rows with the columns `id` and `doc`; the key of the path `kept` is that of `query_keys`, which
- * has to have one entry a row there: no arrays.
+ * has to have one entry a row there: no arrays. `key` is that key as far as it is known.
  */
-export function filterToSql(filter: Filter, kept?: string): SqlFilter {
-  const scope: Scope = { kept, needsRow: false };
+export function filterToSql(filter: Filter, kept?: string, key: KeyColumn = KEPT_KEY): SqlFilter {
+  const scope: Scope = { kept, key, needsRow: false };
   const bounds = toBounds(filter, scope);
   const fits = [bounds.may, bounds.sure].every(
     ({ text, params }) => params.length <= MAX_PARAMS && text.length <= MAX_TEXT_CHARS,
@@ -94,6 +94,7 @@ export function sameSql(a: Sql, b: Sql): boolean {
 
 interface Scope {
   readonly kept: string | undefined;
+  readonly key: KeyColumn;
   needsRow: boolean;
 }
 
@@ -116,7 +117,7 @@ function toBounds(filter: Filter, scope: Scope): Bounds {
       const isKept = path === scope.kept;
       scope.needsRow ||= !isKept;
       if (isIdPath(path)) return idBounds(filter.condition);
-      const key = isKept ? KEPT_KEY : computedKey(path);
+      const key = isKept ? scope.key : computedKey(path);
       return (key && keyTestOf(filter.condition, key)) ?? UNKNOWN;
     }
   }
@@ -206,7 +207,8 @@ const CLASS_RANGES = {
 
 /** `arrays`: arrays as a whole may match, not by their elements. */
 function withOpaque(key: KeyColumn, ranges: readonly Sql[], sure: Sql, arrays = false): KeyTest {
-  const all = [...ranges, arrays ? orArray(key) : { text: `${key.text} = ${OPAQUE}`, params: [] }];
+  const rest = arrays ? orArray(key) : { text: `${key.text} = ${OPAQUE}`, params: [] };
+  const all = key.isPlain ? ranges : [...ranges, rest];
   return { ranges: all, may: disjoin(all), sure };
 }
 
@@ -238,7 +240,12 @@ function listTest(values: readonly Json[], key: KeyColumn): KeyTest | undefined 
   }
   const nulls: Sql[] = orNull ? [isNull(key)] : [];
   const sure = disjoin([...(keys.length > 0 ? [keyIn(key, keys)] : []), ...nulls]);
-  const ranges = [keyIn(key, [...keys, { text: OPAQUE, params: [] }]), ...nulls, ...(arrays ? [isArray(key)] : [])];
+  const operands = key.isPlain ? keys : [...keys, { text: OPAQUE, params: [] }];
+  const ranges = [
+    ...(operands.length > 0 ? [keyIn(key, operands)] : []),
+    ...nulls,
+    ...(arrays && !key.isPlain ? [isArray(key)] : []),
+  ];
   return { ranges, may: disjoin(ranges), sure };
 }
 

@@ -4,6 +4,7 @@ import type { ChangeEngine } from "../../change/space-engine.ts";
 import { svcError } from "../../protocol/errors.ts";
 import { parseFilter } from "../../query/filter-parse.ts";
 import { isMatchAll } from "../../query/filter-types.ts";
+import { planText } from "../../query/plan-text.ts";
 import { isQuickRead } from "../../query/quick-read.ts";
 import type { ReaderPool } from "../../query/reader-pool.ts";
 import { rowsOf } from "../../query/row-source.ts";
@@ -85,7 +86,8 @@ export function createRecordQueries(deps: {
         { kind: "query", source, filter, sort, limit, offset, includeTotal: request.includeTotal === true },
         signal,
       ));
-    if (log.enabled("debug")) log.debug("query", { dataset, ...result.stats, reader: quick === undefined });
+    if (log.enabled("debug"))
+      log.debug("query", { dataset, ...result.stats, reader: quick === undefined, plan: planText(plan) });
     advisor?.observe({
       collectionId,
       dataset,

@@ -1,0 +1,12 @@
+import type { Database } from "bun:sqlite";
+import type { RowSource } from "./row-source.ts";
+import { getRow } from "./statement-cache.ts";
+
+/** How many live rows the source has; the store counts them as they are written. */
+export function liveRows(db: Database, { collectionId }: RowSource): number {
+  if (collectionId === undefined) return 0;
+  return (
+    getRow<{ live: number }>(db, { text: "SELECT live FROM collectionIds WHERE no = ?", params: [collectionId] })
+      ?.live ?? 0
+  );
+}
