@@ -24,6 +24,11 @@ interface Choice {
   readonly estimate: Estimate;
 }
 
+/** With how many records match at least, were the conditions independent of each other. */
+export interface KeyChoice extends Choice {
+  readonly matches: number;
+}
+
 /** An index that may be walked: what of the filter it says itself, and what others say. */
 interface Walk {
   readonly path: string;
@@ -34,8 +39,8 @@ interface Walk {
   readonly entries: number;
 }
 
-/** A walk in order gives up after so many times the entries it was estimated to pass. */
-const PATIENCE = 8;
+/** A walk in order gives up after so many times what it was estimated to pass. */
+export const PATIENCE = 4;
 
 /** Undefined where the order, or some condition, is not said by the keys. */
 export function cheapestKeyWindow(
@@ -43,23 +48,20 @@ export function cheapestKeyWindow(
   conditions: readonly KeyCondition[],
   request: Request,
   collection: Collection,
-): Choice | undefined {
+): KeyChoice | undefined {
   const { live } = collection;
   const bound = worthCounting(request.window, live);
-  const counted = new Map(
-    conditions.map((each): [KeyCondition, number] => {
-      const entries = countUpTo(db, each, bound);
-      // What was not counted to its end may be all there is.
-      return [each, entries < bound ? entries : Math.max(entries, live)];
-    }),
-  );
+  const least = new Map(conditions.map((each) => [each, countUpTo(db, each, bound)]));
+  // What was not counted to its end may be all there is.
+  const counted = new Map([...least].map(([each, entries]) => [each, entries < bound ? entries : live]));
   const [first, second] = request.sort;
   if (second && first?.path.text !== "id") return undefined;
   const choices =
     first === undefined || first.path.text === "id"
       ? byIdChoices(conditions, counted, request, collection, first?.descending ?? false)
       : byKeyChoices(db, conditions, counted, request, collection, first);
-  return choices.sort((a, b) => a.estimate.costMs - b.estimate.costMs)[0];
+  const [best] = choices.sort((a, b) => a.estimate.costMs - b.estimate.costMs);
+  return best && { ...best, matches: shareOf(conditions, least, live) * live };
 }
 
 /** By id any index of the filter's may be walked; one value's entries are in the order of ids already. */

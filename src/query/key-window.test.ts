@@ -107,6 +107,18 @@ describe("a large collection", () => {
     expect(text).toMatch(/^rows by id, until the window is full; estimated \d+ rows, /);
   });
 
+  test("[INDEX-6] a walk by id whose matches all come late ends by the keys of the range", () => {
+    const late = createRowsTable(docs.map((doc) => ({ ...doc, n: Number(doc.id.slice(1)) })));
+    indexPaths(late, ["n"]);
+    const request = requestOf({ n: { $gte: COUNT / 2 } }, [], { limit: 20, offset: 3 });
+    expect(planRequest(late, source, request).access.kind).toBe("byId");
+    const { records, stats } = runQuery(late, source, request);
+    expect(records.map((record) => (JSON.parse(record) as { id: string }).id)).toEqual(
+      Array.from({ length: 20 }, (_, i) => `r${COUNT / 2 + 3 + i}`),
+    );
+    expect(stats.candidates).toBeLessThan(3_000);
+  });
+
   test("[INDEX-6] a small range without a sort is put into the order of ids by its keys", () => {
     const { plan, stats } = ask({ n: { $gte: COUNT - 500 } }, [], { limit: 20 });
     expect([plan.access.kind, stats.candidates]).toEqual(["byKeys", 20]);

@@ -2,7 +2,7 @@
 import type { Database } from "bun:sqlite";
 import { type Filter, isMatchAll } from "./filter-types.ts";
 import { ARRAY, KEPT_KEY } from "./index-key.ts";
-import { cheapestKeyWindow } from "./key-plan.ts";
+import { cheapestKeyWindow, PATIENCE } from "./key-plan.ts";
 import { type KeyRange, type KeyRanges, type KeySpan, keyRangesOf, keySpanOf } from "./key-ranges.ts";
 import { exactConditions, type KeyCondition, type KeyWindow } from "./key-window.ts";
 import { liveRows } from "./live-rows.ts";
@@ -36,10 +36,16 @@ type Access =
   /** Rows that the keys of indexes name by themselves: only those of the window are read. */
   { readonly kind: "byKeys"; readonly keys: KeyWindow; readonly instead: PlainAccess } | PlainAccess;
 
+/** After so many rows the matches are not spread as was estimated, and the keys of an index find them sooner. */
+interface Patience {
+  readonly rows: number;
+  readonly keys: KeyWindow;
+}
+
 /** Ways that read rows and ask the matcher about each. */
 export type PlainAccess =
   /** Rows by id; stops as soon as the window is full. */
-  | { readonly kind: "byId"; readonly descending: boolean }
+  | { readonly kind: "byId"; readonly descending: boolean; readonly patience?: Patience }
   /** Rows in the order of an index on the first sort path. */
   | { readonly kind: "bySort"; readonly index: PathIndex }
   /** The candidates one index gives, in no useful order. */
@@ -84,10 +90,15 @@ export function planQuery(db: Database, source: RowSource, request: PlanRequest)
   const estimate = estimateOf(db, source, request, plain);
   const base = { narrow: plain.narrow, exact, indexes, sql: filterToSql(filter) };
   const keys = exact && cheapestKeyWindow(db, exact, request, { indexes, live: liveRows(db, source) });
-  // In a small collection whatever is read is little, and the statements are more.
-  if (!keys || keys.estimate.costMs >= estimate.costMs) return { ...base, access: plain.access, estimate };
-  const access: Access = { kind: "byKeys", keys: keys.window, instead: plain.access };
-  return { ...base, access, estimate: keys.estimate };
+  if (!keys) return { ...base, access: plain.access, estimate };
+  const walk = plain.access.kind === "byId" ? idWalk(request.window, keys.matches, liveRows(db, source)) : estimate;
+  if (keys.estimate.costMs < walk.costMs) {
+    const access: Access = { kind: "byKeys", keys: keys.window, instead: plain.access };
+    return { ...base, access, estimate: keys.estimate };
+  }
+  const patience: Patience = { rows: PATIENCE * walk.rows, keys: keys.window };
+  const access = plain.access.kind === "byId" ? { ...plain.access, patience } : plain.access;
+  return { ...base, access, estimate: walk };
 }
 
 /** The cheapest of the ways that ask the matcher. */

@@ -84,7 +84,7 @@ export class RowReader {
   *matching<R extends Row = Row>(select: Sql): Generator<R & MatchedRow> {
     for (const row of this.rows<R>(select)) {
       const { doc } = row;
-      const parsed = this.#accept(doc);
+      const parsed = this.accept(doc);
       if (parsed) yield { ...row, parsed };
     }
   }
@@ -93,7 +93,7 @@ export class RowReader {
   *matchingNumbers(select: Sql): Generator<MatchedRow> {
     for (const { no } of this.rows<{ readonly no: number }>(select)) {
       const row = getRow<{ doc: string }>(this.#db, { text: "SELECT doc FROM rows WHERE no = ?", params: [no] });
-      const parsed = row && this.#accept(row.doc);
+      const parsed = row && this.accept(row.doc);
       if (parsed) yield { doc: row.doc, parsed };
     }
   }
@@ -118,7 +118,7 @@ export class RowReader {
   }
 
   /** The parsed document if the filter accepts it. */
-  #accept(doc: string): JsonObject | undefined {
+  accept(doc: string): JsonObject | undefined {
     this.#charsSinceCheck += doc.length;
     if (this.#charsSinceCheck >= CHARS_BETWEEN_CHECKS) this.check();
     const parsed = JSON.parse(doc) as JsonObject;

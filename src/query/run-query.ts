@@ -7,7 +7,7 @@ import { countMatches } from "./count-matches.ts";
 import { type SortedRow as Found, rowsDescending } from "./descending-rows.ts";
 import { type Filter, isMatchAll } from "./filter-types.ts";
 import { ARRAY, KEPT_KEY, OWN_ENTRY } from "./index-key.ts";
-import { findRows } from "./key-window.ts";
+import { findRows, type KeyWindow } from "./key-window.ts";
 import { type PathIndex, type PlainAccess, planQuery, type QueryPlan, selectNarrow } from "./query-plan.ts";
 import { RowReader } from "./row-reader.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
@@ -128,7 +128,12 @@ class WindowFinder {
   }
 
   #findRows(access: PlainAccess, offset: number, limit: number): Window {
-    if (access.kind === "byId") return this.#windowById(access.descending, offset, limit);
+    if (access.kind === "byId") {
+      const { descending, patience } = access;
+      return patience
+        ? this.#walkById(descending, patience, offset, limit)
+        : this.#windowById(descending, offset, limit);
+    }
     if (access.kind === "bySort") return this.#windowBySort(access.index, offset, limit);
     return this.#windowByHeap(access, offset, limit);
   }
@@ -146,6 +151,36 @@ class WindowFinder {
       return offset === 0 && records.length < limit ? { records, total: records.length } : { records };
     }
     return this.#fill(this.#reader.matching(selectFrom(this.#source, parts)), offset, limit);
+  }
+
+  /** The same with an end: rows that do not match are passed here, not within SQLite, so that they are counted. */
+  #walkById(
+    descending: boolean,
+    { rows: atMost, keys }: { readonly rows: number; readonly keys: KeyWindow },
+    offset: number,
+    limit: number,
+  ): Window {
+    const select = selectFrom(this.#source, {
+      columns: "id, doc",
+      conditions: [],
+      orderBy: descending ? "id DESC" : "id",
+    });
+    const records: string[] = [];
+    let seen = 0;
+    let passed = 0;
+    for (const { doc } of this.#reader.rows(select)) {
+      if (++passed > atMost) return this.#windowByKeys(keys, offset, limit);
+      if (!this.#reader.accept(doc) || seen++ < offset) continue;
+      records.push(doc);
+      if (records.length === limit) return { records };
+    }
+    return { records, total: seen };
+  }
+
+  /** All of the entries, however many they are. */
+  #windowByKeys(keys: KeyWindow, offset: number, limit: number): Window {
+    const rows = findRows(this.#reader, { ...keys, giveUpAfter: Number.POSITIVE_INFINITY }, offset, limit) ?? [];
+    return { records: this.#reader.docs(rows) };
   }
 
   /** Takes matches that come in order until the window is full. */

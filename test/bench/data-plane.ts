@@ -72,7 +72,7 @@ if (flags.json !== undefined) await Bun.write(flags.json, `${JSON.stringify(line
 /** The largest database of the account is that of the space that was filled last. */
 async function copyRows(table: string, dataset: string | undefined, spaceId = items.spaceId): Promise<void> {
   const [from] = readdirSync(server.dataDir, { recursive: true, encoding: "utf8" }).filter((path) =>
-    path.endsWith(`${spaceId}.db`),
+    path.endsWith(join("sdk", `${spaceId}.db`)),
   );
   if (from === undefined) throw new Error(`no database of ${spaceId}`);
   const rows = await floor.ask<number>({ kind: "copy", table, from: join(server.dataDir, from), dataset });

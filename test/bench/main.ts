@@ -8,6 +8,7 @@ import { parseArgs } from "node:util";
 import { type ScratchDir, scratchDir } from "../support/scratch.ts";
 import { createItems, fill, type Loaded, loadDataset, untilFieldIndexed } from "./dataset.ts";
 import { runFloorUpsert, runLoad, startFloor } from "./load-run.ts";
+import { queryLines } from "./query-lines.ts";
 import { isMet, type Line, median, milliseconds, perSecond, renderTable, seconds } from "./report.ts";
 import { medianListeningMs, startLines } from "./start-times.ts";
 import { type LoadPlan, type LoadResult, PAGE_RECORDS } from "./workload.ts";
@@ -47,8 +48,9 @@ say(`filling ${SIZES.large.toLocaleString("en")} records`);
 const large = await loadDataset(dir, "large", SIZES.large);
 const largeResults = await measureAll(large, SIZES.large);
 lines.push(...growthLines(smallResults, largeResults, small, large));
+if (flags.quick) lines.push(...(await queryLines(large, SIZES.large, dir)));
 await large.server.stop();
-if (!flags.quick) lines.push(await listeningLine(dir));
+if (!flags.quick) lines.push(...(await hundredThousandLines(dir)));
 
 console.log(
   `${cpus().length} × ${cpus()[0]?.model ?? "?"}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform}`,
@@ -189,17 +191,21 @@ function growthLines(before: Results, after: Results, smallSet: Loaded, largeSet
   ];
 }
 
-async function listeningLine(into: ScratchDir): Promise<Line> {
+async function hundredThousandLines(into: ScratchDir): Promise<Line[]> {
+  const size = 100_000;
+  say("queries of 100,000 records");
+  const loaded = await loadDataset(into, "hundred-thousand", size);
+  const queries = await queryLines(loaded, size, into);
+  await loaded.server.stop();
   say("LISTENING with 100,000 records");
-  const { server } = await loadDataset(into, "hundred-thousand", 100_000);
-  await server.stop();
-  const time = await medianListeningMs(server.dataDir, SIZES.starts);
-  return {
+  const time = await medianListeningMs(loaded.server.dataDir, SIZES.starts);
+  const listening: Line = {
     name: "LISTENING, 100,000 records",
     figures: milliseconds(time),
     value: time,
     aim: { atMost: 300, unit: "ms" },
   };
+  return [...queries, listening];
 }
 
 function describe(result: LoadResult): string {
