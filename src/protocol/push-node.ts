@@ -19,8 +19,13 @@ export const PUSH_BOUNDS = {
 /** How long a challenge may be answered. */
 export const CHALLENGE_MS = 2 * 60_000;
 
-/** What the node writes into the headers of a request that proves an account, and of its answer. */
-export const PUSH_HEADERS = { account: "svc-account", challenge: "svc-challenge", signature: "svc-signature" } as const;
+/** Headers of a request that proves an account, and of its answer. `state` names what the node knows: another one, it lost all. */
+export const PUSH_HEADERS = {
+  account: "svc-account",
+  challenge: "svc-challenge",
+  signature: "svc-signature",
+  state: "svc-state",
+} as const;
 
 export const PUSH_PATHS = {
   challenge: "/v1/challenge",

@@ -31,6 +31,8 @@ interface NodeCallsDeps {
   readonly timeoutMs: number;
   /** Ends what is under way. */
   readonly signal?: AbortSignal;
+  /** The node answers from another state than before: it may have lost what it was told. */
+  readonly onOtherState?: () => void;
 }
 
 /** Challenges kept for later requests: every answer brings one. */
@@ -42,6 +44,7 @@ export function createNodeCalls(deps: NodeCallsDeps): NodeCalls {
   const audience = new URL(deps.url).origin;
   const base = deps.url.replace(/\/+$/, "");
   const challenges: string[] = [];
+  let state: string | undefined;
 
   const send = async (path: string, body: Uint8Array, headers: Record<string, string>): Promise<Response> => {
     const timeout = AbortSignal.timeout(deps.timeoutMs);
@@ -64,6 +67,13 @@ export function createNodeCalls(deps: NodeCallsDeps): NodeCalls {
     return reply.challenge;
   };
 
+  const noteState = (tag: string | null): void => {
+    if (tag === null) return; // it did not come as far as that
+    const isOther = state !== undefined && state !== tag;
+    state = tag;
+    if (isOther) deps.onOtherState?.();
+  };
+
   const attempt = async <T>(path: string, body: Uint8Array, challenge: string): Promise<T> => {
     const statement = requestStatement({ audience, path, account: deps.account, challenge, body });
     const response = await send(path, body, {
@@ -73,6 +83,7 @@ export function createNodeCalls(deps: NodeCallsDeps): NodeCalls {
     });
     const next = response.headers.get(PUSH_HEADERS.challenge);
     if (next !== null && challenges.length < MAX_CHALLENGES) challenges.push(next);
+    noteState(response.headers.get(PUSH_HEADERS.state));
     return replyOf<T>(response);
   };
 

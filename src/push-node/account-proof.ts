@@ -2,6 +2,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import {
   base64UrlToBytes,
   bytesToBase64Url,
+  bytesToHex,
   concatBytes,
   readUint64,
   utf8ToBytes,
@@ -10,6 +11,7 @@ import {
 import type { Clock } from "../base/clock.ts";
 import { randomBytes } from "../base/random.ts";
 import { parseAccountId } from "../crypto/account-id.ts";
+import { deriveKey } from "../crypto/derive.ts";
 import { verify } from "../crypto/sign.ts";
 import { CHALLENGE_MS, PUSH_HEADERS } from "../protocol/push-node.ts";
 import { requestStatement } from "../push-link/statements.ts";
@@ -48,6 +50,8 @@ export function createAccountProof(deps: {
   };
 
   return {
+    /** Names the state that the node has its secret from: it changes when the state was lost. */
+    stateTag: bytesToHex(deriveKey(deps.secret, "push-state-tag")).slice(0, 16),
     challengeFor(account: string): string {
       const signed = concatBytes(randomBytes(RANDOM_BYTES), new Uint8Array(8));
       writeUint64(signed, RANDOM_BYTES, BigInt(deps.clock.nowMs()));

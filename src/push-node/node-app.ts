@@ -68,6 +68,7 @@ export function createNodeApp(deps: AppDeps) {
     const account = await proof.accountOf(request, path, bytes, (proved) => admit(byAccount, proved));
     const response = await handle(route, account, bytes);
     response.headers.set(PUSH_HEADERS.challenge, proof.challengeFor(account));
+    response.headers.set(PUSH_HEADERS.state, proof.stateTag);
     return response;
   };
 

@@ -48,12 +48,16 @@ interface Told {
 export interface NodeFollower extends Service {
   /** Something may have changed. */
   kick(): void;
+  /** The node may have lost what it was told. */
+  tellAgain(): void;
 }
 
 export function createNodeFollower(deps: FollowerDeps): NodeFollower {
   const { calls, tokenFile, store, clock, log } = deps;
   /** Undefined while it is not known what the node has. */
   let told: Told | undefined;
+  /** How often the node was found to have lost what it was told. */
+  let losses = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let running: Promise<void> | undefined;
   let again = false;
@@ -101,8 +105,9 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
     };
     const isFresh = told !== undefined && now.atMs - told.atMs < LOOK_MS / 2;
     if (isFresh && told?.token === now.token && told.plan === now.plan) return;
+    const state = losses;
     if (await tellToken(token, told?.token === now.token)) await tellTopics(planned);
-    told = now;
+    told = state === losses ? now : undefined;
   };
 
   /** Devices that were pruned lose their tokens. */
@@ -154,11 +159,18 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
     }
   };
 
+  const kick = (): void => {
+    again = true;
+    if (!running && failures === 0) wakeIn(DEBOUNCE_MS);
+  };
+
   return {
     name: "push node",
-    kick: () => {
-      again = true;
-      if (!running && failures === 0) wakeIn(DEBOUNCE_MS);
+    kick,
+    tellAgain() {
+      losses++;
+      told = undefined;
+      kick();
     },
     start() {
       begun = true;

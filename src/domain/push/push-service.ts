@@ -51,6 +51,7 @@ export function createPushService(deps: PushServiceDeps) {
   const calls = createNodeCalls({
     ...{ url: deps.url, account: account.id, signer: account.signer, timeoutMs: REQUEST_MS },
     signal: ending.signal,
+    onOtherState: () => follower.tellAgain(),
   });
   const tagOf = createDeviceTags(account);
   const plan = createSubscriptionPlan({
