@@ -5,13 +5,17 @@ import { PHRASE_WARNING, readSecrets, SECRET_FLAGS } from "./secret-input.ts";
 
 export const init = localCommand({
   summary: "Create the data root and an account's wallet on this machine, or restore one from its phrase",
-  examples: ["init", "init --mnemonic-stdin < words.txt", "init --new --data-dir ./scratch"],
+  examples: ["init", "init --mnemonic-stdin < words.txt", "init --new --data-dir ./scratch", "init --new-device"],
 
   flags: {
     ...SECRET_FLAGS,
     index: {
       kind: "integer",
       summary: "Restore: derivation index (default 1; 0 for an account derived by another scheme)",
+    },
+    "new-device": {
+      kind: "switch",
+      summary: "Give the account here fresh device keys, for a data root that is a copy of another; all else stays",
     },
     new: { kind: "switch", summary: "Create an additional account even if there is one" },
     "data-dir": { kind: "text", hint: "PATH", summary: "Data root (default ~/.svc)" },
@@ -29,6 +33,7 @@ export const init = localCommand({
       passkey,
       index: flags.index,
       forceNew: flags.new,
+      newDevice: flags["new-device"],
       dataDir: flags["data-dir"],
       configPath: flags.config,
     });

@@ -32,7 +32,8 @@ import type { AclConsequences, AclView, KeyRing, RulesRegistry } from "./ports.t
 
 /** Raised when a handler or the fold gives other rows for the same changes: objects are then folded anew. */
 export const PROJECTION_VERSION = 3;
-const WRITER_KEY = "writer";
+/** The writer that this device continues here. */
+export const WRITER_KEY = "writer";
 /** Whoever watches the rows of a deleted object is told of them first. */
 const TEAR_DOWN_DELAY_MS = 500;
 const NOTHING = new Uint8Array(0);

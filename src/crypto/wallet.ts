@@ -68,6 +68,10 @@ export function mnemonicOf(wallet: Wallet): Promise<string> {
  */
 export function rebindWallet(wallet: Wallet, machineId: string): { wallet: Wallet; rebound: boolean } {
   if (wallet.machineId === machineId) return { wallet, rebound: false };
-  const deviceSeed = randomBytes(SEED_BYTES);
-  return { wallet: assembleWallet({ ...wallet, deviceSeed, machineId }), rebound: true };
+  return { wallet: renewDevice(wallet, machineId), rebound: true };
+}
+
+/** The wallet with a device key of its own, whatever it had: for a data root that is a copy of another. */
+export function renewDevice(wallet: Wallet, machineId: string): Wallet {
+  return assembleWallet({ ...wallet, deviceSeed: randomBytes(SEED_BYTES), machineId });
 }

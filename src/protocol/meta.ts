@@ -1,6 +1,16 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { named, strict } from "./schema.ts";
 
+export const DeviceCopied = named(
+  "DeviceCopied",
+  strict({
+    where: Type.Union([Type.Literal("network"), Type.Literal("lan")], { description: "Where it was met" }),
+    since: Type.String({ format: "date-time" }),
+    remedy: Type.String({ description: "What to do" }),
+  }),
+);
+export type DeviceCopied = Static<typeof DeviceCopied>;
+
 export const Health = named(
   "Health",
   strict({

@@ -1,4 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
+import { DeviceCopied } from "./meta.ts";
 import { named, oneOf, strict } from "./schema.ts";
 
 const SyncState = named(
@@ -122,6 +123,7 @@ export const P2pDebug = named(
     peers: Type.Array(
       strict({ peerId: Type.String(), spaceIds: Type.Array(Type.String()), connected: Type.Boolean() }),
     ),
+    deviceCopied: Type.Optional(DeviceCopied),
   }),
 );
 export type P2pDebug = Static<typeof P2pDebug>;

@@ -6,13 +6,13 @@ import { createKeyRing, type SpaceKeyRing } from "../acl/key-ring.ts";
 import type { Permission } from "../acl/permission.ts";
 import { decodeSpaceHeader, encodeSpaceHeader, SPACE_TYPE, type SpaceHeader } from "../acl/space-header.ts";
 import { derivedReadKey } from "../acl/space-keys.ts";
-import { equalBytes } from "../base/bytes.ts";
+import { bytesToUtf8, equalBytes, utf8ToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
 import type { ChangeChecker } from "../change/intake/change-checker.ts";
 import type { RulesRegistry } from "../change/ports.ts";
-import { type ChangeEngine, createChangeEngine } from "../change/space-engine.ts";
+import { type ChangeEngine, createChangeEngine, WRITER_KEY } from "../change/space-engine.ts";
 import type { Account } from "../crypto/account.ts";
 import type { Signer } from "../crypto/sign.ts";
 import { openSpaceStore, type SpaceStore } from "../store/space-store.ts";
@@ -118,6 +118,7 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
   const { header } = encoded;
   const { account, clock } = deps;
   const acl = openAclLog(store, header, clock);
+  bindWriter(store, account);
   if (header.kind === "onetoone") checkOneToOne(store, header.pair, account);
   const keys = createKeyRing(spaceId, header, acl, store, account);
   let engine: ChangeEngine | undefined;
@@ -153,6 +154,18 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     role: () => acl.permission(account.signer.publicKey),
     close: () => opened.close(),
   };
+}
+
+const WRITER_DEVICE_KEY = "writer-device";
+
+/** A writer belongs to a device key: a data root that got another one, as a copy does, goes on under a writer of its own. */
+function bindWriter(store: SpaceStore, { peerId }: Account): void {
+  const known = store.meta(WRITER_DEVICE_KEY);
+  if (known && bytesToUtf8(known) === peerId) return;
+  store.db.transaction(() => {
+    if (known) store.dropMeta(WRITER_KEY);
+    store.putMeta(WRITER_DEVICE_KEY, utf8ToBytes(peerId));
+  })();
 }
 
 /** Who is one of the two computes the root alone; any other root was made by somebody else. */

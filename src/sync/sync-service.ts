@@ -17,6 +17,7 @@ import type {
 import type { Space } from "../space/space.ts";
 import { sequencePending } from "./acl-exchange.ts";
 import { type CatchUpView, createCatchUp } from "./catch-up.ts";
+import { createDeviceCopy } from "./device-copy.ts";
 import { createProgressBook, NETWORK_PEER, type ProgressBook } from "./progress.ts";
 import { createResting } from "./resting.ts";
 import {
@@ -98,6 +99,7 @@ export function createSyncService(deps: SyncServiceDeps) {
   let statusTimer: ReturnType<typeof setTimeout> | undefined;
 
   const resting = createResting({ book, clock });
+  const copy = createDeviceCopy({ peerId: deps.peerId, clock, log });
 
   const namesOf = (spaceId: SpaceId): string[] => transports.flatMap((transport) => transport.names(spaceId).slice());
   const isAlone = (spaceId: SpaceId): boolean => namesOf(spaceId).length === 0 && spaces.isOnlyHere(spaceId);
@@ -262,6 +264,8 @@ export function createSyncService(deps: SyncServiceDeps) {
 
   return {
     book,
+    /** Whether another server runs with this device's key. */
+    copy,
     touch,
     stateChanged: tell,
     markOf: resting.mark,
@@ -367,16 +371,19 @@ export function createSyncService(deps: SyncServiceDeps) {
       if (!object || object.deleted) throw svcError("object.not_found", { objectId });
       return objectDebug(space, object, book.of(space.id), reachOf(space.id));
     },
-    p2pDebug: (): P2pDebug =>
-      lan?.debug() ?? {
+    p2pDebug(): P2pDebug {
+      const deviceCopied = copy.state();
+      const view = lan?.debug() ?? {
         peerId: deps.peerId,
         enabled: false,
         listenerStarted: false,
         port: 0,
-        possibility: "notpossible",
-        state: "notpossible",
+        possibility: "notpossible" as const,
+        state: "notpossible" as const,
         peers: [],
-      },
+      };
+      return deviceCopied ? { ...view, deviceCopied } : view;
+    },
     async initNetwork(replicas: number | undefined): Promise<{ created: string[]; existing: string[] }> {
       if (!network) throw svcError("network.disabled");
       return network.init(replicas);

@@ -1,17 +1,24 @@
 import type { AccountId, PeerId } from "../../base/ids.ts";
 import { type Log, silentLog } from "../../base/log.ts";
 import { machineId } from "../../crypto/machine-id.ts";
-import { createWallet, mnemonicOf, type Wallet } from "../../crypto/wallet.ts";
+import { createWallet, mnemonicOf, renewDevice, type Wallet } from "../../crypto/wallet.ts";
+import { encodeWallet, readWalletHeader } from "../../crypto/wallet-envelope.ts";
+import { readWalletFile, writeWalletFile } from "../../crypto/wallet-file.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { type Config, type ConfigSources, loadConfig } from "../config/config.ts";
 import { prepareDataRoot } from "../data-root.ts";
+import { StartRefusal } from "../start-refusal.ts";
 import { createAccount } from "./account-create.ts";
 import { type AccountListItem, checkAuthRequest } from "./account-host.ts";
-import { findLocalWallet, listLocalWallets, placeOf, readHeader } from "./account-places.ts";
+import { openAccount } from "./account-open.ts";
+import { findLocalWallet, listLocalWallets, placeOf, readHeader, resolvePlace } from "./account-places.ts";
 
 export interface InitOptions {
   /** Restores the account of these words; without them one is generated. */
   readonly mnemonic?: string | undefined;
   readonly index?: number | undefined;
+  /** Give the account that is here fresh device keys, and keep everything else. */
+  readonly newDevice?: boolean | undefined;
   /** Make another account even if there is one. */
   readonly forceNew?: boolean | undefined;
   readonly dataDir?: string | undefined;
@@ -49,6 +56,7 @@ export async function initAccount(options: InitOptions): Promise<InitResult> {
     ...(options.env ? { env: options.env } : {}),
   });
   prepareDataRoot(config.dataDir);
+  if (options.newDevice) return newDevice(options, config, log);
   if (mnemonic === undefined && !forceNew) {
     const wallets = await listLocalWallets(config.dataDir, log);
     if (wallets.length > 0) {
@@ -65,6 +73,36 @@ export async function initAccount(options: InitOptions): Promise<InitResult> {
   });
   const result = await placeWallet(wallet, config);
   return mnemonic === undefined ? { ...result, mnemonic: await mnemonicOf(wallet) } : result;
+}
+
+/**
+ * Gives an account of the data root fresh device keys: its spaces go on there under new writers when they are next opened.
+ * Which account: the only one, or the one that the configuration names. Not while a server has it open.
+ */
+async function newDevice({ mnemonic, forceNew }: InitOptions, config: Config, log: Log): Promise<InitResult> {
+  if (mnemonic !== undefined || forceNew)
+    throw svcError(
+      "request.invalid_field",
+      { field: "newDevice", reason: "goes with no account to be made" },
+      "--new-device gives the account that is here fresh device keys: it goes with neither a phrase nor --new",
+    );
+  const resolved = await resolvePlace(config);
+  if (!resolved)
+    throw new StartRefusal(
+      `Which account of ${config.dataDir} gets a device key of its own is not known: there is none, or several; name it by the setting \`account\` (SVC_ACCOUNT)`,
+    );
+  const { place, expected } = resolved;
+  const { wallet, lock } = await openAccount({ place, expected, passkey: config.passkey, log });
+  try {
+    const renewed = renewDevice(wallet, await machineId());
+    const text = await readWalletFile(place.walletPath);
+    const isEncrypted = text !== undefined && readWalletHeader(text).encrypted;
+    await writeWalletFile(place.walletPath, await encodeWallet(renewed, isEncrypted ? config.passkey : undefined));
+    const { accountId, peerId } = renewed;
+    return { created: false, accountId, peerId, dataDir: config.dataDir, accountDir: place.accountDir };
+  } finally {
+    lock.release();
+  }
 }
 
 async function placeWallet(wallet: Wallet, config: Config): Promise<InitResult> {

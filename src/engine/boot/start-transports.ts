@@ -16,6 +16,7 @@ import type { InboxMessages } from "../../sync/inbox/inbox-messages.ts";
 import { createLanSync } from "../../sync/lan/lan-sync.ts";
 import { startLinkManager } from "../../sync/lan/link-manager.ts";
 import type { PeerLink } from "../../sync/lan/peer-link.ts";
+import { watchForCopies } from "../../sync/network/copy-watch.ts";
 import type { NetworkStore } from "../../sync/network/network-store.ts";
 import type { NetworkServers } from "../../sync/network/network-url.ts";
 import type { SyncService } from "../../sync/sync-service.ts";
@@ -58,15 +59,19 @@ const CONNECT_WAIT_MS = 3_000;
 export function createTransportsService(deps: TransportsDeps): Service {
   const { config } = deps;
   let lan: Lan | undefined;
+  let network: NetworkStart | undefined;
   return {
     name: "transports",
     async start() {
-      const network = config["network.url"] ? await startNetwork(deps, config["network.url"]) : undefined;
+      network = config["network.url"] ? await startNetwork(deps, config["network.url"]) : undefined;
       lan = config["p2p.enabled"] ? await startLan(deps) : undefined;
       const ways = [network?.reached, lan && deps.mayHaveOthers() ? lan.met : undefined];
       await Promise.race([anyOf(ways.filter((way) => way !== undefined)), Bun.sleep(CONNECT_WAIT_MS)]);
     },
-    stop: () => lan?.close(),
+    stop() {
+      network?.close();
+      return lan?.close();
+    },
   };
 }
 
@@ -76,8 +81,13 @@ async function anyOf(ways: readonly Promise<boolean>[]): Promise<void> {
   await Promise.any(reached).catch(() => undefined); // nobody is reached: that is an answer, too
 }
 
+interface NetworkStart {
+  readonly reached: Promise<boolean>;
+  close(): void;
+}
+
 /** Joins the network. `reached` settles when it is known whether it serves. */
-async function startNetwork(deps: TransportsDeps, servers: NetworkServers): Promise<{ reached: Promise<boolean> }> {
+async function startNetwork(deps: TransportsDeps, servers: NetworkServers): Promise<NetworkStart> {
   const { sync, account, log, config } = deps;
   const [{ createNetworkStore }, { createNetworkSync }, { createNetworkKey }] = await Promise.all([
     import("../../sync/network/network-store.ts"),
@@ -115,6 +125,18 @@ async function startNetwork(deps: TransportsDeps, servers: NetworkServers): Prom
   deps.inboxMessages.connect(store);
   deps.useNetwork(store);
   sync.setNetwork({ init: (replicas) => store.init(replicas) });
+  const transportSecret = transportSecretOf(deps.tech);
+  const readKey = deps.tech.keys.current()?.key;
+  const copies =
+    transportSecret && readKey
+      ? watchForCopies({
+          store,
+          peerId: account.peerId,
+          transportSecret,
+          readKey,
+          seen: () => sync.copy.seen("network"),
+        })
+      : undefined;
   const settled = Promise.withResolvers<boolean>();
   let known = store.state().phase;
   store.onState(({ phase }) => {
@@ -123,7 +145,7 @@ async function startNetwork(deps: TransportsDeps, servers: NetworkServers): Prom
     if (phase === "online" && known !== "online") sync.allSoon();
     known = phase;
   });
-  return { reached: settled.promise };
+  return { reached: settled.promise, close: () => copies?.[Symbol.dispose]() };
 }
 
 interface Lan {
@@ -161,6 +183,7 @@ async function startLan(deps: TransportsDeps): Promise<Lan> {
         else for (const spaceId of link.sharedSpaces()) sync.roundSoon(spaceId);
       },
       disconnected: () => sync.reachChanged(),
+      ownKeySeen: () => sync.copy.seen("lan"),
       spacesChanged: (link) => {
         sync.reachChanged();
         for (const spaceId of link.sharedSpaces()) sync.roundSoon(spaceId);

@@ -24,12 +24,16 @@ export const healthRoutes: Route[] = [
         },
       },
     },
-    handler: async ({ host, server }) => ({
-      status: "ok",
-      version: VERSION_STRING,
-      startedAt: server.startedAt.toISOString(),
-      account: host.engine?.accountId ?? "",
-      bootstrapping: host.engine?.bootstrapping() ?? false,
-    }),
+    handler: async ({ host, server }) => {
+      const deviceCopied = host.engine?.sync.copy.state();
+      return {
+        status: "ok",
+        version: VERSION_STRING,
+        startedAt: server.startedAt.toISOString(),
+        account: host.engine?.accountId ?? "",
+        bootstrapping: host.engine?.bootstrapping() ?? false,
+        ...(deviceCopied ? { deviceCopied } : {}),
+      };
+    },
   }),
 ];

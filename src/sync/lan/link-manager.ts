@@ -19,6 +19,8 @@ interface LinkPort {
   connected(link: PeerLink): void;
   disconnected(link: PeerLink, reason: string): void;
   spacesChanged(link: PeerLink): void;
+  /** Another server shows this device's own key. */
+  ownKeySeen?(): void;
 }
 
 /** Answers a request of a peer. A rejection is told to it as a failure without a reason. */
@@ -207,6 +209,7 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
   const noteFailure = (error: unknown, where: string) => {
     const failure = error instanceof HandshakeError ? error.failure : undefined;
     if (failure === "self") {
+      port.ownKeySeen?.();
       if (!selfSeen)
         log.error("p2p: another server shows this device's own key: its data root is a copy of this one", {
           address: where,
