@@ -1,6 +1,5 @@
-import type { AclBuild } from "../acl/compose.ts";
 import { joinByInvite } from "../acl/actions.ts";
-import type { ComposeOptions } from "../acl/compose.ts";
+import type { AclBuild, ComposeOptions } from "../acl/compose.ts";
 import type { MemberMetadata } from "../acl/epoch.ts";
 import { decodeInviteToken, type InviteToken } from "../acl/invite-token.ts";
 import { SPACE_TYPE } from "../acl/space-header.ts";

@@ -1,5 +1,5 @@
-import type { AclBuild } from "../acl/compose.ts";
 import { cancelRequest, leaveSpace } from "../acl/actions.ts";
+import type { AclBuild } from "../acl/compose.ts";
 import { pendingRequestOf } from "../acl/state.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";

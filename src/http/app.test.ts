@@ -17,6 +17,7 @@ const engine = {
   accountId: "A1" as AccountId,
   peerId: "P1" as PeerId,
   bootstrapping: () => false,
+  deviceCopied: () => undefined,
   close: async () => {},
 } as unknown as Engine;
 

@@ -4,15 +4,13 @@ import type { Log } from "../base/log.ts";
 import type { DeviceCopied } from "../protocol/meta.ts";
 
 /** What helps: one of the two becomes a device of its own. */
-export const NEW_DEVICE_REMEDY =
+const NEW_DEVICE_REMEDY =
   "stop this server or the other one and run `svc init --new-device` on its data root: it becomes a device of its own and keeps everything else";
 const TELL_AGAIN_MS = 10 * 60_000;
 /** Without a sign of the copy for so long it is taken to be gone. */
 const GONE_AFTER_MS = 15 * 60_000;
 
 /** Whether another server runs with this device's key: a copy of this data root, or the root that this is a copy of. */
-export type DeviceCopy = ReturnType<typeof createDeviceCopy>;
-
 export function createDeviceCopy(deps: { readonly peerId: PeerId; readonly clock: Clock; readonly log: Log }) {
   const { clock, log } = deps;
   let first: { where: DeviceCopied["where"]; sinceMs: number } | undefined;

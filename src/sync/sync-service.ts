@@ -1,5 +1,4 @@
-import type { AclBuild } from "../acl/compose.ts";
-import type { AclMade, ComposeOptions } from "../acl/compose.ts";
+import type { AclBuild, AclMade, ComposeOptions } from "../acl/compose.ts";
 import type { Clock } from "../base/clock.ts";
 import type { PeerId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";

@@ -1,5 +1,4 @@
-import type { AclBuild } from "../acl/compose.ts";
-import type { AclMade, ComposeOptions } from "../acl/compose.ts";
+import type { AclBuild, AclMade, ComposeOptions } from "../acl/compose.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Space } from "../space/space.ts";
 

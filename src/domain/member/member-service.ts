@@ -1,5 +1,4 @@
 import type { AclSecrets } from "../../account/acl-secrets.ts";
-import type { AclBuild } from "../../acl/compose.ts";
 import {
   acceptRequest,
   addAccounts,
@@ -15,6 +14,7 @@ import {
   stopSharing,
   transferOwnership,
 } from "../../acl/actions.ts";
+import type { AclBuild } from "../../acl/compose.ts";
 import type { MemberMetadata } from "../../acl/epoch.ts";
 import { encodeInviteToken, type InviteToken } from "../../acl/invite-token.ts";
 import type { GrantablePermission } from "../../acl/permission.ts";

@@ -120,6 +120,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
       push,
       changeProfile: services.profileNews.change,
       bootstrapping: () => bootstrapping,
+      deviceCopied: sync.copy.state,
       async close() {
         closing = true;
         await workers.stopAll();

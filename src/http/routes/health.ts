@@ -25,7 +25,7 @@ export const healthRoutes: Route[] = [
       },
     },
     handler: async ({ host, server }) => {
-      const deviceCopied = host.engine?.sync.copy.state();
+      const deviceCopied = host.engine?.deviceCopied();
       return {
         status: "ok",
         version: VERSION_STRING,

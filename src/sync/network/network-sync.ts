@@ -1,6 +1,5 @@
 import { ownSequence } from "../../acl/acl-service.ts";
-import type { AclBuild } from "../../acl/compose.ts";
-import type { AclMade, ComposeOptions } from "../../acl/compose.ts";
+import type { AclBuild, AclMade, ComposeOptions } from "../../acl/compose.ts";
 import { bytesToHex, bytesToUtf8, readUint64, utf8ToBytes, writeUint64 } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { SpaceId } from "../../base/ids.ts";
