@@ -1,5 +1,5 @@
 import { VERSION_STRING } from "../../base/version.ts";
-import { Health } from "../../protocol/meta.ts";
+import { type DeviceCopied, Health } from "../../protocol/meta.ts";
 import { openRoute, type Route } from "../route.ts";
 
 export const healthRoutes: Route[] = [
@@ -25,15 +25,19 @@ export const healthRoutes: Route[] = [
       },
     },
     handler: async ({ host, server }) => {
-      const deviceCopied = host.engine?.deviceCopied();
+      const copied = host.engine?.deviceCopied();
+      const warnings = copied ? [{ code: "device.copied", message: copiedText(copied) }] : [];
       return {
         status: "ok",
         version: VERSION_STRING,
         startedAt: server.startedAt.toISOString(),
         account: host.engine?.accountId ?? "",
         bootstrapping: host.engine?.bootstrapping() ?? false,
-        ...(deviceCopied ? { deviceCopied } : {}),
+        ...(warnings.length > 0 ? { warnings } : {}),
       };
     },
   }),
 ];
+
+const copiedText = ({ where, since, remedy }: DeviceCopied): string =>
+  `Another server runs with this device's own key (met on the ${where === "lan" ? "LAN" : "network"} since ${since}): one of the two data roots is a copy of the other. Remedy: ${remedy}`;

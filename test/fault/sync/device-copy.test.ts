@@ -14,7 +14,7 @@ const LONG_MS = 120_000;
 const WAIT_MS = 40_000;
 
 interface Health {
-  deviceCopied?: { where: string; since: string; remedy: string };
+  warnings?: { code: string; message: string }[];
 }
 const healthOf = (device: Device) => device.server.client.get<Health>("/v1/health");
 const peerOf = async (device: Device) => (await device.server.client.get<{ peerId: string }>("/v1/debug/p2p")).peerId;
@@ -31,7 +31,7 @@ describeWithNats("a copied data root", () => {
       const object = await createObject(original.server.client, space.id);
       await setName(original, space.id, object.id, "before");
       await Bun.sleep(1_500);
-      expect(await healthOf(original)).not.toHaveProperty("deviceCopied");
+      expect(await healthOf(original)).not.toHaveProperty("warnings");
       cpSync(root.path, copyRoot.path, { recursive: true });
       // On the machine that it is copied to, the process that had the original open does not run.
       for (const name of ["server.lock", `${original.accountId}/server.pid`])
@@ -40,12 +40,11 @@ describeWithNats("a copied data root", () => {
       {
         await using copy = await startDevice({ network: nats.url, dataDir: copyRoot.path });
         for (const device of [original, copy]) {
-          await until(async () => (await healthOf(device)).deviceCopied !== undefined, "word of the copy", WAIT_MS);
-          expect((await healthOf(device)).deviceCopied).toMatchObject({
-            where: "network",
-            remedy: expect.stringContaining("svc init --new-device"),
-          });
-          expect(await device.server.client.get<Health>("/v1/debug/p2p")).toHaveProperty("deviceCopied");
+          await until(async () => (await healthOf(device)).warnings !== undefined, "word of the copy", WAIT_MS);
+          expect((await healthOf(device)).warnings).toEqual([
+            { code: "device.copied", message: expect.stringContaining("svc init --new-device") },
+          ]);
+          expect(await device.server.client.get<object>("/v1/debug/p2p")).toHaveProperty("deviceCopied");
           expect(device.server.stderr()).toContain("ERROR another server runs with this device's own key");
         }
         const taken = await svc(["init", "--new-device", "--data-dir", copyRoot.path]);
@@ -67,7 +66,7 @@ describeWithNats("a copied data root", () => {
         (rows) => rows.includes("by the new device") && rows.includes("by the first"),
         WAIT_MS,
       );
-      expect(await healthOf(device)).not.toHaveProperty("deviceCopied");
+      expect(await healthOf(device)).not.toHaveProperty("warnings");
       for (const one of [original, device])
         expect(await one.server.client.get<object>(`/v1/spaces/${space.id}/debug`)).toMatchObject({
           writersReplaced: 0,
