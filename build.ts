@@ -5,9 +5,13 @@
 import { existsSync } from "node:fs";
 import { chmod, copyFile, mkdir, mkdtemp, rename, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
+import { parseArgs } from "node:util";
 import { bundleUi, type UiFile } from "./src/http/ui-bundle.ts";
 import { readMeteredEngine } from "./src/sandbox/engine-wasm.ts";
+import type { BuiltInModel } from "./src/search/built-in-model.ts";
+import { bundleModel, bundleOrtLibrary, libraryModule, modelModule, ortPlugin } from "./src/search/ort-bundle.ts";
+import type { EmbeddedFile } from "./src/search/ort-library.ts";
 
 export interface Target {
   /** What `bun build --target` and the file name call it. */
@@ -32,6 +36,8 @@ export interface BuildOptions {
   nativeModules: string;
   /** Build with the running Bun instead of fetching the target's. */
   native: boolean;
+  /** A model to carry: a directory `…/<organisation>/<name>`. */
+  model?: string | undefined;
   /** Entry module; the command line unless a test says otherwise. */
   entry?: string;
 }
@@ -49,19 +55,19 @@ if (import.meta.main) {
 }
 
 async function main(args: string[]): Promise<void> {
-  const unknown = args.find((arg) => arg !== "--all");
-  if (unknown !== undefined) throw new Error(`unknown argument ${unknown}; the only one is --all`);
+  const { values } = parseArgs({ args, options: { all: { type: "boolean" }, model: { type: "string" } } });
   const nativeModules = join(PROJECT, "node_modules");
-  await report({ target: hostTarget(), outfile: join(PROJECT, "dist/svc"), nativeModules, native: true });
-  if (args.includes("--all")) await buildEvery(join(PROJECT, "dist"));
+  const model = values.model === undefined ? undefined : resolve(values.model);
+  await report({ target: hostTarget(), outfile: join(PROJECT, "dist/svc"), nativeModules, native: true, model });
+  if (values.all) await buildEvery(join(PROJECT, "dist"), model);
 }
 
-async function buildEvery(outDir: string): Promise<void> {
+async function buildEvery(outDir: string, model: string | undefined): Promise<void> {
   const staging = await mkdtemp(join(tmpdir(), "svc-native-"));
   try {
     const nativeModules = await installEveryPlatform(staging);
     for (const target of TARGETS) {
-      await report({ target, outfile: crossOutfile(outDir, target), nativeModules, native: false });
+      await report({ target, outfile: crossOutfile(outDir, target), nativeModules, native: false, model });
     }
   } finally {
     await rm(staging, { recursive: true, force: true });
@@ -83,12 +89,12 @@ async function report(options: BuildOptions): Promise<void> {
 
 /** Builds one executable. Throws, and leaves an existing `outfile` alone, if anything it should embed is missing. */
 export async function buildExecutable(options: BuildOptions): Promise<void> {
-  const { target, outfile, nativeModules, native, entry = ENTRY } = options;
+  const { outfile, target, native, entry = ENTRY } = options;
   const outDir = dirname(outfile);
   await mkdir(outDir, { recursive: true });
   const staging = await mkdtemp(join(outDir, ".build-"));
   try {
-    const assets = await collectAssets(join(nativeModules, target.sqliteVec), staging);
+    const assets = await collectAssets(options, staging);
     const staged = join(staging, target.name.startsWith("windows") ? "svc.exe" : "svc");
     await Bun.build({
       entrypoints: [entry, ...(await workerEntries())],
@@ -106,7 +112,7 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
         autoloadBunfig: false,
         ...(native ? {} : { target: `bun-${target.name}` }),
       },
-      plugins: [embedPlugin(assets)],
+      plugins: [embedPlugin(assets), ortPlugin],
     });
     await chmod(staged, 0o755);
     await rename(staged, outfile);
@@ -127,18 +133,29 @@ interface EmbeddedAssets {
   page: UiFile[];
   /** Absolute path of the interpreter of programs, with its fuel put in. */
   programEngine: string;
+  /** What runs models. */
+  ort: readonly EmbeddedFile[];
+  model: BuiltInModel | undefined;
 }
 
 /** Everything is made before the bundler starts: a build started inside one of its plugins never ends. */
-async function collectAssets(sqliteVec: string, staging: string): Promise<EmbeddedAssets> {
+async function collectAssets(options: BuildOptions, staging: string): Promise<EmbeddedAssets> {
+  const { nativeModules, target } = options;
+  const sqliteVec = join(nativeModules, target.sqliteVec);
   if (!existsSync(sqliteVec)) throw new Error(`${sqliteVec} is missing; run bun install`);
   const programEngine = join(staging, "program-engine.wasm");
   await Bun.write(programEngine, await readMeteredEngine());
-  return { sqliteVec, programEngine, page: await bundleUi(join(PROJECT, "ui")) };
+  return {
+    sqliteVec,
+    programEngine,
+    page: await bundleUi(join(PROJECT, "ui")),
+    ort: await bundleOrtLibrary(nativeModules, target.name, staging),
+    model: options.model === undefined ? undefined : bundleModel(options.model),
+  };
 }
 
 /** Replaces the modules that look for files in the source tree by ones that carry the files. */
-function embedPlugin({ sqliteVec, programEngine, page }: EmbeddedAssets): Bun.BunPlugin {
+function embedPlugin({ sqliteVec, programEngine, page, ort, model }: EmbeddedAssets): Bun.BunPlugin {
   const replacements: [RegExp, string][] = [
     [
       /[\\/]src[\\/]store[\\/]sqlite-vec-library\.ts$/,
@@ -148,6 +165,8 @@ function embedPlugin({ sqliteVec, programEngine, page }: EmbeddedAssets): Bun.Bu
       /[\\/]src[\\/]sandbox[\\/]engine-wasm\.ts$/,
       `import file from ${JSON.stringify(programEngine)} with { type: "file" };\nexport const readMeteredEngine = () => Bun.file(file).bytes();`,
     ],
+    [/[\\/]src[\\/]search[\\/]ort-library\.ts$/, libraryModule(ort)],
+    [/[\\/]src[\\/]search[\\/]built-in-model\.ts$/, modelModule(model)],
     [
       /[\\/]src[\\/]http[\\/]ui-files\.ts$/,
       `const files = ${JSON.stringify(page)};\nexport const readUiFiles = async () => files;`,

@@ -6,6 +6,7 @@
 const CHILD_MODES: ReadonlyMap<string, () => Promise<number>> = new Map([
   ["__program", () => import("../src/sandbox/program-child.ts").then((m) => m.runProgramChild())],
   ["__index", () => import("../src/search/index-child.ts").then((m) => m.runIndexChild())],
+  ["__embed", () => import("../src/search/embed-child.ts").then((m) => m.runEmbedChild())],
 ]);
 
 async function main(tokens: readonly string[]): Promise<number> {

@@ -1,10 +1,17 @@
 import { join } from "node:path";
+import type { Log } from "../base/log.ts";
+import type { StartLongWork } from "../domain/process/port.ts";
+import type { Embedder } from "../domain/search/embedder.ts";
+import { createLocalEmbedder } from "../domain/search/local-embedder.ts";
+import { createOpenAiEmbedder } from "../domain/search/openai-embedder.ts";
 import { createSearchService, type SearchService } from "../domain/search/search-service.ts";
+import { DEFAULT_HOST } from "../search/model-download.ts";
 import type { SpaceEvents } from "../space/space-events.ts";
 import type { BootOptions } from "./boot/boot-engine.ts";
 import type { OpenAccount } from "./boot/open-account.ts";
 import type { Bus } from "./boot/open-bus.ts";
 import type { Stores } from "./boot/open-stores.ts";
+import type { Config } from "./config/config.ts";
 
 /** Search over the account's spaces: told of what is committed in them, and of those that leave this device. */
 export function openSearch(
@@ -27,6 +34,8 @@ export function openSearch(
       };
     },
     activeIds: spaces.activeIds,
+    nativeDir: nativeDirectory(accountDir),
+    embedder: (onReady) => createEmbedder({ accountDir, config, log, startLongWork: bus.startLongWork, onReady }),
     startLongWork: bus.startLongWork,
     log,
   });
@@ -35,4 +44,44 @@ export function openSearch(
   });
   events.on("ended", search.ended);
   return search;
+}
+
+interface EmbedderDeps {
+  readonly accountDir: string;
+  readonly config: Config;
+  readonly log: Log;
+  readonly startLongWork: StartLongWork;
+  onReady(): void;
+}
+
+/** Native libraries taken out of the executable; made anew whenever they are missing. */
+const nativeDirectory = (accountDir: string): string => join(accountDir, "index", "native");
+
+/**
+ * What the settings ask for. `auto` uses an endpoint or a hub that is configured, else a model that is in its place: it never
+ * reaches for a network that nobody named.
+ */
+function createEmbedder({ accountDir, config, log, startLongWork, onReady }: EmbedderDeps): Embedder | undefined {
+  const kind = config["index.embedder"];
+  const baseUrl = config["index.openai.baseUrl"];
+  const model = config["index.openai.model"];
+  if (kind === "none") return undefined;
+  if (kind === "openai" || (kind === "auto" && baseUrl !== undefined)) {
+    if (baseUrl === undefined || model === undefined) {
+      log.warn("the embedder openai needs index.openai.baseUrl and index.openai.model; search goes on by words alone");
+      return undefined;
+    }
+    const keyEnv = config["index.openai.keyEnv"];
+    const key = () => (keyEnv === undefined ? undefined : process.env[keyEnv]);
+    return createOpenAiEmbedder({ baseUrl, model, key, log, onReady });
+  }
+  return createLocalEmbedder({
+    modelsDir: join(accountDir, "models"),
+    nativeDir: nativeDirectory(accountDir),
+    wanted: config["index.model"],
+    host: config["index.modelHost"] ?? (kind === "local" ? DEFAULT_HOST : undefined),
+    startLongWork,
+    log,
+    onReady,
+  });
 }

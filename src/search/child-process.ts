@@ -29,6 +29,8 @@ export interface ChildClient<Request extends object> {
   send(request: Request): void;
   /** Rejects with what failed there, or with ChildLost when the child is gone. */
   ask<T>(request: Request): Promise<T>;
+  /** Lets it end after what it is about: its memory is free then, and it starts again when it is needed. */
+  rest(): Promise<void>;
   /** Ends it at once, whatever it does; it starts again when it is needed. */
   kill(): void;
   readonly pid: number | undefined;
@@ -136,6 +138,9 @@ export function createChildClient<Request extends object, Report extends { reado
       const { promise, resolve, reject } = Promise.withResolvers<T>();
       post({ ...request, id }).waiting.set(id, { resolve, reject });
       return promise;
+    },
+    async rest() {
+      if (running?.waiting.size === 0) await end(running);
     },
     kill: () => running?.process.kill("SIGKILL"),
     get pid() {

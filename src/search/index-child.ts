@@ -150,7 +150,7 @@ function report(one: OpenIndex, over: boolean): void {
   const { left } = one.index.state();
   tell({ kind: "followed", spaceId, cursor: one.index.cursor() });
   const total = Math.max(one.begunWith, left);
-  tell({ kind: "progress", spaceId, done: total - left, total, over });
+  tell({ kind: "progress", spaceId, done: total - left, total, over, lacksVectors: one.index.lacksVectors() });
 }
 
 /** What is idle lets go of files; what was deleted leaves them. */
@@ -187,18 +187,31 @@ function answer(request: IndexRequest): unknown {
     case "search": {
       const one = indexAt(place);
       one.index.setConfig(request.config);
-      const answered = one.index.search(request.query);
+      const answered = one.index.search(request.query, request.side);
       one.unsettled = true;
       if (answered.incomplete) resume(place.spaceId);
       return answered;
     }
     case "isCurrent": {
-      if (!open.has(place.spaceId) && !existsSync(place.index)) return false;
+      if (!open.has(place.spaceId) && !existsSync(place.index)) return { isCurrent: false, lacksVectors: false };
       const { index } = indexAt(place);
       const isCurrent = index.reason === undefined && index.state().left === 0;
       index.releaseSource();
-      return isCurrent;
+      return { isCurrent, lacksVectors: index.lacksVectors() };
     }
+    case "pending": {
+      const { index } = touched(place);
+      const { table, unsupported } = index.vectors(request.side);
+      if (!table) return { texts: [], left: 0, unsupported };
+      return { texts: table.pending(request.limit), left: table.pendingCount() };
+    }
+    case "keep": {
+      const { table } = touched(place).index.vectors(request.side);
+      table?.keep(request.texts);
+      return table?.pendingCount() ?? 0;
+    }
+    case "fault":
+      return touched(place).index.vectors(request.side).table?.noteFault(request.hash) ?? 0;
     case "drop": {
       const one = open.get(place.spaceId);
       if (one) closeIndex(place.spaceId, one);
@@ -206,6 +219,13 @@ function answer(request: IndexRequest): unknown {
       return true;
     }
   }
+}
+
+/** An index that is about to be written to. */
+function touched(place: IndexPlace): OpenIndex {
+  const one = indexAt(place);
+  one.unsettled = true;
+  return one;
 }
 
 /** A damaged index is made anew and asked once more. */

@@ -245,6 +245,8 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
       const doc = deps.source().objectRow(objectId)?.doc;
       return typeof doc === "string";
     },
+    /** Whether something went since this was last asked. */
+    hasDropped: store.takeDropped,
     cursor: (): number => cursor,
     state(): FollowerState {
       const { last } = deps.source().log();

@@ -22,13 +22,25 @@ const GRAMMAR = new Set([
   ..."的了是在我你他她它们这那有和与就不也都很吗呢吧啊着过地得个之其のはがをにへとでもなだたてるいれし",
 ]);
 
-/** The terms of a query; any of them may be met. */
+/** English words of grammar: a question is about the others. */
+const FUNCTION_WORDS = new Set(
+  "a an and are as at be been but by can could did do does for from had has have how i if in into is it its me my no not of on or our out should so than that the their them then there these they this to was we were what when where which who whom whose why will with would you your".split(
+    " ",
+  ),
+);
+
+/** The terms of a query; any of them may be met. Words of grammar count only where there is nothing else. */
 export function queryTerms(query: string): Term[] {
+  const telling = readTerms(query, (word) => FUNCTION_WORDS.has(word.toLowerCase().replace(/[^a-z]/g, "")));
+  return telling.length > 0 ? telling : readTerms(query, () => false);
+}
+
+function readTerms(query: string, isLeftOut: (word: string) => boolean): Term[] {
   const terms: Term[] = [];
   for (const [, phrase, word] of query.matchAll(QUOTED)) {
     if (phrase !== undefined) push(terms, phraseTerm(phrase));
     else if (isPrefix(word!)) push(terms, prefixTerm(word!.replace(/\*+$/, "")));
-    else terms.push(...wordTerms(word!));
+    else if (!isLeftOut(word!)) terms.push(...wordTerms(word!));
   }
   return distinct(terms);
 }

@@ -1,12 +1,14 @@
 import type { SearchHit } from "../protocol/search.ts";
 import { type IndexStore, isDamage, openIndexStore, type StoredUnit } from "../store/search/index-store.ts";
 import { openSpaceSource, type SpaceSource } from "../store/search/space-source.ts";
+import { openVectorTable, type VectorTable } from "../store/search/vector-table.ts";
 import { excerptOf, highlightsOf } from "./highlight.ts";
 import { CUT_FINGERPRINT, cutText } from "./index-cut.ts";
 import { createIndexFollower } from "./index-follower.ts";
-import type { IndexAnswer, IndexPlace, IndexQuery } from "./index-protocol.ts";
+import type { IndexAnswer, IndexPlace, IndexQuery, VectorSide } from "./index-protocol.ts";
+import { type Found, type Fused, fuseRanks } from "./rank-fusion.ts";
 import type { SearchConfig } from "./search-config.ts";
-import { type ParsedSearch, parseSearch, searchText } from "./text-search.ts";
+import { type ParsedSearch, parseSearch, searchText, unitsToSearch } from "./text-search.ts";
 
 /** Fewer candidates than this are never asked for: some of them may turn out to be gone. */
 const LEAST_CANDIDATES = 50;
@@ -18,7 +20,13 @@ const HALF_SCORE = 4;
 
 export type SpaceIndex = ReturnType<typeof openSpaceIndex>;
 
-/** The index of one space, open. All of it belongs to one thread. */
+interface Vectors {
+  readonly table?: VectorTable;
+  /** Why this machine cannot search vectors. */
+  readonly unsupported?: string;
+}
+
+/** The index of one space, open. All of it belongs to one process. */
 export function openSpaceIndex(place: IndexPlace) {
   let source: SpaceSource | undefined;
   const sourceOf = (): SpaceSource => {
@@ -28,6 +36,16 @@ export function openSpaceIndex(place: IndexPlace) {
   const { store, rebuild } = openIndexStore(place.index, { cut: cutText, fingerprint: CUT_FINGERPRINT });
   const follower = openFollower(store, sourceOf);
   const anew = follower.settle();
+  let vectors: Vectors = {};
+  let pruneDue = rebuild !== undefined;
+
+  const vectorsOf = ({ model, nativeDir }: VectorSide): Vectors => {
+    const known = vectors.table?.model;
+    if (known?.id === model.id && known.dimension === model.dimension) return vectors;
+    const opened = openVectorTable(store, model, nativeDir);
+    vectors = "table" in opened ? opened : { unsupported: opened.reason };
+    return vectors;
+  };
 
   return {
     place,
@@ -37,15 +55,26 @@ export function openSpaceIndex(place: IndexPlace) {
     step: follower.step,
     state: follower.state,
     cursor: follower.cursor,
-    search(query: IndexQuery): IndexAnswer {
+    vectors: vectorsOf,
+    lacksVectors: store.lacksVectors,
+    search(query: IndexQuery, side: VectorSide | undefined): IndexAnswer {
       const isCaughtUp = tryWrite(() => follower.catchUp(CATCH_UP_MS)) === true;
       const parsed = parseSearch(query.query, query);
-      const find = () => searchText(store, parsed, Math.max(LEAST_CANDIDATES, query.limit + 10));
-      const found = findLive(find, isCaughtUp);
-      const hits = found.slice(0, query.limit).map(({ unit, score }) => toHit(unit, score, parsed, query.maxData));
-      return { hits, incomplete: !follower.isWhole() };
+      const { table, unsupported } = side && query.vector ? vectorsOf(side) : {};
+      if (side && !table) return { hits: [], incomplete: false, unsupported: unsupported ?? "there is no vector" };
+      const found = findLive(() => find(query, parsed, table), isCaughtUp);
+      const hits = found.slice(0, query.limit).map((each) => toHit(each, parsed, query.maxData));
+      const lacksVectors = table !== undefined && table.pendingCount() > 0;
+      return { hits, incomplete: !follower.isWhole() || lacksVectors };
     },
-    settleFiles: () => store.settleFiles(),
+    /** What was deleted leaves the files, and vectors of texts that nobody has any more are dropped. */
+    settleFiles(): void {
+      if (follower.isWhole() && (pruneDue || follower.hasDropped())) {
+        store.pruneEmbeddings();
+        pruneDue = false;
+      }
+      store.settleFiles();
+    },
     /** The space's database is let go: it is opened again when it is needed. */
     releaseSource(): void {
       source?.close();
@@ -57,13 +86,24 @@ export function openSpaceIndex(place: IndexPlace) {
     },
   };
 
+  /** The candidates of both lists, best first, not yet looked at. */
+  function find(query: IndexQuery, parsed: ParsedSearch, table: VectorTable | undefined): Fused[] {
+    const most = Math.max(LEAST_CANDIDATES, query.limit + 10);
+    const byWords = query.mode === "vector" ? [] : searchText(store, parsed, most);
+    const byMeaning =
+      table && query.vector ? table.search(query.vector, most, unitsToSearch(store, parsed)) : undefined;
+    if (query.mode === "hybrid" && byMeaning) return fuseRanks(byWords, byMeaning);
+    if (query.mode === "vector") return (byMeaning ?? []).map((each) => single(each, "vector", cosineShare));
+    return byWords.map((each) => single(each, "fts", bm25Share));
+  }
+
   /** What was found and is there: of what is gone, or was changed, nothing is shown, however far the index is behind. */
-  function findLive(find: () => { id: number; score: number }[], isCaughtUp: boolean) {
-    for (let look = 1; ; look++) {
-      const scores = new Map(find().map(({ id, score }) => [id, score]));
-      const units = store.units([...scores.keys()]);
+  function findLive(look: () => Fused[], isCaughtUp: boolean): { unit: StoredUnit; found: Fused }[] {
+    for (let looks = 1; ; looks++) {
+      const foundById = new Map(look().map((found) => [found.id, found]));
+      const units = store.units([...foundById.keys()]);
       const outdated = isCaughtUp ? [] : outdatedAmong(units);
-      if (outdated.length > 0 && look < MAX_LOOKS) {
+      if (outdated.length > 0 && looks < MAX_LOOKS) {
         tryWrite(() => follower.refresh(outdated));
         continue;
       }
@@ -76,8 +116,8 @@ export function openSpaceIndex(place: IndexPlace) {
       };
       return units
         .filter((unit) => !gone.has(unit) && isLive(unit.object))
-        .map((unit) => ({ unit, score: scores.get(unit.id) ?? 0 }))
-        .sort((a, b) => b.score - a.score || compareUnits(a.unit, b.unit));
+        .map((unit) => ({ unit, found: foundById.get(unit.id)! }))
+        .sort((a, b) => b.found.score - a.found.score || compareUnits(a.unit, b.unit));
     }
   }
 
@@ -121,7 +161,17 @@ function compareUnits(a: StoredUnit, b: StoredUnit): number {
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-function toHit(unit: StoredUnit, score: number, parsed: ParsedSearch, maxData: number): SearchHit {
+const single = ({ id, score }: Found, list: "fts" | "vector", share: (score: number) => number): Fused => ({
+  id,
+  score: share(score),
+  foundBy: [list],
+});
+
+/** BM25 has no upper bound: brought between 0 and 1, in the same order. */
+const bm25Share = (score: number): number => Math.max(0, score) / (Math.max(0, score) + HALF_SCORE);
+const cosineShare = (cosine: number): number => Math.min(1, Math.max(0, cosine));
+
+function toHit({ unit, found }: { unit: StoredUnit; found: Fused }, parsed: ParsedSearch, maxData: number): SearchHit {
   const ranges = highlightsOf(unit.text, [...parsed.terms, ...parsed.required]);
   const { data, dataOffset, dataTotal, highlights } = excerptOf(unit.text, ranges, maxData);
   return {
@@ -133,13 +183,8 @@ function toHit(unit: StoredUnit, score: number, parsed: ParsedSearch, maxData: n
     data,
     ...(dataOffset > 0 ? { dataOffset } : {}),
     dataTotal,
-    score: shareOf(score),
-    foundBy: ["fts"],
+    score: Math.round(found.score * 1e6) / 1e6,
+    foundBy: [...found.foundBy],
     highlights: highlights.map(([start, end]) => [start, end]),
   };
-}
-
-/** BM25 has no upper bound: brought between 0 and 1, in the same order. */
-function shareOf(score: number): number {
-  return Math.round((Math.max(0, score) / (Math.max(0, score) + HALF_SCORE)) * 1e6) / 1e6;
 }

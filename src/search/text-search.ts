@@ -66,3 +66,11 @@ function tellingTerms(store: IndexStore, terms: readonly Term[]): string[] {
   const telling = expressions.filter((expression) => store.countMatches(expression, most) < most);
   return telling.length > 0 ? telling : expressions;
 }
+
+/** The units that may be found at all, whatever the query is; undefined where all may. */
+export function unitsToSearch(store: IndexStore, parsed: ParsedSearch): number[] | undefined {
+  if (parsed.impossible) return [];
+  const parts = [...parsed.required.map(termExpression), ...parsed.places];
+  if (parts.length > 0) return store.matchAll(without(allOf(parts), parsed.excluded));
+  return parsed.excluded.length > 0 ? store.allExcept(anyOf(parsed.excluded)) : undefined;
+}

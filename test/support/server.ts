@@ -27,6 +27,8 @@ export interface ServerOptions {
   account?: boolean;
   /** Waits until the boot pass has ended. Default true when an account is there. */
   settled?: boolean;
+  /** Another executable than the one under test. */
+  binary?: string;
   /** Words before the executable, such as a tracer and its options. */
   wrapper?: string[];
   startTimeoutMs?: number;
@@ -110,7 +112,8 @@ export async function refusedStart(options: ServerOptions = {}): Promise<FailedS
 }
 
 async function launch(options: ServerOptions): Promise<RunningServer | FailedStart> {
-  if (!existsSync(BINARY)) throw new Error(`${BINARY} is missing: run \`bun run build\` first`);
+  if (options.binary === undefined && !existsSync(BINARY))
+    throw new Error(`${BINARY} is missing: run \`bun run build\` first`);
   const home: ScratchDir = scratchDir("svc-home");
   const ownRoot = options.dataDir === undefined ? scratchDir("svc-data") : undefined;
   const dataDir = options.dataDir ?? ownRoot!.path;
@@ -124,7 +127,7 @@ async function launch(options: ServerOptions): Promise<RunningServer | FailedSta
   }
   args.push(...(options.args ?? []));
 
-  const child = Bun.spawn([...(options.wrapper ?? []), BINARY, ...args], {
+  const child = Bun.spawn([...(options.wrapper ?? []), options.binary ?? BINARY, ...args], {
     cwd: home.path,
     env: childEnv(home.path, options.env),
     stdin: options.stdin === undefined ? "ignore" : Buffer.from(options.stdin),

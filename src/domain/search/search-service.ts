@@ -14,9 +14,19 @@ import {
 } from "../../protocol/search.ts";
 import { ChildLost, createChildClient } from "../../search/child-process.ts";
 import { INDEX_CHILD } from "../../search/index-child.ts";
-import type { IndexAnswer, IndexPlace, IndexReport, IndexRequest } from "../../search/index-protocol.ts";
+import type {
+  IndexAnswer,
+  IndexPlace,
+  IndexReport,
+  IndexRequest,
+  IndexState,
+  VectorSide,
+} from "../../search/index-protocol.ts";
 import { isScope, readSearchConfig } from "../../search/search-config.ts";
+import type { PackedVector } from "../../store/search/vector-table.ts";
 import type { LongWork, StartLongWork } from "../process/port.ts";
+import { createEmbedLoop } from "./embed-loop.ts";
+import type { Embedder } from "./embedder.ts";
 import type { SearchableSpace } from "./port.ts";
 
 /** Writes that follow each other closely are indexed together (SEARCH-1). */
@@ -35,6 +45,10 @@ export interface SearchDeps {
   /** An active space, opened; fails with the space resolution errors. */
   open(spaceId: SpaceId): Promise<SearchableSpace>;
   activeIds(): SpaceId[];
+  /** Makes what embeds texts; undefined where nothing does. */
+  embedder(onReady: () => void): Embedder | undefined;
+  /** Where native libraries are put. */
+  readonly nativeDir: string;
   readonly startLongWork: StartLongWork;
   readonly log: Log;
 }
@@ -46,6 +60,12 @@ export interface SearchService extends Service {
   committed(spaceId: SpaceId): void;
   /** A space has left this device: so does its index. */
   ended(spaceId: SpaceId): void;
+}
+
+interface Meaning {
+  readonly status: "used" | "unavailable" | "disabled";
+  readonly vector?: PackedVector;
+  readonly side?: VectorSide;
 }
 
 export function createSearchService(deps: SearchDeps): SearchService {
@@ -66,20 +86,43 @@ export function createSearchService(deps: SearchDeps): SearchService {
   });
   /** Spaces whose indexes are not known to be in step. */
   const busy = new Set<SpaceId>();
+  const embedder = enabled ? deps.embedder(() => embedding?.resume()) : undefined;
+  /** Why this machine cannot search vectors. */
+  let unsupported: string | undefined;
+  const noteUnsupported = (reason: string): void => {
+    if (unsupported === undefined)
+      log.warn("vectors cannot be searched on this machine; full-text search goes on without them", { reason });
+    unsupported = reason;
+  };
+  const embedding = embedder
+    ? createEmbedLoop({
+        embedder,
+        nativeDir: deps.nativeDir,
+        placeOf,
+        ask: (request) => child.ask(request),
+        onUnsupported: noteUnsupported,
+        startLongWork: deps.startLongWork,
+        log,
+      })
+    : undefined;
   if (enabled) mkdirSync(deps.directory, { recursive: true, mode: 0o700 });
 
-  const placeOf = (spaceId: SpaceId): IndexPlace => ({
-    spaceId,
-    source: deps.databaseOf(spaceId),
-    index: join(deps.directory, `${spaceId}.db`),
-  });
+  function placeOf(spaceId: SpaceId): IndexPlace {
+    return { spaceId, source: deps.databaseOf(spaceId), index: join(deps.directory, `${spaceId}.db`) };
+  }
 
   function onReport(report: IndexReport): void {
     if (report.kind === "progress") showProgress(report);
     else void trim(report.spaceId as SpaceId, report.cursor);
   }
 
-  function showProgress({ spaceId, done, total, over }: Extract<IndexReport, { kind: "progress" }>): void {
+  function showProgress({
+    spaceId,
+    done,
+    total,
+    over,
+    lacksVectors,
+  }: Extract<IndexReport, { kind: "progress" }>): void {
     let work = works.get(spaceId);
     if (!work && !over) {
       work = deps.startLongWork({ kind: "index.fts", title: "Indexing text", target: spaceId });
@@ -88,6 +131,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
     work?.progress(done, total);
     if (!over) return;
     busy.delete(spaceId as SpaceId);
+    if (lacksVectors) embedding?.wake(spaceId as SpaceId);
     work?.end();
     works.delete(spaceId);
   }
@@ -149,16 +193,39 @@ export function createSearchService(deps: SearchDeps): SearchService {
     }
   };
 
+  /** The query as a vector. In mode vector there has to be one; hybrid goes on without. */
+  const meaningOf = async (query: string, mode: SearchMode): Promise<Meaning> => {
+    const state = embedder?.state() ?? "absent";
+    if (state === "absent") {
+      if (mode === "vector") throw svcError("index.no_embedder");
+      return { status: "disabled" };
+    }
+    try {
+      if (state !== "ready" || unsupported !== undefined) throw new Error(unsupported ?? "the embedder is not ready");
+      const { model, vectors } = await embedder!.embed([query], "query");
+      const vector = vectors[0]?.[0];
+      if (!vector) throw new Error("the query has no vector");
+      return { status: "used", vector, side: embedding!.sideOf(model) };
+    } catch (error) {
+      log.debug("a query could not be embedded", { err: error });
+      if (mode === "vector") throw svcError("index.embedder_unavailable");
+      return { status: "unavailable" };
+    }
+  };
+
   return {
     name: "search",
     async start() {
       if (!enabled) return;
+      embedder?.start();
       const ids = deps.activeIds();
       await dropStrangers(new Set(ids));
       for (const spaceId of ids) {
         if (stopped) return;
         await behind(spaceId, async () => {
-          if (!(await child.ask<boolean>({ kind: "isCurrent", place: placeOf(spaceId) }))) await follow(spaceId);
+          const state = await child.ask<IndexState>({ kind: "isCurrent", place: placeOf(spaceId) });
+          if (!state.isCurrent) await follow(spaceId);
+          else if (state.lacksVectors) embedding?.wake(spaceId);
         });
       }
     },
@@ -166,6 +233,9 @@ export function createSearchService(deps: SearchDeps): SearchService {
       stopped = true;
       for (const timer of timers.values()) clearTimeout(timer);
       for (const work of works.values()) work.end();
+      const embedded = embedding?.stop();
+      await embedder?.stop();
+      await embedded;
       await child.close();
     },
     committed,
@@ -173,6 +243,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
       clearTimeout(timers.get(spaceId));
       timers.delete(spaceId);
       trimmed.delete(spaceId);
+      embedding?.forget(spaceId);
       if (enabled && !stopped) void behind(spaceId, () => child.ask({ kind: "drop", place: placeOf(spaceId) }));
     },
     async search(spaceId, body) {
@@ -181,8 +252,8 @@ export function createSearchService(deps: SearchDeps): SearchService {
       if (bad !== undefined) throw svcError("search.bad_scope", { scope: bad });
       const space = await deps.open(spaceId);
       if (!enabled) throw svcError("index.disabled");
-      if (mode === "vector") throw svcError("index.no_embedder");
-      const answer = await askTwice({
+      const meaning = mode === "fts" ? undefined : await meaningOf(body.query, mode);
+      const request: IndexRequest = {
         kind: "search",
         place: placeOf(spaceId),
         config: readSearchConfig(space.types),
@@ -190,22 +261,38 @@ export function createSearchService(deps: SearchDeps): SearchService {
           query: body.query,
           limit: body.limit ?? DEFAULT_HITS,
           maxData: body.maxData ?? DEFAULT_DATA_CHARS,
-          mode: "fts",
+          mode: meaning?.side ? mode : "fts",
+          vector: meaning?.vector,
           scopes: body.scopes,
           objectId: body.objectId,
           dataset: body.dataset,
           require: body.require,
           exclude: body.exclude,
         },
-      });
-      return {
-        hits: [...answer.hits],
-        mode: "fts",
-        vectorStatus: mode === "fts" ? "skipped" : "disabled",
-        ...(answer.incomplete ? { incomplete: true as const } : {}),
+        side: meaning?.side,
       };
+      const answer = await askTwice(request);
+      if (answer.unsupported === undefined) {
+        // Vectors of another model were dropped, or there are texts that wait: nobody else may have noticed.
+        if (answer.incomplete && meaning?.side) embedding?.wake(spaceId);
+        const vectorStatus = mode === "fts" ? "skipped" : (meaning?.status ?? "disabled");
+        return replyOf(answer, meaning?.side ? mode : "fts", vectorStatus);
+      }
+      noteUnsupported(answer.unsupported);
+      if (mode === "vector") throw svcError("index.embedder_unavailable");
+      const words = {
+        ...request,
+        query: { ...request.query, mode: "fts" as const, vector: undefined },
+        side: undefined,
+      };
+      return replyOf(await askTwice(words), "fts", "unavailable");
     },
   };
+}
+
+function replyOf(answer: IndexAnswer, mode: SearchMode, vectorStatus: SearchReply["vectorStatus"]): SearchReply {
+  const { hits, incomplete } = answer;
+  return { hits: [...hits], mode, vectorStatus, ...(incomplete ? { incomplete: true as const } : {}) };
 }
 
 function modeOf(mode: string | undefined): SearchMode {

@@ -1,19 +1,20 @@
 import type { Database } from "bun:sqlite";
 
 /** Raised when the tables below change; the index is then made anew. */
-export const INDEX_SCHEMA = 1;
+export const INDEX_SCHEMA = 2;
 
 /**
  * One database a space. `units` is what can be found, `ft` its words, `embeddings` its meaning by the hash of the text.
  * Everything can be made anew from the space's own database. A unit comes from a source, (coll, row) there; row 0 stands
- * for a whole collection. vector: 0 is not embedded, 1 waits to be, 2 is, 3 cannot be.
+ * for a whole collection. vector: 0 is not embedded, 1 waits to be, 2 is, 3 cannot be. parts: how many vectors it has.
  */
 export function createIndexTables(db: Database): void {
   db.exec(`
     CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS units(
-      id INTEGER PRIMARY KEY, coll INTEGER NOT NULL, row INTEGER NOT NULL, object TEXT NOT NULL, dataset TEXT NOT NULL,
-      record TEXT NOT NULL, chunk INTEGER NOT NULL, scope TEXT NOT NULL, text TEXT NOT NULL, hash BLOB, vector INTEGER NOT NULL);
+      id INTEGER PRIMARY KEY AUTOINCREMENT, coll INTEGER NOT NULL, row INTEGER NOT NULL, object TEXT NOT NULL, dataset TEXT NOT NULL,
+      record TEXT NOT NULL, chunk INTEGER NOT NULL, scope TEXT NOT NULL, text TEXT NOT NULL, hash BLOB, vector INTEGER NOT NULL,
+      parts INTEGER NOT NULL DEFAULT 0);
     CREATE INDEX IF NOT EXISTS units_by_source ON units(coll, row);
     CREATE INDEX IF NOT EXISTS units_by_object ON units(object);
     CREATE INDEX IF NOT EXISTS units_to_embed ON units(id) WHERE vector = 1;
@@ -24,15 +25,15 @@ export function createIndexTables(db: Database): void {
     -- A stem or a dictionary's word says less than the word itself, a place says nothing.
     INSERT INTO ft(ft, rank) VALUES('rank', 'bm25(1.0, 0.6, 0.0)');
     CREATE TABLE IF NOT EXISTS embeddings(hash BLOB NOT NULL, part INTEGER NOT NULL, vector BLOB NOT NULL, PRIMARY KEY(hash, part)) WITHOUT ROWID;
-    -- Texts that cannot be embedded: they end the child that tries.
+    -- How often a text has ended the process that was to embed it.
     CREATE TABLE IF NOT EXISTS refused(hash BLOB PRIMARY KEY, tries INTEGER NOT NULL) WITHOUT ROWID;
   `);
 }
 
 /** Forgets everything that can be found; embeddings stay, for they belong to texts. */
 export function dropUnits(db: Database): void {
-  db.exec(
-    "DROP TABLE IF EXISTS ft; DROP TABLE IF EXISTS units; DROP TABLE IF EXISTS vec; DELETE FROM meta WHERE key <> 'model';",
-  );
+  db.exec("DROP TABLE IF EXISTS ft; DROP TABLE IF EXISTS units; DELETE FROM meta WHERE key <> 'model'");
+  // The module of the vectors' table may not be here to drop it: whoever has it does.
+  db.exec("INSERT INTO meta(key, value) VALUES('vec', 'stale')");
   createIndexTables(db);
 }

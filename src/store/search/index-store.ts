@@ -156,10 +156,18 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
     `SELECT ft.rowid AS id, ft.rank AS rank FROM ft JOIN units u ON u.id = ft.rowid WHERE ft MATCH ? AND ft.rank <= ?
      ORDER BY round(ft.rank, 9), u.object, u.dataset, u.record, u.chunk, u.scope LIMIT ?`,
   );
+  const all = db.query<{ id: number }, [string]>("SELECT rowid AS id FROM ft WHERE ft MATCH ?");
+  const except = db.query<{ id: number }, [string]>(
+    "SELECT id FROM units WHERE id NOT IN (SELECT rowid FROM ft WHERE ft MATCH ?)",
+  );
+  const lacking = db.query<null, []>("SELECT 1 FROM units WHERE vector = 1 LIMIT 1");
   const atMost = db.query<{ n: number }, [string, number]>(
     "SELECT count(*) AS n FROM (SELECT 1 FROM ft WHERE ft MATCH ? LIMIT ?)",
   );
   const lastId = db.query<{ n: number | null }, []>("SELECT max(id) AS n FROM units");
+  const prune = db.query<null, []>(
+    "DELETE FROM embeddings WHERE hash NOT IN (SELECT hash FROM units WHERE hash IS NOT NULL)",
+  );
   const unitCount = db.query<{ n: number }, []>("SELECT count(*) AS n FROM units");
   /** Told of units that come and go, inside the same transaction. */
   const followers: UnitFollower[] = [];
@@ -181,18 +189,37 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
   const dropUnit = (unit: StoredUnit): void => {
     const { exact, words } = cut(unit.text);
     dropWords.run(unit.id, exact, words, placeOf(unit));
-    drop.run(unit.id);
     if (unit.embed) for (const follower of followers) follower.dropped(unit.id);
+    if (unit.embed && followers.length === 0) noteStaleVectors();
+    drop.run(unit.id);
   };
 
+  let isStaleNoted = false;
+  /** Units go while nobody keeps their vectors in step: the vectors are put together anew when somebody does. */
+  const noteStaleVectors = (): void => {
+    if (isStaleNoted || getMeta.get("model") === null) return;
+    putMeta.run("vec", "stale");
+    isStaleNoted = true;
+  };
+
+  let hasDropped = false;
   const dropAll = (units: readonly RawUnit[]): number => {
     for (const unit of units) dropUnit(toUnit(unit));
+    hasDropped ||= units.length > 0;
     return units.length;
   };
 
+  let hasVectorModule = false;
   return {
     db,
-    follow: (follower: UnitFollower) => void followers.push(follower),
+    /** Whether this connection knows vectors. */
+    isVectorModuleLoaded: (): boolean => hasVectorModule,
+    noteVectorModule: (): void => {
+      hasVectorModule = true;
+    },
+    follow(follower: UnitFollower): void {
+      followers.splice(0, followers.length, follower);
+    },
     transaction: <T>(run: () => T): T => db.transaction(run).immediate(),
     meta: (key: string): string | undefined => getMeta.get(key)?.value,
     putMeta: (key: string, value: string) => void putMeta.run(key, value),
@@ -234,6 +261,20 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
       const rows = isCutTied ? tied.all(expression, last.rank + 1e-9, limit) : found.slice(0, limit);
       return rows.map(({ id, rank }) => ({ id, score: -rank }));
     },
+    /** Whether units went since this was last asked. */
+    takeDropped(): boolean {
+      const had = hasDropped;
+      hasDropped = false;
+      return had;
+    },
+    /** Whether texts wait for their vectors, or vectors for being put together anew. */
+    lacksVectors: (): boolean => lacking.get() !== null || getMeta.get("vec") !== null,
+    /** All units that an expression meets. */
+    matchAll: (expression: string): number[] => all.all(expression).map((row) => row.id),
+    /** All units but those that an expression meets. */
+    allExcept: (expression: string): number[] => except.all(expression).map((row) => row.id),
+    /** Embeddings of texts that nobody has any more are of no use, and say what was said. Answers how many went. */
+    pruneEmbeddings: (): number => prune.run().changes,
     /** Moves what was committed into the file, and leaves an empty log: what was deleted is then in neither. */
     settleFiles(): void {
       db.exec("PRAGMA wal_checkpoint(TRUNCATE)");

@@ -1,0 +1,130 @@
+/** Gives the texts of the indexes their vectors, a space after the other, behind everything else. */
+import type { SpaceId } from "../../base/ids.ts";
+import type { Log } from "../../base/log.ts";
+import type { IndexPlace, IndexRequest, PendingTexts, VectorSide } from "../../search/index-protocol.ts";
+import { MOST_TRIES, type PendingText, type VectorModel } from "../../store/search/vector-table.ts";
+import type { LongWork, StartLongWork } from "../process/port.ts";
+import { type EmbeddedTexts, type Embedder, EmbedderLost } from "./embedder.ts";
+
+const TEXTS_A_ROUND = 32;
+
+export interface EmbedLoopDeps {
+  readonly embedder: Embedder;
+  readonly nativeDir: string;
+  placeOf(spaceId: SpaceId): IndexPlace;
+  ask<T>(request: IndexRequest): Promise<T>;
+  /** This machine cannot search vectors. */
+  onUnsupported(reason: string): void;
+  readonly startLongWork: StartLongWork;
+  readonly log: Log;
+}
+
+export function createEmbedLoop(deps: EmbedLoopDeps) {
+  const { embedder, ask, log } = deps;
+  const waiting = new Set<SpaceId>();
+  let working: Promise<void> | undefined;
+  let stopped = false;
+  /** What the embedder was when it last answered; until it has, nothing can be asked of the indexes. */
+  let model: VectorModel | undefined;
+
+  const sideOf = (of: VectorModel): VectorSide => ({ model: of, nativeDir: deps.nativeDir });
+
+  const work = async (): Promise<void> => {
+    for (let [spaceId] = waiting; spaceId !== undefined && !stopped; [spaceId] = waiting) {
+      if (embedder.state() !== "ready") break;
+      try {
+        await embedSpace(spaceId);
+        waiting.delete(spaceId);
+      } catch (error) {
+        if (!stopped) log.debug("embedding stopped; it goes on when the embedder answers", { err: error, spaceId });
+        break;
+      }
+    }
+  };
+
+  const begin = (): void => {
+    working ??= work().finally(() => {
+      working = undefined;
+    });
+  };
+
+  const embedSpace = async (spaceId: SpaceId): Promise<void> => {
+    const place = deps.placeOf(spaceId);
+    model ??= (await embedder.embed(["."], "passage")).model;
+    let done = 0;
+    let work: LongWork | undefined;
+    try {
+      for (; !stopped; ) {
+        const side = sideOf(model);
+        const pending = await ask<PendingTexts>({ kind: "pending", place, side, limit: TEXTS_A_ROUND });
+        if (pending.unsupported !== undefined) return deps.onUnsupported(pending.unsupported);
+        if (pending.texts.length === 0 && pending.left === 0) break;
+        work ??= deps.startLongWork({ kind: "index.embed", title: "Embedding text", target: spaceId });
+        work.progress(done, done + pending.left);
+        if (pending.texts.length > 0) done += await embedTexts(place, side, pending.texts);
+      }
+      work?.end();
+    } catch (error) {
+      work?.end(error);
+      throw error;
+    }
+  };
+
+  /** Answers how many were embedded. A text that ends the embedder twice is skipped for good. */
+  const embedTexts = async (place: IndexPlace, side: VectorSide, texts: readonly PendingText[]): Promise<number> => {
+    try {
+      await keep(
+        place,
+        texts,
+        await embedder.embed(
+          texts.map(({ text }) => text),
+          "passage",
+        ),
+      );
+    } catch (error) {
+      if (!(error instanceof EmbedderLost) || stopped) throw error;
+      if (texts.length > 1) for (const one of texts) await embedTexts(place, side, [one]);
+      else await noteFault(place, side, texts[0]!);
+    }
+    return texts.length;
+  };
+
+  const keep = async (place: IndexPlace, texts: readonly PendingText[], embedded: EmbeddedTexts): Promise<void> => {
+    model = embedded.model;
+    await ask({
+      kind: "keep",
+      place,
+      side: sideOf(embedded.model),
+      texts: texts.map(({ hash }, index) => ({ hash, vectors: embedded.vectors[index] ?? [] })),
+    });
+  };
+
+  const noteFault = async (place: IndexPlace, side: VectorSide, { hash, text }: PendingText): Promise<void> => {
+    const tries = await ask<number>({ kind: "fault", place, side, hash });
+    if (tries >= MOST_TRIES)
+      log.warn("a text ends the process that embeds it: it is found by its words alone", {
+        spaceId: place.spaceId,
+        hash,
+        characters: text.length,
+      });
+  };
+
+  return {
+    sideOf,
+    /** Texts of a space may wait. */
+    wake(spaceId: SpaceId): void {
+      if (stopped) return;
+      waiting.add(spaceId);
+      begin();
+    },
+    /** The embedder can be asked again. */
+    resume(): void {
+      if (!stopped && waiting.size > 0) begin();
+    },
+    forget: (spaceId: SpaceId): void => void waiting.delete(spaceId),
+    async stop(): Promise<void> {
+      stopped = true;
+      await working;
+    },
+  };
+}

@@ -1,0 +1,71 @@
+/**
+ * The process that turns texts into vectors: a fault in native code ends it alone, and its memory is free when it ends. It
+ * ends with the server that started it, at once on Linux even while native code runs.
+ */
+import { dlopen, FFIType } from "bun:ffi";
+import { constants, setPriority } from "node:os";
+import { failureOf, tellParent } from "./child-process.ts";
+import type { Embedded, EmbedRequest, Loaded } from "./embed-protocol.ts";
+import { prepareOrtBinding } from "./ort-binding.ts";
+import { loadTextEmbedder, type TextEmbedder } from "./text-embedder.ts";
+
+export function runEmbedChild(): Promise<number> {
+  dieWithParent();
+  setPriority(0, constants.priority.PRIORITY_LOW);
+  const { promise, resolve } = Promise.withResolvers<number>();
+  let embedder: TextEmbedder | undefined;
+  let turn: Promise<unknown> = Promise.resolve();
+  /** People wait for queries: they are answered between the batches of whatever else goes on. */
+  const urgent: (EmbedRequest & { id: number })[] = [];
+  const answerUrgent = async (): Promise<void> => {
+    for (let next = urgent.shift(); next; next = urgent.shift()) await reply(next);
+  };
+
+  const answer = async (request: EmbedRequest): Promise<Loaded | Embedded> => {
+    if (request.kind === "load") {
+      prepareOrtBinding(request.nativeDir);
+      embedder = await loadTextEmbedder(request);
+      return { dimension: embedder.dimension, center: embedder.center };
+    }
+    if (!embedder) throw new Error("no model is loaded");
+    const between = request.use === "passage" ? answerUrgent : undefined;
+    const vectors = await embedder.embed(request.texts, request.use, between);
+    return { vectors, rssBytes: process.memoryUsage.rss() };
+  };
+
+  const reply = async (request: EmbedRequest & { id: number }): Promise<void> => {
+    try {
+      tellParent({ kind: "reply", id: request.id, result: await answer(request) });
+    } catch (error) {
+      tellParent(failureOf(request.id, error));
+    }
+  };
+
+  process.on("SIGINT", () => {});
+  process.on("SIGTERM", () => {});
+  process.on("message", (request: EmbedRequest & { id: number }) => {
+    const isUrgent = request.kind === "embed" && request.use === "query";
+    if (isUrgent) urgent.push(request);
+    turn = turn.then(() => (isUrgent ? answerUrgent() : reply(request)));
+  });
+  process.on("disconnect", () => resolve(0));
+  return promise.then((code) => process.exit(code));
+}
+
+const PR_SET_PDEATHSIG = 1;
+const SIGKILL = 9n;
+
+function dieWithParent(): void {
+  if (process.platform !== "linux") return;
+  const parent = process.ppid;
+  try {
+    const { symbols } = dlopen("libc.so.6", {
+      prctl: { args: [FFIType.i32, FFIType.u64, FFIType.u64, FFIType.u64, FFIType.u64], returns: FFIType.i32 },
+    });
+    symbols.prctl(PR_SET_PDEATHSIG, SIGKILL, 0n, 0n, 0n);
+  } catch {
+    // Another libc: the channel's closing ends it a little later.
+  }
+  // The parent may have gone before it could be named.
+  if (process.ppid !== parent) process.exit(0);
+}

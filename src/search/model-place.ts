@@ -1,0 +1,121 @@
+/** Models on the disk: `<models>/<organisation>/<name>/`, in the layout of a model hub. */
+import { createHash } from "node:crypto";
+import {
+  chmodSync,
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { builtInModel } from "./built-in-model.ts";
+
+/** Besides the weights. */
+export const MODEL_FILES = ["config.json", "tokenizer.json", "tokenizer_config.json"] as const;
+/** Weights, the first that are there. */
+export const WEIGHTS = ["onnx/model_quantized.onnx", "onnx/model.onnx"] as const;
+/** Finds text in about a hundred languages by what is said in another; see docs/search.md for figures. */
+export const DEFAULT_MODEL = "intfloat/multilingual-e5-small";
+/** Written beside a model that was fetched: what its files were when they were whole. */
+const LOCK = "files.lock.json";
+
+export interface LockedFile {
+  readonly size: number;
+  /** Of the content, or of a git blob of it, whatever was stated. */
+  readonly digest: string;
+}
+export type ModelLock = Readonly<Record<string, LockedFile>>;
+
+/** Whether all files of a model are there. */
+function isModelThere(modelsDir: string, model: string): boolean {
+  const directory = join(modelsDir, model);
+  return (
+    MODEL_FILES.every((name) => existsSync(join(directory, name))) &&
+    WEIGHTS.some((name) => existsSync(join(directory, name)))
+  );
+}
+
+/** The model to use of those on the disk: the one asked for, else the default one, else the first. */
+export function findModel(modelsDir: string, wanted: string | undefined): string | undefined {
+  if (wanted !== undefined) return isModelThere(modelsDir, wanted) ? wanted : undefined;
+  const there = listModels(modelsDir);
+  return there.includes(DEFAULT_MODEL) ? DEFAULT_MODEL : there[0];
+}
+
+function listModels(modelsDir: string): string[] {
+  if (!existsSync(modelsDir)) return [];
+  const folders = (path: string): string[] =>
+    readdirSync(path, { withFileTypes: true })
+      .filter((entry) => statSync(join(path, entry.name)).isDirectory())
+      .map(({ name }) => name)
+      .sort();
+  return folders(modelsDir)
+    .flatMap((organisation) => folders(join(modelsDir, organisation)).map((name) => `${organisation}/${name}`))
+    .filter((model) => isModelThere(modelsDir, model));
+}
+
+/**
+ * The first file that is not what it was when the model was fetched; undefined when all are, or when a person put the model
+ * there and nobody knows what it should be.
+ */
+export async function findSpoiltFile(modelsDir: string, model: string): Promise<string | undefined> {
+  const lock = readLock(join(modelsDir, model));
+  for (const [name, file] of Object.entries(lock ?? {})) {
+    const path = join(modelsDir, model, name);
+    if (!existsSync(path) || statSync(path).size !== file.size) return name;
+    if ((await digestOf(path, file)) !== file.digest) return name;
+  }
+  return undefined;
+}
+
+/** Which bytes a model's weights are: vectors of others cannot be compared with its. `spoilt` names a file that changed. */
+export async function modelFingerprint(modelsDir: string, model: string): Promise<{ id: string; spoilt?: string }> {
+  const spoilt = await findSpoiltFile(modelsDir, model);
+  const weights = WEIGHTS.map((name) => join(modelsDir, model, name)).find((path) => existsSync(path));
+  if (weights === undefined) return { id: "", spoilt: WEIGHTS[0] };
+  const id = (await digestOf(weights, { size: statSync(weights).size, digest: "" })).slice(0, 16);
+  return { id, ...(spoilt === undefined ? {} : { spoilt }) };
+}
+
+function readLock(directory: string): ModelLock | undefined {
+  try {
+    return JSON.parse(readFileSync(join(directory, LOCK), "utf8")) as ModelLock;
+  } catch {
+    return undefined; // none, or not readable: then there is nothing to hold the files to
+  }
+}
+
+export function writeLock(modelsDir: string, model: string, lock: ModelLock): void {
+  const place = join(modelsDir, model, LOCK);
+  writeFileSync(`${place}.tmp`, JSON.stringify(lock, undefined, 1));
+  renameSync(`${place}.tmp`, place);
+}
+
+/** SHA-256 of a file's content; SHA-1 of a git blob of it where the stated digest is one. */
+export async function digestOf(path: string, { size, digest }: LockedFile): Promise<string> {
+  const isBlob = digest.length === 40;
+  const hash = createHash(isBlob ? "sha1" : "sha256");
+  if (isBlob) hash.update(`blob ${size}\0`);
+  for await (const part of createReadStream(path)) hash.update(part as Uint8Array);
+  return hash.digest("hex");
+}
+
+/** Puts the model that was built in where models lie, unless it is there. Answers its name; undefined without one. */
+export async function unpackBuiltInModel(modelsDir: string): Promise<string | undefined> {
+  if (!builtInModel) return undefined;
+  const { id, files } = builtInModel;
+  if (isModelThere(modelsDir, id) && (await findSpoiltFile(modelsDir, id)) === undefined) return id;
+  for (const { name, path } of files) {
+    const place = join(modelsDir, id, name);
+    mkdirSync(dirname(place), { recursive: true, mode: 0o700 });
+    await Bun.write(`${place}.tmp`, Bun.file(path));
+    chmodSync(`${place}.tmp`, 0o600);
+    renameSync(`${place}.tmp`, place);
+  }
+  writeLock(modelsDir, id, Object.fromEntries(files.map(({ name, size, sha256 }) => [name, { size, digest: sha256 }])));
+  return id;
+}
