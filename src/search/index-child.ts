@@ -5,6 +5,7 @@
  */
 import { existsSync } from "node:fs";
 import { constants, setPriority } from "node:os";
+import { svcError } from "../protocol/errors.ts";
 import { isDamage, removeIndexFiles } from "../store/search/index-store.ts";
 import { type ChildAnswer, failureOf, tellParent } from "./child-process.ts";
 import type { IndexPlace, IndexReport, IndexRequest } from "./index-protocol.ts";
@@ -128,6 +129,8 @@ function step(one: OpenIndex): boolean {
   } catch (error) {
     one.busy = false;
     if (mendDamage(place, error)) return false;
+    // The space has left this device: its index is about to be dropped.
+    if (!existsSync(place.source)) return false;
     tell({
       kind: "log",
       level: "error",
@@ -252,8 +255,9 @@ export function runIndexChild(): Promise<number> {
       const result = answerMending(request);
       if (id !== undefined) tellParent({ kind: "reply", id, result });
     } catch (error) {
-      if (id !== undefined) tellParent(failureOf(id, error));
-      else
+      const isGone = !existsSync(request.place.source);
+      if (id !== undefined) tellParent(failureOf(id, isGone ? svcError("server.unavailable") : error));
+      else if (!isGone)
         tell({
           kind: "log",
           level: "error",
