@@ -48,6 +48,7 @@ export const fileRoutes: Route[] = [
       "file.not_found",
       "file.variant_invalid",
       "dataset.validation",
+      "request.unsupported_media_type",
       "space.read_only",
       "space.not_joined",
       "storage.full",
@@ -177,10 +178,10 @@ export const fileRoutes: Route[] = [
     responses: {
       200: {
         description: "The bytes",
-        bytes: "application/octet-stream",
+        bytes: "*/*",
         headers: { ETag: "Names the bytes", "Accept-Ranges": "bytes" },
       },
-      206: { description: "The range that was asked for", bytes: "application/octet-stream" },
+      206: { description: "The range that was asked for", bytes: "*/*" },
       304: { description: "They are what If-None-Match names" },
       416: { description: "file.range_not_satisfiable" },
     },
