@@ -314,6 +314,53 @@ describe("files", () => {
     expect(readdirSync(folder)).toEqual(before);
   });
 
+  test("download -o goes on where it stopped, unless the bytes are others by now", async () => {
+    const path = join(folder, "resumed.bin");
+    const before = readdirSync(folder);
+    const breakOff = createServer((socket: Socket) => {
+      socket.on("error", () => undefined);
+      socket.on("data", () => {
+        socket.write(`HTTP/1.1 200 OK\r\nETag: "tag1"\r\nContent-Length: ${bytes.length}\r\n\r\n`);
+        socket.write(bytes.subarray(0, 40_000));
+        setTimeout(() => socket.destroy(), 50);
+      });
+    }).listen(0, "127.0.0.1");
+    await new Promise((resolve) => breakOff.on("listening", resolve));
+    const { port } = breakOff.address() as { port: number };
+    const args = ["file", "download", "S", "F", "-o", path, "--addr", `127.0.0.1:${port}`];
+    expect(await runCli(args)).toMatchObject({ exitCode: 3 });
+    breakOff.close();
+    expect(readdirSync(folder).filter((name) => !before.includes(name))).toEqual(["resumed.bin.part-tag1"]);
+
+    let asked: (string | undefined)[] = [];
+    answer = ({ range, ifRange }) => {
+      asked = [range, ifRange];
+      return new Response(bytes.subarray(39_999), { status: 206, headers: { etag: '"tag1"' } });
+    };
+    expect(await cli("file download S F -o", path)).toMatchObject({ exitCode: 0 });
+    expect(asked).toEqual(["bytes=39999-", '"tag1"']);
+    expect(new Uint8Array(readFileSync(path))).toEqual(bytes);
+
+    writeFileSync(`${path}.part-tag0`, "of other bytes");
+    answer = () => new Response(bytes, { headers: { etag: '"tag1"' } });
+    expect(await cli("file download S F -o", path)).toMatchObject({ exitCode: 0 });
+    expect(new Uint8Array(readFileSync(path))).toEqual(bytes);
+    expect(readdirSync(folder).filter((name) => name.includes(".part-"))).toEqual([]);
+  });
+
+  test("attach sends several files, one after the other, each under its own name", async () => {
+    const paths = ["one.txt", "two.txt"].map((name) => join(folder, name));
+    for (const path of paths) writeFileSync(path, path);
+    answer = () => Response.json({ fileId: "F" }, { status: 201 });
+    const ran = await cli("file attach S O", ...paths);
+    expect(ran.exitCode).toBe(0);
+    expect(server.seen.map(({ query, body }) => [query, body])).toEqual([
+      ["name=one.txt", paths[0]],
+      ["name=two.txt", paths[1]],
+    ]);
+    expect(await cli("file attach S O --name x", ...paths)).toMatchObject({ exitCode: 1 });
+  });
+
   test("download waits --timeout for the answer to begin", async () => {
     answer = () => new Promise(() => undefined);
     expect(await cli("file download S F --timeout 50ms")).toMatchObject({

@@ -29,6 +29,8 @@ export interface ArgSpec {
   readonly field?: string;
   /** The body wants a whole number there. */
   readonly integer?: true;
+  /** The last argument alone: further words belong to it, joined by NUL, which no word holds. */
+  readonly many?: true;
 }
 export type ArgSpecs = Readonly<Record<string, ArgSpec>>;
 
@@ -102,6 +104,11 @@ export function nameWords(words: readonly string[], args: ArgSpecs): Record<stri
     const word = words[index];
     if (word !== undefined) named[name] = word;
     else if (!args[name]?.optional) throw new UsageError(`missing argument <${name}>: ${args[name]?.summary}`);
+  }
+  const last = names.at(-1);
+  if (last !== undefined && args[last]?.many && words.length > names.length) {
+    named[last] = words.slice(names.length - 1).join("\0");
+    return named;
   }
   if (words.length > names.length) {
     const takes = names.length === 0 ? "none" : names.map((name) => `<${name}>`).join(" ");

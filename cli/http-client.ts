@@ -12,6 +12,7 @@ export interface ApiRequest {
   readonly json?: Json | undefined;
   /** Bytes instead of JSON, with their media type. */
   readonly raw?: { readonly bytes: BodyInit; readonly mediaType: string };
+  readonly headers?: Readonly<Record<string, string>>;
   /** Streams and transfers of any length are not timed. */
   readonly untimed?: boolean;
   readonly signal?: AbortSignal;
@@ -23,7 +24,7 @@ export async function send(target: Target, request: ApiRequest): Promise<Respons
   process.env["NO_PROXY"] = "*";
   const query = new URLSearchParams(request.query?.map(([key, value]) => [key, value])).toString();
   const url = `http://${target.addr}${request.path}${query && `?${query}`}`;
-  const headers: Record<string, string> = {};
+  const headers: Record<string, string> = { ...request.headers };
   if (request.raw) headers["content-type"] = request.raw.mediaType;
   else if (request.json !== undefined) headers["content-type"] = "application/json";
   if (target.verbose) logRequest(request, url, headers);

@@ -8,6 +8,9 @@ export interface SeenRequest {
   readonly query: string;
   readonly mediaType: string | null;
   readonly body: unknown;
+  /** `Range` and `If-Range`, where one was sent. */
+  readonly range?: string;
+  readonly ifRange?: string;
 }
 
 export interface FakeServer extends Disposable {
@@ -26,7 +29,9 @@ export function fakeServer(answer: (request: SeenRequest) => Response | Promise<
       const mediaType = request.headers.get("content-type");
       const text = await request.text();
       const body = text === "" ? undefined : mediaType === "application/json" ? JSON.parse(text) : text;
-      const entry = { method: request.method, path: pathname, query: search.slice(1), mediaType, body };
+      const [range, ifRange] = [request.headers.get("range"), request.headers.get("if-range")];
+      const conditions = { ...(range === null ? {} : { range }), ...(ifRange === null ? {} : { ifRange }) };
+      const entry = { method: request.method, path: pathname, query: search.slice(1), mediaType, body, ...conditions };
       seen.push(entry);
       return answer(entry);
     },

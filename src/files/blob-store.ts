@@ -57,9 +57,10 @@ export async function openBlobStore(root: string, clock: Clock) {
     const dir = join(root, spaceId);
     const blobs = new Map<string, Blob>();
     blobsBySpace.set(spaceId, blobs);
-    for (const name of await readdir(dir)) {
+    const names = new Set(await readdir(dir));
+    for (const name of names) {
       const path = join(dir, name);
-      if (name.startsWith(TEMP_PREFIX)) await rm(path, { force: true });
+      if (name.startsWith(TEMP_PREFIX) || isLeftOver(name, names)) await rm(path, { force: true });
       const rootCid = name.endsWith(PART) ? name.slice(0, -PART.length) : name;
       if (!digestOfCid(rootCid) || blobs.get(rootCid)?.partial === false) continue;
       const facts = await stat(path).catch(() => undefined);
@@ -168,6 +169,14 @@ export async function openBlobStore(root: string, clock: Clock) {
       }
     },
   };
+}
+
+/** A crash may part what stands beside a content from the content. */
+function isLeftOver(name: string, names: ReadonlySet<string>): boolean {
+  const suffix = [HASHES, HAVE].find((each) => name.endsWith(each));
+  if (suffix === undefined) return false;
+  const rootCid = name.slice(0, -suffix.length);
+  return !names.has(rootCid) && !names.has(rootCid + PART);
 }
 
 /** All of it is on the disk when this resolves, or the file is as it was. */

@@ -126,7 +126,8 @@ export function createFileTable(db: Database) {
   const setWanted = db.query<null, [number, string]>("UPDATE file_contents SET wanted = ? WHERE root = ?");
   const setChecked = db.query<null, [number, string]>("UPDATE file_contents SET checked_ms = ? WHERE root = ?");
   const pending = db.query<FileContent, [number, number, string, number]>(
-    `SELECT ${CONTENT} FROM file_contents WHERE state = ? AND next_ms <= ? AND root > ? ORDER BY root LIMIT ?`,
+    `SELECT ${CONTENT} FROM file_contents c WHERE state = ? AND next_ms <= ? AND root > ?
+       AND EXISTS(SELECT 1 FROM file_refs r WHERE r.root = c.root) ORDER BY root LIMIT ?`,
   );
   const wanted = db.query<FileContent, [number]>(`SELECT ${CONTENT} FROM file_contents WHERE wanted = 1 LIMIT ?`);
   const pinnedContents = db.query<FileContent, []>(
@@ -216,7 +217,7 @@ export function createFileTable(db: Database) {
     setSent: (root: string, sent: Uint8Array | null) => void setSent.run(sent, root),
     setWanted: (root: string, isWanted: boolean) => void setWanted.run(isWanted ? 1 : 0, root),
     setChecked: (root: string, atMs: number) => void setChecked.run(atMs, root),
-    /** Contents in a state whose time has come, by root, behind one. */
+    /** Contents that files name, in a state, whose time has come, by root, behind one. */
     pending: (state: FileStateNo, nowMs: number, after: string, limit: number) =>
       pending.all(state, nowMs, after, limit),
     wanted: (limit: number) => wanted.all(limit),

@@ -196,12 +196,11 @@ export function createFileContents(deps: FileContentsDeps) {
       .find(({ id }) => equalBytes(id.subarray(0, place.idPrefix.length), place.idPrefix))?.no;
   };
 
-  /** Its bytes are here, whole, and are what its identity says. */
-  const prove = async (content: Content): Promise<void> => {
-    await engine.write(() => {
-      table.prove(content.rootCid, content.size, content.hash, content.keyId);
-      table.setWanted(content.rootCid, false);
-    });
+  const noteProved = (content: Content): void => {
+    table.prove(content.rootCid, content.size, content.hash, content.keyId);
+    table.setWanted(content.rootCid, false);
+  };
+  const tellProved = (content: Content): void => {
     statuses.moved(table.refsOfRoot(content.rootCid).map(({ fileId }) => fileId));
     deps.onWork();
   };
@@ -255,10 +254,13 @@ export function createFileContents(deps: FileContentsDeps) {
 
     /** It was fetched, and is whole here. What the network does not keep came from a device that has it, too. */
     async arrived(content: Content): Promise<void> {
-      await prove(content);
+      await engine.write(() => noteProved(content));
+      tellProved(content);
       if (table.content(content.rootCid)?.state !== FILE_DURABLE) await noteElsewhere(content.rootCid);
     },
-    prove,
+    /** Within a write: its bytes are here, whole, and are what its identity says. `tellProved` after it. */
+    noteProved,
+    tellProved,
     noteElsewhere,
     /** Its bytes are not here any more. */
     gone: (root: string): void => statuses.moved(table.refsOfRoot(root).map(({ fileId }) => fileId)),

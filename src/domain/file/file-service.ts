@@ -2,6 +2,7 @@ import { equalBytes } from "../../base/bytes.ts";
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
+import type { Content } from "../../files/content.ts";
 import type { ContentStore } from "../../files/content-store.ts";
 import type { Received } from "../../files/receive-content.ts";
 import { svcError } from "../../protocol/errors.ts";
@@ -75,12 +76,13 @@ export function createFileService(deps: FileServiceDeps) {
   };
 
   /** Writes the row; undefined when the key of the space has changed since the content was sealed. */
-  const writeRow = (objectId: string, input: AttachInput, row: JsonObject, keyId: Uint8Array | undefined) =>
+  const writeRow = (objectId: string, input: AttachInput, row: JsonObject, content?: Content) =>
     engine.write((tx) => {
       ownerOf(tx, objectId);
       requireOriginal(objectId, input);
       const current = space.keys.current();
-      if (keyId && current && !equalBytes(current.id, keyId)) return undefined;
+      if (content && current && !equalBytes(current.id, content.keyId)) return undefined;
+      if (content) own.noteProved(content);
       const child = tx.ensureDerived(FILES_TYPE, objectId);
       const record = { id: "", upsert: true, ops: [{ type: "$set" as const, path: "", value: row }] };
       const appended = tx.append(child, { dataset: FILES_DATASET, records: [record] }, FILE_RULES);
@@ -105,10 +107,12 @@ export function createFileService(deps: FileServiceDeps) {
       const { keyId } = content;
       let failed = false;
       try {
-        await own.prove(content);
         const file = { objectId, size, name: input.name, mime, variant: input.variant, variantOf: input.variantOf };
-        const fileId = await writeRow(objectId, input, rowOf(file, { rootCid: content.rootCid, hash, keyId }), keyId);
-        if (fileId !== undefined) return fileId;
+        const fileId = await writeRow(objectId, input, rowOf(file, { rootCid: content.rootCid, hash, keyId }), content);
+        if (fileId !== undefined) {
+          own.tellProved(content);
+          return fileId;
+        }
         // Somebody was removed meanwhile: what they had the key of is sealed anew, from the copy that is there now.
         source = await contents.receiveAgain(content, received);
       } catch (error) {

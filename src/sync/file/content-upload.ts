@@ -34,18 +34,30 @@ const BUSY_PAUSE_MAX_MS = 1_000;
 /** What was sent is written down this often, so that a restart goes on there. */
 const NOTE_EVERY_MS = 2_000;
 /** Changes go first: a chunk waits for them, but not for ever. */
-const CHANGES_FIRST_MS = 5_000;
+const CHANGES_FIRST_MS = 3_000;
+const CHANGES_AGAIN_MS = 30_000;
 const CHANGES_STEP_MS = 50;
 
 /** Sends what the network lacks of a content: its chunks, then the pages over them, the root last. */
 export function createContentUpload(deps: ContentUploadDeps) {
   const { chunks, contents, lag } = deps;
 
-  const politely = async ({ space }: BackupSpace, isOver: () => boolean): Promise<void> => {
-    const deadline = performance.now() + CHANGES_FIRST_MS;
+  /** When changes of a space that wait to be sent were waited for last. */
+  const waitedMs = new Map<string, number>();
+
+  /** Waits a while for changes that are to be sent; not again soon, should they be held up by something else. */
+  const changesFirst = async ({ space }: BackupSpace, isOver: () => boolean): Promise<void> => {
     const { sync } = space.engine.store;
-    while (sync.unconfirmed("network", 1).length > 0 && performance.now() < deadline && !isOver())
+    const nowMs = performance.now();
+    if (nowMs - (waitedMs.get(space.id) ?? Number.NEGATIVE_INFINITY) < CHANGES_AGAIN_MS) return;
+    while (sync.unconfirmed("network", 1).length > 0 && !isOver()) {
+      if (performance.now() - nowMs > CHANGES_FIRST_MS) return void waitedMs.set(space.id, performance.now());
       await Bun.sleep(CHANGES_STEP_MS);
+    }
+  };
+
+  const politely = async (own: BackupSpace, isOver: () => boolean): Promise<void> => {
+    await changesFirst(own, isOver);
     const lagMs = lag.ms();
     if (lagMs > BUSY_LAG_MS) await Bun.sleep(Math.min(BUSY_PAUSE_MAX_MS, lagMs * BUSY_PAUSE_FACTOR));
   };

@@ -74,9 +74,18 @@ export function createFileBackup(deps: FileBackupDeps): Service {
     isStopped: () => !isOnline(),
   });
 
+  /** Nothing can be done for it now; it is looked at again, but not at once. */
+  const later = (own: BackupSpace, row: FileContent): Promise<void> =>
+    own.setStates(row.root, row.state, { ...row, nextMs: clock.nowMs() + ELSEWHERE_RETRY_MS });
+
   const backUp = async (own: BackupSpace, row: FileContent, connection: number | undefined): Promise<void> => {
-    const content = own.contentOfRoot(row.root);
-    if (!content) return;
+    let content: Content | undefined;
+    try {
+      content = own.contentOfRoot(row.root);
+    } catch (error) {
+      log.debug("files: one cannot be backed up yet", { err: error, spaceId: own.space.id });
+    }
+    if (!content) return later(own, row);
     if (!(await contents.whole(content)) || row.hash === null) return proveElsewhere(own, row, content);
     const work = deps.showWork(row);
     let end: UploadEnd;
@@ -115,14 +124,13 @@ export function createFileBackup(deps: FileBackupDeps): Service {
 
   /** A device that has no bytes sees for itself whether the network has them all. */
   const proveElsewhere = async (own: BackupSpace, row: FileContent, content: Content): Promise<void> => {
-    const nextMs = clock.nowMs() + ELSEWHERE_RETRY_MS;
     try {
       const place = await proveWithoutBytes(store.chunks, content);
       if (place) return settle(own, row, { kind: "durable", place });
     } catch (error) {
       if (isOnline()) log.debug("files: the network could not be asked for a file", { err: error });
     }
-    await own.setStates(row.root, row.state, { attempts: row.attempts, lastErr: row.lastErr, nextMs });
+    await later(own, row);
   };
 
   const begin = (spaceId: SpaceId, row: FileContent, connection: number | undefined): void => {
