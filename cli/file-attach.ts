@@ -36,7 +36,7 @@ export const fileAttach = localCommand({
       if (paths.includes("-"))
         throw new UsageError("- (stdin) stands alone; attach the files by a command of their own");
     }
-    const sizes = await Promise.all(paths.map((path) => (path === "-" ? undefined : fileSize(path))));
+    const sizes = await Promise.all(paths.map(async (path) => (path === "-" ? undefined : fileSize(path))));
     // One after the other, each answer as it comes: what was attached before a failure is known.
     for (const [index, path] of paths.entries()) await attachOne(path, sizes[index], { args, flags }, context);
     return EXIT.ok;

@@ -87,6 +87,7 @@ export function createFileBackup(deps: FileBackupDeps): Service {
     }
     if (!content) return later(own, row);
     if (!(await contents.whole(content)) || row.hash === null) return proveElsewhere(own, row, content);
+    log.debug("files: a backup begins", { spaceId: own.space.id, rootCid: row.root, bytes: row.size });
     const work = deps.showWork(row);
     let end: UploadEnd;
     try {
@@ -102,6 +103,7 @@ export function createFileBackup(deps: FileBackupDeps): Service {
       await own.setStates(row.root, state, { attempts, lastErr, nextMs });
       return;
     }
+    log.debug("files: a backup ended", { spaceId: own.space.id, rootCid: row.root, outcome: end.kind });
     await settle(own, row, end);
   };
 
@@ -175,8 +177,10 @@ export function createFileBackup(deps: FileBackupDeps): Service {
     }
     const isAllDurable = own.table.counts().every(({ state }) => state === FILE_DURABLE);
     if (isAllDurable) return undefined;
-    return Math.min(AGAIN_MAX_MS, 2 * (patienceMs.get(spaceId) ?? AGAIN_FIRST_MS / 2));
+    return nextPatience(spaceId);
   };
+  const nextPatience = (spaceId: SpaceId): number =>
+    Math.min(AGAIN_MAX_MS, 2 * (patienceMs.get(spaceId) ?? AGAIN_FIRST_MS / 2));
 
   const look = async (): Promise<void> => {
     const nowMs = performance.now();
@@ -188,7 +192,7 @@ export function createFileBackup(deps: FileBackupDeps): Service {
         .use(spaceId, (own) => lookAt(spaceId, own))
         .catch((error: unknown) => {
           if (isOnline()) failed(error);
-          return AGAIN_MAX_MS;
+          return nextPatience(spaceId);
         });
       if (again === undefined) {
         patienceMs.delete(spaceId);
