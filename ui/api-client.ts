@@ -88,14 +88,22 @@ export async function call<Reply>(method: string, path: string, body?: object): 
   return (response.status === 204 ? undefined : await response.json()) as Reply;
 }
 
+/** Sends bytes as they are. Throws ApiError. */
+export async function sendBytes(path: string, bytes: Blob): Promise<void> {
+  const headers = { "Content-Type": bytes.type || "application/octet-stream" };
+  await ask(path, { method: "POST", body: bytes, headers });
+}
+
 /** Sends a request and returns a successful response unread. Throws ApiError for everything else. */
-async function send(method: string, path: string, body?: object): Promise<Response> {
+function send(method: string, path: string, body?: object): Promise<Response> {
+  const json = body ? { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } } : {};
+  return ask(path, { method, ...json });
+}
+
+async function ask(path: string, init: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(path, {
-      method,
-      ...(body ? { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } } : {}),
-    });
+    response = await fetch(path, init);
   } catch {
     throw new ApiError("unreachable", "The server does not answer. Start it with svc run.", 0);
   }

@@ -4,6 +4,7 @@ import { type AnyRecord, spacePath } from "./api-client.ts";
 import { ChatView } from "./chat-view.tsx";
 import { DocumentView } from "./document-view.tsx";
 import { ErrorNote } from "./error-note.tsx";
+import { FilesView } from "./files-view.tsx";
 import { HistoryView } from "./history-view.tsx";
 import { useLiveRecords } from "./live-records.ts";
 import { ObjectHead } from "./object-head.tsx";
@@ -47,6 +48,7 @@ export function ObjectPage({ spaceId, objectId, view }: ObjectPageProps) {
       {shown === "document" && <DocumentView spaceId={spaceId} objectId={objectId} row={row} />}
       {shown === "chat" && <ChatView spaceId={spaceId} objectId={objectId} row={row} />}
       {shown === "records" && <RecordsView spaceId={spaceId} objectId={objectId} types={objectTypes(row)} />}
+      {shown === "files" && <FilesView spaceId={spaceId} objectId={objectId} row={row} />}
       {shown === "history" && <HistoryView spaceId={spaceId} objectId={objectId} row={row} />}
       {shown === "row" && <pre class="card">{JSON.stringify(row as Json, null, 2)}</pre>}
     </>
@@ -61,7 +63,12 @@ function viewsOf(row: AnyRecord): { name: string; title: string }[] {
   return [
     ...(types.includes("page") || types.includes("editor") ? [{ name: "document", title: "Document" }] : []),
     ...(types.includes("chat") ? [{ name: "chat", title: unread > 0 ? `Chat (${unread})` : "Chat" }] : []),
-    isType ? { name: "type", title: "Type" } : { name: "records", title: "Records" },
+    ...(isType
+      ? [{ name: "type", title: "Type" }]
+      : [
+          { name: "records", title: "Records" },
+          { name: "files", title: "Files" },
+        ]),
     { name: "history", title: "History" },
     { name: "row", title: "Own row" },
   ];

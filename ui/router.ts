@@ -32,6 +32,11 @@ export function go(...segments: string[]): void {
   location.hash = href(...segments);
 }
 
+/** Goes to a place with parameters. */
+export function goWith(params: Readonly<Record<string, string>>, ...segments: string[]): void {
+  location.hash = `${href(...segments)}?${new URLSearchParams(params)}`;
+}
+
 /** Changes parameters of the present address; undefined and empty ones leave it. */
 export function setParams(change: Readonly<Record<string, string | undefined>>): void {
   const { segments, params } = route.peek();

@@ -5,6 +5,7 @@ import { ErrorNote } from "./error-note.tsx";
 import { NotFound } from "./not-found.tsx";
 import { ObjectList } from "./object-list.tsx";
 import { href } from "./router.ts";
+import { SearchBox, SearchResults } from "./search-view.tsx";
 import { spaces } from "./session.ts";
 import { SpaceAbout } from "./space-about.tsx";
 import { SpaceMembers } from "./space-members.tsx";
@@ -13,6 +14,8 @@ import { spaceTitle } from "./space-title.ts";
 import { Tabs } from "./tabs.tsx";
 import { useLoaded } from "./use-loaded.ts";
 
+/** Beside the tabs: what the search box leads to. */
+const SEARCH = "search";
 const TABS = ["objects", "datasets", "members", "sync", "about"] as const;
 
 export function SpacePage({ spaceId, tab }: { spaceId: string; tab: string }) {
@@ -27,6 +30,7 @@ export function SpacePage({ spaceId, tab }: { spaceId: string; tab: string }) {
         <a href={href("spaces")}>Spaces</a>
       </nav>
       <h1>{spaceTitle(space)}</h1>
+      <SearchBox key={spaceId} spaceId={spaceId} />
       <Tabs
         label="Parts of the space"
         tabs={TABS.map((name) => ({
@@ -40,7 +44,10 @@ export function SpacePage({ spaceId, tab }: { spaceId: string; tab: string }) {
       {tab === "members" && <SpaceMembers space={space} />}
       {tab === "sync" && <SpaceSync spaceId={spaceId} />}
       {tab === "about" && <SpaceAbout space={space} />}
-      {!TABS.some((name) => name === tab) && <NotFound to={["spaces", spaceId]} label="To the objects of the space" />}
+      {tab === SEARCH && <SearchResults spaceId={spaceId} />}
+      {![...TABS, SEARCH].some((name) => name === tab) && (
+        <NotFound to={["spaces", spaceId]} label="To the objects of the space" />
+      )}
     </>
   );
 }

@@ -53,6 +53,14 @@ for (const [keeper, prepare] of KINDS) {
         await say(others[0]!, "without the first");
         await heard("without the first", others);
 
+        // A frozen tab neither follows nor leads.
+        const frozen = await others[0]!.page.context().newCDPSession(others[0]!.page);
+        await frozen.send("Page.setWebLifecycleState", { state: "frozen" });
+        await say(others[1]!, "while one is frozen");
+        await heard("while one is frozen", others.slice(1));
+        await frozen.send("Page.setWebLifecycleState", { state: "active" });
+        await heard("while one is frozen", others);
+
         await server.stop();
         server = await startServer(options);
         await server.client.post(`/v1/spaces/${space.id}/objects/${id}/chat/messages`, { text: "after a stop" }, 201);

@@ -38,21 +38,27 @@ describe("carrying", () => {
   rule("[streams] every stream of the API is carried, with its own ready and frames", async () => {
     const items = await createCollection(shared.client, spaceId);
     await items.upsert([{ id: "r1", fields: { n: 1 } }]);
+    const files = `${items.path}/objects/${items.objectId}/files`;
+    await shared.client.request("POST", files, { raw: "a file", headers: { "content-type": "text/plain" } });
     const windows: Record<string, SubscriptionRequest> = {
       records: windowOf("records", items),
       objects: { id: "objects", method: "POST", path: `${items.path}/objects/query/subscribe`, body: {} },
       spaces: { id: "spaces", method: "POST", path: "/v1/spaces/query/subscribe" },
       devices: { id: "devices", method: "POST", path: "/v1/devices/query/subscribe", body: {} },
     };
-    const { paths } = await shared.client.get<{ paths: Record<string, Record<string, { responses: JsonObject }>> }>(
+    const { paths } = await shared.client.get<{ paths: Record<string, Record<string, JsonObject>> }>(
       "/v1/openapi.json",
     );
-    const described = Object.entries(paths)
-      .filter(([path, methods]) => path !== "/v1/streams" && JSON.stringify(methods).includes("text/event-stream"))
-      .map(([path]) => path.replace("{spaceId}", spaceId).replace("{objectId}", items.objectId));
     const carried = Object.values(windows);
-    for (const path of described)
-      if (!carried.some((one) => one.path === path)) carried.push({ id: `get ${carried.length}`, method: "GET", path });
+    for (const [template, methods] of Object.entries(paths)) {
+      const path = template.replace("{spaceId}", spaceId).replace("{objectId}", items.objectId);
+      for (const [method, operation] of Object.entries(methods)) {
+        if (!JSON.stringify(operation).includes("text/event-stream") || path === "/v1/streams") continue;
+        if (carried.some((one) => one.path === path)) continue;
+        const asked = { id: `${method} ${carried.length}`, method: method.toUpperCase(), path };
+        carried.push(method === "post" ? { ...asked, body: {} } : asked);
+      }
+    }
     await using stream = await open(...carried);
     for (const { id } of carried) expect([id, await stream.expect(id, "ready")]).toEqual([id, {}]);
     const snapshot = (await stream.expect("records", "snapshot")) as unknown as Page;
