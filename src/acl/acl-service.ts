@@ -58,14 +58,9 @@ export function createAclService(deps: AclServiceDeps) {
     account,
     keys,
     pins: createPins(store.changes),
-    clock: highestLamport(),
+    clock: store.changes.highestLamport(),
     timeMs: deps.clock.nowMs(),
   });
-
-  const highestLamport = (): number =>
-    store.changes
-      .writers()
-      .reduce((most, writer) => Math.max(most, store.changes.newestOfWriter(writer.no)?.lamport ?? 0), 0);
 
   /** Brings what depends on the ACL in step with it. */
   const settle = (merge: AclMerge): AclConsequences | undefined => {

@@ -17,13 +17,12 @@ const MAX_WRITERS = 256;
 const MAX_CACHED_CHAINS = 8;
 
 /**
- * The last changes here of each of an account's writers: what a record pins that takes the right to write from it. The
- * writers are looked up once; of an account with very many, those that wrote last are taken.
+ * The last changes here of each of an account's writers: what a record pins that takes the right to write from it. Of an
+ * account with very many, those that wrote last are taken.
  */
 export function createPins(changes: ChangeTable): (account: Uint8Array) => Pin[] {
-  const byAuthor = Map.groupBy(changes.writers(), (writer) => bytesToHex(writer.author));
   return (account) => {
-    const writers = byAuthor.get(bytesToHex(account)) ?? [];
+    const writers = changes.writersOf(account);
     const newest = writers.flatMap((writer) => ({ writer, last: changes.newestOfWriter(writer.no) }));
     newest.sort((a, b) => (b.last?.lamport ?? 0) - (a.last?.lamport ?? 0));
     return newest.slice(0, MAX_WRITERS).flatMap(({ writer, last }) => {

@@ -19,7 +19,7 @@ import { createVerdicts } from "./fold/change-verdicts.ts";
 import { type CommitBatch, createOpenBatch, type TouchedRecord } from "./fold/commit-batch.ts";
 import { findCollection } from "./fold/datasets.ts";
 import { DELETION_RULES, DELETIONS_DATASET, DELETIONS_TYPE } from "./fold/deletion-log.ts";
-import { createObjectDeletions } from "./fold/object-deletions.ts";
+import { BODIES_GIVEN_UP, createObjectDeletions } from "./fold/object-deletions.ts";
 import { createProjection } from "./fold/projection.ts";
 import { createChangeLog } from "./graph/change-log.ts";
 import { createObjectCache, type ObjectEntry } from "./graph/object-cache.ts";
@@ -168,7 +168,16 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     clock,
     record: (object, dataset, id) => record(object, dataset, id),
   });
-  const verdicts = createVerdicts({ changes, objects, acl, projection });
+  const verdicts = createVerdicts({
+    changes,
+    objects,
+    acl,
+    projection,
+    onBodyMissed({ no, obj, id }) {
+      store.unopened.put(no, obj, "body", id);
+      store.putMeta(BODIES_GIVEN_UP, Uint8Array.of(1));
+    },
+  });
 
   const react = (): void => {
     if (reactions.size === 0) return;

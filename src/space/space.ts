@@ -11,6 +11,7 @@ import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
 import type { ChangeChecker } from "../change/intake/change-checker.ts";
+import type { ParkQuota } from "../change/intake/ingest.ts";
 import type { RulesRegistry } from "../change/ports.ts";
 import { type ChangeEngine, createChangeEngine, WRITER_KEY } from "../change/space-engine.ts";
 import type { Account } from "../crypto/account.ts";
@@ -95,6 +96,8 @@ export interface OpenSpaceDeps {
   checkpointEveryOps?: number;
   /** Verifies large batches of changes of others on another thread. */
   checker?: ChangeChecker | undefined;
+  /** Bounds on what of others is kept besides what counts. */
+  quota?: ParkQuota;
   /** Copies the database's log beside the writer; absent: the writer does. */
   walCopying?: WalCopying;
   onFailure?(error: unknown): void;
@@ -134,6 +137,7 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     keepsHistory: deps.keepsHistory ?? true,
     checker: deps.checker,
     ...(deps.checkpointEveryOps ? { checkpointEveryOps: deps.checkpointEveryOps } : {}),
+    ...(deps.quota ? { quota: deps.quota } : {}),
     onFailure(error) {
       acl.reload();
       keys.refresh();

@@ -1,5 +1,14 @@
 import type { Database } from "bun:sqlite";
 
+/** What there is of a change: a root has no body, of a stub it is not here. */
+export type ChangeKind = 0 | 1 | 2;
+export const CHANGE_ROOT: ChangeKind = 0;
+export const CHANGE_WHOLE: ChangeKind = 1;
+export const CHANGE_STUB: ChangeKind = 2;
+
+/** What a row costs besides the bytes of a change that does not count. */
+export const UNCOUNTED_ROW_BYTES = 512;
+
 export interface StoredChange {
   no: number;
   id: Uint8Array;
@@ -11,6 +20,7 @@ export interface StoredChange {
   timeMs: number;
   ds: number;
   counts: boolean;
+  kind: ChangeKind;
   bytes: Uint8Array;
 }
 
@@ -25,6 +35,7 @@ interface ChangeRow {
   time: number;
   ds: number;
   counts: number;
+  kind: number;
   bytes: Uint8Array;
 }
 
@@ -40,7 +51,28 @@ export interface WriterRow {
   aclPos: number;
 }
 
-const COLUMNS = "no, id, obj, lamport, writer, seq, acl_pos, time, ds, counts, bytes";
+interface RawWriter {
+  no: number;
+  author: Uint8Array;
+  id: Uint8Array;
+  seq: number;
+  last: Uint8Array | null;
+  lamport: number;
+  acl_pos: number;
+}
+
+const toWriter = (row: RawWriter): WriterRow => ({
+  no: row.no,
+  author: row.author,
+  id: row.id,
+  seq: row.seq,
+  last: row.last,
+  lamport: row.lamport,
+  aclPos: row.acl_pos,
+});
+
+const WRITER_COLUMNS = "no, author, id, seq, last, lamport, acl_pos";
+const COLUMNS = "no, id, obj, lamport, writer, seq, acl_pos, time, ds, counts, kind, bytes";
 
 const fromRow = (row: ChangeRow): StoredChange => ({
   no: row.no,
@@ -53,6 +85,7 @@ const fromRow = (row: ChangeRow): StoredChange => ({
   timeMs: row.time,
   ds: row.ds,
   counts: row.counts === 1,
+  kind: row.kind as ChangeKind,
   bytes: row.bytes,
 });
 
@@ -64,8 +97,10 @@ export type ChangeTable = ReturnType<typeof createChangeTable>;
 export function createChangeTable(db: Database) {
   const insert = db.query<
     null,
-    [Uint8Array, number, number, number, number, number, number, number, number, Uint8Array]
-  >("INSERT INTO changes(id, obj, lamport, writer, seq, acl_pos, time, ds, counts, bytes) VALUES(?,?,?,?,?,?,?,?,?,?)");
+    [Uint8Array, number, number, number, number, number, number, number, number, number, Uint8Array]
+  >(
+    "INSERT INTO changes(id, obj, lamport, writer, seq, acl_pos, time, ds, counts, kind, bytes) VALUES(?,?,?,?,?,?,?,?,?,?,?)",
+  );
   const byId = db.query<ChangeRow, [Uint8Array]>(`SELECT ${COLUMNS} FROM changes WHERE id = ?`);
   const noOf = db.query<{ no: number }, [Uint8Array]>("SELECT no FROM changes WHERE id = ?");
   const byNo = db.query<ChangeRow, [number]>(`SELECT ${COLUMNS} FROM changes WHERE no = ?`);
@@ -110,14 +145,15 @@ export function createChangeTable(db: Database) {
     "SELECT no FROM changes WHERE acl_pos = ? AND seq > 0 LIMIT 1",
   );
   const setAclPos = db.query<null, [number, number]>("UPDATE changes SET acl_pos = ? WHERE no = ?");
-  const setBytes = db.query<null, [Uint8Array, number, number]>("UPDATE changes SET bytes = ?, ds = ? WHERE no = ?");
-  // Whole changes: a map of three fields that begins with the body (change-stub.ts).
+  const setBytes = db.query<null, [Uint8Array, number, number, number]>(
+    "UPDATE changes SET bytes = ?, kind = ?, ds = ? WHERE no = ?",
+  );
   const wholeOf = db.query<ChangeRow, [number, number, number, number]>(
-    `SELECT ${COLUMNS} FROM changes WHERE obj = ? AND (lamport, no) > (?, ?) AND substr(bytes, 1, 3) = x'a36162'
+    `SELECT ${COLUMNS} FROM changes WHERE obj = ? AND (lamport, no) > (?, ?) AND kind = 1
      ORDER BY lamport, no LIMIT ?`,
   );
   const stubsOf = db.query<{ id: Uint8Array }, [number, number]>(
-    "SELECT id FROM changes WHERE obj = ? AND substr(bytes, 1, 3) = x'a36163' ORDER BY lamport, no LIMIT ?",
+    "SELECT id FROM changes WHERE obj = ? AND kind = 2 ORDER BY lamport, no LIMIT ?",
   );
   const setCounts = db.query<null, [number, number]>("UPDATE changes SET counts = ? WHERE no = ?");
 
@@ -127,64 +163,22 @@ export function createChangeTable(db: Database) {
   const addHead = db.query<null, [number, number]>("INSERT OR IGNORE INTO heads(obj, change) VALUES(?, ?)");
   const dropHead = db.query<null, [number, number]>("DELETE FROM heads WHERE obj = ? AND change = ?");
 
-  const writerBy = db.query<
-    {
-      no: number;
-      author: Uint8Array;
-      id: Uint8Array;
-      seq: number;
-      last: Uint8Array | null;
-      lamport: number;
-      acl_pos: number;
-    },
-    [Uint8Array, Uint8Array]
-  >("SELECT no, author, id, seq, last, lamport, acl_pos FROM writers WHERE author = ? AND id = ?");
-  const writerByNo = db.query<
-    {
-      no: number;
-      author: Uint8Array;
-      id: Uint8Array;
-      seq: number;
-      last: Uint8Array | null;
-      lamport: number;
-      acl_pos: number;
-    },
-    [number]
-  >("SELECT no, author, id, seq, last, lamport, acl_pos FROM writers WHERE no = ?");
-  const allWriters = db.query<
-    {
-      no: number;
-      author: Uint8Array;
-      id: Uint8Array;
-      seq: number;
-      last: Uint8Array | null;
-      lamport: number;
-      acl_pos: number;
-    },
-    []
-  >("SELECT no, author, id, seq, last, lamport, acl_pos FROM writers ORDER BY no");
+  const writerBy = db.query<RawWriter, [Uint8Array, Uint8Array]>(
+    `SELECT ${WRITER_COLUMNS} FROM writers WHERE author = ? AND id = ?`,
+  );
+  const writerByNo = db.query<RawWriter, [number]>(`SELECT ${WRITER_COLUMNS} FROM writers WHERE no = ?`);
+  const allWriters = db.query<RawWriter, []>(`SELECT ${WRITER_COLUMNS} FROM writers ORDER BY no`);
+  const writersOf = db.query<RawWriter, [Uint8Array]>(
+    `SELECT ${WRITER_COLUMNS} FROM writers WHERE author = ? ORDER BY no`,
+  );
+  const highestLamport = db.query<{ lamport: number | null }, []>(
+    "SELECT max(lamport) AS lamport FROM writers WHERE counted > 0",
+  );
+  const uncountedBytes = db.query<{ bytes: number }, []>("SELECT bytes FROM uncounted");
   const addWriter = db.query<null, [Uint8Array, Uint8Array]>("INSERT INTO writers(author, id) VALUES(?, ?)");
   const setWriter = db.query<null, [number, Uint8Array | null, number, number, number]>(
     "UPDATE writers SET seq = ?, last = ?, lamport = ?, acl_pos = ? WHERE no = ?",
   );
-  const toWriter = (row: {
-    no: number;
-    author: Uint8Array;
-    id: Uint8Array;
-    seq: number;
-    last: Uint8Array | null;
-    lamport: number;
-    acl_pos: number;
-  }): WriterRow => ({
-    no: row.no,
-    author: row.author,
-    id: row.id,
-    seq: row.seq,
-    last: row.last,
-    lamport: row.lamport,
-    aclPos: row.acl_pos,
-  });
-
   let rewrites = 0;
 
   return {
@@ -201,6 +195,7 @@ export function createChangeTable(db: Database) {
           change.timeMs,
           change.ds,
           change.counts ? 1 : 0,
+          change.kind,
           change.bytes,
         ).lastInsertRowid,
       );
@@ -237,9 +232,9 @@ export function createChangeTable(db: Database) {
     uncountedOfWriter: (writer: number, limit: number) => uncountedOfWriter.all(writer, limit),
     countUncounted: (writer: number): number => countUncounted.get(writer)!.count,
     /** The same change, whole or as a stub; `ds` is 0 for as long as its body is not folded. */
-    setBytes(no: number, bytes: Uint8Array, ds: number): void {
+    setBytes(no: number, bytes: Uint8Array, kind: ChangeKind, ds: number): void {
       rewrites++;
-      setBytes.run(bytes, ds, no);
+      setBytes.run(bytes, kind, ds, no);
     },
     /** Grows with each of these; a rollback does not take it back. */
     rewrites: (): number => rewrites,
@@ -263,6 +258,12 @@ export function createChangeTable(db: Database) {
       const row = writerByNo.get(no);
       return row ? toWriter(row) : undefined;
     },
+    /** The writers of one account. */
+    writersOf: (author: Uint8Array): WriterRow[] => writersOf.all(author).map(toWriter),
+    /** Of the changes of all whose changes count. */
+    highestLamport: (): number => highestLamport.get()?.lamport ?? 0,
+    /** What is kept of changes that do not count, with what a row costs besides. */
+    uncountedBytes: (): number => uncountedBytes.get()!.bytes,
     writers: () => allWriters.all().map(toWriter),
     addWriter: (author: Uint8Array, id: Uint8Array): WriterRow => {
       const no = Number(addWriter.run(author, id).lastInsertRowid);

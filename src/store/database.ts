@@ -4,9 +4,15 @@ import { OwnDatabase } from "./own-database.ts";
 /** One step of a schema's history. Steps are never edited once released; a new one is added. */
 export type Migration = (db: Database) => void;
 
-export interface OpenOptions {
-  /** Applied in order; their count is the schema version kept in `user_version`. */
+/** What a kind of database holds. The version is kept in `user_version`: so many given up, and one a migration. */
+export interface Schema {
+  /** Applied in order. */
   migrations: readonly Migration[];
+  /** Versions from before the first release that this program does not read. Default 0. */
+  givenUp?: number;
+}
+
+export interface OpenOptions extends Schema {
   /**
    * `full`: a commit is durable when it returns. `normal`: only for what can be rebuilt. `at-close`: nothing is durable, and a
    * crash may leave anything, until a checkpoint with `synchronous=FULL`.
@@ -23,9 +29,20 @@ class NewerSchemaError extends Error {
   }
 }
 
+/** The file was written before the first release, in a form that is given up. Nothing was changed. */
+class GivenUpSchemaError extends Error {
+  constructor(path: string, found: number, least: number) {
+    super(
+      `${path} has schema version ${found}, from before the first release; this program reads version ${least} and later. ` +
+        "Move the data directory away and start anew, or use the svc that wrote it",
+    );
+  }
+}
+
 /**
  * Opens (creating if absent) a database of ours: WAL, the asked durability, migrated to the newest schema.
- * Throws NewerSchemaError for a file of a later program and SQLite's own error for a damaged one.
+ * Throws NewerSchemaError for a file of a later program, GivenUpSchemaError for one from before the first release, and
+ * SQLite's own error for a damaged one.
  */
 export function openDatabase(path: string, options: OpenOptions): Database {
   const db = openFile(path);
@@ -46,11 +63,11 @@ export function openDatabase(path: string, options: OpenOptions): Database {
       PRAGMA journal_size_limit = 67108864;
       PRAGMA trusted_schema = OFF;
     `);
-    migrate(db, path, options.migrations);
+    migrate(db, path, options);
     return db;
   } catch (error) {
     db.close();
-    throw error instanceof NewerSchemaError ? error : namingFile(path, error);
+    throw error instanceof NewerSchemaError || error instanceof GivenUpSchemaError ? error : namingFile(path, error);
   }
 }
 
@@ -67,13 +84,15 @@ function namingFile(path: string, error: unknown): Error {
   return new Error(`${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
 }
 
-function migrate(db: Database, path: string, migrations: readonly Migration[]): void {
+function migrate(db: Database, path: string, { migrations, givenUp = 0 }: Schema): void {
   const found = (db.query("PRAGMA user_version").get() as { user_version: number }).user_version;
-  if (found > migrations.length) throw new NewerSchemaError(path, found, migrations.length);
-  for (let version = found; version < migrations.length; version++) {
+  const known = givenUp + migrations.length;
+  if (found > known) throw new NewerSchemaError(path, found, known);
+  if (found > 0 && found <= givenUp) throw new GivenUpSchemaError(path, found, givenUp + 1);
+  for (let step = Math.max(0, found - givenUp); step < migrations.length; step++) {
     db.transaction(() => {
-      migrations[version]!(db);
-      db.exec(`PRAGMA user_version = ${version + 1}`);
+      migrations[step]!(db);
+      db.exec(`PRAGMA user_version = ${givenUp + step + 1}`);
     })();
   }
 }

@@ -64,6 +64,10 @@ export function createObjectTable(db: Database) {
     "SELECT no FROM objects WHERE deleted = 1 AND purged = 0 AND deleted_ms <= ?",
   );
   const setPurged = db.query<null, [number]>("UPDATE objects SET purged = 1 WHERE no = ?");
+  const idleDerived = db.query<{ count: number }, []>(
+    `SELECT count(*) AS count FROM objects o WHERE derived = 1
+     AND NOT EXISTS(SELECT 1 FROM changes c WHERE c.obj = o.no AND c.lamport > 0)`,
+  );
   const setProjection = db.query<null, [number, number]>("UPDATE objects SET projection = ? WHERE no = ?");
 
   return {
@@ -92,6 +96,8 @@ export function createObjectTable(db: Database) {
     setDeleted: (no: number, deleted: boolean, nowMs: number) => void setDeleted.run(deleted ? 1 : 0, nowMs, no),
     /** Objects deleted until then of whose changes more than stubs are kept. */
     purgeable: (untilMs: number): number[] => purgeable.all(untilMs).map((row) => row.no),
+    /** Derived objects that nobody has written to. */
+    idleDerived: (): number => idleDerived.get()!.count,
     setPurged: (no: number) => void setPurged.run(no),
     setProjection: (no: number, version: number) => void setProjection.run(version, no),
   };

@@ -57,8 +57,10 @@ const USAGE = `
     UPDATE quarantine_usage SET count = count + 1, bytes = bytes + length(NEW.bytes) + ${ROW_BYTES};
   END;`;
 
-/** What has waited so long that nobody has what it waits for: it counts as waiting no more. */
-const IN_VAIN = "wait_kind IN ('change', 'acl') AND rounds >= ?";
+/** Of somebody without the right to it: nobody misses what it waits for. Of two kinds that cannot be told yet. */
+const UNPAID = "(author = zeroblob(32) AND wait_kind NOT IN ('acl', 'version'))";
+/** What counts as waiting no more, or never did: it has waited so long that nobody has what it waits for. */
+const IN_VAIN = `(rounds >= ? OR ${UNPAID})`;
 
 const COLUMNS = "id, bytes, wait_kind, wait_for, author, received_ms, rounds";
 
@@ -77,6 +79,9 @@ export function createParkedTable(db: Database) {
   );
   const anyWaitingFor = db.query<{ found: number }, [string, Uint8Array]>(
     "SELECT 1 AS found FROM parked WHERE wait_kind = ? AND wait_for = ? LIMIT 1",
+  );
+  const voucherFor = db.query<{ author: Uint8Array }, [Uint8Array]>(
+    "SELECT author FROM parked WHERE wait_kind = 'change' AND wait_for = ? AND author <> zeroblob(32) LIMIT 1",
   );
   const nextWaitingFor = db.query<RawParked, [string, Uint8Array, Uint8Array]>(
     `SELECT ${COLUMNS} FROM parked WHERE wait_kind = ? AND wait_for = ? AND id > ? ORDER BY id LIMIT 1`,
@@ -107,7 +112,8 @@ export function createParkedTable(db: Database) {
   );
   const ageAll = db.query<null, []>("UPDATE parked SET rounds = rounds + 1");
   const wantedChanges = db.query<{ wait_for: Uint8Array }, [Uint8Array, number]>(
-    "SELECT DISTINCT wait_for FROM parked WHERE wait_kind = 'change' AND wait_for > ? ORDER BY wait_for LIMIT ?",
+    `SELECT DISTINCT wait_for FROM parked WHERE wait_kind = 'change' AND wait_for > ? AND NOT ${UNPAID}
+     ORDER BY wait_for LIMIT ?`,
   );
   const wanted = db.query<{ wait_for: Uint8Array }, [string, number]>(
     "SELECT DISTINCT wait_for FROM parked WHERE wait_kind = ? LIMIT ?",
@@ -132,6 +138,8 @@ export function createParkedTable(db: Database) {
     },
     waitingFor: (kind: WaitKind, what: Uint8Array): ParkedChange[] => waitingFor.all(kind, what).map(toParked),
     anyWaitingFor: (kind: WaitKind, what: Uint8Array): boolean => anyWaitingFor.get(kind, what) !== null,
+    /** Whoever has the right to a change that waits for this one: what is under zeros, nobody has the right to. */
+    voucherFor: (id: Uint8Array): Uint8Array | undefined => voucherFor.get(id)?.author,
     /** By id, the first one after an id. */
     nextWaitingFor(kind: WaitKind, what: Uint8Array, afterId: Uint8Array): ParkedChange | undefined {
       const row = nextWaitingFor.get(kind, what, afterId);

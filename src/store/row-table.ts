@@ -11,7 +11,7 @@ export const OBJECTS_COLLECTION = 0;
 
 /** More datasets than a space can have; keeps (object, dataset) apart in one number. */
 const MAX_DATASETS = 1 << 20;
-const MAX_CACHED_COLLS = 10_000;
+const MAX_CACHED_COLLECTIONS = 10_000;
 
 export interface RowHead {
   no: number;
@@ -88,7 +88,7 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     "INSERT OR IGNORE INTO touches(row, lamport, change) VALUES(?,?,?)",
   );
   const rowsOfObject = db.query<RowKey & { state: number }, [number, string]>(
-    `SELECT r.no, r.collectionId, r.id, r.state FROM collectionIds c JOIN rows r ON r.collectionId = c.no WHERE c.obj = ? AND c.no <> ${OBJECTS_COLLECTION}
+    `SELECT r.no, r.collectionId, r.id, r.state FROM collections c JOIN rows r ON r.collectionId = c.no WHERE c.obj = ? AND c.no <> ${OBJECTS_COLLECTION}
      UNION ALL SELECT no, collectionId, id, state FROM rows WHERE collectionId = ${OBJECTS_COLLECTION} AND id = ?`,
   );
   const docs = db.query<{ doc: string }, [number]>(
@@ -120,14 +120,14 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
   const dropCheckpoint = db.query<null, [number, number, Uint8Array]>(
     "DELETE FROM checkpoints WHERE row = ? AND lamport = ? AND change = ?",
   );
-  const collsOfDeleted = db.query<{ no: number }, []>(
-    `SELECT c.no FROM objects o JOIN collectionIds c ON c.obj = o.no WHERE o.deleted = 1 AND c.no <> ${OBJECTS_COLLECTION}`,
+  const collectionsOfDeleted = db.query<{ no: number }, []>(
+    `SELECT c.no FROM objects o JOIN collections c ON c.obj = o.no WHERE o.deleted = 1 AND c.no <> ${OBJECTS_COLLECTION}`,
   );
   const someRows = db.query<{ no: number }, [number, number]>("SELECT no FROM rows WHERE collectionId = ? LIMIT ?");
   const dropRow = db.query<null, [number]>("DELETE FROM rows WHERE no = ?");
   const dropTouches = db.query<null, [number]>("DELETE FROM touches WHERE row = ?");
   const dropCheckpoints = db.query<null, [number]>("DELETE FROM checkpoints WHERE row = ?");
-  const dropColl = db.query<null, [number]>("DELETE FROM collectionIds WHERE no = ?");
+  const dropCollection = db.query<null, [number]>("DELETE FROM collections WHERE no = ?");
   const getLocal = db.query<{ base: string; fields: string }, [number]>(
     "SELECT base, fields FROM locals WHERE row = ?",
   );
@@ -137,25 +137,25 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
   const dropLocal = db.query<null, [number]>("DELETE FROM locals WHERE row = ?");
 
   const collectionIdOf = db.query<{ no: number }, [number, number]>(
-    "SELECT no FROM collectionIds WHERE obj = ? AND ds = ?",
+    "SELECT no FROM collections WHERE obj = ? AND ds = ?",
   );
-  const addColl = db.query<null, [number, number]>("INSERT INTO collectionIds(obj, ds) VALUES(?, ?)");
-  const collInfo = db.query<{ no: number; obj: number; ds: number; live: number }, [number]>(
-    "SELECT no, obj, ds, live FROM collectionIds WHERE no = ?",
+  const addCollection = db.query<null, [number, number]>("INSERT INTO collections(obj, ds) VALUES(?, ?)");
+  const collectionInfo = db.query<{ no: number; obj: number; ds: number; live: number }, [number]>(
+    "SELECT no, obj, ds, live FROM collections WHERE no = ?",
   );
-  const addLive = db.query<null, [number, number]>("UPDATE collectionIds SET live = live + ? WHERE no = ?");
+  const addLive = db.query<null, [number, number]>("UPDATE collections SET live = live + ? WHERE no = ?");
 
   /** Numbers of collections by object and dataset, as far as they were read lately. */
-  const collNumbers = new Map<number, number>();
+  const collectionIdsByKey = new Map<number, number>();
 
   function findCollectionId(obj: number, ds: number): number | undefined {
     const key = obj * MAX_DATASETS + ds;
-    const known = collNumbers.get(key);
+    const known = collectionIdsByKey.get(key);
     if (known !== undefined) return known;
     const no = collectionIdOf.get(obj, ds)?.no;
     if (no === undefined) return undefined;
-    if (collNumbers.size >= MAX_CACHED_COLLS) collNumbers.clear();
-    collNumbers.set(key, no);
+    if (collectionIdsByKey.size >= MAX_CACHED_COLLECTIONS) collectionIdsByKey.clear();
+    collectionIdsByKey.set(key, no);
     return no;
   }
 
@@ -165,15 +165,15 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
   function liveCount(collectionId: number): number {
     const known = liveCounts.get(collectionId);
     if (known !== undefined) return known;
-    const live = collInfo.get(collectionId)?.live ?? 0;
+    const live = collectionInfo.get(collectionId)?.live ?? 0;
     if (db.inTransaction) return live;
-    if (liveCounts.size >= MAX_CACHED_COLLS) liveCounts.clear();
+    if (liveCounts.size >= MAX_CACHED_COLLECTIONS) liveCounts.clear();
     liveCounts.set(collectionId, live);
     return live;
   }
 
   return {
-    forgetColls: () => collNumbers.clear(),
+    forgetCollections: () => collectionIdsByKey.clear(),
     get(collectionId: number, id: string): RowHead | undefined {
       const row = get.get(collectionId, id);
       return row ? toHead(row) : undefined;
@@ -238,7 +238,7 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     dropCheckpoints: (row: number) => void dropCheckpoints.run(row),
 
     /** Collections of objects that the deletion log holds: to be torn down. */
-    collsOfDeleted: (): number[] => collsOfDeleted.all().map((row) => row.no),
+    collectionsOfDeleted: (): number[] => collectionsOfDeleted.all().map((row) => row.no),
     /** Removes up to `limit` rows of a collection with all that belongs to them; the collection itself with the last. Answers whether it is gone. */
     tearDown(collectionId: number, limit: number): boolean {
       queryIndexes.retireColl(collectionId);
@@ -250,8 +250,8 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
         dropRow.run(no);
       }
       if (numbers.length === limit) return false;
-      dropColl.run(collectionId);
-      collNumbers.clear();
+      dropCollection.run(collectionId);
+      collectionIdsByKey.clear();
       liveCounts.delete(collectionId);
       return true;
     },
@@ -267,9 +267,9 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
 
     findCollectionId,
     collectionId(obj: number, ds: number): number {
-      return findCollectionId(obj, ds) ?? Number(addColl.run(obj, ds).lastInsertRowid);
+      return findCollectionId(obj, ds) ?? Number(addCollection.run(obj, ds).lastInsertRowid);
     },
-    collInfo: (no: number) => collInfo.get(no) ?? undefined,
+    collectionInfo: (no: number) => collectionInfo.get(no) ?? undefined,
     /** How many live records a collection has. */
     liveCount,
     addLive(collectionId: number, by: number): void {

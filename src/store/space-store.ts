@@ -9,7 +9,7 @@ import { createQueryIndexTable } from "./query-index-table.ts";
 import { createRowLogTable } from "./row-log-table.ts";
 import { createRowTable } from "./row-table.ts";
 import { createSchemaTable } from "./schema-table.ts";
-import { SPACE_MIGRATIONS } from "./space-schema.ts";
+import { SPACE_SCHEMA } from "./space-schema.ts";
 import { createSyncTable } from "./sync-table.ts";
 import { createUnopenedTable } from "./unopened-table.ts";
 import { createWalKeeper, type WalCopying } from "./wal-keeper.ts";
@@ -25,7 +25,7 @@ interface SpaceStoreOptions {
 }
 
 export function openSpaceStore(path: string, { durability = "full", copying }: SpaceStoreOptions = {}) {
-  const db = openDatabase(path, { migrations: SPACE_MIGRATIONS, durability });
+  const db = openDatabase(path, { ...SPACE_SCHEMA, durability });
   const wal = createWalKeeper(db, path, copying);
   const getMeta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, Uint8Array]>(
@@ -73,7 +73,7 @@ export function openSpaceStore(path: string, { durability = "full", copying }: S
     /** After a rollback: numbers minted in what was rolled back mean nothing any more. */
     forgetNumbers(): void {
       datasetNumbers.clear();
-      rows.forgetColls();
+      rows.forgetCollections();
       schema.forget();
     },
     files: createFileTable(db),

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { createRng, runSeed } from "../../test/support/rng.ts";
 import { scratchDir } from "../../test/support/scratch.ts";
+import { CHANGE_ROOT } from "./change-table.ts";
 import { openSpaceStore } from "./space-store.ts";
 
 const ROUNDS = 400;
@@ -17,12 +18,13 @@ test("[status] what is kept nowhere else is counted as if it were counted anew e
      WHERE no > (SELECT coalesce(max(upto), 0) FROM sync_marks) AND writer <> 0
        AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) GROUP BY obj`,
   );
+  for (const writer of [1, 2]) store.changes.addWriter(new Uint8Array(32), new Uint8Array(16).fill(writer));
   let next = 0;
   const add = () => {
     const id = new Uint8Array(32);
     new DataView(id.buffer).setUint32(0, ++next);
     const place = { obj: rng.int(1, 4), lamport: next, writer: rng.int(0, 2), seq: next, aclPos: 0, timeMs: 0, ds: 1 };
-    store.changes.insert({ ...place, id, counts: true, bytes: id });
+    store.changes.insert({ ...place, id, counts: true, kind: CHANGE_ROOT, bytes: id });
   };
   const newest = () => rng.int(0, sync.newestNo());
   for (let round = 0; round < ROUNDS; round++) {

@@ -6,7 +6,7 @@ export type ReplicaTarget = "network" | "peer";
 /** Stands among the targets for what of the rights is kept there. */
 const ACL_TARGETS = { network: "network.acl", peer: "peer.acl" } as const satisfies Record<ReplicaTarget, string>;
 
-/** Where a change stands in its writer's chain, without its bytes. Writer 0 is nobody's: derived roots. */
+/** Where a change stands in its writer's chain, without its bytes. Writer 0 is nobody's: derived roots, and what nobody keeps. */
 export interface ChangePlace {
   readonly no: number;
   readonly writer: number;
@@ -21,9 +21,16 @@ export interface UnconfirmedChange extends ChangePlace {
 /** A writer's chain in brief. More changes than its highest seq: two devices wrote under one name. */
 export interface ChainSize {
   readonly writer: number;
+  readonly author: Uint8Array;
+  readonly id: Uint8Array;
   readonly seq: number;
   readonly count: number;
+  /** The change at `seq` that came first. */
+  readonly last: Uint8Array;
 }
+
+/** Of a writer of whose changes any counts, or of nobody: what others wrote without the right is nobody's to keep or miss. */
+const IS_OF_SOMEBODY = "EXISTS(SELECT 1 FROM writers w WHERE w.no = c.writer AND w.counted > 0)";
 
 /** What misses its body here is for those to tell of who have it. Of what is deleted the stub is all there is to tell. */
 const IS_WHOLE = "NOT EXISTS(SELECT 1 FROM unopened u WHERE u.change = c.no AND u.wait_kind = 'body')";
@@ -55,28 +62,30 @@ export function createSyncTable(db: Database, rewrites: () => number) {
   );
   const clearEarly = db.query<null, [string]>("DELETE FROM sync_early WHERE target = ?");
   const firstGap = db.query<{ no: number | null }, [number, string]>(
-    "SELECT min(c.no) AS no FROM changes c WHERE c.no > ?1 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.target = ?2 AND a.change = c.no)",
+    `SELECT min(c.no) AS no FROM changes c WHERE c.no > ?1 AND (c.writer = 0 OR ${IS_OF_SOMEBODY})
+     AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.target = ?2 AND a.change = c.no)`,
   );
   const newest = db.query<{ no: number | null }, []>("SELECT max(no) AS no FROM changes");
   const places = db.query<ChangePlace, [number, number]>(
-    "SELECT no, writer, seq FROM changes WHERE no > ? ORDER BY no LIMIT ?",
+    `SELECT c.no, CASE WHEN ${IS_OF_SOMEBODY} THEN c.writer ELSE 0 END AS writer, c.seq
+     FROM changes c WHERE c.no > ? ORDER BY c.no LIMIT ?`,
   );
   const unconfirmed = db.query<UnconfirmedChange, [number, string, number]>(
     `SELECT no, writer, seq, id, bytes FROM changes c
      WHERE no > ?1 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.target = ?2 AND a.change = c.no)
-       AND ${IS_WHOLE} ORDER BY no LIMIT ?3`,
+       AND (c.writer = 0 OR ${IS_OF_SOMEBODY}) AND ${IS_WHOLE} ORDER BY no LIMIT ?3`,
   );
   const nowhere = db.query<{ obj: number; count: number }, [number, number]>(
     `SELECT obj, count(*) AS count FROM changes c
-     WHERE no > ? AND no <= ? AND writer <> 0 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) AND ${IS_WHOLE}
+     WHERE no > ? AND no <= ? AND ${IS_OF_SOMEBODY} AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) AND ${IS_WHOLE}
      GROUP BY obj`,
   );
   const nowhereOf = db.query<{ count: number }, [number, number]>(
     `SELECT count(*) AS count FROM changes c
-     WHERE obj = ? AND no > ? AND writer <> 0 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) AND ${IS_WHOLE}`,
+     WHERE obj = ? AND no > ? AND ${IS_OF_SOMEBODY} AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) AND ${IS_WHOLE}`,
   );
   const chains = db.query<ChainSize, []>(
-    "SELECT writer, max(seq) AS seq, count(*) AS count FROM changes WHERE writer <> 0 GROUP BY writer",
+    "SELECT no AS writer, author, id, seq, changes AS count, last FROM writers WHERE counted > 0",
   );
   const forkedIds = db.query<{ id: Uint8Array }, [number]>(
     `SELECT id FROM changes WHERE writer = ?1 AND seq IN

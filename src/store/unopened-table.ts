@@ -16,7 +16,7 @@ interface RawUnopened {
   wait_for: Uint8Array;
 }
 /** What was missed so long that nobody who was asked has it: it counts as waiting no more. */
-const IN_VAIN = "wait_kind = 'body' AND rounds >= ?";
+const IN_VAIN = "rounds >= ?";
 
 /**
  * Changes that are in the graph by their stubs, or whose bodies cannot be read yet; stubs of deleted objects, of which
@@ -59,7 +59,7 @@ export function createUnopenedTable(db: Database) {
     `SELECT DISTINCT obj FROM unopened WHERE NOT (${IN_VAIN}) LIMIT ?`,
   );
   const inVain = db.query<{ wait_for: Uint8Array }, [number, number]>(
-    `SELECT wait_for FROM unopened WHERE ${IN_VAIN} LIMIT ?`,
+    `SELECT c.id AS wait_for FROM unopened u JOIN changes c ON c.no = u.change WHERE ${IN_VAIN} LIMIT ?`,
   );
   const waitingBodies = db.query<{ count: number }, [number]>(
     "SELECT count(*) AS count FROM unopened WHERE wait_kind = 'body' AND rounds < ?",
@@ -70,14 +70,11 @@ export function createUnopenedTable(db: Database) {
   const bodies = db.query<{ wait_for: Uint8Array }, [Uint8Array, number]>(
     "SELECT wait_for FROM unopened WHERE wait_kind = 'body' AND wait_for > ? ORDER BY wait_for LIMIT ?",
   );
-  const age = db.query<null, [number]>(
-    "UPDATE unopened SET rounds = rounds + 1 WHERE wait_kind = 'body' AND rounds < ?",
-  );
+  const age = db.query<null, [number]>("UPDATE unopened SET rounds = rounds + 1 WHERE rounds < ?");
   const dropBodies = db.query<null, [number]>("DELETE FROM unopened WHERE obj = ? AND wait_kind = 'body'");
-  // Stubs: a map of three fields that begins with the body's hash (change-stub.ts).
   const missStubs = db.query<null, [number]>(
     `INSERT OR REPLACE INTO unopened(change, obj, wait_kind, wait_for)
-     SELECT no, obj, 'body', id FROM changes WHERE obj = ? AND substr(bytes, 1, 3) = x'a36163'`,
+     SELECT no, obj, 'body', id FROM changes WHERE obj = ? AND kind = 2`,
   );
   const toUnopened = (row: RawUnopened | null): Unopened | undefined =>
     row ? { change: row.change, waitKind: row.wait_kind as UnopenedWait, waitFor: row.wait_for } : undefined;
@@ -107,13 +104,13 @@ export function createUnopenedTable(db: Database) {
     /** What changes wait for, each once. */
     wanted: (kind: UnopenedWait, limit: number): Uint8Array[] => wanted.all(kind, limit).map((row) => row.wait_for),
     count: (): number => count.get()!.count,
-    /** But for bodies that were missed in vain through `patience` rounds. */
+    /** But for what was missed in vain through `patience` rounds. */
     waitingCount: (patience: number): number => waitingCount.get(patience)!.count,
     waitingCountOf: (obj: number, patience: number): number => waitingCountOf.get(obj, patience)!.count,
     /** Numbers of the objects that they are in. */
     waitingObjects: (patience: number, limit: number): number[] =>
       waitingObjects.all(patience, limit).map(({ obj }) => obj),
-    /** Ids of the changes whose bodies were missed in vain. They are taken in should they come. */
+    /** Ids of the changes that wait in vain. They are folded should that come. */
     inVain: (patience: number, limit: number): Uint8Array[] => inVain.all(patience, limit).map((row) => row.wait_for),
     /** Missing bodies of which it is not known that nobody has them. */
     waitingBodies: (patience: number): number => waitingBodies.get(patience)!.count,
@@ -121,7 +118,7 @@ export function createUnopenedTable(db: Database) {
     /** Ids of the changes whose bodies are missed, sorted, after one. */
     missingBodies: (limit: number, after: Uint8Array = new Uint8Array(0)): Uint8Array[] =>
       bodies.all(after, limit).map((row) => row.wait_for),
-    /** One round with somebody passed without the bodies; more than `patience` are not counted. */
+    /** One round with somebody passed without what is missed; more than `patience` are not counted. */
     age: (patience: number): void => void age.run(patience),
     /** The object is deleted: nobody misses its bodies. */
     settle(obj: number): void {

@@ -234,13 +234,13 @@ async function stateOf(device: Device) {
     verdicts: rowsOf("SELECT hex(id), counts, acl_pos, lamport FROM changes WHERE writer <> 0 ORDER BY id"),
     records: rowsOf(
       `SELECT hex(o.id), d.name, r.id, r.doc, r.state, r.lamport, hex(r.change), r.ops FROM rows r
-       JOIN collectionIds c ON c.no = r.collectionId JOIN objects o ON o.no = c.obj JOIN datasets d ON d.no = c.ds
+       JOIN collections c ON c.no = r.collectionId JOIN objects o ON o.no = c.obj JOIN datasets d ON d.no = c.ds
        WHERE r.state > 0 AND o.deleted = 0 ORDER BY 1, 2, 3`,
     ),
     own: rowsOf("SELECT id, doc, state FROM rows WHERE collectionId = 0 AND state > 0 ORDER BY id"),
     live: rowsOf(
-      `SELECT hex(o.id), d.name, c.live FROM collectionIds c JOIN objects o ON o.no = c.obj JOIN datasets d ON d.no = c.ds
-       WHERE o.deleted = 0 AND c.live > 0 UNION ALL SELECT '', 'objects', live FROM collectionIds WHERE no = 0 ORDER BY 1, 2`,
+      `SELECT hex(o.id), d.name, c.live FROM collections c JOIN objects o ON o.no = c.obj JOIN datasets d ON d.no = c.ds
+       WHERE o.deleted = 0 AND c.live > 0 UNION ALL SELECT '', 'objects', live FROM collections WHERE no = 0 ORDER BY 1, 2`,
     ),
     traces: rowsOf(
       `SELECT hex(o.id), hex(t.trace), hex(c.id) FROM history_traces t JOIN objects o ON o.no = t.obj

@@ -67,7 +67,7 @@ rule(
     await until(
       () => {
         using db = new Database(join(folder, `${space.id}.db`), { readonly: true });
-        const left = "SELECT count(*) AS n FROM collectionIds WHERE obj IN (SELECT no FROM objects WHERE deleted = 1)";
+        const left = "SELECT count(*) AS n FROM collections WHERE obj IN (SELECT no FROM objects WHERE deleted = 1)";
         return Promise.resolve(db.query<{ n: number }, []>(left).get()!.n === 0);
       },
       "the object to be torn down",

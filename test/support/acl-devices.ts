@@ -34,10 +34,12 @@ export interface Device {
   reopen(): Promise<void>;
 }
 
+type DeviceOptions = Pick<Parameters<typeof openSpace>[2], "quota">;
+
 export interface Devices extends AsyncDisposable {
   readonly owner: Account;
   readonly seed: SpaceGenesis;
-  open(name: string, account: Account): Device;
+  open(name: string, account: Account, options?: DeviceOptions): Device;
   /** Time goes on for all of them. */
   wait(ms: number): void;
 }
@@ -51,13 +53,14 @@ export function createDevices(dir: string): Devices {
   return {
     owner,
     seed,
-    open(name, account) {
+    open(name, account, options = {}) {
       const path = join(dir, `${name}.db`);
       writeGenesis(path, seed);
       const start = () =>
         openSpace(path, seed.spaceId, {
           account,
           clock,
+          ...options,
           registry: () => ({
             rulesFor: (dataset) => {
               const rules = [ITEMS, OBJECT_RULES, DELETION_RULES].find(({ name }) => name === dataset);

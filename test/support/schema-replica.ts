@@ -120,7 +120,7 @@ export function openSchemaReplica(options: {
     async rowTexts(): Promise<string[]> {
       await open.engine.idle();
       const rows = query<{ obj: Uint8Array | null; dataset: string | null; doc: string }>(
-        `SELECT o.id AS obj, d.name AS dataset, r.doc FROM rows r JOIN collectionIds c ON c.no = r.collectionId
+        `SELECT o.id AS obj, d.name AS dataset, r.doc FROM rows r JOIN collections c ON c.no = r.collectionId
          LEFT JOIN objects o ON o.no = c.obj LEFT JOIN datasets d ON d.no = c.ds WHERE r.state > 0 AND coalesce(o.deleted, 0) = 0`,
       );
       return rows

@@ -1,5 +1,6 @@
 import { concatBytes } from "../../base/bytes.ts";
 import { sha256 } from "../../crypto/hash.ts";
+import { CHANGE_ROOT, CHANGE_STUB, CHANGE_WHOLE, type ChangeKind } from "../../store/change-table.ts";
 
 /**
  * A change's id is the hash of its stub, `{c, h, s}`: the change `{b, h, s}` with the sealed body's sha2-256 in the body's
@@ -35,3 +36,7 @@ export const isStub = (bytes: Uint8Array): boolean => startsWith(bytes, STUB);
 
 /** Digest that names a change, by its bytes or its stub's. Of other bytes, their hash. */
 export const changeIdOf = (bytes: Uint8Array): Uint8Array => sha256(stubOf(bytes));
+
+/** What the bytes of a change hold of it. */
+export const kindOf = (bytes: Uint8Array): ChangeKind =>
+  startsWith(bytes, WHOLE) ? CHANGE_WHOLE : isStub(bytes) ? CHANGE_STUB : CHANGE_ROOT;

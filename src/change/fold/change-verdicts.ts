@@ -1,6 +1,7 @@
 import { bytesToHex } from "../../base/bytes.ts";
 import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
 import { decodeChange, isDerivedRoot } from "../codec/change-codec.ts";
+import { isStub } from "../codec/change-stub.ts";
 import type { ObjectCache } from "../graph/object-cache.ts";
 import type { AclView } from "../ports.ts";
 import type { Projection } from "./projection.ts";
@@ -9,6 +10,8 @@ const PAGE = 500;
 
 interface VerdictDeps {
   changes: ChangeTable;
+  /** A change counts of which only the stub was kept: its body is missed from now on. */
+  onBodyMissed(change: StoredChange): void;
   objects: ObjectCache;
   acl: AclView;
   projection: Projection;
@@ -18,7 +21,7 @@ interface VerdictDeps {
  * Takes anew whether changes that are stored count, and folds the records concerned again. Runs inside the commit queue's
  * transaction.
  */
-export function createVerdicts({ changes, objects, acl, projection }: VerdictDeps) {
+export function createVerdicts({ changes, objects, acl, projection, onBodyMissed }: VerdictDeps) {
   /** Answers whether it moved. */
   const retake = (stored: StoredChange, author: Uint8Array, writerId: Uint8Array, placed = true): boolean => {
     const { seq, id, aclPos } = stored;
@@ -26,7 +29,9 @@ export function createVerdicts({ changes, objects, acl, projection }: VerdictDep
     if (counts === stored.counts) return false;
     changes.setCounts(stored.no, counts);
     const object = objects.byNo(stored.obj);
-    if (object && !object.deleted && stored.ds !== 0) projection.refoldTouchedBy({ ...stored, counts }, object);
+    if (!object || object.deleted) return true;
+    if (stored.ds !== 0) projection.refoldTouchedBy({ ...stored, counts }, object);
+    else if (counts && isStub(stored.bytes)) onBodyMissed(stored);
     return true;
   };
 

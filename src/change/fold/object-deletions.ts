@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
 import type { JsonObject } from "../../protocol/json.ts";
-import type { StoredChange } from "../../store/change-table.ts";
+import { CHANGE_STUB, type StoredChange } from "../../store/change-table.ts";
 import type { CommitQueue } from "../../store/commit-queue.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { derivedTypeOf, encodeDerivedRoot } from "../codec/change-codec.ts";
@@ -96,7 +96,7 @@ export function createObjectDeletions({
         for (const stored of page) {
           after = stored;
           if (keeps(stored)) continue;
-          changes.setBytes(stored.no, stubOf(stored.bytes), 0);
+          changes.setBytes(stored.no, stubOf(stored.bytes), CHANGE_STUB, 0);
           history.hide(no, stored.lamport, stored.no);
           purged++;
           bytes += stored.bytes.length;
@@ -137,7 +137,7 @@ export function createObjectDeletions({
     /** Removes the rows of deleted objects, a slice a write, so that other work goes on between. Their changes stay. */
     async tearDown(queue: Queue): Promise<void> {
       if (queue.closing()) return;
-      for (const collectionId of rows.collsOfDeleted()) {
+      for (const collectionId of rows.collectionsOfDeleted()) {
         while (
           !queue.closing() &&
           !(await queue.enqueue(() => rows.tearDown(collectionId, TEAR_DOWN_ROWS), "background"))

@@ -1,5 +1,6 @@
 import type { ChangeTable, WriterRow } from "../../store/change-table.ts";
 import type { WriteScope } from "../../store/commit-queue.ts";
+import { kindOf } from "../codec/change-stub.ts";
 import { type HeadRef, headsAfter } from "./heads.ts";
 import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
 
@@ -57,6 +58,7 @@ export function createChangeLog(changes: ChangeTable, objects: ObjectCache) {
         timeMs: change.timeMs,
         ds: change.ds,
         counts: change.counts,
+        kind: kindOf(change.bytes),
         bytes: change.bytes,
       });
       const before = object.heads;

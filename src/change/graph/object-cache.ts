@@ -28,6 +28,8 @@ export interface ObjectEntry {
 }
 
 const MAX_ENTRIES = 20_000;
+/** Derived roots that come in until they are counted anew. */
+const RECOUNT_AFTER = 256;
 
 /** Objects by id and number; heads and modification stamps are written back once a batch. */
 export type ObjectCache = ReturnType<typeof createObjectCache>;
@@ -37,6 +39,8 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
   let byId = new Map<string, ObjectEntry>();
   let byNo = new Map<number, ObjectEntry>();
   const dirty = new Set<ObjectEntry>();
+  let idleDerived: number | undefined;
+  let sinceCounted = 0;
 
   const remember = (row: NonNullable<ReturnType<typeof table.byNo>>): ObjectEntry => {
     const heads = changes.heads(row.no);
@@ -119,6 +123,14 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
     /** Objects whose rows were folded by another version of the program. */
     stale: () => table.stale(projectionVersion),
     all: () => table.all(),
+    /** How many derived objects have nothing but their root, about. */
+    idleDerived(): number {
+      if (idleDerived === undefined || ++sinceCounted > RECOUNT_AFTER) {
+        idleDerived = table.idleDerived();
+        sinceCounted = 0;
+      }
+      return idleDerived + sinceCounted;
+    },
     rootOf: (no: number) => table.root(no),
     /** Writes what the batch changed; answers the objects whose modification stamp moved. */
     flush(): ObjectEntry[] {

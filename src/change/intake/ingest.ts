@@ -6,7 +6,7 @@ import { sha256 } from "../../crypto/hash.ts";
 import { admitPublicKey } from "../../crypto/public-key.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { ArrivalTable } from "../../store/arrival-table.ts";
-import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
+import { CHANGE_STUB, type ChangeTable, type StoredChange, UNCOUNTED_ROW_BYTES } from "../../store/change-table.ts";
 import type { WriteScope } from "../../store/commit-queue.ts";
 import type { ParkedTable, WaitKind } from "../../store/parked-table.ts";
 import type { UnopenedTable, UnopenedWait } from "../../store/unopened-table.ts";
@@ -20,7 +20,7 @@ import {
   isDerivedRoot,
   isSignedByAuthor,
 } from "../codec/change-codec.ts";
-import { changeIdOf, isStub, stubOf } from "../codec/change-stub.ts";
+import { changeIdOf, isStub, kindOf, stubOf } from "../codec/change-stub.ts";
 import type { DatasetRules } from "../codec/dataset-rules.ts";
 import { sealedPartsOf } from "../codec/stored-change.ts";
 import type { FoldInput } from "../fold/change-parts.ts";
@@ -37,8 +37,10 @@ import { createArrivals } from "./unblocked.ts";
 export interface ParkQuota {
   bytesPerSpace: number;
   bytesPerAuthor: number;
-  /** Of all together who never were members: keys cost nothing, so a quota for each would be none. */
+  /** Of all together who have no right to what they sent: keys cost nothing, so a quota for each would be none. */
   bytesOfStrangers: number;
+  /** What is in the graph and does not count, of all together. */
+  bytesUncounted: number;
   quarantineBytes: number;
 }
 
@@ -46,6 +48,7 @@ export const DEFAULT_PARK_QUOTA: ParkQuota = {
   bytesPerSpace: 256 << 20,
   bytesPerAuthor: 64 << 20,
   bytesOfStrangers: 8 << 20,
+  bytesUncounted: 16 << 20,
   quarantineBytes: 16 << 20,
 };
 
@@ -77,7 +80,10 @@ interface IngestDeps {
 
 const KNOWN: IngestVerdict = { kind: "known" };
 
-/** Stands for whoever never was a member, and for the authors of formats that are not understood here. */
+/** Derived roots that nobody has written to: anybody can make some, and nobody signs them. */
+const MAX_IDLE_ROOTS = 4096;
+
+/** Stands for whoever has no right to what they sent, and for the authors of formats that are not understood here. */
 const STRANGER = new Uint8Array(32);
 
 /** What a change does, as far as it can be told here. */
@@ -101,8 +107,13 @@ export function createIngest(deps: IngestDeps) {
     return { kind: "quarantined", reason };
   };
 
+  /** Whether there is room for one more change that does not count. */
+  const hasRoom = (bytes: Uint8Array): boolean =>
+    changes.uncountedBytes() + bytes.length + UNCOUNTED_ROW_BYTES <= deps.quota.bytesUncounted;
+
   const isStranger = (author: Uint8Array): boolean => author === STRANGER || acl.knows?.(author) === false;
 
+  /** `author`: who has the right to it, as far as that can be told; without one it is paid for by whoever waits for it. */
   const park = (
     id: Uint8Array,
     author: Uint8Array,
@@ -110,7 +121,7 @@ export function createIngest(deps: IngestDeps) {
     waitKind: WaitKind,
     waitFor: Uint8Array,
   ): IngestVerdict => {
-    const by = isStranger(author) ? STRANGER : author;
+    const by = isStranger(author) ? (parked.voucherFor(id) ?? STRANGER) : author;
     const known = parked.get(id);
     const held = known && (isStub(bytes) || !isStub(known.bytes)) ? known : undefined;
     if (known && (!held || compareBytes(known.author, by) !== 0)) parked.drop(id);
@@ -155,6 +166,8 @@ export function createIngest(deps: IngestDeps) {
     if (compareBytes(change.header.space, space) !== 0)
       return { id, verdict: quarantine(id, "it belongs to another space", bytes) };
     if (isDerivedRoot(change)) {
+      if (!parked.anyWaitingFor("change", id) && objects.idleDerived() >= MAX_IDLE_ROOTS)
+        return { id, verdict: { kind: "refused", reason: "too many roots that nobody wrote to", ofStranger: true } };
       deps.writer.insertDerivedRoot(id, bytes, scope);
       return { id, verdict: { kind: "stored", counts: true } };
     }
@@ -170,13 +183,17 @@ export function createIngest(deps: IngestDeps) {
     const { header, id } = change;
     const position = acl.at(header.acl);
     if (!position) return park(id, header.author, bytes, "acl", header.acl);
+    const { author, writer: writerId, seq } = header;
+    const hasRight = acl.counts({ author, writer: writerId, seq, id, aclPos: position.pos });
+    /** Who waits: what is missed by somebody without the right is nobody's to miss. */
+    const waiter = hasRight ? author : STRANGER;
     let clock = position.clock;
     let notBefore = 0;
     let object: ObjectEntry | undefined;
     const parents: number[] = [];
     for (const parentId of header.parents) {
       const parent = changes.byId(parentId);
-      if (!parent) return parentFault(parentId, id, header.author, bytes);
+      if (!parent) return parentFault(parentId, id, waiter, bytes);
       parents.push(parent.no);
       object ??= objects.byNo(parent.obj);
       if (!object || parent.obj !== object.no) return quarantine(id, "its parents belong to different objects", bytes);
@@ -187,7 +204,7 @@ export function createIngest(deps: IngestDeps) {
       return quarantine(id, "its parents belong to another object", bytes);
     if (header.prev) {
       const prev = changes.byId(header.prev);
-      if (!prev) return parentFault(header.prev, id, header.author, bytes);
+      if (!prev) return parentFault(header.prev, id, waiter, bytes);
       const prevWriter = changes.writerByNo(prev.writer);
       if (
         !prevWriter ||
@@ -203,9 +220,9 @@ export function createIngest(deps: IngestDeps) {
     if (header.lamport !== clock + 1)
       return quarantine(id, `its lamport is ${header.lamport}, not ${clock + 1}`, bytes);
 
-    const counts =
-      position.pos >= notBefore &&
-      acl.counts({ author: header.author, writer: header.writer, seq: header.seq, id, aclPos: position.pos });
+    const counts = position.pos >= notBefore && hasRight;
+    if (!counts && !hasRoom(bytes) && !parked.voucherFor(id))
+      return { kind: "refused", reason: "what does not count has used up its quota", ofStranger: true };
     if (header.kind === "root") {
       const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
       const created = objects.insert(id, bytes, header.author, header.time);
@@ -221,10 +238,10 @@ export function createIngest(deps: IngestDeps) {
     const opened = change.sealed ? opener.open(change, object!.idText) : opener.openStored(whole, object!.idText);
     const content = contentOf(opened, id);
     // A stub is in the graph wherever it came, so a body that cannot be read must not keep its change out for ever.
-    if ("wait" in content && content.wait !== "body" && !isStub(bytes))
+    if (counts && "wait" in content && content.wait !== "body" && !isStub(bytes))
       return park(id, header.author, bytes, content.wait, content.what);
 
-    const isDropped = isNeedless(content, object!, header.author);
+    const isDropped = isNeedless(content, object!, header.author) || (!counts && "wait" in content);
     const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
     const no = log.append(
       {
@@ -289,16 +306,17 @@ export function createIngest(deps: IngestDeps) {
       ? { broken: "too_large: the sealed body is too large" }
       : contentOf(opener.openStored(bytes, object.idText), stored.id);
     const { header } = decodeChange(stored.bytes, stored.id) as Change;
-    const isDropped = isNeedless(content, object, header.author);
+    const isUnpaid = !stored.counts && ("wait" in content || !hasRoom(bytes));
+    const isDropped = isNeedless(content, object, header.author) || isUnpaid;
     if (isDropped || !("wait" in content)) unopened.drop(stored.no);
     if (isDropped) {
       if (isStub(stored.bytes)) return KNOWN;
-      changes.setBytes(stored.no, stubOf(bytes), 0);
+      changes.setBytes(stored.no, stubOf(bytes), CHANGE_STUB, 0);
       return { kind: "stored", counts: stored.counts, late: true };
     }
     const ds = "body" in content ? deps.datasetNo(content.body.dataset) : 0;
     const kept = isTooLarge ? stored.bytes : bytes;
-    if (kept !== stored.bytes || ds !== 0) changes.setBytes(stored.no, kept, ds);
+    if (kept !== stored.bytes || ds !== 0) changes.setBytes(stored.no, kept, kindOf(kept), ds);
     if ("broken" in content) return { ...withoutEffect(stored.id, stored.counts, content.broken, kept), late: true };
     if ("wait" in content) unopened.put(stored.no, object.no, content.wait, content.what);
     else {

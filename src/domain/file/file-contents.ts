@@ -124,7 +124,7 @@ export function createFileContents(deps: FileContentsDeps) {
       const pinned = table.newest(undefined, -1).filter((ref) => ref.pinned === 1);
       table.clearRefs();
       for (const coll of dataset === undefined ? [] : table.collections(dataset)) {
-        const info = store.rows.collInfo(coll);
+        const info = store.rows.collectionInfo(coll);
         const child = info && engine.objects.byNo(info.obj);
         if (!child || child.deleted) continue;
         for (const text of store.rows.docs(coll)) {

@@ -113,7 +113,7 @@ export function createIndexBuilder(deps: IndexBuilderDeps): IndexBuilder {
       if (begun || queryIndexes.inUse(collectionId).has(path)) return begun;
       const indexed = indexedPathOf(path);
       // The collection may have gone while this waited.
-      if (!indexed || !rows.collInfo(collectionId)) return undefined;
+      if (!indexed || !rows.collectionInfo(collectionId)) return undefined;
       return { no: queryIndexes.add(collectionId, indexed), collectionId, path };
     });
 

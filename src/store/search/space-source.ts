@@ -42,7 +42,7 @@ export function openSpaceSource(path: string) {
     "SELECT no, collectionId AS coll, id, CASE state WHEN 1 THEN doc END AS doc FROM rows WHERE collectionId = 0 AND id = ?",
   );
   const coll = db.query<{ id: Uint8Array; deleted: number; dataset: string }, [number]>(
-    "SELECT o.id, o.deleted, d.name AS dataset FROM collectionIds c JOIN objects o ON o.no = c.obj JOIN datasets d ON d.no = c.ds WHERE c.no = ?",
+    "SELECT o.id, o.deleted, d.name AS dataset FROM collections c JOIN objects o ON o.no = c.obj JOIN datasets d ON d.no = c.ds WHERE c.no = ?",
   );
   const docs = db.query<{ doc: string }, [number]>(
     "SELECT doc FROM rows WHERE collectionId = ? AND state = 1 ORDER BY id",
@@ -51,7 +51,7 @@ export function openSpaceSource(path: string) {
     "SELECT no, collectionId AS coll, id, doc FROM rows WHERE no < ? AND state = 1 ORDER BY no DESC LIMIT ?",
   );
   const collsBelow = db.query<{ no: number }, [number, string, number]>(
-    "SELECT c.no FROM collectionIds c JOIN datasets d ON d.no = c.ds WHERE c.no < ? AND d.name = ? ORDER BY c.no DESC LIMIT ?",
+    "SELECT c.no FROM collections c JOIN datasets d ON d.no = c.ds WHERE c.no < ? AND d.name = ? ORDER BY c.no DESC LIMIT ?",
   );
   const count = db.query<{ n: number }, []>("SELECT max(no) AS n FROM rows");
   /** Collections never change whose they are; whether the object is deleted is asked each time. */

@@ -117,7 +117,7 @@ function addWriters(spaces: readonly Space[], author: Uint8Array, count: number)
       "INSERT INTO writers(author, id, seq, last) VALUES(?, ?, 1, ?) RETURNING no",
     );
     const addChange = db.query<null, [Uint8Array, number]>(
-      "INSERT INTO changes(id, obj, lamport, writer, seq, acl_pos, time, ds, counts, bytes) VALUES(?, 0, 1, ?, 1, 0, 0, 0, 0, x'00')",
+      "INSERT INTO changes(id, obj, lamport, writer, seq, acl_pos, time, ds, counts, bytes) VALUES(?, 0, 1, ?, 1, 0, 0, 0, 1, x'00')",
     );
     db.transaction(() => {
       for (const { writer, id } of made) addChange.run(id, addWriter.get(author, writer, id)!.no);

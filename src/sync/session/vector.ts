@@ -58,17 +58,16 @@ export function vectorOf(store: SpaceStore): OwnVector {
 const chainsOf = (store: SpaceStore): OwnState[] =>
   store.sync
     .chains()
-    .map(({ writer, seq, count }): OwnState => {
-      const row = store.changes.writerByNo(writer)!;
+    .map(({ writer, author, id, seq, count, last }): OwnState => {
       const forked = count > seq;
       return {
         no: writer,
-        key: writerKey(row.author, row.id),
-        author: new Uint8Array(row.author),
-        writer: new Uint8Array(row.id),
+        key: writerKey(author, id),
+        author: new Uint8Array(author),
+        writer: new Uint8Array(id),
         seq,
         count,
-        last: lowestAt(store, writer, seq)!,
+        last: forked ? lowestAt(store, writer, seq)! : last,
         forks: forked ? sha256(concatBytes(...store.sync.forkedIds(writer))) : NOTHING,
       };
     })
