@@ -6,7 +6,7 @@ import { getRow } from "./statement-cache.ts";
 export function liveRows(db: Database, { collectionId }: RowSource): number {
   if (collectionId === undefined) return 0;
   return (
-    getRow<{ live: number }>(db, { text: "SELECT live FROM collections WHERE no = ?", params: [collectionId] })
-      ?.live ?? 0
+    getRow<{ live: number }>(db, { text: "SELECT live FROM collections WHERE no = ?", params: [collectionId] })?.live ??
+    0
   );
 }
