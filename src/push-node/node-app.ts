@@ -32,7 +32,7 @@ interface AppDeps {
   readonly behindProxy: boolean;
 }
 
-type Handler = (account: string, body: unknown) => Promise<unknown>;
+type Handler = (account: string, body: unknown, address: string) => Promise<unknown>;
 interface NodeRoute {
   readonly schema: TypeCheck<TSchema>;
   readonly handler: Handler;
@@ -59,22 +59,23 @@ export function createNodeApp(deps: AppDeps) {
     if (path === PUSH_PATHS.health && request.method === "GET") return Response.json({ status: "ok" });
     const route = routes.get(path);
     if (request.method !== "POST" || (!route && path !== PUSH_PATHS.challenge)) throw new Refusal("push.not_found");
-    admit(byAddress, addressOf(request, address, deps.behindProxy));
+    const from = addressOf(request, address, deps.behindProxy);
+    admit(byAddress, from);
     const bytes = await readBody(request);
     if (!route) {
       const { account } = parseBody(challengeBody, bytes) as { account: string };
       return Response.json({ challenge: proof.challengeFor(account) });
     }
     const account = await proof.accountOf(request, path, bytes, (proved) => admit(byAccount, proved));
-    const response = await handle(route, account, bytes);
+    const response = await handle(route, account, bytes, from);
     response.headers.set(PUSH_HEADERS.challenge, proof.challengeFor(account));
     response.headers.set(PUSH_HEADERS.state, proof.stateTag);
     return response;
   };
 
-  const handle = async (route: NodeRoute, account: string, bytes: Uint8Array): Promise<Response> => {
+  const handle = async (route: NodeRoute, account: string, bytes: Uint8Array, from: string): Promise<Response> => {
     try {
-      const reply = await route.handler(account, parseBody(route.schema, bytes));
+      const reply = await route.handler(account, parseBody(route.schema, bytes), from);
       return reply ? Response.json(reply) : new Response(null, { status: 204 });
     } catch (error) {
       if (error instanceof Refusal) return error.toResponse();
@@ -100,13 +101,13 @@ function signedRoutes(service: PushService): ReadonlyMap<string, NodeRoute> {
   const signed = <T extends TSchema>(
     path: string,
     schema: T,
-    handler: (account: string, body: Static<T>) => Promise<unknown>,
+    handler: (account: string, body: Static<T>, address: string) => Promise<unknown>,
   ): [string, NodeRoute] => [
     path,
     { schema: TypeCompiler.Compile(schema) as unknown as TypeCheck<TSchema>, handler: handler as Handler },
   ];
   return new Map([
-    signed(PUSH_PATHS.token, NodeTokenBody, (account, body) => service.setToken(account, body)),
+    signed(PUSH_PATHS.token, NodeTokenBody, service.setToken),
     signed(PUSH_PATHS.tokenDrop, TokenDropBody, (account, body) => service.dropToken(account, body.device)),
     signed(PUSH_PATHS.devices, strict({}), (account) => service.devices(account)),
     signed(PUSH_PATHS.topics, TopicsBody, (account, body) => service.changeTopics(account, body)),

@@ -47,9 +47,17 @@ export function createPushService(deps: ServiceDeps) {
     burst: limits.recipientsPerHour,
   });
 
+  const newAccounts = createRateLimit(clock, {
+    perSecond: limits.newAccountsPerHour / 3600,
+    burst: limits.newAccountsPerHour,
+  });
+
   return {
-    async setToken(account: string, body: NodeTokenBody): Promise<void> {
+    /** `address` is whom the request is from: accounts cost nothing to make up, so it may bring only so many. */
+    async setToken(account: string, body: NodeTokenBody, address: string): Promise<void> {
       const known = await state.devicesOf(account);
+      const waitMs = known.length === 0 ? newAccounts.take(address) : 0;
+      if (waitMs > 0) throw new Refusal("push.too_often", "Too many new accounts from this address", waitMs);
       const isNew = !known.some(({ device }) => device === body.device);
       if (isNew && known.length >= limits.devicesPerAccount)
         throw new Refusal("push.quota", `An account has at most ${limits.devicesPerAccount} devices; drop one first`);

@@ -149,7 +149,7 @@ const setChatMode = (device: Device, notifyMode: string | null) =>
 
 describe("who gets what", () => {
   rule(
-    "[push] a member's phone is told of a message, once, and opens it; the author's devices are not told",
+    "[PUSH-3] a member's phone is told of a message, once, and opens it; the author's devices are not told",
     async () => {
       const id = await send(olga, `${CANARY} hello, Gustav`);
       await untilTold(gustav, "gustav-phone", id);
@@ -174,7 +174,7 @@ describe("who gets what", () => {
     },
   );
 
-  rule("[push] edits, deletions, reactions and interim messages of an agent tell nobody", async () => {
+  rule("[PUSH-3] edits, deletions, reactions and interim messages of an agent tell nobody", async () => {
     const path = `/v1/spaces/${space.id}/objects/${chat}/chat/messages`;
     const id = await send(olga, "to be edited");
     await untilTold(greta, "93e7a", id);
@@ -190,7 +190,7 @@ describe("who gets what", () => {
   });
 
   rule(
-    "[push] every mode of a space and of a chat, for plain messages, mentions and replies",
+    "[PUSH-3] every mode of a space and of a chat, for plain messages, mentions and replies",
     async () => {
       const own = await send(gustav, "Gustav's own");
       const addressed: [string, (text: string) => Promise<string>][] = [
@@ -228,7 +228,7 @@ describe("who gets what", () => {
     LONG_MS,
   );
 
-  rule("[push] a burst in one chat makes few notifications, the last of them of the newest message", async () => {
+  rule("[PUSH-4] a burst in one chat makes few notifications, the last of them of the newest message", async () => {
     const before = proxy.count("/v1/messages");
     let last = "";
     for (let index = 0; index < 30; index++) last = await send(olga, `burst ${index}`);
@@ -237,7 +237,7 @@ describe("who gets what", () => {
   });
 
   rule(
-    "[push] reading a chat takes the notifications from the account's other devices, and tells nobody else",
+    "[PUSH-3] reading a chat takes the notifications from the account's other devices, and tells nobody else",
     async () => {
       const id = await send(gustav, "read this");
       await untilTold(tablet, "01a4", id);
@@ -265,7 +265,7 @@ const messageCount = async (device: Device, id: string): Promise<number> => {
 
 describe("when the node cannot be reached", () => {
   rule(
-    "[push] what was written meanwhile comes when it is back, once, also over a restart of either",
+    "[PUSH-4] what was written meanwhile comes when it is back, once, also over a restart of either",
     async () => {
       proxy.cut();
       const id = await send(olga, "written in the dark");
@@ -287,7 +287,7 @@ describe("when the node cannot be reached", () => {
   );
 
   rule(
-    "[push] a node that lost everything is told everything again",
+    "[PUSH-4] a node that lost everything is told everything again",
     async () => {
       await node.kill();
       for (const name of readdirSync(node.directory))
@@ -312,7 +312,7 @@ describe("when the node cannot be reached", () => {
 
 describe("who is shut out", () => {
   rule(
-    "[push] a member that was removed hears nothing more, and its keys open nothing more; nor does a guest whose key was revoked",
+    "[PUSH-3] a member that was removed hears nothing more, and its keys open nothing more; nor does a guest whose key was revoked",
     async () => {
       await openedBy(gustav, "gustav-phone"); // what it had by now, it has
       const keysBefore = new Set(keysByDevice.get(gustav)!.keys());
@@ -343,7 +343,7 @@ describe("who is shut out", () => {
   );
 
   rule(
-    "[push] nothing that passed the node or lies there, nor what providers saw, holds a name, a text or an id",
+    "[PUSH-3] nothing that passed the node or lies there, nor what providers saw, holds a name, a text or an id",
     () => {
       const files = readdirSync(node.directory).map((name) => readFileSync(join(node.directory, name), "latin1"));
       const all = { proxy: proxy.traffic, fcm: fcm.traffic, apns: apns.traffic, files, log: [node.stderr()] };

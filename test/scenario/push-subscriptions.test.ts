@@ -88,18 +88,18 @@ describe("without a push node", () => {
   const context = () => ({ client: shared.client, vars: {} });
 
   runScenarios(context, [
-    ...REFUSED.map(({ what, ...rest }) => ({ title: `[push] the body is checked first: ${what}`, ...rest })),
+    ...REFUSED.map(({ what, ...rest }) => ({ title: `[PUSH-2] the body is checked first: ${what}`, ...rest })),
     {
-      title: "[push] a token is refused",
+      title: "[PUSH-2] a token is refused",
       method: "POST",
       path: TOKEN,
       body: APPLE,
       status: 409,
       code: "push.disabled",
     },
-    { title: "[push] there is no status", method: "GET", path: TOKEN, status: 409, code: "push.disabled" },
-    { title: "[push] there is nothing to revoke", method: "DELETE", path: TOKEN, status: 409, code: "push.disabled" },
-    { title: "[push] nothing is watched", method: "GET", path: SUBSCRIPTIONS, status: 409, code: "push.disabled" },
+    { title: "[PUSH-2] there is no status", method: "GET", path: TOKEN, status: 409, code: "push.disabled" },
+    { title: "[PUSH-2] there is nothing to revoke", method: "DELETE", path: TOKEN, status: 409, code: "push.disabled" },
+    { title: "[PUSH-2] nothing is watched", method: "GET", path: SUBSCRIPTIONS, status: 409, code: "push.disabled" },
   ]);
 });
 
@@ -126,10 +126,10 @@ describe("with a push node that cannot be reached", () => {
 
   runScenarios(
     () => ({ client: shared.client, vars: {} }),
-    REFUSED.map(({ what, ...rest }) => ({ title: `[push] a token is refused: ${what}`, ...rest })),
+    REFUSED.map(({ what, ...rest }) => ({ title: `[PUSH-2] a token is refused: ${what}`, ...rest })),
   );
 
-  rule("[push] a token is kept for its owner alone, replaced and revoked", async () => {
+  rule("[PUSH-2] a token is kept for its owner alone, replaced and revoked", async () => {
     expect(await shared.client.get<object>(TOKEN)).toEqual({ registered: false });
     await shared.client.post(TOKEN, APPLE, 204);
     expect(await shared.client.get<object>(TOKEN)).toEqual({ registered: true, platform: "ios" });
@@ -144,7 +144,7 @@ describe("with a push node that cannot be reached", () => {
     expect(readFileSync(file(), "utf8")).not.toContain("fcm:token_1");
   });
 
-  rule("[push] a space watches all its chats and its own name; mentions the name alone; none nothing", async () => {
+  rule("[PUSH-1] a space watches all its chats and its own name; mentions the name alone; none nothing", async () => {
     const space = await createSpace(shared.client, "modes");
     expect(await topicsUnder(space)).toEqual(["chats", account]);
     await setMode(space, "mentions");
@@ -155,7 +155,7 @@ describe("with a push node that cannot be reached", () => {
     expect(await topicsUnder(space)).toEqual(["chats", account]);
   });
 
-  rule("[push] one chat with a mode of its own makes every chat of the space watched by itself", async () => {
+  rule("[PUSH-1] one chat with a mode of its own makes every chat of the space watched by itself", async () => {
     const space = await createSpace(shared.client, "overrides");
     const [loud, quiet, named] = [await createChat(space.id), await createChat(space.id), await createChat(space.id)];
     await setChatMode(space, quiet, "none");
@@ -173,7 +173,7 @@ describe("with a push node that cannot be reached", () => {
     expect(await topicsUnder(space)).toEqual(["chats", account]);
   });
 
-  rule("[push] a space that was deleted is watched no more, and its row keeps its keys", async () => {
+  rule("[PUSH-1] a space that was deleted is watched no more, and its row keeps its keys", async () => {
     const space = await createSpace(shared.client, "short");
     const before = await shared.client.get<{ push?: object }>(`/v1/spaces/${space.id}`);
     expect(await topicsUnder(space)).not.toEqual([]);

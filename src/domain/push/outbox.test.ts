@@ -56,7 +56,7 @@ const unreachable = async () => {
   throw new NodeFault("unreachable", 0);
 };
 
-describe("[push-outbox] what waits for the node", () => {
+describe("[PUSH-4] what waits for the node", () => {
   test("the first of a burst goes at once, the rest of it as one, of the newest message", async () => {
     const one = world();
     one.outbox.queueMessage("s", "c", "m0", []);

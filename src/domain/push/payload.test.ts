@@ -18,14 +18,14 @@ const sealedOf = (text: string): string => sealPayload(key, keyId, { v: 1, ...id
 const dataOf = (sealed: string): NotificationData => ({ v: "1", kind: "message", spaceKey: "k", keyId, sealed });
 const plainBytes = (sealed: string): number => Buffer.from(sealed, "base64").length - 28;
 
-describe("[push-payload] the published vectors", () => {
+describe("[PUSH-5] the published vectors", () => {
   const encKeys = new Map(Object.entries(vectors.encKeys));
   test.each(vectors.cases.map((one) => [one.name, one] as const))("%s", (_name, { data, opened }) => {
     expect(openNotification(data, encKeys) ?? null).toEqual(opened as never);
   });
 });
 
-describe("[push-payload] what is sealed", () => {
+describe("[PUSH-5] what is sealed", () => {
   test("opens to what it was, under its key alone", () => {
     const sealed = sealedOf("Hello, 世界");
     expect(openNotification(dataOf(sealed), keys)).toEqual({ kind: "message", ...ids, text: "Hello, 世界" });

@@ -42,7 +42,7 @@ const timed = async (work: Promise<Outcome>): Promise<Outcome & { ms: number }> 
 };
 
 describe("connections that swallow everything", () => {
-  rule("[apns] one that takes the connection and says nothing costs a deadline, each time anew", async () => {
+  rule("[PUSH-7] one that takes the connection and says nothing costs a deadline, each time anew", async () => {
     const sockets = new Set<Socket>();
     const hole = createServer((socket) => void sockets.add(socket));
     await new Promise<void>((resolve) => hole.listen(0, "127.0.0.1", resolve));
@@ -62,7 +62,7 @@ describe("connections that swallow everything", () => {
     hole.close();
   });
 
-  rule("[apns] one that dies without a word after it had worked is replaced", async () => {
+  rule("[PUSH-7] one that dies without a word after it had worked is replaced", async () => {
     await using proxy = await startTcpProxy(Number(new URL(apple.url).port));
     await using apns = provider(`http://127.0.0.1:${proxy.port}`);
     expect(await apns.send(notification("b1"))).toMatchObject({ kind: "accepted" });
@@ -76,7 +76,7 @@ describe("connections that swallow everything", () => {
     expect(await apns.send(notification("b3"))).toMatchObject({ kind: "accepted" });
   });
 
-  rule("[apns] nobody listening is known at once", async () => {
+  rule("[PUSH-7] nobody listening is known at once", async () => {
     await using apns = provider("http://127.0.0.1:1");
     const outcome = await timed(apns.send(notification("c1")));
     expect(outcome.kind).toBe("later");
@@ -85,7 +85,7 @@ describe("connections that swallow everything", () => {
 });
 
 describe("sessions that end", () => {
-  rule("[apns] GOAWAY retires a session, and the next request gets another", async () => {
+  rule("[PUSH-7] GOAWAY retires a session, and the next request gets another", async () => {
     await using apns = provider(apple.url);
     const before = apple.sessions;
     apple.fail("d1", ["goaway"]);
@@ -94,7 +94,7 @@ describe("sessions that end", () => {
     expect(apple.sessions - before).toBe(2);
   });
 
-  rule("[apns] one that was idle for long is not trusted; one in use is kept", async () => {
+  rule("[PUSH-7] one that was idle for long is not trusted; one in use is kept", async () => {
     await using apns = provider(apple.url);
     const before = apple.sessions;
     for (let index = 0; index < 6; index++) {
@@ -107,7 +107,7 @@ describe("sessions that end", () => {
     expect(apple.sessions - before).toBe(2);
   });
 
-  rule("[apns] one answer that hangs does not spoil what comes after it", async () => {
+  rule("[PUSH-7] one answer that hangs does not spoil what comes after it", async () => {
     await using apns = provider(apple.url);
     apple.fail("f1", ["hang"]);
     expect((await apns.send(notification("f1"))).kind).toBe("later");

@@ -53,7 +53,7 @@ async function pair(name: string, platform: "ios" | "android", token: string, at
 }
 
 describe("who is woken, and how", () => {
-  rule("[push-node] an Android device gets the sealed bytes at high priority, once, with a collapse key", async () => {
+  rule("[PUSH-7] an Android device gets the sealed bytes at high priority, once, with a collapse key", async () => {
     const { space, watcher, sender } = await pair("android", "android", "fcm-android");
     expect(await sender.send(space, { topics: ["chats", watcher.id] })).toEqual({ devices: 1 });
     await untilArrived("fcm-android");
@@ -66,7 +66,7 @@ describe("who is woken, and how", () => {
     expect(arrival!.message).not.toHaveProperty("notification");
   });
 
-  rule("[push-node] an iPhone gets an alert with a placeholder that its extension replaces", async () => {
+  rule("[PUSH-7] an iPhone gets an alert with a placeholder that its extension replaces", async () => {
     const { space, sender } = await pair("iphone", "ios", "aa01");
     await sender.send(space);
     await untilArrived("aa01");
@@ -82,7 +82,7 @@ describe("who is woken, and how", () => {
   });
 
   rule(
-    "[push-node] the author's own devices hear nothing of a message; a reading is for the others of them alone",
+    "[PUSH-7] the author's own devices hear nothing of a message; a reading is for the others of them alone",
     async () => {
       const space = spaceKeyOf("own");
       const [olga, gustav] = [account("Olga"), account("Gustav")];
@@ -103,7 +103,7 @@ describe("who is woken, and how", () => {
     },
   );
 
-  rule("[push-node] notifications of one chat collapse for a token, and for no other chat or token", async () => {
+  rule("[PUSH-7] notifications of one chat collapse for a token, and for no other chat or token", async () => {
     const { space, sender, watcher } = await pair("collapse", "android", "collapse-1");
     await watcher.register("android", "collapse-2", "other");
     for (const chat of ["one", "one", "two"]) await sender.send(space, { chat });
@@ -114,7 +114,7 @@ describe("who is woken, and how", () => {
     expect(new Set([...keys("collapse-1"), ...keys("collapse-2")]).size).toBe(4);
   });
 
-  rule("[push-node] a token goes to the account that registered it last; a revoked one is woken no more", async () => {
+  rule("[PUSH-7] a token goes to the account that registered it last; a revoked one is woken no more", async () => {
     const { space, watcher, sender } = await pair("displaced", "android", "shared-token");
     const next = account("displaced next");
     await next.register("android", "shared-token");
@@ -127,7 +127,7 @@ describe("who is woken, and how", () => {
     expect(await watcher.calls.post<object>(PUSH_PATHS.devices, {})).toEqual({ devices: [] });
   });
 
-  rule("[push-node] a topic that is watched no longer wakes nobody", async () => {
+  rule("[PUSH-7] a topic that is watched no longer wakes nobody", async () => {
     const { space, watcher, sender } = await pair("unwatched", "android", "unwatched-token");
     await watcher.unwatch(space, ["chats"]);
     expect(await sender.send(space)).toEqual({ devices: 0 });
@@ -138,7 +138,7 @@ describe("who is woken, and how", () => {
 });
 
 rule(
-  "[push-node] TLS is given by files; a configuration that is wrong refuses the start and names the place",
+  "[PUSH-6] TLS is given by files; a configuration that is wrong refuses the start and names the place",
   async () => {
     const { certificate, privateKey, ca } = makeTestCa();
     using files = scratchDir("push-tls");
@@ -162,7 +162,7 @@ rule(
 describe("what is refused", () => {
   const fault = (code: string) => expect.objectContaining({ code });
 
-  rule("[push-node] nothing is taken unsigned, signed for another route or body, or twice", async () => {
+  rule("[PUSH-6] nothing is taken unsigned, signed for another route or body, or twice", async () => {
     const one = account("replay");
     const post = (path: string, body: string, headers: Record<string, string> = {}) =>
       fetch(node.url + path, { method: "POST", body, headers: { "content-type": "application/json", ...headers } });
@@ -196,7 +196,7 @@ describe("what is refused", () => {
     expect((await post(PUSH_PATHS.token, body, good)).status).toBe(401);
   });
 
-  rule("[push-node] a challenge of one account is none of another's", async () => {
+  rule("[PUSH-6] a challenge of one account is none of another's", async () => {
     const [one, two] = [account("challenge one"), account("challenge two")];
     const reply = await fetch(node.url + PUSH_PATHS.challenge, {
       method: "POST",
@@ -223,7 +223,7 @@ describe("what is refused", () => {
     expect(stolen.status).toBe(401);
   });
 
-  rule("[push-node] a subscription that the space's key did not sign, or for another's name, is refused", async () => {
+  rule("[PUSH-6] a subscription that the space's key did not sign, or for another's name, is refused", async () => {
     const { space, watcher } = await pair("forged", "android", "forged-token");
     const stranger = account("forger");
     await stranger.register("android", "forger-token");
@@ -237,7 +237,7 @@ describe("what is refused", () => {
     expect(await stranger.calls.post<object>(PUSH_PATHS.topicsList, {})).toEqual({ topics: [], more: false });
   });
 
-  rule("[push-node] a message that the space's key did not sign wakes nobody", async () => {
+  rule("[PUSH-6] a message that the space's key did not sign wakes nobody", async () => {
     const { space } = await pair("foreign", "android", "foreign-token");
     const stranger = account("foreigner");
     await expect(stranger.send(space, { by: stranger.signer })).rejects.toEqual(fault("push.forbidden"));
@@ -246,7 +246,7 @@ describe("what is refused", () => {
     expect(arrivals("foreign-token")).toBe(0);
   });
 
-  rule("[push-node] what is too large is refused before it is read to its end", async () => {
+  rule("[PUSH-6] what is too large is refused before it is read to its end", async () => {
     const { space, sender } = await pair("large", "android", "large-token");
     const sealed = (length: number) => "A".repeat(length);
     await expect(sender.send(space, { sealed: sealed(PUSH_BOUNDS.sealedChars + 4) })).rejects.toEqual(
@@ -259,7 +259,7 @@ describe("what is refused", () => {
     );
   });
 
-  rule("[push-node] without a token there is nothing to watch; a million topics end at the quota", async () => {
+  rule("[PUSH-6] without a token there is nothing to watch; a million topics end at the quota", async () => {
     await using small = await startNode({
       ...providers(),
       more: "limits:\n  topicsPerAccount: 2500\n  requestBurst: 2000\n  addressRequestBurst: 2000",
@@ -277,7 +277,7 @@ describe("what is refused", () => {
     await greedy.watch(space, topics(2000));
   });
 
-  rule("[push-node] an account that asks too often is told when to come again, and others are served", async () => {
+  rule("[PUSH-6] an account that asks too often is told when to come again, and others are served", async () => {
     await using strict = await startNode({
       ...providers(),
       more: "limits:\n  requestsPerSecond: 1\n  requestBurst: 5",
@@ -293,6 +293,13 @@ describe("what is refused", () => {
       expect(error).toMatchObject({ code: "push.too_often", retryAfterMs: expect.any(Number) });
     await account("calm", strict).calls.post(PUSH_PATHS.devices, {});
   });
+
+  rule("[PUSH-6] an address brings only so many new accounts an hour; those that are there go on", async () => {
+    await using strict = await startNode({ ...providers(), more: "limits:\n  newAccountsPerHour: 3" });
+    for (let index = 0; index < 3; index++) await account(`new ${index}`, strict).register("android", `new-${index}`);
+    await expect(account("one too many", strict).register("android", "new-3")).rejects.toEqual(fault("push.too_often"));
+    await account("new 0", strict).register("android", "new-0-again");
+  });
 });
 
 describe("what providers answer", () => {
@@ -300,7 +307,7 @@ describe("what providers answer", () => {
     (await watcher.calls.post<{ devices: object[] }>(PUSH_PATHS.devices, {})).devices.length;
 
   rule(
-    "[push-node] tokens that a provider calls dead are dropped, and a refusal for another reason drops none",
+    "[PUSH-7] tokens that a provider calls dead are dropped, and a refusal for another reason drops none",
     async () => {
       const dead: [string, "ios" | "android", () => void][] = [
         ["gone-1", "android", () => fcm.fail("gone-1", [fcmError(404, "UNREGISTERED")])],
@@ -332,21 +339,18 @@ describe("what providers answer", () => {
     },
   );
 
-  rule(
-    "[push-node] a token of Apple's other environment is found there, and asked there first from then on",
-    async () => {
-      const { space, sender } = await pair("sandbox", "ios", "5a01");
-      await sender.send(space);
-      await untilArrived("5a01");
-      const askedBefore = apns.traffic.filter((text) => text.includes("5a01")).length;
-      await sender.send(space);
-      await untilArrived("5a01", 2);
-      expect(askedBefore).toBe(1);
-      expect(apns.traffic.filter((text) => text.includes("5a01"))).toHaveLength(1);
-    },
-  );
+  rule("[PUSH-7] a token of Apple's other environment is found there, and asked there first from then on", async () => {
+    const { space, sender } = await pair("sandbox", "ios", "5a01");
+    await sender.send(space);
+    await untilArrived("5a01");
+    const askedBefore = apns.traffic.filter((text) => text.includes("5a01")).length;
+    await sender.send(space);
+    await untilArrived("5a01", 2);
+    expect(askedBefore).toBe(1);
+    expect(apns.traffic.filter((text) => text.includes("5a01"))).toHaveLength(1);
+  });
 
-  rule("[push-node] Retry-After is followed, and what came later arrives once", async () => {
+  rule("[PUSH-7] Retry-After is followed, and what came later arrives once", async () => {
     fcm.fail("later-1", [{ status: 503, retryAfter: "1", body: {} }]);
     const { space, sender } = await pair("later", "android", "later-1");
     const atMs = Date.now();
@@ -357,7 +361,7 @@ describe("what providers answer", () => {
     expect(arrivals("later-1")).toBe(1);
   });
 
-  rule("[push-node] an access token that is refused is asked for anew", async () => {
+  rule("[PUSH-7] an access token that is refused is asked for anew", async () => {
     const { space, sender } = await pair("access", "android", "access-1");
     const issued = fcm.tokensIssued;
     fcm.revokeAccess();
@@ -366,7 +370,7 @@ describe("what providers answer", () => {
     expect(fcm.tokensIssued).toBe(issued + 1);
   });
 
-  rule("[push-node] one provider token and one connection serve many notifications", async () => {
+  rule("[PUSH-7] one provider token and one connection serve many notifications", async () => {
     const { space, sender } = await pair("session", "ios", "5e551");
     const sessions = apns.sessions;
     for (let index = 0; index < 20; index++) await sender.send(space, { chat: `chat ${index}` });
@@ -376,7 +380,7 @@ describe("what providers answer", () => {
   });
 
   rule(
-    "[push-node] refusals in mass drop no tokens",
+    "[PUSH-7] refusals in mass drop no tokens",
     async () => {
       await using guarded = await startNode(providers());
       const watchers: PushAccount[] = [];
@@ -398,7 +402,7 @@ describe("what providers answer", () => {
   );
 
   rule(
-    "[push-node] a provider that hangs holds up neither the other one nor the next message",
+    "[PUSH-7] a provider that hangs holds up neither the other one nor the next message",
     async () => {
       apns.fail("4a46", ["hang"]);
       const slow = await pair("hang", "ios", "4a46");
@@ -418,7 +422,7 @@ describe("what providers answer", () => {
 
 describe("nothing that was taken is lost, nor sent twice", () => {
   rule(
-    "[push-node] a node that was killed delivers what it had taken; the same message again is taken once",
+    "[PUSH-7] a node that was killed delivers what it had taken; the same message again is taken once",
     async () => {
       await using mortal = await startNode(providers());
       fcm.fail("killed-1", [{ status: 503, retryAfter: "2", body: {} }]);
@@ -437,7 +441,7 @@ describe("nothing that was taken is lost, nor sent twice", () => {
   );
 
   rule(
-    "[push-node] a node without credentials has another one deliver, which knows no account and no topic",
+    "[PUSH-7] a node without credentials has another one deliver, which knows no account and no topic",
     async () => {
       const front = await startNode({});
       const id = /id=(A\w+)/.exec(front.stderr())?.[1];

@@ -17,7 +17,7 @@ const LONG_MS = 90_000;
 
 describe("a server that is killed", () => {
   rule(
-    "[push] what it had answered for is pushed after its next start, and its token is told again",
+    "[PUSH-4] what it had answered for is pushed after its next start, and its token is told again",
     async () => {
       using fcm = startFakeFcm();
       await using node = await startNode({ fcm });
@@ -61,7 +61,7 @@ describe("a server that is killed", () => {
 
 describe("a device that is pruned", () => {
   rule(
-    "[push] loses its token at the node, and does not come back with it",
+    "[PUSH-4] loses its token at the node, and does not come back with it",
     async () => {
       using fcm = startFakeFcm();
       await using node = await startNode({ fcm });
@@ -98,7 +98,7 @@ describe("a device that is pruned", () => {
 
 describeWithNats("several nodes over one state", () => {
   rule(
-    "[push-node] serve an account by turns, and what one of them took the other delivers when it dies",
+    "[PUSH-7] serve an account by turns, and what one of them took the other delivers when it dies",
     async () => {
       using fcm = startFakeFcm();
       await using nats = await startNats();

@@ -29,19 +29,19 @@ function contract(open: () => Promise<PushState>): void {
   });
   afterAll(() => state.close());
 
-  rule("[push-state] the secret is made once", async () => {
+  rule("[PUSH-7] the secret is made once", async () => {
     const secret = await state.secret();
     expect(secret).toHaveLength(32);
     expect(await state.secret()).toEqual(secret);
   });
 
-  rule("[push-state] a name is used up by the first who asks", async () => {
+  rule("[PUSH-7] a name is used up by the first who asks", async () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => state.spend("challenge/x y+z", 1_000)));
     expect(answers.filter((won) => won)).toHaveLength(1);
     expect(await state.spend("challenge/other", 1_000)).toBe(true);
   });
 
-  rule("[push-state] a token is of one device, the last that registered it", async () => {
+  rule("[PUSH-7] a token is of one device, the last that registered it", async () => {
     await state.putDevice(device(ONE, "d1", "t1"));
     await state.putDevice(device(ONE, "d2", "t2"));
     expect((await state.devicesOf(ONE)).map(({ token }) => token)).toEqual(["t1", "t2"]);
@@ -58,7 +58,7 @@ function contract(open: () => Promise<PushState>): void {
     expect((await state.devicesOf(ONE)).map(({ token }) => token)).toEqual(["t2"]);
   });
 
-  rule("[push-state] topics are found by space and topic, and listed by account in pages", async () => {
+  rule("[PUSH-7] topics are found by space and topic, and listed by account in pages", async () => {
     const chat = `chats/${"ab".repeat(32)}`;
     await state.addTopics(ONE, KEY, ["chats", chat, `${chat}/${ONE}`, ONE]);
     await state.addTopics(TWO, KEY, ["chats", TWO]);
@@ -78,7 +78,7 @@ function contract(open: () => Promise<PushState>): void {
   });
 
   rule(
-    "[push-state] a message's deliveries are taken on once; what is taken is nobody else's until its lease ends",
+    "[PUSH-7] a message's deliveries are taken on once; what is taken is nobody else's until its lease ends",
     async () => {
       expect(await state.accept("m1", 1_000, [delivery("a1", 100), delivery("a2", 200)])).toBe(true);
       expect(await state.accept("m1", 1_000, [delivery("a1", 100), delivery("a2", 200)])).toBe(false);
@@ -106,7 +106,7 @@ function contract(open: () => Promise<PushState>): void {
     },
   );
 
-  rule("[push-state] everything is there when it is opened again", async () => {
+  rule("[PUSH-7] everything is there when it is opened again", async () => {
     const secret = await state.secret();
     await state.accept("m2", 1_000, [delivery("b1", 100)]);
     await state.takeDue(150, 10, 60_000); // the process ends with it in hand
@@ -138,7 +138,7 @@ describeWithNats("in a bucket that nodes share", () => {
   contract(() => createNatsState({ url: nats.url }));
   afterAll(() => nats[Symbol.asyncDispose]());
 
-  rule("[push-state] two nodes share what they know, and each delivery is one's", async () => {
+  rule("[PUSH-7] two nodes share what they know, and each delivery is one's", async () => {
     await using first = await opened();
     await using second = await opened();
     expect(await second.state.secret()).toEqual(await first.state.secret());
