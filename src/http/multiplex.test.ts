@@ -70,7 +70,7 @@ function multiplexed(limits = { bytes: 1000, openings: 4 }) {
 const sized = (name: string, bytes: number): Uint8Array =>
   encodeFrame(name, "x".repeat(bytes - encodeFrame(name, "").length));
 
-test("[streams] ready carries the stream's id; a subscription has its own ready, frames and closed", async () => {
+test("[LIVE-5] ready carries the stream's id; a subscription has its own ready, frames and closed", async () => {
   const { stream, add, get, drain } = multiplexed();
   expect(drain()).toEqual(['ready {"streamId":"S"}']);
   await add("a");
@@ -84,7 +84,7 @@ test("[streams] ready carries the stream's id; a subscription has its own ready,
   expect([[...stream.ids], get("a").stops]).toEqual([[], 1]);
 });
 
-test("[streams] a refusal is a frame with the error's envelope, and ends that subscription alone", async () => {
+test("[LIVE-5] a refusal is a frame with the error's envelope, and ends that subscription alone", async () => {
   const { stream, add, get, drain } = multiplexed();
   drain();
   await add("bad", "a");
@@ -93,7 +93,7 @@ test("[streams] a refusal is a frame with the error's envelope, and ends that su
   expect([...stream.ids]).toEqual(["a"]);
 });
 
-test("[streams] subscriptions take turns, one frame each", async () => {
+test("[LIVE-5] subscriptions take turns, one frame each", async () => {
   const { add, get, drain } = multiplexed();
   drain();
   await add("a", "b", "c");
@@ -106,7 +106,7 @@ test("[streams] subscriptions take turns, one frame each", async () => {
   expect(drain()).toEqual(["a e 1", "b e 1", "c e 1", "a e 2", "c e 2", "a e 3"]);
 });
 
-test("[streams] four are opened at a time, in the order asked; the next when the first frames of one were taken", async () => {
+test("[LIVE-7] four are opened at a time, in the order asked; the next when the first frames of one were taken", async () => {
   const { opened, add, get, drain } = multiplexed({ bytes: 1 << 20, openings: 4 });
   drain();
   await add("a", "b", "c", "d", "e", "f", "g");
@@ -124,7 +124,7 @@ test("[streams] four are opened at a time, in the order asked; the next when the
   expect(ids()).toBe("abcdef");
 });
 
-test("[streams] beyond the bytes of a stream the subscription with most of them overflows, and hurts no other", async () => {
+test("[LIVE-7] beyond the bytes of a stream the subscription with most of them overflows, and hurts no other", async () => {
   const { add, get, drain } = multiplexed();
   drain();
   await add("a", "b", "c");
@@ -140,7 +140,7 @@ test("[streams] beyond the bytes of a stream the subscription with most of them 
   expect(drain()).toEqual(["a e 1"]);
 });
 
-test("[streams] a single frame larger than all of it passes", async () => {
+test("[LIVE-7] a single frame larger than all of it passes", async () => {
   const { add, get, drain } = multiplexed();
   drain();
   await add("a", "b");
@@ -151,7 +151,7 @@ test("[streams] a single frame larger than all of it passes", async () => {
   expect(drain().map((line) => line.length > 400)).toEqual([true, true]);
 });
 
-test("[streams] nothing of a dropped subscription is taken, whatever it has waiting or is doing", async () => {
+test("[LIVE-6] nothing of a dropped subscription is taken, whatever it has waiting or is doing", async () => {
   const { stream, add, get, drain } = multiplexed();
   drain();
   await add("open", "opening", "a");
@@ -167,7 +167,7 @@ test("[streams] nothing of a dropped subscription is taken, whatever it has wait
   expect([get("open").stops, get("opening").stops]).toEqual([1, 1]);
 });
 
-test("[streams] an end is said by every subscription, then by the stream", async () => {
+test("[LIVE-5] an end is said by every subscription, then by the stream", async () => {
   const { stream, add, get, drain } = multiplexed();
   drain();
   await add("open", "opening");

@@ -35,7 +35,7 @@ const added = (data: Json): string[] =>
   (data as unknown as ChangesEntry[]).flatMap((entry) => (entry.added ?? []).map(({ id }) => id));
 
 describe("carrying", () => {
-  rule("[streams] every stream of the API is carried, with its own ready and frames", async () => {
+  rule("[LIVE-5] every stream of the API is carried, with its own ready and frames", async () => {
     const items = await createCollection(shared.client, spaceId);
     await items.upsert([{ id: "r1", fields: { n: 1 } }]);
     const files = `${items.path}/objects/${items.objectId}/files`;
@@ -69,7 +69,7 @@ describe("carrying", () => {
   });
 
   rule(
-    "[streams] a refusal before a stream opens is its own frame, with the envelope, and hurts no other",
+    "[LIVE-5] a refusal before a stream opens is its own frame, with the envelope, and hurts no other",
     async () => {
       const items = await createCollection(shared.client, spaceId);
       const other = { ...windowOf("gone", items), body: { objectId: "bafyunknown", dataset: "x" } };
@@ -91,7 +91,7 @@ describe("carrying", () => {
     },
   );
 
-  rule("[streams] 256 windows and listeners over one connection each hear what is theirs", async () => {
+  rule("[LIVE-5] 256 windows and listeners over one connection each hear what is theirs", async () => {
     const items = await createCollection(shared.client, spaceId);
     await items.upsert(Array.from({ length: 200 }, (_, n) => ({ id: `r${n}`, fields: { n, s: "x".repeat(200) } })));
     const windows = Array.from({ length: 200 }, (_, n) => windowOf(`w${n}`, items, { filter: { n } }));
@@ -120,7 +120,7 @@ describe("carrying", () => {
     await stream.expect("more", "ready");
   });
 
-  rule("[streams] a subscription that ends, ends alone", async () => {
+  rule("[LIVE-5] a subscription that ends, ends alone", async () => {
     const space = await createSpace(shared.client);
     const lasting = await createCollection(shared.client, spaceId);
     const ending = await createCollection(shared.client, space.id);
@@ -135,7 +135,7 @@ describe("carrying", () => {
     expect(added(await stream.expect("lasting", "changes"))).toEqual(["after"]);
   });
 
-  rule("[streams] at shutdown every subscription and then the stream say server_shutdown", async () => {
+  rule("[LIVE-5] at shutdown every subscription and then the stream say server_shutdown", async () => {
     await using server = await startServer();
     await using stream = await openMultiplex(server.client, [
       events("a", "x"),
@@ -157,7 +157,7 @@ describe("carrying", () => {
 
 describe("adding and dropping", () => {
   rule(
-    "[streams] after a drop was answered no frame of it follows, in the thick of writes, and its id is free",
+    "[LIVE-6] after a drop was answered no frame of it follows, in the thick of writes, and its id is free",
     async () => {
       const items = await createCollection(shared.client, spaceId);
       await using stream = await open(windowOf("stays", items));
@@ -191,7 +191,7 @@ describe("adding and dropping", () => {
     },
   );
 
-  rule("[streams] a stream that is left is not found, and what it carried has ended", async () => {
+  rule("[LIVE-6] a stream that is left is not found, and what it carried has ended", async () => {
     const stream = await open(events("a", "left.*"));
     await stream.expect("a", "ready");
     expect(await publish("left.x")).toEqual({ subscribers: 1 });
@@ -204,7 +204,7 @@ describe("adding and dropping", () => {
 
 const SUB = { id: "a", method: "GET", path: "/v1/events/subscribe" };
 const refused = (title: string, subscriptions: Json[], field: string, reason: string) => ({
-  title: `[streams] ${title}`,
+  title: `[LIVE-5] ${title}`,
   method: "POST",
   path: "/v1/streams",
   body: { subscriptions },
@@ -235,7 +235,7 @@ describe("refusals", () => {
         "256",
       ),
       {
-        title: "[streams] without subscriptions",
+        title: "[LIVE-5] without subscriptions",
         method: "POST",
         path: "/v1/streams",
         body: {},
@@ -244,7 +244,7 @@ describe("refusals", () => {
         details: { field: "subscriptions" },
       },
       {
-        title: "[streams] an unknown stream",
+        title: "[LIVE-6] an unknown stream",
         method: "POST",
         path: "/v1/streams/nobody",
         body: { drop: ["a"] },
@@ -258,7 +258,7 @@ describe("refusals", () => {
 
 describe("a slow reader", () => {
   rule(
-    "[streams] snapshots that nobody reads are made four at a time; too much that waits overflows, alone",
+    "[LIVE-7] snapshots that nobody reads are made four at a time; too much that waits overflows, alone",
     async () => {
       const items = await createCollection(shared.client, spaceId);
       const filler = "x".repeat(900 << 10);
