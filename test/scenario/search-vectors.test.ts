@@ -1,4 +1,4 @@
-/** Search by meaning (spec § 2 Search, gaps § 17), with an endpoint that embeds by meanings it was told. */
+/** Search by meaning, with an endpoint that embeds by meanings it was told. */
 import { describe, expect } from "bun:test";
 import { rmSync } from "node:fs";
 import type { ErrorBody, JsonObject } from "../support/client.ts";
