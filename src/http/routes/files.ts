@@ -25,7 +25,7 @@ const FILES = "/v1/spaces/:spaceId/files";
 const FILE = `${FILES}/:fileId`;
 const FILTER_ERRORS = ["filter.invalid", "filter.unknown_operator", "filter.too_complex"] as const;
 /** Bodies that wrap a file instead of being one. */
-const FORM = /^\s*(multipart\/|application\/x-www-form-urlencoded)/i;
+const FORM = /^\s*(multipart\/form-data|application\/x-www-form-urlencoded)\s*(;|$)/i;
 
 /** Files: bytes that belong to objects. */
 export const fileRoutes: Route[] = [
@@ -53,7 +53,7 @@ export const fileRoutes: Route[] = [
       "space.not_joined",
       "storage.full",
     ],
-    handler: async ({ engine, params, query, request }) => {
+    handler: async ({ engine, params, query, request, server }) => {
       const mime = request.headers.get("content-type");
       if (mime !== null && FORM.test(mime))
         throw svcError(
@@ -62,6 +62,8 @@ export const fileRoutes: Route[] = [
           "Send the file's bytes as the body, not a form: curl --data-binary @FILE -H 'Content-Type: image/png', with the file's own media type",
         );
       const { files } = await engine.space(params.spaceId);
+      // Once all has come, sealing a large file takes its time without a byte either way.
+      server.disableIdleTimeout(request);
       return files.attach(params.objectId, { ...query, mime }, request.body);
     },
   }),

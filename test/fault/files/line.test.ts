@@ -1,0 +1,100 @@
+/** Files over a line to the network that corrupts, cuts, stalls and refuses. */
+import { expect } from "bun:test";
+import { until } from "../../support/client.ts";
+import { startDevice, untilStatus } from "../../support/devices.ts";
+import { attach, bytesOf, content, filesPath } from "../../support/files.ts";
+import { createObject, createSpace } from "../../support/fixtures.ts";
+import { describeWithNats, startNats } from "../../support/nats.ts";
+import { filesInStore } from "../../support/nats-files.ts";
+import { createRng, runSeed } from "../../support/rng.ts";
+import { rule } from "../../support/rule.ts";
+import { startTcpProxy } from "../../support/tcp-proxy.ts";
+
+const MB = 1 << 20;
+const STRIKES = 14;
+
+describeWithNats("files over a bad line", () => {
+  rule(
+    "[files] bytes are equal at the end and durable is not said before the store has every chunk",
+    async () => {
+      const rng = createRng(runSeed("files over a bad line"));
+      await using nats = await startNats();
+      await using line = await startTcpProxy(nats.port);
+      const network = `nats://127.0.0.1:${line.port}`;
+      await using a = await startDevice({ network });
+      const { client } = a.server;
+      const space = await createSpace(client);
+      const objectId = (await createObject(client, space.id)).id;
+      const size = 12 * MB + 3;
+      const file = await attach(client, space.id, objectId, bytesOf(size, 1));
+      const path = `${filesPath(space.id)}/${file.fileId}`;
+      const isDurable = async (): Promise<boolean> =>
+        (await client.get<{ state: string }>(`${path}/status`)).state === "durable";
+      const chunks = Math.ceil(size / (512 << 10)) + 1;
+
+      const strike = async (): Promise<void> => {
+        const direction = rng.pick(["up", "down"] as const);
+        const bytes = rng.int(1, 2 * MB);
+        switch (rng.int(0, 3)) {
+          case 0:
+            return line.corruptAfter(direction, bytes);
+          case 1:
+            return line.cutAfter(direction, bytes, rng.pick(["end", "reset"]));
+          case 2:
+            line.stall(direction, true);
+            await Bun.sleep(rng.int(100, 1_500));
+            return line.stall(direction, false);
+          default:
+            line.block(true);
+            await Bun.sleep(rng.int(50, 500));
+            return line.block(false);
+        }
+      };
+      for (let i = 0; i < STRIKES && !(await isDurable()); i++) {
+        await strike();
+        await Bun.sleep(rng.int(50, 600));
+        if (await isDurable()) expect((await filesInStore(nats.url)).messages).toBeGreaterThanOrEqual(chunks);
+      }
+      line.sever();
+      await until(isDurable, "the file to be durable", 90_000);
+      expect((await filesInStore(nats.url)).messages).toBeGreaterThanOrEqual(chunks);
+      await a.server.kill(); // the bytes can come from the network alone
+
+      await using b = await startDevice({ network, mnemonic: a.mnemonic });
+      await untilStatus(b, space.id, "active");
+      line.corruptAfter("down", 3 * MB);
+      let got = new Uint8Array(0);
+      await until(
+        async () => {
+          const answer = await content(b.server.client, space.id, file.fileId).catch(() => undefined);
+          if (answer?.status === 200) got = answer.bytes as Uint8Array<ArrayBuffer>;
+          return answer?.status === 200;
+        },
+        "the bytes to come back",
+        60_000,
+      );
+      expect(Buffer.compare(got, bytesOf(size, 1))).toBe(0);
+    },
+    240_000,
+  );
+
+  rule(
+    "[files] a server whose messages are too small for a chunk is named, and never said to be durable",
+    async () => {
+      await using nats = await startNats({ config: "max_payload: 300000" });
+      await using a = await startDevice({ network: nats.url });
+      const { client } = a.server;
+      const space = await createSpace(client);
+      const objectId = (await createObject(client, space.id)).id;
+      const file = await attach(client, space.id, objectId, bytesOf(2 * MB, 2));
+      const path = `${filesPath(space.id)}/${file.fileId}/status`;
+      await until(
+        async () => ((await client.get<{ lastErr?: string }>(path)).lastErr ?? "").includes("max_payload"),
+        "the reason to be said",
+        30_000,
+      );
+      expect(await client.get<object>(path)).toMatchObject({ state: "inflight" });
+    },
+    60_000,
+  );
+});
