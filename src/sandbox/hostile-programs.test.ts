@@ -118,7 +118,7 @@ const HOSTILE: readonly (readonly [string, string, Expected])[] = [
 const programs = createTestPrograms();
 afterAll(() => programs.processes.stop());
 
-describe("programs that mean harm end by their own status, and the process goes on", () => {
+describe("[AGENT-9] programs that mean harm end by their own status, and the process goes on", () => {
   for (const [what, body, expected] of HOSTILE) {
     test(what, async () => {
       const source = `export default async function main(args, ctx) { ${body} }`;

@@ -104,7 +104,7 @@ describe("limits", () => {
   });
 });
 
-describe("a replay", () => {
+describe("[AGENT-10] a replay", () => {
   const source = `export default async function main(args) {
     const out = [];
     await Promise.all([3, 1, 2].map(async (i) => { out.push([await svc.query({ i, r: Math.random() }), Date.now()]); }));

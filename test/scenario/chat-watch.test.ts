@@ -34,7 +34,7 @@ const finalAnswer = async (fixture: AgentFixture, messageId: string): Promise<Js
 };
 const textsOf = ({ messages }: ModelRequest): unknown[] => messages.map(({ content }) => content);
 
-describe("[chat-watch] an answer", () => {
+describe("[AGENT-12] an answer", () => {
   rule("[chat-watch] a question is answered as a reply, under the agent's name, with a link to its run", async () => {
     model.answer(() => ({ text: "Forty-two." }));
     const messageId = await agent.send("What is the answer?");

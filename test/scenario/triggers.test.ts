@@ -289,6 +289,30 @@ describe("[host] the host API", () => {
     });
   });
 
+  rule("[host] files are read whole, as text where they are text, and too large ones not at all", async () => {
+    const { client } = shared;
+    const { id } = await client.post<{ id: string }>(`/v1/spaces/${agent.spaceId}/objects`, { types: ["page"] }, 201);
+    const attach = async (bytes: Uint8Array): Promise<string> => {
+      const path = `/v1/spaces/${agent.spaceId}/objects/${id}/files?name=f`;
+      const reply = await client.request("POST", path, {
+        raw: bytes,
+        headers: { "content-type": "application/octet-stream" },
+      });
+      return (reply.json as { fileId: string }).fileId;
+    };
+    const text = await attach(new TextEncoder().encode("grüße"));
+    const bytes = await attach(new Uint8Array([0xff, 0xfe, 0]));
+    const large = await attach(new Uint8Array((2 << 20) + 1));
+    const body = `const read = async (fileId) => { try { const { size, text, base64 } = await svc.files.read({ fileId }); return [size, text ?? base64] } catch (e) { return e.code } };
+      return [await read(args.text), await read(args.bytes), await read(args.large), await read("none")]`;
+    expect((await result("files", body, { args: { text, bytes, large } }))["value"]).toEqual([
+      [7, "grüße"],
+      [3, "//4A"],
+      "host.file_too_large",
+      "file.not_found",
+    ]);
+  });
+
   rule(
     "[host] http.fetch reaches listed hosts alone, follows no redirect away from them, and keeps secrets",
     async () => {

@@ -118,7 +118,7 @@ function createWorld({ self = "A", active = "A", known = ["A", "B"] } = {}) {
 const fires = (world: { requests: RunRequest[] }) => world.requests.length;
 const at = (seconds: number): Json => ({ at: START / 1000 + seconds });
 
-describe("adopt", () => {
+describe("[AGENT-1] adopt", () => {
   test("a record pinned here is adopted; one pinned elsewhere is not", async () => {
     const world = createWorld({ active: "B" });
     world.put({ owner: "A" }, "mine");
@@ -149,7 +149,7 @@ describe("adopt", () => {
   });
 });
 
-describe("cron", () => {
+describe("[AGENT-2] cron", () => {
   test("first sight only arms; then every occurrence once", async () => {
     const world = createWorld();
     world.put({});
@@ -229,7 +229,7 @@ describe("cron", () => {
   });
 });
 
-describe("once", () => {
+describe("[AGENT-3] once", () => {
   test("a past time fires late on the next tick, once, and the trigger is off before its program runs", async () => {
     const world = createWorld();
     let seen: JsonObject = {};
@@ -265,7 +265,7 @@ describe("once", () => {
   });
 });
 
-describe("event", () => {
+describe("[AGENT-4] event", () => {
   const spec: JsonObject = { dataset: "chat_messages", objectId: "chat" };
 
   test("a message in the watched chat fires with its event beside the arguments", async () => {
@@ -323,7 +323,7 @@ describe("event", () => {
   });
 });
 
-describe("refresh, evict, repin", () => {
+describe("[AGENT-5] refresh, evict, repin", () => {
   test("an edit re-arms forward; enabled is applied in place", async () => {
     const world = createWorld();
     world.put({});
@@ -364,7 +364,7 @@ describe("refresh, evict, repin", () => {
   });
 });
 
-describe("circuit breaker", () => {
+describe("[AGENT-6] circuit breaker", () => {
   const counting: RunStatus[] = ["failed", "timeout", "fuel_exhausted", "memory_exhausted", "cost_exceeded"];
 
   test.each(counting)("%s counts: after three the trigger is off and says so", async (status) => {
@@ -417,7 +417,7 @@ describe("circuit breaker", () => {
   }, 20_000);
 });
 
-describe("health markers", () => {
+describe("[AGENT-7] health markers", () => {
   test.each([
     ["no such expression", { spec: "never" }, "invalid_spec"],
     ["no next occurrence", { spec: "0 0 30 2 *" }, "invalid_spec"],
@@ -444,7 +444,7 @@ describe("health markers", () => {
   );
 });
 
-describe("runs", () => {
+describe("[AGENT-8] runs", () => {
   test("the last fifty rows are kept; the figures are theirs", async () => {
     const world = createWorld();
     let round = 0;

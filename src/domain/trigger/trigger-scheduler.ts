@@ -53,8 +53,8 @@ const NEWS_SLACK_MS = 60_000;
 export type TriggerScheduler = ReturnType<typeof createTriggerScheduler>;
 
 /**
- * Keeps the triggers of this device in step with their records, whoever writes them, and fires them. `tick` is called
- * every second and when a record has changed; nothing here has a timer.
+ * Keeps the triggers of this device in step with their records, whoever writes them, and fires them (AGENT-1 to
+ * AGENT-6). `tick` is called every second and when a record has changed; nothing here has a timer.
  */
 export function createTriggerScheduler(deps: TriggerSchedulerDeps) {
   const { triggers, runs, election, clock } = deps;

@@ -82,7 +82,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     const push = createPush({ config, accountDir, opened, workers, events, space, clock, log });
     const search = workers.add(openSearch(options, { stores, opened, bus, events }));
     for (const worker of files.workers) workers.add(worker);
-    const runtime = openRuntime(options, { opened, bus, services, events });
+    const runtime = openRuntime(options, { opened, bus, services, events, firstRound });
     if (runtime) workers.add(runtime);
     workers.add(every("processes", PROCESS_SWEEP_MS, bus.processes.sweep));
     // Spaces are seen to when they are opened, too: this is for those that stay open, or closed, for long.
@@ -175,7 +175,13 @@ async function openFiles(
 /** Triggers and programs, where they are wanted and requests can be answered. */
 function openRuntime(
   { accountDir, answer, config, clock, log }: BootOptions,
-  parts: { opened: OpenAccount; bus: Bus; services: OpenServices; events: SpaceEvents },
+  parts: {
+    opened: OpenAccount;
+    bus: Bus;
+    services: OpenServices;
+    events: SpaceEvents;
+    firstRound: () => Promise<void>;
+  },
 ): Runtime | undefined {
   if (!config["runtime.enabled"] || !answer) return undefined;
   const { account, devices } = parts.opened;
@@ -193,6 +199,8 @@ function openRuntime(
     spaceEvents: parts.events,
     ensureDerived: parts.services.life.ensureDerived,
     space: parts.services.space,
+    // A round that failed is as good as one that ended: this device goes on by itself.
+    firstRound: () => parts.firstRound().catch(() => undefined),
     answer,
   });
 }

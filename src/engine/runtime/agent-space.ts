@@ -7,6 +7,8 @@ import { PROGRAM_SOURCE_DATASET, RUNS_DATASET, RUNTIME_DATASETS, TRIGGERS_DATASE
 export const AGENT = "agent";
 const TRIGGER_TYPE = "agent_triggers";
 const PROGRAM_TYPE = "program";
+/** What the anchor holds. */
+const HELD: ReadonlySet<string> = new Set([TRIGGERS_DATASET, RUNS_DATASET]);
 
 /** Where the agent's things are. */
 export interface AgentSpace {
@@ -27,7 +29,7 @@ export interface AgentSpace {
  * general chat comes first: its bundle waits until what other devices have made is here.
  */
 export async function installAgentSpace(services: SpaceServices): Promise<AgentSpace> {
-  const { bundles, objects, space } = services;
+  const { bundles, space } = services;
   const chat = await bundles.ensure({ id: "general-chat/v1", name: "General", rootTypes: ["chat"], derived: true });
   const triggerType = await ensureType(services, TRIGGER_TYPE, "Agent triggers");
   const programType = await ensureType(services, PROGRAM_TYPE, "Program");
@@ -37,11 +39,7 @@ export async function installAgentSpace(services: SpaceServices): Promise<AgentS
   const programVersion = await ensureProperty(services, programType.id, "version", "number");
   const agent = await bundles.ensure({ id: "agent/v1", name: "Agent", rootTypes: [triggerType.id], derived: true });
   const anchorId = agent.bundle.rootId;
-  // Two devices that never met have made a type each: the datasets are the older one's.
-  await space.engine.write((tx) => {
-    const anchor = tx.object(anchorId);
-    if (anchor) objects.attachType(tx, anchor, triggerType.id);
-  });
+  await mendAnchor(services, anchorId);
   return {
     spaceId: space.id,
     anchorId,
@@ -50,6 +48,23 @@ export async function installAgentSpace(services: SpaceServices): Promise<AgentS
     programName: programName.id,
     programVersion: programVersion.id,
   };
+}
+
+/**
+ * Two devices that did not know of each other have made a type each. The datasets are the older one's then, and the
+ * object that holds them has to carry it. Writes nothing where all is well.
+ */
+export async function mendAnchor({ datasets, objects, space }: SpaceServices, anchorId: string): Promise<void> {
+  const carried = (objects.row(anchorId)?.["svc"] as { types?: string[] } | undefined)?.types ?? [];
+  const missing = datasets
+    .listing()
+    .filter(({ name, typeId }) => HELD.has(name) && typeId !== undefined && !carried.includes(typeId))
+    .map(({ typeId }) => typeId as string);
+  if (missing.length === 0) return;
+  await space.engine.write((tx) => {
+    const anchor = tx.object(anchorId);
+    for (const typeId of anchor ? new Set(missing) : []) objects.attachType(tx, anchor!, typeId);
+  });
 }
 
 async function ensureType({ types }: SpaceServices, xKey: string, name: string): Promise<TypeInfo> {

@@ -22,6 +22,9 @@ export interface HostCallContext {
   readonly onMessage: (messageId: string) => void;
 }
 
+/** Of a file that a program may read whole. */
+const MAX_FILE_BYTES = 2 << 20;
+
 type Call = (input: JsonObject, context: HostCallContext) => Promise<HostReply>;
 
 export type HostApi = (name: string, input: Json, context: HostCallContext) => Promise<HostReply>;
@@ -81,7 +84,14 @@ export function createHostApi(deps: HostApiDeps): HostApi {
     "svc.editor.read": async (input) => read("GET", `${objectPath(input)}/editor/markdown`),
     "svc.editor.append": async (input, context) =>
       write(context, "POST", `${objectPath(input)}/editor/markdown/append`, without(input, "spaceId", "objectId")),
-    "svc.files.read": async (input) => read("GET", `${spacePath(input)}/files/${segment(input, "fileId")}`),
+    "svc.files.read": async (input) => {
+      const path = `${spacePath(input)}/files/${segment(input, "fileId")}`;
+      const info = (await api("GET", path)) as JsonObject;
+      if ((info["size"] as number) > MAX_FILE_BYTES)
+        throw new CallFailure("host.file_too_large", `a program reads files of up to ${MAX_FILE_BYTES >> 20} MiB`);
+      const content = (await api("GET", `${path}/content`, undefined, "content")) as JsonObject;
+      return { output: { ...info, ...content } };
+    },
     "events.publish": async (input, context) => write(context, "POST", "/v1/events", input),
     "llm.chat": (input, { signal }) => deps.llm(input, signal),
     "http.fetch": async (input, { dry, signal }) => {

@@ -37,7 +37,7 @@ const fetchWith = (allow: string[], addresses: Record<string, string[]>, asked: 
   return (url: string, more: JsonObject = {}) => call({ url, ...more }, new AbortController().signal);
 };
 
-describe("addresses", () => {
+describe("[AGENT-11] addresses", () => {
   test.each([
     "127.0.0.1",
     "127.8.8.8",

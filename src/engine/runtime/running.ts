@@ -7,7 +7,7 @@ import { PROGRAM_CHILD } from "../../sandbox/program-limits.ts";
 import { createProgramProcesses } from "../../sandbox/program-processes.ts";
 import { createElection, joinElection, keepElection } from "./agent-election.ts";
 import { openAgentRecords } from "./agent-records.ts";
-import { AGENT, installAgentSpace } from "./agent-space.ts";
+import { AGENT, installAgentSpace, mendAnchor } from "./agent-space.ts";
 import { createChatNews } from "./chat-news.ts";
 import { seedChatWatch } from "./chat-watch-seed.ts";
 import { openChatWatch } from "./open-chat-watch.ts";
@@ -20,10 +20,13 @@ import { createTraceFiles } from "./trace-files.ts";
 import { createTriggerControl } from "./trigger-control.ts";
 
 const TICK_MS = 1_000;
+const MEND_SECONDS = 5;
 
 /** Everything of the runtime, in its order: the agent space, who runs what, what runs can reach, then the ticking. */
 export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean): Promise<RunningRuntime> {
   const { config, clock, log, peerId } = deps;
+  // What other devices have made is known by then, if they can be reached at all.
+  await deps.firstRound();
   const { id: spaceId } = await deps.ensureDerived(AGENT);
   const agent = await installAgentSpace(await deps.space(spaceId));
   await joinElection(deps.devices, peerId);
@@ -72,6 +75,11 @@ export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean)
       news.isOwn(trigger.id, messageId) || (creator === deps.accountId && by?.["name"] === trigger.name),
     isNative: ({ program }) => program.startsWith("internal:"),
   });
+  let seconds = 0;
+  const mend = () =>
+    services()
+      .then((opened) => mendAnchor(opened, agent.anchorId))
+      .catch((err: unknown) => log.warn("the agent's records could not be looked after", { err }));
   await runs.closeOrphans();
   await seedChatWatch({ agent, records, isActive: () => election.active() === peerId });
   ticker.start({
@@ -80,6 +88,7 @@ export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean)
     everySecond() {
       void keepElection(deps.devices, peerId).catch((err: unknown) => log.warn("no claim could be made", { err }));
       watch.tick();
+      if (++seconds % MEND_SECONDS === 0) void mend();
     },
   });
   return {

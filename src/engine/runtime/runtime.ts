@@ -26,6 +26,8 @@ export interface RuntimeDeps {
   /** Makes the derived space of a name, or finds it made. */
   ensureDerived(name: string): Promise<{ id: string }>;
   space(spaceId: string): Promise<SpaceServices>;
+  /** Resolves when the first round of sync since the boot has ended. */
+  firstRound(): Promise<void>;
   /** Answers requests as the HTTP listener does. */
   readonly answer: AnswerRequest;
 }

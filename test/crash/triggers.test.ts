@@ -1,0 +1,85 @@
+/**
+ * A trigger that fires once fires at most once, wherever its server is killed; no run is both ok and interrupted; what the
+ * breaker counted survives. A crash may lose the shot, never fire it twice.
+ */
+import { expect } from "bun:test";
+import { agentOf, RUNTIME_ENV } from "../support/agent.ts";
+import type { JsonObject } from "../support/client.ts";
+import { createRng } from "../support/rng.ts";
+import { rule } from "../support/rule.ts";
+import { scratchDir } from "../support/scratch.ts";
+import { startServer } from "../support/server.ts";
+
+const ROUNDS = 30;
+/** The record is written, the trigger taken up, its program started and its message sent within about this. */
+const WINDOW_MS = 600;
+
+rule(
+  "[crash] once fires at most once under kill -9 at every step",
+  async () => {
+    using root = scratchDir("svc-once");
+    const rng = createRng(20_260_101);
+    const start = () => startServer({ dataDir: root.path, env: RUNTIME_ENV });
+    {
+      await using server = await start();
+      const agent = await agentOf(server);
+      const code = "await svc.chat.send({ objectId: args.chat, text: args.shot }); return args.shot";
+      await agent.putProgram("shot", code);
+    }
+    let fired = 0;
+    for (let round = 0; round < ROUNDS; round++) {
+      const id = `shot-${round}`;
+      await using server = await start();
+      const agent = await agentOf(server);
+      const args = { chat: agent.chatId, shot: id };
+      // Not awaited: the server may be killed while it is still writing the record.
+      const putting = agent
+        .putTrigger(id, { kind: "once", spec: { at: 1 }, program: "shot@v1", args })
+        .catch(() => undefined);
+      await Bun.sleep(rng.next() * WINDOW_MS);
+      await server.kill();
+      await putting;
+
+      await using next = await start();
+      const after = await agentOf(next);
+      await Bun.sleep(1_300);
+      const said = (await after.messages()).filter(({ text }) => text === id).length;
+      expect([id, said <= 1]).toEqual([id, true]);
+      fired += said;
+      const record = await next.control.request("GET", `/triggers/${id}`);
+      if (record.status === 404) continue; // killed before there was a record
+      const runs = (await after.runs(id)).map(({ status }) => status);
+      const { enabled, lastRunAt } = record.json as JsonObject;
+      expect([id, runs.length <= 1, runs.includes("running"), enabled, lastRunAt !== undefined]).toEqual([
+        id,
+        true,
+        false,
+        false,
+        true,
+      ]);
+      if (runs[0] === "ok") expect([id, said]).toEqual([id, 1]);
+    }
+    // Servers that never fired, or were always killed too late, would pass all of the above.
+    expect([fired > 2, fired < ROUNDS]).toEqual([true, true]);
+  },
+  10 * 60_000,
+);
+
+rule(
+  "[crash] what the breaker counted survives a restart",
+  async () => {
+    using root = scratchDir("svc-breaker");
+    const start = () => startServer({ dataDir: root.path, env: RUNTIME_ENV });
+    for (const expected of [1, 2, 3]) {
+      await using server = await start();
+      const agent = await agentOf(server);
+      if (expected === 1)
+        await agent.putTrigger("t", { program: await agent.putProgram("bad", "throw new Error('no')") });
+      await agent.run("t");
+      const record = await agent.trigger("t");
+      expect([record["consecutiveFailures"], record["enabled"]]).toEqual([expected, expected < 3]);
+      await server.kill();
+    }
+  },
+  60_000,
+);

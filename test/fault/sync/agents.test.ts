@@ -1,0 +1,130 @@
+/** Triggers among devices of one account on a real network: one fires, and what moves it moves it for all. */
+import { expect } from "bun:test";
+import { type AgentFixture, agentOf, RUNTIME_ENV } from "../../support/agent.ts";
+import { type JsonObject, until } from "../../support/client.ts";
+import { type Device, startDevice } from "../../support/devices.ts";
+import { describeWithNats, startNats } from "../../support/nats.ts";
+import { rule } from "../../support/rule.ts";
+
+const LONG_MS = 180_000;
+const ENV = { ...RUNTIME_ENV, SVC_SYNC_INTERVAL: "1s" };
+
+interface Node {
+  readonly device: Device;
+  readonly agent: AgentFixture;
+  readonly peerId: string;
+}
+
+async function startNode(network: string, mnemonic?: string): Promise<Node> {
+  const device = await startDevice({ network, env: ENV, ...(mnemonic ? { mnemonic } : {}) });
+  const { self: peerId } = await device.server.client.get<{ self: string }>("/v1/devices");
+  return { device, agent: await agentOf(device.server), peerId };
+}
+
+const write = (node: Node, fields: JsonObject): Promise<unknown> =>
+  node.device.server.client.post(`/v1/spaces/${node.agent.spaceId}/modify`, {
+    objectId: node.agent.anchorId,
+    dataset: "agent_triggers",
+    records: [{ id: "beat", ops: Object.entries(fields).map(([path, value]) => ({ type: "$set", path, value })) }],
+  });
+
+/** Who fired since a moment, as the rows on this device say; newest last. */
+async function firedBy({ device, agent }: Node, sinceMs: number): Promise<{ device: string; ts: number }[]> {
+  const { records } = await device.server.client.post<{ records: JsonObject[] }>(`/v1/spaces/${agent.spaceId}/query`, {
+    objectId: agent.anchorId,
+    dataset: "agent_trigger_runs",
+    filter: { triggerId: "beat" },
+    sort: ["ts"],
+  });
+  return records
+    .map((row) => ({ device: row["device"] as string, ts: Date.parse((row["ts"] as { $date: string }).$date) }))
+    .filter(({ ts }) => ts >= sinceMs);
+}
+
+/** Waits until `who` alone has fired for a while, as `seer` sees it. */
+async function untilSteady(seer: Node, who: Node, what: string): Promise<void> {
+  await until(
+    async () => {
+      const fires = await firedBy(seer, Date.now() - 3_500);
+      return fires.length >= 2 && fires.every(({ device }) => device === who.peerId);
+    },
+    what,
+    40_000,
+  );
+}
+
+describeWithNats("triggers among devices", () => {
+  rule(
+    "[devices] exactly one fires; repinning, floating, activating and pruning move it, going away does not",
+    async () => {
+      await using nats = await startNats();
+      const a = await startNode(nats.url);
+      await using _a = a.device;
+      await a.agent.putTrigger("beat", { program: await a.agent.putProgram("beat", "return 1"), spec: "* * * * * *" });
+      const b = await startNode(nats.url, a.device.mnemonic);
+      await using _b = b.device;
+      expect([b.agent.anchorId, b.agent.chatId]).toEqual([a.agent.anchorId, a.agent.chatId]);
+
+      await untilSteady(b, a, "the first device to fire alone");
+      const seconds = (await firedBy(a, Date.now() - 10_000)).map(({ ts }) => Math.floor(ts / 1000));
+      expect(seconds).toEqual([...new Set(seconds)]);
+
+      await write(a, { owner: b.peerId });
+      await untilSteady(a, b, "the second device to fire alone once it is pinned there");
+      await write(b, { owner: "" });
+      await untilSteady(b, a, "the active device to take what floats");
+      await b.device.server.client.post("/v1/devices/activate", { app: "agent" }, 204);
+      await until(
+        async () => {
+          const { active } = await a.device.server.client.get<{ active: JsonObject }>("/v1/devices");
+          return active["agent"] === b.peerId;
+        },
+        "the claim to be heard of",
+        20_000,
+      );
+      await write(a, { owner: "" });
+      await untilSteady(a, b, "the newly active device to take what floats");
+
+      await b.device.server.kill();
+      await Bun.sleep(3_000);
+      expect(await firedBy(a, Date.now() - 1_500)).toEqual([]);
+      await a.device.server.client.del(`/v1/devices/${b.peerId}`);
+      await untilSteady(a, a, "a survivor to take over from a device that was pruned");
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[devices] in a split both may fire, which shows in the rows; when it ends one is left",
+    async () => {
+      await using nats = await startNats();
+      const a = await startNode(nats.url);
+      await using _a = a.device;
+      await a.agent.putTrigger("beat", { program: await a.agent.putProgram("beat", "return 1"), spec: "* * * * * *" });
+      const b = await startNode(nats.url, a.device.mnemonic);
+      await using _b = b.device;
+      await untilSteady(b, a, "the first device to fire alone");
+
+      await nats.kill();
+      const splitMs = Date.now();
+      await b.device.server.client.post("/v1/devices/activate", { app: "agent" }, 204);
+      await write(b, { owner: b.peerId });
+      await until(
+        async () => (await firedBy(b, splitMs)).some(({ device }) => device === b.peerId),
+        "a fire of its own",
+      );
+      await Bun.sleep(2_000);
+      await nats.start();
+      await untilSteady(a, b, "the later owner to be left alone");
+      const during = await firedBy(a, splitMs);
+      const each = (node: Node) => during.filter(({ device }) => device === node.peerId).length;
+      // Bounded: each fired at most once a second of its own.
+      expect([each(a) > 0, each(b) > 0]).toEqual([true, true]);
+      for (const node of [a, b]) {
+        const seconds = during.filter(({ device }) => device === node.peerId).map(({ ts }) => Math.floor(ts / 1000));
+        expect(seconds).toEqual([...new Set(seconds)]);
+      }
+    },
+    LONG_MS,
+  );
+});
