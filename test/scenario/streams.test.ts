@@ -68,28 +68,25 @@ describe("carrying", () => {
     expect(added(await stream.expect("records", "changes"))).toEqual(["r2"]);
   });
 
-  rule(
-    "[LIVE-5] a refusal before a stream opens is its own frame, with the envelope, and hurts no other",
-    async () => {
-      const items = await createCollection(shared.client, spaceId);
-      const other = { ...windowOf("gone", items), body: { objectId: "bafyunknown", dataset: "x" } };
-      const missing = { id: "space", method: "GET", path: "/v1/spaces/bafyunknown/members/subscribe" };
-      const odd = windowOf("odd", items, { cursor: 1 });
-      await using stream = await open(other, missing, odd, windowOf("fine", items));
-      for (const [id, code] of [
-        ["gone", "object.not_found"],
-        ["space", "space.not_found"],
-        ["odd", "request.unknown_field"],
-      ] as const) {
-        expect(await stream.expect(id, "error")).toMatchObject({ error: { code, message: expect.any(String) } });
-      }
-      await stream.expect("fine", "ready");
-      await stream.expect("fine", "snapshot");
-      // An id whose subscription has ended is free.
-      await stream.change({ add: [windowOf("gone", items)] });
-      await stream.expect("gone", "ready");
-    },
-  );
+  rule("[LIVE-5] a refusal before a stream opens is its own frame, with the envelope, and hurts no other", async () => {
+    const items = await createCollection(shared.client, spaceId);
+    const other = { ...windowOf("gone", items), body: { objectId: "bafyunknown", dataset: "x" } };
+    const missing = { id: "space", method: "GET", path: "/v1/spaces/bafyunknown/members/subscribe" };
+    const odd = windowOf("odd", items, { cursor: 1 });
+    await using stream = await open(other, missing, odd, windowOf("fine", items));
+    for (const [id, code] of [
+      ["gone", "object.not_found"],
+      ["space", "space.not_found"],
+      ["odd", "request.unknown_field"],
+    ] as const) {
+      expect(await stream.expect(id, "error")).toMatchObject({ error: { code, message: expect.any(String) } });
+    }
+    await stream.expect("fine", "ready");
+    await stream.expect("fine", "snapshot");
+    // An id whose subscription has ended is free.
+    await stream.change({ add: [windowOf("gone", items)] });
+    await stream.expect("gone", "ready");
+  });
 
   rule("[LIVE-5] 256 windows and listeners over one connection each hear what is theirs", async () => {
     const items = await createCollection(shared.client, spaceId);
