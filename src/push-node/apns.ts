@@ -83,7 +83,7 @@ export function createApns(deps: ApnsDeps): Provider {
         if (first.kind !== "dead" || first.certain) return first;
         return await sendTo(notification, !sandbox);
       } catch (error) {
-        return { kind: "later", everyone: false, reason: reasonOf(error) };
+        return { kind: "later", everyone: false, unreachable: true, reason: reasonOf(error) };
       }
     },
     async close() {
@@ -138,7 +138,7 @@ function outcomeOf(reply: Http2Reply, registeredMs: number, sandbox: boolean, no
     const { "retry-after": header } = reply.headers;
     const delayMs = retryAfterMs(typeof header === "string" ? header : undefined, nowMs);
     // 429 is about one token, or about how often provider tokens were made.
-    const everyone = reply.status >= 500 || fault.reason === "TooManyProviderTokenUpdates";
+    const everyone = (reply.status >= 500 && delayMs !== undefined) || fault.reason === "TooManyProviderTokenUpdates";
     return { kind: "later", everyone, reason, ...(delayMs === undefined ? {} : { delayMs }) };
   }
   return { kind: "refused", reason };

@@ -3,11 +3,12 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { Platform } from "../protocol/push-node.ts";
 import type { Notification, Outcome, Provider } from "./provider.ts";
+import { createProviderLane, type ProviderLane } from "./provider-lane.ts";
 import type { PruneGuard } from "./prune-guard.ts";
 import type { Delivery, Device, PushState } from "./state.ts";
 
 /** Longer than any provider may take, so that nobody is given what somebody still works on. */
-const LEASE_MS = 30_000;
+const LEASE_MS = 60_000;
 const FIRST_DELAY_MS = 1_000;
 const MAX_DELAY_MS = 5 * 60_000;
 /** Other nodes of the same state may have left something: looked for at least this often. */
@@ -29,7 +30,12 @@ export type DeliveryWorker = ReturnType<typeof createDeliveryWorker>;
 
 export function createDeliveryWorker(deps: WorkerDeps) {
   const { state, clock, log } = deps;
-  const pausedUntilMs = new Map<Provider, number>();
+  const laneByProvider = new Map<Provider, ProviderLane>();
+  const laneOf = (provider: Provider): ProviderLane => {
+    const lane = laneByProvider.get(provider) ?? createProviderLane(clock, Math.ceil((deps.parallel * 3) / 4));
+    laneByProvider.set(provider, lane);
+    return lane;
+  };
   const running = new Set<Promise<void>>();
   let stopped = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -86,9 +92,14 @@ export function createDeliveryWorker(deps: WorkerDeps) {
       log.warn("a notification was given up: its provider did not take it for an hour", { provider: provider.name });
       return state.settle(delivery);
     }
-    const pausedMs = pausedUntilMs.get(provider) ?? 0;
-    if (pausedMs > clock.nowMs()) return state.defer({ ...delivery, attempts: delivery.attempts - 1 }, pausedMs);
-    await follow(delivery, device, provider, await provider.send(notificationOf(delivery, device)));
+    const lane = laneOf(provider);
+    const waitMs = lane.waitMs();
+    // That is no attempt.
+    if (waitMs > 0) return state.defer({ ...delivery, attempts: delivery.attempts - 1 }, clock.nowMs() + waitMs);
+    lane.begun();
+    const outcome = await provider.send(notificationOf(delivery, device));
+    lane.ended(outcome);
+    await follow(delivery, device, provider, outcome);
   };
 
   const notificationOf = (delivery: Delivery, device: Device): Notification => ({
@@ -112,7 +123,6 @@ export function createDeliveryWorker(deps: WorkerDeps) {
         return state.settle(delivery);
       case "later": {
         const delayMs = outcome.delayMs ?? backoffMs(delivery.attempts);
-        if (outcome.everyone) pausedUntilMs.set(provider, clock.nowMs() + delayMs);
         log.debug("a provider takes a notification later", {
           provider: provider.name,
           reason: outcome.reason,

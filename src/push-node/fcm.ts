@@ -60,7 +60,7 @@ export function createFcm(deps: FcmDeps): Provider {
           ? { kind: "later", everyone: true, reason: "the provider refuses the service account's access token" }
           : second;
       } catch (error) {
-        return { kind: "later", everyone: false, reason: reasonOf(error) };
+        return { kind: "later", everyone: false, unreachable: true, reason: reasonOf(error) };
       }
     },
     async close() {},
@@ -100,8 +100,11 @@ function outcomeOf(status: number, text: string, delayMs: number | undefined): O
     fieldViolations.some(({ field }) => field === "message.token"),
   );
   if (status === 400 && namesToken) return { kind: "dead", certain: false, reason };
-  if (status === 429 || status >= 500)
-    return { kind: "later", everyone: true, reason, ...(delayMs === undefined ? {} : { delayMs }) };
+  if (status === 429 || status >= 500) {
+    // A 429 may be about one device that somebody tells too much: that is no reason to keep the others waiting.
+    const everyone = status >= 500 && delayMs !== undefined;
+    return { kind: "later", everyone, reason, ...(delayMs === undefined ? {} : { delayMs }) };
+  }
   return { kind: "refused", reason };
 }
 

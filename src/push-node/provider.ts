@@ -13,8 +13,17 @@ export type Outcome =
   | { readonly kind: "accepted" /** Apple's environment that took it. */; readonly sandbox?: boolean }
   /** The token is nobody's any more. `certain` when the provider says so of this token; else it might be a fault of ours. */
   | { readonly kind: "dead"; readonly certain: boolean; readonly reason: string }
-  /** Try again: after `delayMs` where the provider said so. `everyone`: it holds for all tokens of the provider. */
-  | { readonly kind: "later"; readonly delayMs?: number; readonly everyone: boolean; readonly reason: string }
+  /**
+   * Try again: after `delayMs` where the provider said so. `everyone`: it holds for all tokens of the provider. `unreachable`:
+   * nothing was heard of it.
+   */
+  | {
+      readonly kind: "later";
+      readonly delayMs?: number;
+      readonly everyone: boolean;
+      readonly unreachable?: true;
+      readonly reason: string;
+    }
   /** Never, and not for a reason of the token's. */
   | { readonly kind: "refused"; readonly reason: string };
 

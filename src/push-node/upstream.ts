@@ -16,10 +16,11 @@ export function createUpstream(calls: NodeCalls): Provider {
       try {
         return await calls.post<Outcome>(PUSH_PATHS.deliveries, body);
       } catch (error) {
-        const { retryAfterMs } = error as { retryAfterMs?: number };
+        const { retryAfterMs, status } = error as { retryAfterMs?: number; status?: number };
         return {
           kind: "later",
-          everyone: true,
+          everyone: retryAfterMs !== undefined,
+          ...(status === 0 ? { unreachable: true as const } : {}),
           reason: reasonOf(error),
           ...(retryAfterMs === undefined ? {} : { delayMs: retryAfterMs }),
         };

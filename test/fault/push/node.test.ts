@@ -1,6 +1,7 @@
 /** A push node of the executable: whom it wakes, what it refuses, and what providers' errors do (docs/push.md). */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { PUSH_BOUNDS, PUSH_HEADERS, PUSH_PATHS } from "../../../src/protocol/push-node.ts";
 import { requestStatement } from "../../../src/push-link/statements.ts";
@@ -418,6 +419,26 @@ describe("what providers answer", () => {
     },
     LONG_MS,
   );
+
+  rule("[PUSH-7] a provider that swallows everything leaves the other its places, however much waits", async () => {
+    const hole = createServer(() => {});
+    await new Promise<void>((resolve) => hole.listen(0, "127.0.0.1", resolve));
+    const { port } = hole.address() as AddressInfo;
+    await using holed = await startNode({ fcm, apns: { url: `http://127.0.0.1:${port}` } });
+    const space = spaceKeyOf("swallowed");
+    for (let index = 0; index < 5; index++) {
+      const watcher = account(`swallowed ${index}`, holed);
+      for (let device = 0; device < 10; device++) await watcher.register("ios", `b1ac${index}${device}`, `d${device}`);
+      await watcher.watch(space, ["chats"]);
+    }
+    expect(await account("swallowed sender", holed).send(space)).toEqual({ devices: 50 });
+    const { space: other, sender } = await pair("beside the hole", "android", "beside-the-hole", holed);
+    const atMs = Date.now();
+    await sender.send(other);
+    await untilArrived("beside-the-hole");
+    expect(Date.now() - atMs).toBeLessThan(3_000);
+    hole.close();
+  });
 });
 
 describe("nothing that was taken is lost, nor sent twice", () => {
