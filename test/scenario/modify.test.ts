@@ -312,6 +312,33 @@ describe("records", () => {
     },
   );
 
+  rule(
+    "[DATA-1] a create is all or nothing: an op that is refused makes no record, and others of the request stand",
+    async () => {
+      const create = (id: string, ops: JsonObject[]): JsonObject => ({ id, upsert: true, ops });
+      const good = [op("$set", "n", 1), op("$set", "s", "x")];
+      for (const [name, bad] of [
+        ["kind", op("$set", "n", "one")],
+        ["inc", op("$inc", "s", 1)],
+        ["many", op("$set", "", { s: 5 })],
+      ] as const) {
+        const [refused, made] = [`all-${name}`, `made-${name}`];
+        const result = await items.modify([create(refused, [...good, bad]), create(made, good)]);
+        expect(result.rejections).toHaveLength(1);
+        expect(result.rejections![0]).toMatchObject({ recordIndex: 0, recordId: refused, opIndex: 2 });
+        expect(result.rejections![0]!.reason).not.toBe("");
+        expect(await items.find(refused)).toBeUndefined();
+        expect(content(await items.find(made))).toEqual({ id: made, n: 1, s: "x" });
+        // The id is free: what was not made can be made.
+        expect((await items.modify([create(refused, good)])).rejections).toBeUndefined();
+        // On a record that exists the refused op alone is dropped.
+        const later = await items.modify([create(refused, [op("$set", "n", 2), bad])]);
+        expect(later.rejections).toHaveLength(1);
+        expect(content(await items.find(refused))).toEqual({ id: refused, n: 2, s: "x" });
+      }
+    },
+  );
+
   rule("[DATA-1] write-once fields can be set by the creating change only", async () => {
     const once = await createCollection(shared.client, items.spaceId, {
       fields: [
