@@ -1,16 +1,25 @@
 /** Where a message is written: a new one, an answer, or an edit of one's own. */
-import { type Signal, useSignal } from "@preact/signals";
+import type { Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { ChatApi, ComposerTarget } from "./chat-api.ts";
 import { excerpt } from "./chat-excerpt.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { useFormAction } from "./form-action.ts";
+import { useKeptText } from "./kept-text.ts";
 import { personName } from "./people.ts";
 
-export function ChatComposer({ api, target }: { api: ChatApi; target: Signal<ComposerTarget | undefined> }) {
+export interface ChatComposerProps {
+  objectId: string;
+  api: ChatApi;
+  target: Signal<ComposerTarget | undefined>;
+}
+
+export function ChatComposer({ objectId, api, target }: ChatComposerProps) {
   const { busy, error, run } = useFormAction();
   const goal = target.value;
-  const text = useSignal(goal?.kind === "edit" ? (goal.message.text ?? "") : "");
+  const edited = goal?.kind === "edit" ? goal.message : undefined;
+  // What was begun stays when it becomes an answer.
+  const { text, write } = useKeptText(edited ? `${objectId} ${edited.id}` : objectId, edited?.text ?? "");
   const field = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
     if (goal) field.current?.focus();
@@ -21,7 +30,7 @@ export function ChatComposer({ api, target }: { api: ChatApi; target: Signal<Com
       if (words === "") return;
       if (goal?.kind === "edit") await api.edit(goal.message.id, words);
       else await api.send({ text: words, ...(goal ? { replyToMessageId: goal.message.id } : {}) });
-      text.value = "";
+      write("");
       target.value = undefined;
     });
   return (
@@ -43,7 +52,7 @@ export function ChatComposer({ api, target }: { api: ChatApi; target: Signal<Com
           rows={1}
           value={text}
           onInput={(event) => {
-            text.value = event.currentTarget.value;
+            write(event.currentTarget.value);
           }}
           onKeyDown={(event) => {
             if (event.key === "Escape") target.value = undefined;

@@ -74,7 +74,7 @@ export function ChatView({ spaceId, objectId, row }: ChatViewProps) {
           {messages.length === 0 && live.state.value === "live" && <li class="empty">Nothing said yet.</li>}
         </ol>
       </div>
-      <ChatComposer key={targetKey(target.value)} api={api} target={target} />
+      <ChatComposer key={targetKey(target.value)} objectId={objectId} api={api} target={target} />
     </section>
   );
 }

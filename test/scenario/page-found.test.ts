@@ -100,6 +100,30 @@ look(
   },
 );
 
+look(
+  "[page] a message that was begun is there again after going elsewhere, and becomes the answer to another",
+  async () => {
+    const { id } = await createObject(server.client, space.id, { types: ["chat"], ...named("Hall") });
+    await server.client.post(`/v1/spaces/${space.id}/objects/${id}/chat/messages`, { text: "Seven?" }, 201);
+    return place("spaces", space.id, "objects", id);
+  },
+  async (page) => {
+    const field = page.getByLabel("Message", { exact: true });
+    await field.fill("I am lat");
+    await page.getByRole("link", { name: "History" }).click();
+    await page.getByRole("link", { name: "Chat" }).click();
+    expect(await field.inputValue()).toBe("I am lat");
+    await page.getByRole("button", { name: "Reply" }).click();
+    expect(await field.inputValue()).toBe("I am lat");
+    await field.fill("I am late");
+    await field.press("Enter");
+    await page.locator(".chat-message").getByText("I am late").waitFor();
+    await page.reload();
+    await page.locator(".chat-message").getByText("I am late").waitFor();
+    expect(await field.inputValue()).toBe("");
+  },
+);
+
 for (const size of [undefined, PHONE]) {
   const device = size ? "a phone" : "a desktop";
   look(
