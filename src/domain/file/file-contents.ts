@@ -171,6 +171,8 @@ export function createFileContents(deps: FileContentsDeps) {
       return isNews ? refs.map(({ fileId }) => fileId) : [];
     });
     statuses.moved(moved);
+    // What the network keeps may make way for other files now.
+    if (state === FILE_DURABLE && moved.length > 0) deps.onWork();
   };
 
   const setInline = async (refs: readonly FileRef[], state: FileStateNo): Promise<void> => {

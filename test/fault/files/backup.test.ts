@@ -204,6 +204,62 @@ describeWithNats("files and the network", () => {
   );
 
   rule(
+    "[files] the cache keeps to its limit as soon as the network has what makes way",
+    async () => {
+      const a = await device({ env: { SVC_SYNC_INTERVAL: "2s", SVC_FILES_CACHE_LIMIT: "2MiB" } });
+      const first = await withFile(a, bytesOf(1.5 * MB, 21));
+      const { client } = a.server;
+      const second = await attach(client, first.spaceId, first.objectId, bytesOf(1.5 * MB, 22));
+      for (const { fileId } of [first.file, second]) await untilState(a, first.spaceId, fileId, "durable");
+      await until(async () => (await cacheSize(a)) <= 2 * MB, "the cache to be within its limit");
+      for (const [{ fileId }, seed] of [
+        [first.file, 21],
+        [second, 22],
+      ] as const)
+        expect(Buffer.compare((await read(a, first.spaceId, fileId)).bytes, bytesOf(1.5 * MB, seed))).toBe(0);
+    },
+    60_000,
+  );
+
+  rule(
+    "[files] the stream tells of a backup, and a guest reads what members attach",
+    async () => {
+      const a = await device();
+      const { client } = a.server;
+      const space = await createSpace(client);
+      const objectId = (await createObject(client, space.id)).id;
+      const stream = await client.stream("GET", `${filesPath(space.id)}/subscribe`);
+      await stream.expect("ready");
+      const file = await attach(client, space.id, objectId, bytesOf(MB, 23));
+      for (let state = ""; state !== "durable"; ) {
+        const frame = (await stream.expect("status", 30_000)) as unknown as Status & { fileId: string };
+        expect(frame).toMatchObject({ fileId: file.fileId, objectId, cached: true });
+        state = frame.state;
+      }
+      await stream.close();
+      const path = `/v1/spaces/${space.id}/guest-key`;
+      const { inviteToken } = await client.post<{ inviteToken: string }>(path, undefined, 201);
+      const guest = await device();
+      await guest.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+      await untilStatus(guest, space.id, "active");
+      await until(
+        async () => (await read(guest, space.id, file.fileId)).status === 200,
+        "the guest to read it",
+        30_000,
+      );
+      expect(Buffer.compare((await read(guest, space.id, file.fileId)).bytes, bytesOf(MB, 23))).toBe(0);
+      await guest.server.client.fails(
+        "DELETE",
+        `${filesPath(space.id)}/${file.fileId}`,
+        undefined,
+        403,
+        "space.read_only",
+      );
+    },
+    90_000,
+  );
+
+  rule(
     "[files] the store holds neither names nor content",
     async () => {
       const a = await device();
