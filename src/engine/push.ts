@@ -55,8 +55,13 @@ export function createPush(deps: PushDeps): PushService | undefined {
   });
   const stops = [
     events.on("committed", (space, batch) => {
-      if (space.id === tech.space.id) followAccount(push, space, batch);
-      else followSpace(push, account, space, batch);
+      try {
+        if (space.id === tech.space.id) followAccount(push, space, batch);
+        else followSpace(push, account, space, batch);
+      } catch (error) {
+        // A full disk, say: what was written is committed, and whoever wrote it is not to fail for a notification's sake.
+        deps.log.error("a notification could not be queued", { err: error, spaceId: space.id });
+      }
     }),
     events.on("aclChanged", () => push.changed()),
     events.on("ended", (spaceId) => push.spaceEnded(spaceId)),

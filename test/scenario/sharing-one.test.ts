@@ -81,7 +81,7 @@ describe("members", () => {
       previous: { permission: "writer" },
     });
 
-    const before = (await shared.client.get<{ push: { encKeyId: string } }>(base)).push;
+    const before = (await shared.client.get<{ push: { encKeyId: string; spaceKey: string } }>(base)).push;
     await shared.client.post(`${base}/acl/remove`, { identities: [otherId] }, 204);
     expect(await stream.expect("member")).toMatchObject({
       kind: "removed",
@@ -92,6 +92,7 @@ describe("members", () => {
     expect(await shared.client.get<Member>(`${base}/members/${otherId}`)).toMatchObject({ status: "removed" });
     const after = (await shared.client.get<{ push: { encKeyId: string; spaceKey: string } }>(base)).push;
     expect(after.encKeyId).not.toBe(before.encKeyId);
+    expect(after.spaceKey).not.toBe(before.spaceKey);
     await shared.client.fails("POST", `${base}/acl/remove`, { identities: [otherId] }, 404, "identity.not_found");
   });
 
