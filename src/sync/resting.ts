@@ -12,7 +12,7 @@ const DOMAIN = utf8ToBytes("svc/sync-mark/v1\0");
 
 /** What a replica is at, in 32 bytes: two with the same mark have nothing to tell each other. */
 function markOf(space: Space): Uint8Array {
-  return sha256(concatBytes(DOMAIN, space.acl.head().id, pendingDigest(space), vectorOf(space.engine.store).digest));
+  return sha256(concatBytes(DOMAIN, space.acl.head().id, pendingDigest(space), vectorOf(space).digest));
 }
 
 /**

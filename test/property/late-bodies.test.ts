@@ -246,7 +246,7 @@ async function stateOf(device: Device) {
       `SELECT hex(o.id), hex(t.trace), hex(c.id) FROM history_traces t JOIN objects o ON o.no = t.obj
        JOIN changes c ON c.no = t.change WHERE o.deleted = 0 ORDER BY 1, 2, 3`,
     ),
-    vector: bytesToHex(vectorOf(engine.store).digest),
+    vector: bytesToHex(vectorOf(device.space).digest),
     parked: parked.usage().count,
     unopened: unopened.count(),
   };

@@ -115,7 +115,7 @@ describe("bodies that come late", () => {
         expect(missing(device)).toBe(0);
         expect(await device.values()).toEqual({ a: "1" });
       }
-      expect(vectorOf(one.space.engine.store).digest).toEqual(vectorOf(two.space.engine.store).digest);
+      expect(vectorOf(one.space).digest).toEqual(vectorOf(two.space).digest);
       const taken = await takeIn(
         one.space,
         two.changes().map(({ bytes }) => stubOf(bytes)),

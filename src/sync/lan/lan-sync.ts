@@ -186,7 +186,7 @@ export function createLanSync(deps: LanSyncDeps): Transport {
     if (fault) progress.lastError = fault;
     if (fault && fault !== "gap") refusedOnce(link, space, fault);
     if (!state.content) return false;
-    progress.behind = claimedBeyond(space.engine.store, state.vector);
+    progress.behind = claimedBeyond(space, state.vector);
     const onTaken = (taken: Taken): void => {
       if (taken.fresh + taken.changed + taken.parked > 0) advancedAtMs.set(roundKey(link, space), performance.now());
       progress.fresh += taken.fresh;
@@ -201,7 +201,8 @@ export function createLanSync(deps: LanSyncDeps): Transport {
     if (fetched.refused > 0) progress.lastError = "changes were not kept: the quota of waiting changes is used up";
     await sequencePending(space);
     if (fetched.foreignOwn) await replaceWriter(space, link.peerId);
-    return fetched.cut;
+    if (state.isPart) progress.missing = true;
+    return fetched.cut || state.isPart === true;
   };
 
   /** Told once of each peer and space: what a peer sends is judged anew every round. */
@@ -227,10 +228,10 @@ export function createLanSync(deps: LanSyncDeps): Transport {
 
   /** Counts what the peer keeps as kept, once it has given back some of it. */
   const confirm = async (link: PeerLink, space: Space, state: SpaceState): Promise<void> => {
-    if (!state.content || !hasOurBodies(space.engine.store, state)) return;
+    if (!state.content || !hasOurBodies(space, state)) return;
     const { store } = space.engine;
     const { sync } = store;
-    const upto = sync.reachOf("peer", coverage(store, state.vector));
+    const upto = sync.reachOf("peer", coverage(space, state.vector));
     const rights = rightsToConfirm(space, state);
     const given =
       (await givesBack(link, space, sync.markOf("peer"), upto)) &&
@@ -271,7 +272,7 @@ export function createLanSync(deps: LanSyncDeps): Transport {
       for (let asked = 0; asked < BACK_ATTEMPTS && isBehind(space, state); asked++) {
         const before = state;
         const reply = await link.request(SYNC_KINDS.back, encodeSpaceName(space.id), { timeoutMs: BACK_TIMEOUT_MS });
-        state = await wholeState(link, space.id, reply);
+        state = await wholeState(link, space, reply);
         if (!state.known) return noteHolder(space.id, link.peerId, false);
         if (hasMoved(before, state)) advancedAtMs.set(roundKey(link, space), performance.now());
         await confirm(link, space, state);
@@ -288,7 +289,7 @@ export function createLanSync(deps: LanSyncDeps): Transport {
   };
 
   const isBehind = (space: Space, state: SpaceState): boolean =>
-    (state.content && !coversAll(space.engine.store, state.vector)) ||
+    (state.content && !coversAll(space, state.vector)) ||
     !equalBytes(state.aclHead, space.acl.head().id) ||
     (hasPending(pendingDigest(space)) && !equalBytes(state.units, pendingDigest(space)));
 
@@ -407,9 +408,7 @@ export function createLanSync(deps: LanSyncDeps): Transport {
   links.onRequest(SYNC_KINDS.vector, async (link, body) => {
     const { space: spaceId, after } = decodeVectorRequest(body);
     const space = await served(link, spaceId);
-    return encodeVectorPage(
-      space ? vectorPage(vectorOf(space.engine.store).vector, after) : { vector: [], rest: false },
-    );
+    return encodeVectorPage(space ? vectorPage(vectorOf(space).vector, after) : { vector: [], rest: false });
   });
   links.onRequest(SYNC_KINDS.pull, async (link, body) => {
     const request = decodePullRequest(body);

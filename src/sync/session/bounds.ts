@@ -4,7 +4,7 @@ export const SYNC_BOUNDS = {
   frameChanges: 500,
   /** Writers of a vector in one message: some 600 KB. */
   writers: 4_096,
-  /** Writers that a peer's whole vector may name, all of which are held while a round runs: some 100 MB. */
+  /** Writers of which a peer has something else, that are held while a session runs: some 100 MB. The next goes on. */
   writersInAll: 1 << 18,
   /** Rows looked at for one frame. */
   scanned: 50_000,

@@ -23,6 +23,7 @@ import {
   byWriter,
   claimedBeyond,
   rangesThatDiffer,
+  sameState,
   suspects,
   type VectorPart,
   vectorOf,
@@ -32,32 +33,44 @@ import {
 
 /** What the remote is at: exactly what we were at when we asked, or what it says. */
 export async function askState(remote: RemoteReplica, space: Space): Promise<SpaceState> {
-  const { digest, vector } = vectorOf(space.engine.store);
+  const { digest, vector } = vectorOf(space);
   const request = encodeStateRequest({
     space: space.id,
     aclHead: space.acl.head().id,
     units: pendingDigest(space),
     digest,
   });
-  const state = await wholeState(remote, space.id, await remote.request(SYNC_KINDS.state, request));
+  const state = await wholeState(remote, space, await remote.request(SYNC_KINDS.state, request));
   return state.same ? { ...state, vector } : state;
 }
 
-/** A state with the whole of its vector, which may take several messages. */
-export async function wholeState(remote: RemoteReplica, spaceId: string, reply: Uint8Array): Promise<SpaceState> {
+/**
+ * A state with the whole of its vector, which may take several messages. Where the two have the same of a writer it is
+ * not kept twice; of what differs so much is kept, and the rest is for the next session.
+ */
+export async function wholeState(remote: RemoteReplica, space: Space, reply: Uint8Array): Promise<SpaceState> {
   const { rest: goesOn = false, ...state } = decodeState(reply);
-  const vector = [...state.vector];
-  for (let rest = goesOn; rest; ) {
+  if (!goesOn) return state;
+  const mine = new Map(vectorOf(space).vector.map((own) => [own.key, own]));
+  let different = 0;
+  const sharing = (other: WriterState): WriterState => {
+    const own = mine.get(writerKey(other.author, other.writer));
+    if (own && sameState(own, other)) return own;
+    different++;
+    return other;
+  };
+  const vector = state.vector.map(sharing);
+  for (let rest: boolean = goesOn; rest; ) {
     const last = vector.at(-1);
     if (!last) throw new SessionFault("a vector that goes on begins with nothing");
+    if (different >= SYNC_BOUNDS.writersInAll) return { ...state, vector, isPart: true };
     const after = concatBytes(last.author, last.writer);
-    const page = decodeVectorPage(await remote.request(SYNC_KINDS.vector, encodeVectorRequest(spaceId, after)));
+    const page = decodeVectorPage(await remote.request(SYNC_KINDS.vector, encodeVectorRequest(space.id, after)));
     const next = page.vector[0];
     if (page.rest && !next) throw new SessionFault("the peer's vector does not end");
     if (next && Buffer.compare(concatBytes(next.author, next.writer), after) <= 0)
       throw new SessionFault("the peer's vector does not go forward");
-    vector.push(...page.vector);
-    if (vector.length > SYNC_BOUNDS.writersInAll) throw new SessionFault("the peer's vector names too many writers");
+    for (const other of page.vector) vector.push(sharing(other));
     rest = page.rest;
   }
   return { ...state, vector };
@@ -112,7 +125,7 @@ export async function fetchMissing(
     onTaken?.(taken);
   };
   const held = [...store.parked.ids(SYNC_BOUNDS.held / 2), ...store.parked.quarantinedIds(SYNC_BOUNDS.held / 2)];
-  const doubtful = new Set<WriterState>(suspects(store, theirs));
+  const doubtful = new Set<WriterState>(suspects(space, theirs));
   /** What the remote has of a range of writers. */
   const pullRange = async ({ range, vector }: VectorPart): Promise<void> => {
     const chains = chainsOf(
@@ -152,13 +165,13 @@ export async function fetchMissing(
       }
     }
   };
-  for (const part of rangesThatDiffer(vectorOf(store).vector, theirs)) {
+  for (const part of rangesThatDiffer(vectorOf(space).vector, theirs)) {
     idle = 0;
     if (!result.cut) await pullRange(part);
   }
   if (!result.cut) await fetchWanted(remote, space, enter);
   const isLacking = store.unopened.waitingBodies(PATIENCE_ROUNDS) > 0;
-  result.missing = result.cut || result.refused > 0 || isLacking || claimedBeyond(store, theirs) > explained;
+  result.missing = result.cut || result.refused > 0 || isLacking || claimedBeyond(space, theirs) > explained;
   return result;
 }
 

@@ -27,6 +27,8 @@ export interface SpaceState {
   readonly vector: readonly WriterState[];
   /** The vector goes on: the rest is to be asked for. */
   readonly rest?: boolean;
+  /** Here alone: more of the vector was not asked for. */
+  readonly isPart?: boolean;
 }
 
 /** The answer about a space that is not here, or not the asker's to know of. */

@@ -26,7 +26,7 @@ export function stateFor(space: Space, request: StateRequest, content: boolean):
   const full = fullState(space, content, false);
   const same =
     content &&
-    equalBytes(vectorOf(space.engine.store).digest, request.digest) &&
+    equalBytes(vectorOf(space).digest, request.digest) &&
     equalBytes(full.aclHead, request.aclHead) &&
     equalBytes(full.units, request.units);
   return same ? { ...full, same, vector: [], rest: false } : full;
@@ -42,12 +42,12 @@ export function fullState(space: Space, content: boolean, more: boolean): SpaceS
     aclCount: space.acl.records().length,
     units: pendingDigest(space),
     content,
-    ...(content ? lackingAndVector(space.engine.store) : { lacks: LACKS_NOTHING, vector: [] }),
+    ...(content ? lackingAndVector(space) : { lacks: LACKS_NOTHING, vector: [] }),
   };
 }
 
-function lackingAndVector(store: SpaceStore): Pick<SpaceState, "lacks" | "vector" | "rest"> {
-  const { lacks, vector } = vectorOf(store);
+function lackingAndVector(space: Space): Pick<SpaceState, "lacks" | "vector" | "rest"> {
+  const { lacks, vector } = vectorOf(space);
   return { lacks, ...vectorPage(vector, NOTHING) };
 }
 
@@ -60,7 +60,7 @@ type Lacks = { readonly afterSeq: number } | { readonly except: ReadonlySet<stri
  */
 export function pullFrame(space: Space, request: PullRequest): PullReply {
   const { store, objects } = space.engine;
-  const { lacksByWriter, needIds } = lackingOf(store, request);
+  const { lacksByWriter, needIds } = lackingOf(space, request);
   if (needIds.length > 0) return { changes: [], next: request.cursor, withheld: 0, needIds };
   if (lacksByWriter.size === 0) return { changes: [], next: 0, withheld: 0, needIds };
   const held = new Set(request.held.map(bytesToHex));
@@ -103,17 +103,15 @@ export function pullFrame(space: Space, request: PullRequest): PullReply {
   }
 }
 
-function lackingOf(
-  store: SpaceStore,
-  request: PullRequest,
-): { lacksByWriter: Map<number, Lacks>; needIds: Uint8Array[] } {
+function lackingOf(space: Space, request: PullRequest): { lacksByWriter: Map<number, Lacks>; needIds: Uint8Array[] } {
   const theirs = byWriter(request.vector);
   const chains = new Map(
     request.chains.map(({ author, writer, ids }) => [writerKey(author, writer), new Set(ids.map(bytesToHex))]),
   );
   const lacksByWriter = new Map<number, Lacks>();
   const needIds: Uint8Array[] = [];
-  const { vector } = vectorOf(store);
+  const { store } = space.engine;
+  const { vector } = vectorOf(space);
   for (const mine of request.range ? withinRange(vector, request.range) : vector) {
     const { no, key } = mine;
     const other = theirs.get(key);

@@ -150,7 +150,7 @@ function remoteOf(space: Space, reader: Account, tamper: Tamper = (_kind, reply)
       return encodeState(stateFor(space, decodeStateRequest(body), mayReadSpace(space, reader.id)));
     if (kind === SYNC_KINDS.pull) return encodePullReply(pullFrame(space, decodePullRequest(body)));
     if (kind === SYNC_KINDS.vector)
-      return encodeVectorPage(vectorPage(vectorOf(space.engine.store).vector, decodeVectorRequest(body).after));
+      return encodeVectorPage(vectorPage(vectorOf(space).vector, decodeVectorRequest(body).after));
     if (kind === SYNC_KINDS.wants) return encodeItems(wanted(space.engine.store, decodeWants(body).ids));
     if (kind === SYNC_KINDS.acl) return encodeItems(aclRecordsFrom(space, decodeAclRequest(body).from));
     return encodeItems(pendingRecords(space));
@@ -184,10 +184,44 @@ describe("sessions", () => {
     expect(frames).toBeGreaterThan(2);
     expect(fetched).toMatchObject({ missing: false, refused: 0, foreignOwn: false });
     expect(rows(b)).toBe(rows(a));
-    expect(coversAll(a.engine.store, vectorOf(b.engine.store).vector)).toBe(true);
+    expect(coversAll(a, vectorOf(b).vector)).toBe(true);
     expect((await askState(remoteOf(a, account), b)).same).toBe(true);
     await write(a, "one", "more");
     expect((await pullAll(remoteOf(a, account), b)).fetched.changed).toBe(1);
+  });
+
+  test("[vector] more writers than are held at once: the session goes as far as it can, and the next goes on", async () => {
+    const account = newAccount();
+    const a = replicaOf(createdSpaceGenesis(account, systemClock), account);
+    await write(a, "before", "here");
+    const all = Array.from({ length: SYNC_BOUNDS.writersInAll + 20_000 }, (_, index) => {
+      const writer = new Uint8Array(16);
+      new DataView(writer.buffer).setUint32(12, index);
+      return {
+        author: account.signer.publicKey,
+        writer,
+        seq: 1,
+        count: 1,
+        last: new Uint8Array(32),
+        forks: new Uint8Array(0),
+      };
+    });
+    const indexOf = (after: Uint8Array) =>
+      after.length === 0 ? 0 : new DataView(new Uint8Array(after).slice(32).buffer).getUint32(12) + 1;
+    const page = (from: number) => ({
+      vector: all.slice(from, from + SYNC_BOUNDS.writers),
+      rest: from + SYNC_BOUNDS.writers < all.length,
+    });
+    const remote: RemoteReplica = {
+      request: async (kind, body) =>
+        kind === SYNC_KINDS.state
+          ? encodeState({ ...stateFor(a, decodeStateRequest(body), true), same: false, ...page(0) })
+          : encodeVectorPage(page(indexOf(decodeVectorRequest(body).after))),
+    };
+    const state = await askState(remote, a);
+    expect(state.isPart).toBe(true);
+    expect(state.vector.length).toBeGreaterThanOrEqual(SYNC_BOUNDS.writersInAll);
+    expect(state.vector.length).toBeLessThan(all.length);
   });
 
   test("[vector] 50,000 writers take messages that fit a link, and each side gets what it lacks", async () => {
@@ -218,13 +252,13 @@ describe("sessions", () => {
       expect(fetched).toMatchObject({ missing: false, cut: false });
       expect(into.engine.store.parked.usage().count).toBe(0);
       expect(new Set(state.vector.map(({ author, writer }) => writerKey(author, writer))).size).toBe(
-        vectorOf(from.engine.store).vector.length,
+        vectorOf(from).vector.length,
       );
       expect(remote.largest()).toBeLessThan(CHANNEL_LIMITS.messageBytes / 2);
       expect(remote.asked(SYNC_KINDS.vector)).toBeGreaterThanOrEqual(12);
     }
     expect(rows(a)).toBe(rows(b));
-    expect(coversAll(a.engine.store, (await askState(remoteOf(b, account), empty)).vector)).toBe(true);
+    expect(coversAll(a, (await askState(remoteOf(b, account), empty)).vector)).toBe(true);
     expect((await askState(remoteOf(a, account), b)).same).toBe(true);
   }, 60_000);
 
@@ -233,7 +267,7 @@ describe("sessions", () => {
     const seed = createdSpaceGenesis(account, systemClock);
     const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
     await write(a, "x", "text");
-    const [own] = vectorOf(a.engine.store).vector;
+    const [own] = vectorOf(a).vector;
     const goesOn = encodeState({ ...(await askState(remoteOf(a, account), b)), rest: true });
     for (const page of [
       { vector: [own!], rest: true },
@@ -315,7 +349,7 @@ describe("sessions", () => {
     const seed = createdSpaceGenesis(account, systemClock);
     const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
     for (const text of ["1", "2", "3"]) await write(a, "same", text);
-    const parent = vectorOf(a.engine.store).vector[0]!;
+    const parent = vectorOf(a).vector[0]!;
     const secondId = a.engine.store.sync.idsOfWriter(parent.no, 2)[1]!.id;
     await b.engine.write(() => {
       for (let i = 0; i < 5_000; i++) {
@@ -369,7 +403,7 @@ describe("sessions", () => {
     expect(rows(b)).toBe("");
     // The vectors are the same, and yet there is something to do. Nobody takes b to keep anything.
     const { state, fetched } = await pullAll(remoteOf(b, account), c);
-    expect([state.same, hasOurBodies(a.engine.store, state)]).toEqual([false, false]);
+    expect([state.same, hasOurBodies(a, state)]).toEqual([false, false]);
     expect(fetched.missing).toBe(true);
     expect((await askState(remoteOf(a, account), b)).same).toBe(false);
     expect(await givesBack(withoutBodies, a, 0, a.engine.store.sync.newestNo())).toBe(false);
@@ -379,7 +413,7 @@ describe("sessions", () => {
       expect(replica.engine.store.unopened.count()).toBe(0);
       expect(rows(replica)).toBe(rows(a));
       expect(await askState(remoteOf(a, account), replica)).toMatchObject({ same: true });
-      expect(hasOurBodies(a.engine.store, await askState(remoteOf(replica, account), a))).toBe(true);
+      expect(hasOurBodies(a, await askState(remoteOf(replica, account), a))).toBe(true);
     }
   });
 
@@ -410,7 +444,7 @@ describe("sessions", () => {
     );
     expect([b, c].map(({ engine }) => engine.store.unopened.count())).toEqual([1, 1]);
     const { state } = await pullAll(remoteOf(b, account), c);
-    expect([state.same, hasOurBodies(c.engine.store, state)]).toEqual([false, false]);
+    expect([state.same, hasOurBodies(c, state)]).toEqual([false, false]);
     await pullAll(remoteOf(c, account), b);
     for (const replica of [b, c]) expect(rows(replica)).toBe(rows(a));
   });
@@ -430,10 +464,10 @@ describe("sessions", () => {
     await pullAll(remoteOf(b, account), c);
     expect(rows(c)).toContain("kept");
     const state = await askState(remoteOf(c, account), b);
-    expect([state.same, hasOurBodies(b.engine.store, state)]).toEqual([true, true]);
+    expect([state.same, hasOurBodies(b, state)]).toEqual([true, true]);
     await write(c, "more", "text"); // and also when they differ in what came since
-    expect(hasOurBodies(b.engine.store, await askState(remoteOf(c, account), b))).toBe(true);
-    expect(hasOurBodies(a.engine.store, await askState(remoteOf(c, account), a))).toBe(false);
+    expect(hasOurBodies(b, await askState(remoteOf(c, account), b))).toBe(true);
+    expect(hasOurBodies(a, await askState(remoteOf(c, account), a))).toBe(false);
   });
 
   test("[stubs] bodies that nobody has do not stand before others, and all that fit no frame come in several", async () => {

@@ -40,17 +40,29 @@ interface OwnVector {
   readonly digest: Uint8Array;
 }
 
-const cached = new WeakMap<SpaceStore, OwnVector & { newestNo: number; revision: number }>();
+/** What a vector is of: a space, as far as it matters here. */
+export interface VectorSource {
+  readonly engine: { readonly store: SpaceStore };
+  readonly acl: { head(): { readonly id: Uint8Array } };
+}
 
-/** Everything stored, in brief: one entry a writer, ordered. Computed once for as long as nothing is added. */
-export function vectorOf(store: SpaceStore): OwnVector {
+const cached = new WeakMap<SpaceStore, OwnVector & { newestNo: number; revision: number; aclHead: string }>();
+
+/**
+ * Everything stored, in brief: one entry a writer, ordered. Computed once for as long as nothing is added and the ACL log
+ * stays as it is, by which a writer's changes come to count or cease to.
+ */
+export function vectorOf(source: VectorSource): OwnVector {
+  const { store } = source.engine;
   const newestNo = store.sync.newestNo();
   const revision = store.unopened.revision();
+  const aclHead = bytesToHex(source.acl.head().id);
   const known = cached.get(store);
-  if (known?.newestNo === newestNo && known.revision === revision) return known;
+  const isSame = known?.newestNo === newestNo && known.aclHead === aclHead;
+  if (isSame && known.revision === revision) return known;
   const lacks = lackingIn(store);
-  const vector = known?.newestNo === newestNo ? known.vector : chainsOf(store);
-  const fresh = { newestNo, revision, vector, lacks, digest: digestOf(vector, lacks) };
+  const vector = isSame ? known.vector : chainsOf(store);
+  const fresh = { newestNo, revision, aclHead, vector, lacks, digest: digestOf(vector, lacks) };
   cached.set(store, fresh);
   return fresh;
 }
@@ -81,8 +93,8 @@ function lackingIn({ unopened }: SpaceStore): Uint8Array {
 }
 
 /** Whether a replica that lacks these bodies has all that are here: it lacks none, or the same. */
-export const hasOurBodies = (store: SpaceStore, theirs: { readonly lacks: Uint8Array }): boolean =>
-  equalBytes(theirs.lacks, LACKS_NOTHING) || equalBytes(theirs.lacks, vectorOf(store).lacks);
+export const hasOurBodies = (source: VectorSource, theirs: { readonly lacks: Uint8Array }): boolean =>
+  equalBytes(theirs.lacks, LACKS_NOTHING) || equalBytes(theirs.lacks, vectorOf(source).lacks);
 
 function digestOf(vector: readonly WriterState[], lacks: Uint8Array): Uint8Array {
   const entries = vector.map(({ author, writer, seq, count, last, forks }) => [
@@ -174,22 +186,26 @@ export const byWriter = (vector: readonly WriterState[]): Map<string, WriterStat
  * Whether a replica with this vector has a change of ours: proven by the ids at the ends of chains, so what the other
  * has beyond ours, and forks that differ, prove nothing.
  */
-export function coverage(store: SpaceStore, theirs: readonly WriterState[]): (writer: number, seq: number) => boolean {
-  const covered = coveredSeqs(store, theirs);
+export function coverage(
+  source: VectorSource,
+  theirs: readonly WriterState[],
+): (writer: number, seq: number) => boolean {
+  const covered = coveredSeqs(source, theirs);
   return (writer, seq) => seq <= (covered.get(writer) ?? 0);
 }
 
 /** Whether everything here is there too. */
-export function coversAll(store: SpaceStore, theirs: readonly WriterState[]): boolean {
-  const covered = coveredSeqs(store, theirs);
-  return vectorOf(store).vector.every(({ no, seq }) => covered.get(no) === seq);
+export function coversAll(source: VectorSource, theirs: readonly WriterState[]): boolean {
+  const covered = coveredSeqs(source, theirs);
+  return vectorOf(source).vector.every(({ no, seq }) => covered.get(no) === seq);
 }
 
 /** Up to which seq the other has the chain of each writer number. */
-function coveredSeqs(store: SpaceStore, theirs: readonly WriterState[]): ReadonlyMap<number, number> {
+function coveredSeqs(source: VectorSource, theirs: readonly WriterState[]): ReadonlyMap<number, number> {
+  const { store } = source.engine;
   const theirsByWriter = byWriter(theirs);
   const covered = new Map<number, number>();
-  for (const mine of vectorOf(store).vector) {
+  for (const mine of vectorOf(source).vector) {
     const other = theirsByWriter.get(mine.key);
     if (!other) continue;
     if (sameState(mine, other)) covered.set(mine.no, mine.seq);
@@ -202,9 +218,10 @@ function coveredSeqs(store: SpaceStore, theirs: readonly WriterState[]): Readonl
 }
 
 /** Writers of whose chains the two replicas must compare ids, because one of them, as far as we can tell, forked. */
-export function suspects(store: SpaceStore, theirs: readonly WriterState[]): OwnState[] {
+export function suspects(source: VectorSource, theirs: readonly WriterState[]): OwnState[] {
+  const { store } = source.engine;
   const theirsByWriter = byWriter(theirs);
-  return vectorOf(store).vector.filter((mine) => {
+  return vectorOf(source).vector.filter((mine) => {
     const other = theirsByWriter.get(mine.key);
     if (!other || sameState(mine, other)) return false;
     if (isForked(mine) || isForked(other)) return true;
@@ -215,8 +232,8 @@ export function suspects(store: SpaceStore, theirs: readonly WriterState[]): Own
 }
 
 /** How many changes the other claims to have that are not here. */
-export function claimedBeyond(store: SpaceStore, theirs: readonly WriterState[]): number {
-  const mineByWriter = new Map(vectorOf(store).vector.map((mine) => [mine.key, mine]));
+export function claimedBeyond(source: VectorSource, theirs: readonly WriterState[]): number {
+  const mineByWriter = new Map(vectorOf(source).vector.map((mine) => [mine.key, mine]));
   let beyond = 0;
   for (const other of theirs) {
     const mine = mineByWriter.get(writerKey(other.author, other.writer));
