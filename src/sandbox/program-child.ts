@@ -13,8 +13,8 @@ import { withMaxPages } from "./wasm-meter.ts";
  * closes; while a program loops, once a slice of fuel, when the server is gone.
  */
 export async function runProgramChild(): Promise<number> {
-  // Programs never take time from requests.
-  setPriority(0, constants.priority.PRIORITY_LOW);
+  // Requests come first.
+  setPriority(0, constants.priority.PRIORITY_BELOW_NORMAL);
   const parent = process.ppid;
   const send = (message: FromChild): void => void process.stdout.write(toJsonLine(message));
   const engine = await readMeteredEngine();

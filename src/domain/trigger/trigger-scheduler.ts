@@ -62,6 +62,15 @@ export function createTriggerScheduler(deps: TriggerSchedulerDeps) {
   let lastTickMs: number | undefined;
   let lastActive: string | undefined;
   let stale = true;
+  /** A record is read once, however often the others change. */
+  const readByRecord = new WeakMap<JsonObject, TriggerDefinition>();
+  const readOnce = (record: JsonObject, nowMs: number): TriggerDefinition => {
+    const known = readByRecord.get(record);
+    if (known) return known;
+    const trigger = readTrigger(record, nowMs);
+    readByRecord.set(record, trigger);
+    return trigger;
+  };
   const queue = createRunQueue({ run, log: deps.log });
   const background = (work: Promise<unknown>, triggerId: string) =>
     work.catch((err: unknown) => deps.log.error("a trigger's record could not be written", { err, triggerId }));
@@ -70,7 +79,7 @@ export function createTriggerScheduler(deps: TriggerSchedulerDeps) {
   const reconcile = (nowMs: number): void => {
     const seen = new Set<string>();
     for (const record of triggers.list()) {
-      const trigger = readTrigger(record, nowMs);
+      const trigger = readOnce(record, nowMs);
       if (deps.isNative(trigger)) continue;
       const lease = ownerOf(trigger, election);
       if (lease === "other") continue;
@@ -101,6 +110,7 @@ export function createTriggerScheduler(deps: TriggerSchedulerDeps) {
 
   const refresh = (entry: Entry, next: TriggerDefinition, nowMs: number): void => {
     const before = entry.trigger;
+    if (before === next) return;
     entry.trigger = next;
     const switchedOn = !before.enabled && next.enabled;
     const consumed = isConsumed(before) !== isConsumed(next);

@@ -2,12 +2,19 @@ import type { DeviceService } from "../../domain/device/device-service.ts";
 import type { Election } from "../../domain/trigger/port.ts";
 import { AGENT } from "./agent-space.ts";
 
+/** How long what the rows of devices say is taken for true: a tick asks for every trigger. */
+const FRESH_MS = 200;
+
 export function createElection(devices: DeviceService, self: string): Election {
-  return {
-    self,
-    active: () => devices.list().active[AGENT],
-    isKnown: (peerId) => devices.list().devices.some((device) => device.peerId === peerId),
+  let known: { untilMs: number; active: string | undefined; peers: ReadonlySet<string> } | undefined;
+  const look = () => {
+    const nowMs = performance.now();
+    if (known && nowMs < known.untilMs) return known;
+    const { devices: rows, active } = devices.list();
+    known = { untilMs: nowMs + FRESH_MS, active: active[AGENT], peers: new Set(rows.map(({ peerId }) => peerId)) };
+    return known;
   };
+  return { self, active: () => look().active, isKnown: (peerId) => look().peers.has(peerId) };
 }
 
 /** Boot sequence of the spec: be there, look who is active, claim when nobody else carries the agent. */

@@ -1,0 +1,52 @@
+/** Programs that mean harm, four at once on a real server: they end by their own status, and nobody else notices. */
+import { expect } from "bun:test";
+import { agentOf, RUNTIME_ENV } from "../support/agent.ts";
+import { until } from "../support/client.ts";
+import { measureReads } from "../support/latency.ts";
+import { rule } from "../support/rule.ts";
+import { startServer } from "../support/server.ts";
+
+const HOSTILE: Readonly<Record<string, { body: string; status: string }>> = {
+  spins: { body: "for (;;);", status: "fuel_exhausted" },
+  matches: { body: "return /^(a+)+$/.test('a'.repeat(60) + '!')", status: "fuel_exhausted" },
+  allocates: { body: "const all = []; for (;;) all.push(new ArrayBuffer(1 << 18));", status: "memory_exhausted" },
+  floods: { body: "for (;;) await svc.query({ limit: 1 });", status: "failed" },
+};
+const MEASURE_MS = 2_500;
+/** The machine has other work too: what is shown is that it can be so, not that it always is. */
+const ATTEMPTS = 4;
+
+rule(
+  "[AGENT-9] hostile programs end by their own status, while point reads stay within three times of what they took",
+  async () => {
+    await using server = await startServer({ env: RUNTIME_ENV });
+    const agent = await agentOf(server);
+    const limits = { fuelPerRun: 1_500_000_000, timeoutS: 60 };
+    for (const [id, { body }] of Object.entries(HOSTILE))
+      await agent.putTrigger(id, { program: await agent.putProgram(id, body), limits, maxConsecutiveFailures: 99 });
+    const path = `/v1/spaces/${agent.spaceId}`;
+    await measureReads(server.client, path, 1_000);
+
+    let within = false;
+    for (let attempt = 0; attempt < ATTEMPTS && !within; attempt++) {
+      const before = await measureReads(server.client, path, MEASURE_MS);
+      const runIds: string[] = [];
+      for (const id of Object.keys(HOSTILE))
+        runIds.push((await server.control.post<{ runId: string }>(`/triggers/${id}/run`, {}, 201)).runId);
+      const meanwhile = await measureReads(server.client, path, MEASURE_MS);
+      within = meanwhile.p99Ms <= Math.max(3 * before.p99Ms, 10);
+      if (!within) console.error(`attempt ${attempt}: p99 ${before.p99Ms} ms, then ${meanwhile.p99Ms} ms`);
+      const statusOf = async (id: string) => (await agent.runs(id))[0]?.["status"];
+      for (const [id, { status }] of Object.entries(HOSTILE)) {
+        await until(async () => (await statusOf(id)) !== "running", `the end of ${id}`, 60_000);
+        expect([id, await statusOf(id)]).toEqual([id, status]);
+      }
+      expect(new Set(runIds).size).toBe(4);
+    }
+    expect(within).toBe(true);
+    // The process that ran them runs the next.
+    await agent.putTrigger("fine", { program: await agent.putProgram("fine", "return 1") });
+    expect((await agent.run("fine")).run).toMatchObject({ status: "ok", value: 1 });
+  },
+  180_000,
+);
