@@ -61,6 +61,17 @@ for (const [keeper, prepare] of KINDS) {
         await frozen.send("Page.setWebLifecycleState", { state: "active" });
         await heard("while one is frozen", others);
 
+        if (prepare) {
+          const leader = await leaderOf(others[1]!);
+          let hidden = 0;
+          while (hidden < others.length && (await leaderOf(others[1]!)) === leader) await hide(others[hidden++]!);
+          expect(hidden).toBeLessThan(others.length);
+          await say(others.at(-1)!, "after the leader was hidden");
+          await heard("after the leader was hidden", others.slice(hidden));
+          for (const tab of others.slice(0, hidden)) await hide(tab, false);
+          await heard("after the leader was hidden", others);
+        }
+
         await server.stop();
         server = await startServer(options);
         await server.client.post(`/v1/spaces/${space.id}/objects/${id}/chat/messages`, { text: "after a stop" }, 201);
@@ -78,4 +89,24 @@ for (const [keeper, prepare] of KINDS) {
     },
     120_000,
   );
+}
+
+/** Which tab has the leader's lock, as the browser calls it. */
+function leaderOf({ page }: WatchedPage): Promise<string | undefined> {
+  return page.evaluate(async () => {
+    const { held = [] } = await navigator.locks.query();
+    return held.find(({ name }) => name?.startsWith("svc leader"))?.clientId;
+  });
+}
+
+/** A tab without a head is always shown: it is told that it is not, and given the time to act on it. */
+async function hide({ page }: WatchedPage, isHidden = true): Promise<void> {
+  await page.evaluate(
+    (state) => {
+      Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    },
+    isHidden ? "hidden" : "visible",
+  );
+  await Bun.sleep(100);
 }
