@@ -28,6 +28,7 @@ import { createChangeIntake } from "./intake/change-intake.ts";
 import { createIngest, DEFAULT_PARK_QUOTA, type ParkQuota } from "./intake/ingest.ts";
 import type { IngestVerdict } from "./intake/ingest-verdict.ts";
 import { type Appended, createLocalWriter } from "./local-writer.ts";
+import { createLogErasure } from "./log-erasure.ts";
 import type { AclConsequences, AclView, KeyRing, RulesRegistry } from "./ports.ts";
 
 /** Raised when a handler or the fold gives other rows for the same changes: objects are then folded anew. */
@@ -212,9 +213,10 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       objects.trim();
       if (deletions.takeDue()) {
         setTimeout(() => {
-          deletions.tearDown(queue).catch((error: unknown) => deps.onFailure?.(error));
+          deletions.tearDown(queue).then(erasure.due, (error: unknown) => deps.onFailure?.(error));
         }, TEAR_DOWN_DELAY_MS).unref();
       }
+      if (done.touched.some(({ wasLive, doc }) => wasLive && doc === null)) erasure.due();
       if (done.touched.length === 0 && done.objects.size === 0) return;
       for (const listener of listeners) listener(done);
     },
@@ -230,6 +232,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       deps.onFailure?.(error);
     },
   });
+
+  const erasure = createLogErasure({ store, isClosed: queue.closing, onFailure: deps.onFailure });
 
   /** Keeps what subscribers would be told in step with the savepoint that was just set. */
   const followRollback = (scope: WriteScope): void => {
@@ -379,7 +383,11 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     },
 
     tearDownDeleted: () => deletions.tearDown(queue),
-    purgeDeleted: () => deletions.purge(queue),
+    async purgeDeleted(): Promise<number> {
+      const purged = await deletions.purge(queue);
+      if (purged > 0) erasure.due();
+      return purged;
+    },
 
     object: objectById,
     /** The id that the derived object of (type, derivation) has here, whether it is made yet or not. */
@@ -421,6 +429,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     closing: () => queue.closing(),
     async close(): Promise<void> {
       await queue.close();
+      erasure.stop();
       await store.settled();
       store.close();
     },

@@ -1,10 +1,11 @@
-import { chmodSync, mkdirSync, statSync } from "node:fs";
+import { chmodSync, statSync } from "node:fs";
+import { makeDurableDirectory } from "../base/durable-directory.ts";
 import { StartRefusal } from "./start-refusal.ts";
 
 /** Makes the data root, for its owner alone (0700) whether it is new or was there. */
 export function prepareDataRoot(dataDir: string): void {
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+    makeDurableDirectory(dataDir);
     if (process.platform !== "win32" && (statSync(dataDir).mode & 0o777) !== 0o700) chmodSync(dataDir, 0o700);
   } catch (error) {
     throw new StartRefusal(

@@ -1,7 +1,12 @@
 import { Database } from "bun:sqlite";
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { createRng } from "../../test/support/rng.ts";
+import { scratchDir } from "../../test/support/scratch.ts";
 import { createCommitQueue, RollBackWith, type WriteScope } from "./commit-queue.ts";
+import { openDatabase } from "./database.ts";
+import { openSpaceStore } from "./space-store.ts";
 
 function open() {
   const db = new Database(":memory:");
@@ -176,3 +181,75 @@ for (const seed of [1, 2, Date.now() % 1_000_000]) {
     expect(expected.length).toBeGreaterThan(100);
   });
 }
+
+describe("a database that another program has locked", () => {
+  async function withLock(
+    run: (world: { queue: ReturnType<typeof createCommitQueue>; other: Database; db: Database }) => Promise<void>,
+  ) {
+    using dir = scratchDir("svc-locked");
+    const path = join(dir.path, "space.db");
+    const db = openDatabase(path, {
+      migrations: [(fresh) => fresh.exec("CREATE TABLE t(n INTEGER PRIMARY KEY)")],
+      durability: "full",
+      busyTimeoutMs: 0,
+    });
+    const other = new Database(path);
+    other.exec("BEGIN IMMEDIATE");
+    const nothing = () => {};
+    const queue = createCommitQueue(
+      db,
+      { beforeCommit: nothing, told: nothing, onFailure: nothing },
+      { lockedWaitMs: 400 },
+    );
+    await run({ queue, other, db });
+    other.close();
+    await queue.close();
+    db.close();
+  }
+
+  test("[locked] the write waits off the loop and is done once the lock is gone", () =>
+    withLock(async ({ queue, other, db }) => {
+      let ticks = 0;
+      const timer = setInterval(() => ticks++, 5);
+      const written = queue.enqueue(() => db.query("INSERT INTO t(n) VALUES(1)").run().changes);
+      await Bun.sleep(150);
+      expect(ticks).toBeGreaterThan(5); // the loop went on
+      other.exec("ROLLBACK");
+      expect(await written).toBe(1);
+      clearInterval(timer);
+    }));
+
+  test("[locked] a lock that stays is a clear refusal, and later writes are tried again", () =>
+    withLock(async ({ queue, other, db }) => {
+      const insert = () => queue.enqueue(() => db.query("INSERT INTO t(n) VALUES(1)").run().changes);
+      await expect(insert()).rejects.toMatchObject({
+        code: "server.unavailable",
+        message: expect.stringContaining("Another program"),
+      });
+      other.exec("ROLLBACK");
+      expect(await insert()).toBe(1);
+    }));
+});
+
+test("[store] a database and what lies beside it are for their owner alone", () => {
+  using dir = scratchDir("svc-mode");
+  const path = join(dir.path, "space.db");
+  writeFileSync(path, "", { mode: 0o644 });
+  const db = openDatabase(path, {
+    migrations: [(fresh) => fresh.exec("CREATE TABLE t(n INTEGER PRIMARY KEY)")],
+    durability: "full",
+  });
+  expect(readdirSync(dir.path).sort()).toEqual(["space.db", "space.db-shm", "space.db-wal"]);
+  for (const name of readdirSync(dir.path))
+    expect([name, statSync(join(dir.path, name)).mode & 0o777]).toEqual([name, 0o600]);
+  db.close();
+});
+
+test("[store] a file from before the first release is refused in so many words", () => {
+  using dir = scratchDir("svc-given-up");
+  const path = join(dir.path, "space.db");
+  const db = new Database(path);
+  db.exec("PRAGMA user_version = 8");
+  db.close();
+  expect(() => openSpaceStore(path)).toThrow(/schema version 8, from before the first release/);
+});

@@ -1,4 +1,5 @@
-import type { Database, Statement } from "bun:sqlite";
+import { type Database, SQLiteError, type Statement } from "bun:sqlite";
+import { svcError } from "../protocol/errors.ts";
 
 /** What a write may do in its transaction besides SQL: undo its in-memory effects, and act once it is durable. */
 export interface WriteScope {
@@ -39,12 +40,19 @@ interface Place {
   comeBack(): void;
 }
 
+const LOCKED_MESSAGE =
+  "Another program has this space's database locked; close whatever has files of the data directory open, and try again";
+
 /** A batch ends after this long even if more waits, so that reads get their turn. */
 const SLICE_MS = 8;
 /** What is paid once a batch is shared by writes that take as long, up to this. */
 const MAX_SHARED_MS = 250;
 
-/** Semaphore of the event loop that a batch waits at most while writes keep coming in. */
+/** While another program has the database locked, a batch is tried again so often, and given up after so long. */
+const LOCKED_RETRY_MS = 25;
+const LOCKED_WAIT_MS = 5_000;
+
+/** Turns of the event loop that a batch waits at most while writes keep coming in. */
 const GATHER_TURNS = 3;
 
 /**
@@ -62,7 +70,11 @@ export interface CommitQueue {
   close(): Promise<void>;
 }
 
-export function createCommitQueue(db: Database, hooks: CommitQueueHooks): CommitQueue {
+export function createCommitQueue(
+  db: Database,
+  hooks: CommitQueueHooks,
+  { lockedWaitMs = LOCKED_WAIT_MS }: { lockedWaitMs?: number } = {},
+): CommitQueue {
   const local: Entry[] = [];
   const background: Entry[] = [];
   let scheduled = false;
@@ -92,6 +104,24 @@ export function createCommitQueue(db: Database, hooks: CommitQueueHooks): Commit
       if (turnsLeft === 0 || waiting === seen) drain();
       else gather(waiting, turnsLeft - 1);
     });
+  };
+
+  /** Since when another program has kept the batch from beginning. */
+  let lockedSinceMs: number | undefined;
+
+  /** Nothing was begun: those that wait are tried again in a while, and the loop goes on meanwhile. */
+  const waitForLock = (error: unknown) => {
+    lockedSinceMs ??= performance.now();
+    if (performance.now() - lockedSinceMs < lockedWaitMs) {
+      scheduled = true;
+      setTimeout(drain, LOCKED_RETRY_MS);
+      return;
+    }
+    lockedSinceMs = undefined;
+    const refused = svcError("server.unavailable", undefined, LOCKED_MESSAGE);
+    refused.cause = error;
+    for (const entry of [...local.splice(0), ...background.splice(0)]) entry.reject(refused);
+    finish();
   };
 
   /** Of this connection, when the transaction began. */
@@ -165,6 +195,13 @@ export function createCommitQueue(db: Database, hooks: CommitQueueHooks): Commit
     const taken: Entry[] = [];
     try {
       begin();
+    } catch (error) {
+      if (error instanceof SQLiteError && error.code?.startsWith("SQLITE_BUSY")) waitForLock(error);
+      else fail([...local.splice(0), ...background.splice(0)], error);
+      return;
+    }
+    lockedSinceMs = undefined;
+    try {
       const until = performance.now() + SLICE_MS;
       const isOver = () => performance.now() - until >= Math.min(hooks.owedMs?.() ?? 0, MAX_SHARED_MS);
       do {
@@ -176,14 +213,18 @@ export function createCommitQueue(db: Database, hooks: CommitQueueHooks): Commit
       hooks.beforeCommit();
       commit.run();
     } catch (error) {
-      if (db.inTransaction) db.exec("ROLLBACK");
-      hooks.onFailure(error);
-      for (const entry of taken) entry.reject(error);
-      finish();
+      fail(taken, error);
       return;
     }
     for (const settle of settled) settle();
     hooks.told();
+    finish();
+  };
+
+  const fail = (taken: readonly Entry[], error: unknown) => {
+    if (db.inTransaction) db.exec("ROLLBACK");
+    hooks.onFailure(error);
+    for (const entry of taken) entry.reject(error);
     finish();
   };
 

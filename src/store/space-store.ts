@@ -25,7 +25,7 @@ interface SpaceStoreOptions {
 }
 
 export function openSpaceStore(path: string, { durability = "full", copying }: SpaceStoreOptions = {}) {
-  const db = openDatabase(path, { ...SPACE_SCHEMA, durability });
+  const db = openDatabase(path, { ...SPACE_SCHEMA, durability, busyTimeoutMs: 0 });
   const wal = createWalKeeper(db, path, copying);
   const getMeta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, Uint8Array]>(
@@ -45,6 +45,8 @@ export function openSpaceStore(path: string, { durability = "full", copying }: S
     "INSERT INTO acl_records(pos, id, bytes) VALUES(?, ?, ?)",
   );
   const aclCut = db.query<null, [number]>("DELETE FROM acl_records WHERE pos >= ?");
+
+  const eraseLog = db.query<{ busy: number }, []>("PRAGMA wal_checkpoint(TRUNCATE)");
 
   const changes = createChangeTable(db);
   const queryIndexes = createQueryIndexTable(db);
@@ -95,6 +97,11 @@ export function openSpaceStore(path: string, { durability = "full", copying }: S
     addAclRecord: (pos: number, id: Uint8Array, bytes: Uint8Array) => void aclAdd.run(pos, id, bytes),
     /** A fork was resolved: records from a position on are replaced. */
     cutAclRecords: (pos: number) => void aclCut.run(pos),
+    /**
+     * Outside a transaction: copies the log into the database and leaves it empty, so that nothing is left in it of what was
+     * deleted. Answers whether it could: a reader, or another program, may need it.
+     */
+    eraseLog: (): boolean => eraseLog.get()?.busy === 0,
     committed: wal.committed,
     /** Resolves when it may be closed: nobody else has its file open. */
     settled: wal.settled,

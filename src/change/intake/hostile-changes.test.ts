@@ -1,7 +1,9 @@
 /** Changes by a member of good standing who knows the format and means harm: each ends with a verdict, and the space goes on. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { add, type Device, ITEMS, remove, withDevices } from "../../../test/support/acl-devices.ts";
 import { createAccount } from "../../../test/support/acl-world.ts";
+import { until } from "../../../test/support/client.ts";
 import { bodyBytes, bodyOf, createForger } from "../../../test/support/forged-change.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { vectorOf } from "../../sync/session/vector.ts";
@@ -361,6 +363,20 @@ describe("who has no right", () => {
       expect(await one.values()).toEqual({ a: "1", b: "2" });
     }));
 });
+
+test("[erase] what was deleted is in no file of the space soon after, the log included", () =>
+  withDevices(async (devices) => {
+    const one = devices.open("one", devices.owner);
+    await one.write("a", "a text that nobody is to find again");
+    const { path } = one.space.engine.store;
+    const holds = () =>
+      [path, `${path}-wal`].some((file) => readFileSync(file).includes("a text that nobody is to find again"));
+    expect(holds()).toBe(true);
+    await one.space.engine.write((tx) =>
+      tx.append(objectOf(one), { dataset: "items", records: [{ id: "a", delete: true, ops: [] }] }, ITEMS),
+    );
+    await until(() => Promise.resolve(!holds()), "the log to be emptied");
+  }));
 
 describe("totality", () => {
   // A rule that stumbles over what it never expected, in place of a fault that nobody knows of.

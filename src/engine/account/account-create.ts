@@ -1,4 +1,5 @@
-import { mkdirSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
+import { makeDurableDirectory } from "../../base/durable-directory.ts";
 import type { Wallet } from "../../crypto/wallet.ts";
 import { encodeWallet } from "../../crypto/wallet-envelope.ts";
 import { createWalletFile } from "../../crypto/wallet-file.ts";
@@ -22,7 +23,7 @@ export async function createAccount(
 ): Promise<CreatedAccount | undefined> {
   const text = await encodeWallet(wallet, passkey);
   const place = placeOf(dataDir, wallet.accountId);
-  const made = mkdirSync(place.accountDir, { recursive: true, mode: 0o700 }) !== undefined;
+  const made = makeDurableDirectory(place.accountDir);
   const remove = () => {
     // A directory that was there before may hold the account's data from another time.
     if (made) rmSync(place.accountDir, { recursive: true, force: true });

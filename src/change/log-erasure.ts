@@ -1,0 +1,44 @@
+import type { SpaceStore } from "../store/space-store.ts";
+
+/** How long after a deletion: those that follow it closely share one pass over the log. */
+const DELAY_MS = 2_000;
+/** A log that somebody reads is tried again after this long. */
+const RETRY_MS = 30_000;
+
+interface LogErasureDeps {
+  store: Pick<SpaceStore, "eraseLog">;
+  isClosed(): boolean;
+  onFailure?: ((error: unknown) => void) | undefined;
+}
+
+/**
+ * Empties the write-ahead log some time after something was deleted: the database overwrites what is deleted in it, the log
+ * keeps the pages as they were until it begins anew. A crash before that leaves them until the space is closed in order.
+ */
+export function createLogErasure({ store, isClosed, onFailure }: LogErasureDeps) {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  const arm = (delayMs: number): void => {
+    timer = setTimeout(erase, delayMs);
+    timer.unref();
+  };
+
+  const erase = (): void => {
+    timer = undefined;
+    if (isClosed()) return;
+    try {
+      if (!store.eraseLog()) arm(RETRY_MS);
+    } catch (error) {
+      onFailure?.(error);
+      arm(RETRY_MS);
+    }
+  };
+
+  return {
+    /** Something was deleted. */
+    due(): void {
+      if (!timer && !isClosed()) arm(DELAY_MS);
+    },
+    stop: (): void => clearTimeout(timer),
+  };
+}
