@@ -14,6 +14,7 @@ import type { DatasetRules } from "./codec/dataset-rules.ts";
 import type { FoldOutcome, Projection } from "./fold/projection.ts";
 import type { ChangeLog } from "./graph/change-log.ts";
 import type { ObjectCache, ObjectEntry } from "./graph/object-cache.ts";
+import type { Arrivals } from "./intake/arrivals.ts";
 import type { AclView, KeyRing } from "./ports.ts";
 
 const ROOT_DATASET = 0;
@@ -38,8 +39,8 @@ interface LocalWriterDeps {
   clock: Clock;
   writerStore: WriterStore;
   datasetNo(name: string): number;
-  /** A derived root was made here: changes from elsewhere may wait for it. */
-  onDerivedRoot(id: Uint8Array, scope: WriteScope): void;
+  /** Changes from elsewhere may wait for a derived root that is made here. */
+  arrivals: Pick<Arrivals, "note">;
 }
 
 export interface Appended extends FoldOutcome {
@@ -131,7 +132,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       const known = objects.byId(id);
       if (known) return known;
       const made = insertDerivedRoot(id, bytes, scope);
-      deps.onDerivedRoot(id, scope);
+      deps.arrivals.note("change", id, scope);
       return made;
     },
 

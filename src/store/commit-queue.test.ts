@@ -13,8 +13,11 @@ function open() {
   db.exec("CREATE TABLE t(n INTEGER PRIMARY KEY)");
   const seen: string[] = [];
   const queue = createCommitQueue(db, {
-    beforeCommit: () => void seen.push("beforeCommit"),
-    told: () => void seen.push("told"),
+    commit(makeDurable) {
+      seen.push("beforeCommit");
+      makeDurable();
+      seen.push("told");
+    },
     onFailure: () => void seen.push("failed"),
   });
   const rows = () =>
@@ -198,7 +201,7 @@ describe("a database that another program has locked", () => {
     const nothing = () => {};
     const queue = createCommitQueue(
       db,
-      { beforeCommit: nothing, told: nothing, onFailure: nothing },
+      { commit: (makeDurable) => makeDurable(), onFailure: nothing },
       { lockedWaitMs: 400 },
     );
     await run({ queue, other, db });

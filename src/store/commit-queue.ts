@@ -19,12 +19,15 @@ export class RollBackWith<T> extends Error {
 }
 
 export interface CommitQueueHooks {
-  /** In the transaction, after the last write and before COMMIT: whatever is written once per batch. */
-  beforeCommit(): void;
-  /** About how long `beforeCommit` will take by what the batch has done so far: the more, the longer the batch may grow. */
+  /** A write begins, or a part of one that may be undone alone. */
+  began?(scope: WriteScope): void;
+  /**
+   * In the transaction, after the last write: does what is written once a batch, then calls `makeDurable`, which is COMMIT and
+   * the answers to those who wrote, then whatever follows from a batch that is durable.
+   */
+  commit(makeDurable: () => void): void;
+  /** About how long `commit` will take by what the batch has done so far: the more, the longer the batch may grow. */
   owedMs?(): number;
-  /** The batch is durable; its waiters are answered next, then `told` runs. */
-  told(): void;
   /** COMMIT (or the batch's own SQL) failed: all in-memory state of the batch must be forgotten. */
   onFailure(error: unknown): void;
 }
@@ -161,6 +164,7 @@ export function createCommitQueue(
     onRollback: (undo) => void undos.push(undo),
     attempt(part) {
       const before = undos.length;
+      hooks.began?.(this);
       const place = placeOf(savepointOfPart, releasePart, rollbackToPart);
       try {
         const result = part();
@@ -179,7 +183,9 @@ export function createCommitQueue(
     const undos: (() => void)[] = [];
     const place = placeOf(savepoint, release, rollbackTo);
     try {
-      const result = entry.run(scopeOf(undos));
+      const scope = scopeOf(undos);
+      hooks.began?.(scope);
+      const result = entry.run(scope);
       place.leave();
       return () => entry.resolve(result);
     } catch (error) {
@@ -201,6 +207,7 @@ export function createCommitQueue(
       return;
     }
     lockedSinceMs = undefined;
+    let isDurable = false;
     try {
       const until = performance.now() + SLICE_MS;
       const isOver = () => performance.now() - until >= Math.min(hooks.owedMs?.() ?? 0, MAX_SHARED_MS);
@@ -210,14 +217,17 @@ export function createCommitQueue(
         isFirst = taken.push(entry) === 1;
         settled.push(runOne(entry));
       } while (!isOver());
-      hooks.beforeCommit();
-      commit.run();
+      hooks.commit(() => {
+        commit.run();
+        isDurable = true;
+        for (const settle of settled) settle();
+      });
     } catch (error) {
+      // What comes after COMMIT is no reason to take back what was answered.
+      if (isDurable) throw error;
       fail(taken, error);
       return;
     }
-    for (const settle of settled) settle();
-    hooks.told();
     finish();
   };
 

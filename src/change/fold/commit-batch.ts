@@ -1,3 +1,4 @@
+import { bytesToHex } from "../../base/bytes.ts";
 import type { Effect } from "./apply-op.ts";
 
 /** One record that a commit changed, as live queries, the index and workers are told of it. */
@@ -34,6 +35,8 @@ export type OpenBatch = ReturnType<typeof createOpenBatch>;
 
 export function createOpenBatch() {
   let current = emptyBatch();
+  /** Authors (hex) whose changes are judged anew before the commit. */
+  let unsettled = new Set<string>();
   return {
     touched: (): readonly TouchedRecord[] => current.touched,
     /** A record that is live neither before nor after is no news. */
@@ -53,10 +56,18 @@ export function createOpenBatch() {
         batch.touched.length = count;
       };
     },
+    /** A change came in that tells which of its writer's changes were accepted: they are judged anew. */
+    unsettle: (author: Uint8Array): void => void unsettled.add(bytesToHex(author)),
+    takeUnsettled(): ReadonlySet<string> {
+      const taken = unsettled;
+      if (taken.size > 0) unsettled = new Set();
+      return taken;
+    },
     /** The batch as it is; the next one begins. */
     take(): CommitBatch {
       const done = current;
       current = emptyBatch();
+      unsettled = new Set();
       return done;
     },
   };

@@ -12,8 +12,11 @@ import type { RulesRegistry } from "../ports.ts";
 import type { TouchedRecord } from "./commit-batch.ts";
 import { DELETIONS_DATASET, DELETIONS_TYPE, deletedAtMs } from "./deletion-log.ts";
 import type { Projection } from "./projection.ts";
+import type { RecordReader } from "./record-reader.ts";
 
 const TEAR_DOWN_ROWS = 500;
+/** Whoever watches the rows of a deleted object is told of them first. */
+const TEAR_DOWN_DELAY_MS = 500;
 /** Set when bodies are missed that this device had and dropped: whoever keeps what was sent long ago is to be asked anew. */
 export const BODIES_GIVEN_UP = "bodies.given-up";
 /**
@@ -33,10 +36,12 @@ interface ObjectDeletionDeps {
   projection: Projection;
   registry: RulesRegistry;
   clock: Clock;
-  record(object: ObjectEntry, dataset: string, id: string): JsonObject | undefined;
+  records: RecordReader;
 }
 
 type Queue = Pick<CommitQueue, "enqueue" | "closing">;
+
+export type ObjectDeletions = ReturnType<typeof createObjectDeletions>;
 
 /** Keeps objects in step with the deletion log: their rows go at once, their content when there is time. */
 export function createObjectDeletions({
@@ -46,7 +51,7 @@ export function createObjectDeletions({
   projection,
   registry,
   clock,
-  record,
+  records,
 }: ObjectDeletionDeps) {
   const { changes, rows } = store;
   let tearDownDue = false;
@@ -61,7 +66,7 @@ export function createObjectDeletions({
   const settle = (object: ObjectEntry): void => {
     if (!isDeletable(object)) return;
     const holder = logObject();
-    const entry = holder && record(holder, DELETIONS_DATASET, object.idText);
+    const entry = holder && records.record(holder, DELETIONS_DATASET, object.idText);
     if (entry) {
       if (!object.deleted) {
         objects.setDeleted(object, true, clock.nowMs());
@@ -112,6 +117,17 @@ export function createObjectDeletions({
     return purged;
   };
 
+  /** Removes the rows of deleted objects, a slice a write, so that other work goes on between. Their changes stay. */
+  const tearDown = async (queue: Queue): Promise<void> => {
+    if (queue.closing()) return;
+    for (const collectionId of rows.collectionsOfDeleted()) {
+      while (
+        !queue.closing() &&
+        !(await queue.enqueue(() => rows.tearDown(collectionId, TEAR_DOWN_ROWS), "background"))
+      );
+    }
+  };
+
   return {
     settle,
 
@@ -127,23 +143,23 @@ export function createObjectDeletions({
       }
     },
 
-    /** Whether an object was deleted since this was asked last. */
-    takeDue(): boolean {
-      const due = tearDownDue;
-      tearDownDue = false;
-      return due;
+    /** A change counts of which only the stub was kept: its body is missed from now on. */
+    missBody({ no, obj, id }: StoredChange): void {
+      store.unopened.put(no, obj, "body", id);
+      store.putMeta(BODIES_GIVEN_UP, Uint8Array.of(1));
     },
 
-    /** Removes the rows of deleted objects, a slice a write, so that other work goes on between. Their changes stay. */
-    async tearDown(queue: Queue): Promise<void> {
-      if (queue.closing()) return;
-      for (const collectionId of rows.collectionsOfDeleted()) {
-        while (
-          !queue.closing() &&
-          !(await queue.enqueue(() => rows.tearDown(collectionId, TEAR_DOWN_ROWS), "background"))
-        );
-      }
+    /** After a commit: if objects were deleted, their rows go a little later. */
+    tearDownSoon(queue: Queue, onDone: () => void, onFailure: ((error: unknown) => void) | undefined): void {
+      if (!tearDownDue) return;
+      tearDownDue = false;
+      const timer = setTimeout(() => {
+        tearDown(queue).then(onDone, (error: unknown) => onFailure?.(error));
+      }, TEAR_DOWN_DELAY_MS);
+      timer.unref();
     },
+
+    tearDown,
 
     /**
      * Of what was deleted at least DELETED_GRACE_MS ago, as this device knows, stubs are kept: the bodies are overwritten

@@ -1,8 +1,8 @@
 import { type CommitQueue, RollBackWith, type WriteScope } from "../../store/commit-queue.ts";
 import { isOfEnvironment } from "../fold/fold-fault.ts";
+import type { Arrivals } from "./arrivals.ts";
 import type { ChangeChecker } from "./change-checker.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
-import type { Arrivals } from "./unblocked.ts";
 
 /** A slice ends after this long, but for the change it is at. */
 const SLICE_MS = 4;
@@ -32,13 +32,12 @@ interface IntakeDeps {
   ingest: {
     take(bytes: Uint8Array, scope: WriteScope, checked?: Uint8Array): IngestVerdict;
     giveUp(bytes: Uint8Array, scope: WriteScope): IngestVerdict;
-    arrivals: Arrivals;
+    tryUnblocked(scope: WriteScope): boolean;
   };
+  arrivals: Arrivals;
   /** Told of what threw. */
   onFailure?: ((error: unknown) => void) | undefined;
   checker?: ChangeChecker | undefined;
-  /** What every write of the engine's is wrapped in. */
-  guarded<T>(run: (scope: WriteScope) => T): (scope: WriteScope) => T;
 }
 
 /**
@@ -46,8 +45,7 @@ interface IntakeDeps {
  * slices of a few milliseconds, one write each. A slice in which something throws is undone and its changes taken alone;
  * one that throws again is given up, unless it is the device that fails.
  */
-export function createChangeIntake({ queue, ingest, checker, guarded, onFailure }: IntakeDeps) {
-  const { arrivals } = ingest;
+export function createChangeIntake({ queue, ingest, arrivals, checker, onFailure }: IntakeDeps) {
   const incoming: Incoming[] = [];
   /** How many of the first are taken alone. */
   let alone = 0;
@@ -57,7 +55,7 @@ export function createChangeIntake({ queue, ingest, checker, guarded, onFailure 
 
   const takeArrivals = (scope: WriteScope, until: number): number => {
     let steps = 0;
-    while (steps < SLICE_CHANGES && performance.now() < until && arrivals.step(scope)) steps++;
+    while (steps < SLICE_CHANGES && performance.now() < until && ingest.tryUnblocked(scope)) steps++;
     return steps;
   };
 
@@ -112,7 +110,7 @@ export function createChangeIntake({ queue, ingest, checker, guarded, onFailure 
     const run = (scope: WriteScope): IngestVerdict[] => {
       isQueued = false;
       try {
-        return guarded((inner) => runSlice(inner, taken))(scope);
+        return runSlice(scope, taken);
       } finally {
         start();
       }
@@ -176,6 +174,9 @@ export function createChangeIntake({ queue, ingest, checker, guarded, onFailure 
     return waiter.promise;
   };
 
+  arrivals.whenDue(restart);
+  restart();
+
   return {
     /** One verdict each. All are durable when it resolves, and what waited for them was tried. */
     async take(many: readonly Uint8Array[]): Promise<IngestVerdict[]> {
@@ -184,9 +185,6 @@ export function createChangeIntake({ queue, ingest, checker, guarded, onFailure 
       await settled();
       return verdicts;
     },
-
-    /** Something may have come that changes wait for. */
-    start: restart,
   };
 }
 

@@ -5,11 +5,11 @@ import { digestOfCid } from "../../crypto/cid.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { admitPublicKey } from "../../crypto/public-key.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import type { ArrivalTable } from "../../store/arrival-table.ts";
-import { CHANGE_STUB, type ChangeTable, type StoredChange, UNCOUNTED_ROW_BYTES } from "../../store/change-table.ts";
+import { CHANGE_STUB, type StoredChange, UNCOUNTED_ROW_BYTES } from "../../store/change-table.ts";
 import type { WriteScope } from "../../store/commit-queue.ts";
-import type { ParkedTable, WaitKind } from "../../store/parked-table.ts";
-import type { UnopenedTable, UnopenedWait } from "../../store/unopened-table.ts";
+import type { WaitKind } from "../../store/parked-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import type { UnopenedWait } from "../../store/unopened-table.ts";
 import type { BodyOpener, OpenedBody } from "../codec/body-opener.ts";
 import type { ChangeBody } from "../codec/change-body.ts";
 import {
@@ -24,14 +24,17 @@ import { changeIdOf, isStub, kindOf, stubOf } from "../codec/change-stub.ts";
 import type { DatasetRules } from "../codec/dataset-rules.ts";
 import { sealedPartsOf } from "../codec/stored-change.ts";
 import type { FoldInput } from "../fold/change-parts.ts";
+import type { OpenBatch } from "../fold/commit-batch.ts";
 import { FOLD_FAULT } from "../fold/fold-fault.ts";
+import type { ObjectDeletions } from "../fold/object-deletions.ts";
 import type { Projection } from "../fold/projection.ts";
 import type { ChangeLog } from "../graph/change-log.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
 import type { LocalWriter } from "../local-writer.ts";
 import type { AclView, RulesRegistry } from "../ports.ts";
+import type { Arrivals } from "./arrivals.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
-import { createArrivals } from "./unblocked.ts";
+import { createUnblocked } from "./unblocked.ts";
 
 /** Bounds on what waits, so that nobody fills a disk with changes that will never fit. */
 export interface ParkQuota {
@@ -54,10 +57,10 @@ export const DEFAULT_PARK_QUOTA: ParkQuota = {
 
 interface IngestDeps {
   spaceId: SpaceId;
-  changes: ChangeTable;
-  parked: ParkedTable;
-  arrivals: ArrivalTable;
-  unopened: UnopenedTable;
+  store: SpaceStore;
+  arrivals: Arrivals;
+  batch: Pick<OpenBatch, "unsettle">;
+  deletions: Pick<ObjectDeletions, "settle">;
   log: ChangeLog;
   objects: ObjectCache;
   projection: Projection;
@@ -67,13 +70,6 @@ interface IngestDeps {
   writer: LocalWriter;
   clock: Clock;
   quota: ParkQuota;
-  datasetNo(name: string): number;
-  /** A root came in: its object may be in the deletion log already. */
-  onRoot(object: ObjectEntry): void;
-  /** A body came that was missing: what was listed without it is listed anew. */
-  onCompleted(object: ObjectEntry): void;
-  /** A change came in that tells which of its writer's changes were accepted: they are judged anew. */
-  onSettled(author: Uint8Array): void;
   /** A parked change could not be tried again; it stays where it is. */
   onFailure?: ((error: unknown) => void) | undefined;
 }
@@ -95,7 +91,8 @@ type Content =
 
 /** Takes in the bytes of other replicas. Runs inside the commit queue, through the same log and fold as local writes. */
 export function createIngest(deps: IngestDeps) {
-  const { changes, parked, unopened, log, objects, projection, opener, acl, registry } = deps;
+  const { store, arrivals, log, objects, projection, opener, acl, registry } = deps;
+  const { changes, parked, unopened } = store;
   const space = digestOfCid(deps.spaceId)!;
   /** Definitions that came in and that waiting changes may be released by. */
   const defined: string[] = [];
@@ -228,7 +225,7 @@ export function createIngest(deps: IngestDeps) {
       const created = objects.insert(id, bytes, header.author, header.time);
       scope.onRollback(() => objects.forget(created));
       log.append({ ...placeOf(change, position.pos, counts), bytes, ds: 0 }, created, writer, scope);
-      deps.onRoot(created);
+      deps.deletions.settle(created); // it may be in the deletion log already
       parked.drop(id);
       noteSettled(change);
       return { kind: "stored", counts };
@@ -247,7 +244,7 @@ export function createIngest(deps: IngestDeps) {
       {
         ...placeOf(change, position.pos, counts),
         bytes: isDropped ? stubOf(bytes) : whole,
-        ds: "body" in content && !isDropped ? deps.datasetNo(content.body.dataset) : 0,
+        ds: "body" in content && !isDropped ? store.datasetNo(content.body.dataset) : 0,
       },
       object!,
       writer,
@@ -314,7 +311,7 @@ export function createIngest(deps: IngestDeps) {
       changes.setBytes(stored.no, stubOf(bytes), CHANGE_STUB, 0);
       return { kind: "stored", counts: stored.counts, late: true };
     }
-    const ds = "body" in content ? deps.datasetNo(content.body.dataset) : 0;
+    const ds = "body" in content ? store.datasetNo(content.body.dataset) : 0;
     const kept = isTooLarge ? stored.bytes : bytes;
     if (kept !== stored.bytes || ds !== 0) changes.setBytes(stored.no, kept, kindOf(kept), ds);
     if ("broken" in content) return { ...withoutEffect(stored.id, stored.counts, content.broken, kept), late: true };
@@ -322,14 +319,14 @@ export function createIngest(deps: IngestDeps) {
     else {
       const parents = header.parents.flatMap((parent) => changes.noOf(parent) ?? []);
       fold({ change: { ...stored }, parents, author: header.author, object, ...content });
-      deps.onCompleted(object);
+      store.history.amended(object.no);
     }
     return { kind: "stored", counts: stored.counts, late: true };
   };
 
   const noteSettled = ({ id, header }: Change): void => {
     if (acl.settles?.({ author: header.author, writer: header.writer, seq: header.seq, id }))
-      deps.onSettled(header.author);
+      deps.batch.unsettle(header.author);
   };
 
   const placeOf = (change: Change, aclPos: number, counts: boolean) => ({
@@ -359,8 +356,9 @@ export function createIngest(deps: IngestDeps) {
     for (const name of defined.splice(0)) arrivals.note("definition", utf8ToBytes(name), scope);
   };
 
-  const arrivals = createArrivals({
-    arrivals: deps.arrivals,
+  const unblocked = createUnblocked({
+    news: arrivals,
+    arrivals: store.arrivals,
     parked,
     unopened,
     onFailure: deps.onFailure,
@@ -401,7 +399,7 @@ export function createIngest(deps: IngestDeps) {
       settle({ verdict, id }, scope);
       return verdict;
     },
-    /** What changes waited for has come; they are to be tried again. */
-    arrivals,
+    /** Tries one of the changes that waited for what has come. Answers false when there was none to try. */
+    tryUnblocked: unblocked.step,
   };
 }

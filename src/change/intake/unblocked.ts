@@ -1,12 +1,15 @@
 import { equalBytes } from "../../base/bytes.ts";
 import type { Arrival, ArrivalCursor, ArrivalTable } from "../../store/arrival-table.ts";
 import type { WriteScope } from "../../store/commit-queue.ts";
-import type { ParkedChange, ParkedTable, WaitKind } from "../../store/parked-table.ts";
+import type { ParkedChange, ParkedTable } from "../../store/parked-table.ts";
 import type { Unopened, UnopenedTable } from "../../store/unopened-table.ts";
 import { isOfEnvironment } from "../fold/fold-fault.ts";
+import { type Arrivals, isOpeningKind, type OpeningKind } from "./arrivals.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
 
-interface ArrivalsDeps {
+interface UnblockedDeps {
+  /** What has come. */
+  news: Arrivals;
   arrivals: ArrivalTable;
   parked: ParkedTable;
   unopened: UnopenedTable;
@@ -22,28 +25,14 @@ interface ArrivalsDeps {
   onFailure?: ((error: unknown) => void) | undefined;
 }
 
-const EVERYTHING = new Uint8Array(0);
 const UNOPENED_FIRST: ArrivalCursor = { waitFor: new Uint8Array(0), id: new Uint8Array(0), no: 0 };
 
-/** What changes of the graph may wait for, besides their bodies, which come as changes do. */
-type OpeningKind = Exclude<WaitKind, "change" | "acl">;
-const isOpeningKind = (kind: WaitKind): kind is OpeningKind => kind !== "change" && kind !== "acl";
-
 /**
- * What has come that changes wait for, and the trying of those changes, one a step: a hundred thousand of them may wait
- * for one parent, or each for the next. What is still to be tried is stored with what came.
+ * Tries the changes that waited for what has come, one a step: a hundred thousand of them may wait for one parent, or each
+ * for the next. What is still to be tried is stored with what came.
  */
-export type Arrivals = ReturnType<typeof createArrivals>;
-
-export function createArrivals(deps: ArrivalsDeps) {
-  const { arrivals, parked, unopened } = deps;
-  /** False only when there is surely nothing to do. */
-  let due = arrivals.first() !== undefined;
-
-  const maybeDueAfterRollback = (scope: WriteScope): void =>
-    scope.onRollback(() => {
-      due = true;
-    });
+export function createUnblocked(deps: UnblockedDeps) {
+  const { news, arrivals, parked, unopened } = deps;
 
   const attempt = (scope: WriteScope, run: () => void, giveUp: () => void): void => {
     try {
@@ -88,35 +77,13 @@ export function createArrivals(deps: ArrivalsDeps) {
   };
 
   return {
-    /** Something has come. It costs no more than a look when nothing waits for it. */
-    note(kind: WaitKind, what: Uint8Array, scope: WriteScope): void {
-      if (!parked.anyWaitingFor(kind, what) && !(isOpeningKind(kind) && unopened.anyWaitingFor(kind, what))) return;
-      arrivals.add(kind, what);
-      due = true;
-      maybeDueAfterRollback(scope);
-    },
-
-    /** Whatever changes of this kind wait for may have come. */
-    noteAll(kind: WaitKind): void {
-      arrivals.add(kind, EVERYTHING);
-      due = true;
-    },
-
-    /** Whether `step` may find something to do. */
-    due: () => due,
-
-    /** After a failed batch. */
-    forgetBatch(): void {
-      due = true;
-    },
-
     /** Tries one change, and notes what it settles. Answers false when there was none to try. */
     step(scope: WriteScope): boolean {
-      if (!due) return false;
-      maybeDueAfterRollback(scope);
+      if (!news.due()) return false;
+      news.dueAfterRollback(scope);
       const arrival = arrivals.first();
       if (!arrival) {
-        due = false;
+        news.done();
         return false;
       }
       const { kind } = arrival;

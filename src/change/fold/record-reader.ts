@@ -1,0 +1,35 @@
+import type { JsonObject } from "../../protocol/json.ts";
+import { ROW_ABSENT, ROW_LIVE, type RowHead, type RowState } from "../../store/row-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import type { ObjectEntry } from "../graph/object-cache.ts";
+import { findCollection } from "./datasets.ts";
+
+/** Reads single records as they stand, within a write what it has done so far included. */
+export type RecordReader = ReturnType<typeof createRecordReader>;
+
+export function createRecordReader(store: Pick<SpaceStore, "rows" | "findDatasetNo">) {
+  const { rows } = store;
+  const collectionIdOf = (object: ObjectEntry, dataset: string) => findCollection(store, object, dataset);
+  const headOf = (object: ObjectEntry, dataset: string, id: string): RowHead | undefined => {
+    const collectionId = collectionIdOf(object, dataset);
+    return collectionId === undefined ? undefined : rows.get(collectionId, id);
+  };
+
+  return {
+    collectionIdOf,
+    record(object: ObjectEntry, dataset: string, id: string): JsonObject | undefined {
+      const head = headOf(object, dataset, id);
+      return head && head.state === ROW_LIVE && head.doc !== null ? (JSON.parse(head.doc) as JsonObject) : undefined;
+    },
+    /** Is the record there at all, and how? */
+    recordState(object: ObjectEntry, dataset: string, id: string): "absent" | "live" | "tombstone" {
+      const head = headOf(object, dataset, id);
+      return !head || head.state === ROW_ABSENT ? "absent" : head.state === ROW_LIVE ? "live" : "tombstone";
+    },
+    /** The same of many, as the store has them: those that never were are left out. */
+    recordStates(object: ObjectEntry, dataset: string, ids: readonly string[]): Map<string, RowState> {
+      const collectionId = collectionIdOf(object, dataset);
+      return collectionId === undefined ? new Map() : rows.statesOf(collectionId, ids);
+    },
+  };
+}

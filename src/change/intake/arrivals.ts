@@ -1,0 +1,59 @@
+import type { WriteScope } from "../../store/commit-queue.ts";
+import type { WaitKind } from "../../store/parked-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+
+/** What changes of the graph may wait for, besides their bodies, which come as changes do. */
+export type OpeningKind = Exclude<WaitKind, "change" | "acl">;
+export const isOpeningKind = (kind: WaitKind): kind is OpeningKind => kind !== "change" && kind !== "acl";
+
+const EVERYTHING = new Uint8Array(0);
+
+/** What has come that changes wait for: whoever brings something notes it here, and the intake tries them behind it. */
+export type Arrivals = ReturnType<typeof createArrivals>;
+
+export function createArrivals({ arrivals, parked, unopened }: Pick<SpaceStore, "arrivals" | "parked" | "unopened">) {
+  /** False only when there is surely nothing to do. */
+  let due = arrivals.first() !== undefined;
+  let onDue: () => void = () => {};
+
+  const beDue = (): void => {
+    due = true;
+    onDue();
+  };
+
+  return {
+    /** Something has come. It costs no more than a look when nothing waits for it. */
+    note(kind: WaitKind, what: Uint8Array, scope: WriteScope): void {
+      if (!parked.anyWaitingFor(kind, what) && !(isOpeningKind(kind) && unopened.anyWaitingFor(kind, what))) return;
+      arrivals.add(kind, what);
+      beDue();
+      this.dueAfterRollback(scope);
+    },
+
+    /** Whatever changes of this kind wait for may have come. */
+    noteAll(kind: WaitKind): void {
+      arrivals.add(kind, EVERYTHING);
+      beDue();
+    },
+
+    /** Whether there may be changes to try. */
+    due: (): boolean => due,
+    /** There are none. */
+    done(): void {
+      due = false;
+    },
+    /** What was tried in this write may have to be tried again. */
+    dueAfterRollback: (scope: WriteScope): void =>
+      scope.onRollback(() => {
+        due = true;
+      }),
+    /** Called when something has come that somebody waits for. */
+    whenDue(listener: () => void): void {
+      onDue = listener;
+    },
+    /** After a failed batch. */
+    forgetBatch(): void {
+      due = true;
+    },
+  };
+}

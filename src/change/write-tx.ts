@@ -1,0 +1,99 @@
+import { utf8ToBytes } from "../base/bytes.ts";
+import { digestOfCid } from "../crypto/cid.ts";
+import type { Json, JsonObject } from "../protocol/json.ts";
+import { RollBackWith, type WriteScope } from "../store/commit-queue.ts";
+import type { RowState } from "../store/row-table.ts";
+import type { ChangeBody } from "./codec/change-body.ts";
+import type { DatasetRules } from "./codec/dataset-rules.ts";
+import type { OpenBatch, TouchedRecord } from "./fold/commit-batch.ts";
+import { DELETION_RULES, DELETIONS_DATASET, DELETIONS_TYPE } from "./fold/deletion-log.ts";
+import type { Projection } from "./fold/projection.ts";
+import type { RecordReader } from "./fold/record-reader.ts";
+import type { ObjectCache, ObjectEntry } from "./graph/object-cache.ts";
+import type { Arrivals } from "./intake/arrivals.ts";
+import type { Appended, LocalWriter } from "./local-writer.ts";
+
+/** What a write may do. Everything in it becomes durable together or not at all. */
+export interface WriteTx {
+  scope: WriteScope;
+  createObject(): ObjectEntry;
+  ensureDerived(type: string, derivation: string): ObjectEntry;
+  object(id: string): ObjectEntry | undefined;
+  /** One change to an object. Nothing of it taking effect is no reason to fail; see `Appended.effective`. */
+  append(object: ObjectEntry, body: ChangeBody, rules: DatasetRules): Appended;
+  /** Runs a part of the write that is undone alone when it throws; the error goes on to the caller. */
+  attempt<T>(part: () => T): T;
+  /** Rolls this write back and answers `result` all the same. */
+  rollBackWith(result: unknown): never;
+  setLocal(
+    object: ObjectEntry,
+    dataset: string,
+    recordId: string,
+    fields: Readonly<Record<string, Json | undefined>>,
+  ): boolean;
+  record(object: ObjectEntry, dataset: string, id: string): JsonObject | undefined;
+  /** Is the record there at all, and how? */
+  recordState(object: ObjectEntry, dataset: string, id: string): "absent" | "live" | "tombstone";
+  /** The same of many, as the store has them: those that never were are left out. */
+  recordStates(object: ObjectEntry, dataset: string, ids: readonly string[]): Map<string, RowState>;
+  /** Enters an object into the deletion log; false when it is there. Its row disappears with this commit. */
+  deleteObject(object: ObjectEntry): boolean;
+  /** What this batch has done so far, earlier writes included: for caches that follow records. */
+  touched(): readonly TouchedRecord[];
+  /** A version text for what no change carries (device-local writes). */
+  localVersion(): string;
+}
+
+interface WriteTxDeps {
+  objects: ObjectCache;
+  records: RecordReader;
+  writer: LocalWriter;
+  projection: Projection;
+  batch: OpenBatch;
+  arrivals: Arrivals;
+  localVersion(): string;
+}
+
+/** The object that an id names, if it is here. */
+export const objectIn = (objects: ObjectCache, id: string): ObjectEntry | undefined => {
+  const digest = digestOfCid(id);
+  return digest && objects.byId(digest);
+};
+
+/** What one write is given to work with. */
+export function createWriteTx(deps: WriteTxDeps, scope: WriteScope): WriteTx {
+  const { objects, records, writer, projection, batch, arrivals, localVersion } = deps;
+  return {
+    scope,
+    createObject: () => writer.createObject(scope),
+    ensureDerived: (type, derivation) => writer.ensureDerived(type, derivation, scope),
+    object: (id) => objectIn(objects, id),
+    append(object, body, rules) {
+      const appended = writer.append(object, body, rules, scope);
+      batch.countLocalChange(object.idText);
+      for (const name of appended.defined ?? []) arrivals.note("definition", utf8ToBytes(name), scope);
+      return appended;
+    },
+    attempt: (part) => scope.attempt(part),
+    rollBackWith(result) {
+      throw new RollBackWith(result);
+    },
+    setLocal: (object, dataset, recordId, fields) =>
+      projection.setLocal(object, dataset, recordId, fields, localVersion()),
+    record: records.record,
+    recordState: records.recordState,
+    recordStates: records.recordStates,
+    deleteObject(object) {
+      const { effective } = writer.append(
+        writer.ensureDerived(DELETIONS_TYPE, "", scope),
+        { dataset: DELETIONS_DATASET, records: [{ id: object.idText, upsert: true, ops: [] }] },
+        DELETION_RULES,
+        scope,
+      );
+      batch.countLocalChange(undefined);
+      return effective;
+    },
+    touched: batch.touched,
+    localVersion,
+  };
+}
