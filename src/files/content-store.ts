@@ -1,33 +1,24 @@
-import { copyFile, readFile, rm } from "node:fs/promises";
+import { copyFile, rm } from "node:fs/promises";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { SvcError, svcError } from "../protocol/errors.ts";
-import { type BlobStore, HASHES, syncFile } from "./blob-store.ts";
+import { type BlobStore, syncFile } from "./blob-store.ts";
 import type { ChunkSources } from "./chunk-sources.ts";
-import { buildTree, type ChunkTree, chunkCount, levelCounts, placeIn } from "./chunk-tree.ts";
+import { buildTree, levelCounts, placeIn } from "./chunk-tree.ts";
 import { type Content, contentOf } from "./content.ts";
 import { CHUNK_BYTES, type ChunkPlace, sealChunk } from "./content-seal.ts";
 import type { ContentSealer } from "./content-sealer.ts";
+import { contentStream } from "./content-stream.ts";
 import { ContentDamaged, type Download, openDownload } from "./download.ts";
+import { createManifests, type WholeContent } from "./manifests.ts";
 import { isFull, type Received, receiveContent } from "./receive-content.ts";
 
 /** How long a reader waits for the first bytes of what is not here. */
 const FIRST_BYTES_MS = 4_000;
-/** How long a reader that has begun waits for the next ones. */
-const STALL_MS = 30_000;
-/** Chunks fetched ahead of a reader, and at once by a whole download. */
+/** Chunks fetched at once by a whole download. */
 const AHEAD = 6;
 /** A download that nobody uses is closed after so long. */
 const LINGER_MS = 3_000;
-/** Trees kept for those who are served chunk by chunk; together no more than this, in bytes of digests. */
-const TREES_BYTES = 8 << 20;
-
-/** A whole content on this disk with its manifest. */
-export interface WholeContent {
-  readonly path: string;
-  readonly digests: Uint8Array;
-  readonly tree: ChunkTree;
-}
 
 export interface ContentStoreDeps {
   readonly blobs: BlobStore;
@@ -58,8 +49,6 @@ export function createContentStore(deps: ContentStoreDeps) {
   const locks = new Map<string, Promise<unknown>>();
   /** Contents that somebody is about to refer to: no sweep takes them. */
   const intended = new Map<string, number>();
-  const trees = new Map<string, WholeContent>();
-  let treeBytes = 0;
 
   const nameOf = (spaceId: string, rootCid: string): string => `${spaceId}/${rootCid}`;
 
@@ -70,13 +59,6 @@ export function createContentStore(deps: ContentStoreDeps) {
     locks.set(name, settled);
     void settled.then(() => locks.get(name) === settled && locks.delete(name));
     return done;
-  };
-
-  const forgetTree = (name: string): void => {
-    const known = trees.get(name);
-    if (!known) return;
-    trees.delete(name);
-    treeBytes -= known.digests.length;
   };
 
   /** The download of a content, shared by all who read it; closed a while after the last has left. */
@@ -116,6 +98,7 @@ export function createContentStore(deps: ContentStoreDeps) {
 
   const whole = (content: Content): Promise<string | undefined> =>
     blobs.whole(content.spaceId, content.rootCid, content.size);
+  const manifests = createManifests({ whole, sealer, nameOf });
 
   const store = {
     blobs,
@@ -145,7 +128,7 @@ export function createContentStore(deps: ContentStoreDeps) {
           const download = downloads.get(name);
           if (download) await closeDownload(name, download);
           await blobs.adopt(spaceId, content.rootCid, path, size, digests);
-          forgetTree(name);
+          manifests.forget(name);
         });
       } catch (error) {
         store.release(content);
@@ -196,7 +179,7 @@ export function createContentStore(deps: ContentStoreDeps) {
         throw failureOf(error);
       });
       if (!first) throw svcError("file.not_available");
-      return streamOf(content, start, end);
+      return contentStream(content, start, end, using);
     },
 
     /** Fetches all that is missing; answers whether it is whole now. */
@@ -223,26 +206,7 @@ export function createContentStore(deps: ContentStoreDeps) {
      * A whole content with its manifest, for those who take it chunk by chunk. Undefined when it is not here, or what is here
      * is not this: who trusts the identity asks for a `scrub` then.
      */
-    async manifest(content: Content): Promise<WholeContent | undefined> {
-      const name = nameOf(content.spaceId, content.rootCid);
-      const path = await whole(content);
-      if (!path) {
-        forgetTree(name);
-        return undefined;
-      }
-      const known = trees.get(name);
-      if (known) return known;
-      const digests = (await hashesOf(path, content)) ?? (await sealedAgain(path, content));
-      if (!digests) return undefined;
-      const made = { path, digests, tree: buildTree(content, digests) };
-      trees.set(name, made);
-      treeBytes += digests.length;
-      for (const [oldest] of trees) {
-        if (treeBytes <= TREES_BYTES || oldest === name) break;
-        forgetTree(oldest);
-      }
-      return made;
-    },
+    manifest: (content: Content): Promise<WholeContent | undefined> => manifests.of(content),
 
     /** The sealed chunk or page at a place, as far as this device has it; for others, who verify it. */
     async sealed(
@@ -275,7 +239,7 @@ export function createContentStore(deps: ContentStoreDeps) {
      */
     async scrub(content: Content): Promise<boolean> {
       const path = await whole(content);
-      if (path && (await sealedAgain(path, content))) return true;
+      if (path && (await manifests.isTrue(path, content))) return true;
       if (blobs.get(content.spaceId, content.rootCid)?.partial !== false) return false;
       log.warn("files: a copy was damaged and is dropped; it is fetched again when it is asked for", {
         spaceId: content.spaceId,
@@ -291,7 +255,7 @@ export function createContentStore(deps: ContentStoreDeps) {
       const freed = await locked(name, async () => {
         const download = downloads.get(name);
         if (download) await closeDownload(name, download);
-        forgetTree(name);
+        manifests.forget(name);
         return blobs.remove(spaceId, rootCid);
       });
       if (freed > 0) deps.gone(spaceId, rootCid);
@@ -301,7 +265,7 @@ export function createContentStore(deps: ContentStoreDeps) {
     async dropSpace(spaceId: SpaceId): Promise<void> {
       for (const [name, download] of [...downloads])
         if (name.startsWith(`${spaceId}/`)) await closeDownload(name, download);
-      for (const name of [...trees.keys()]) if (name.startsWith(`${spaceId}/`)) forgetTree(name);
+      manifests.forgetSpace(spaceId);
       await blobs.dropSpace(spaceId);
     },
 
@@ -311,62 +275,6 @@ export function createContentStore(deps: ContentStoreDeps) {
     },
   };
   return store;
-
-  async function hashesOf(path: string, content: Content): Promise<Uint8Array | undefined> {
-    const digests = await readFile(path + HASHES).catch(() => undefined);
-    if (digests?.length !== chunkCount(content.size) * 32) return undefined;
-    const kept = new Uint8Array(digests);
-    return buildTree(content, kept).rootCid === content.rootCid ? kept : undefined;
-  }
-
-  async function sealedAgain(path: string, content: Content): Promise<Uint8Array | undefined> {
-    const { key, hash, size } = content;
-    const digests = await sealer.digests({ path, key, hash, size }).catch(() => undefined);
-    return digests && buildTree(content, digests).rootCid === content.rootCid ? digests : undefined;
-  }
-
-  function streamOf(content: Content, start: number, end: number): ReadableStream<Uint8Array> {
-    const last = Math.floor(end / CHUNK_BYTES);
-    let index = Math.floor(start / CHUNK_BYTES);
-    const ended = Promise.withResolvers<void>();
-    const opened = Promise.withResolvers<Download>();
-    opened.promise.catch(() => undefined); // the reader is told
-    // The download is held for as long as the reader reads.
-    using(content, async (download) => {
-      opened.resolve(download);
-      await ended.promise;
-    }).catch(opened.reject);
-    const readChunk = async (download: Download, at: number): Promise<Uint8Array | undefined> => {
-      for (let next = at + 1; next <= Math.min(last, at + AHEAD); next++) download.chunk(next).catch(() => undefined);
-      const deadline = performance.now() + STALL_MS;
-      for (;;) {
-        const plain = await download.chunk(at);
-        if (plain || performance.now() > deadline) return plain;
-        await Bun.sleep(250);
-      }
-    };
-    return new ReadableStream<Uint8Array>(
-      {
-        async pull(controller) {
-          try {
-            const plain = await readChunk(await opened.promise, index);
-            if (!plain) throw svcError("file.not_available");
-            const from = index * CHUNK_BYTES;
-            controller.enqueue(plain.subarray(Math.max(0, start - from), Math.min(plain.length, end + 1 - from)));
-            if (index++ === last) {
-              controller.close();
-              ended.resolve();
-            }
-          } catch (error) {
-            ended.resolve();
-            controller.error(error);
-          }
-        },
-        cancel: () => ended.resolve(),
-      },
-      { highWaterMark: 0 },
-    );
-  }
 }
 
 /** The value, or undefined when it takes too long. */

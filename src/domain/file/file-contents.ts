@@ -1,5 +1,4 @@
 import { equalBytes } from "../../base/bytes.ts";
-import { parseVersion } from "../../change/codec/version.ts";
 import { DELETIONS_DATASET } from "../../change/fold/deletion-log.ts";
 import type { Reaction } from "../../change/space-engine.ts";
 import { type Content, contentOf } from "../../files/content.ts";
@@ -17,6 +16,7 @@ import {
 import { bytesOfRow } from "./file-row.ts";
 import { FILES_DATASET } from "./file-rules.ts";
 import { createFileStatuses } from "./file-status.ts";
+import { createInlineDurability } from "./inline-durability.ts";
 
 interface FileContentsDeps {
   space: Space;
@@ -34,7 +34,6 @@ export interface BackupNote {
   readonly nextMs: number;
 }
 
-const INLINE_AT_ONCE = 500;
 const ORPHANS_AT_ONCE = 1000;
 const NOTHING_TO_NOTE: BackupNote = { attempts: 0, lastErr: "", nextMs: 0 };
 
@@ -48,8 +47,6 @@ export function createFileContents(deps: FileContentsDeps) {
   const { files: table } = store;
   /** Contents that lost a reference in a commit that was not told yet. */
   let dropped = new Set<string>();
-  /** Up to which change the network was known to keep everything. */
-  let keptUpto = store.sync.markOf("network");
 
   const isCached = (ref: Pick<FileRef, "root" | "size">): boolean =>
     ref.root === null || contents.isCached(space.id, ref.root, ref.size);
@@ -155,6 +152,8 @@ export function createFileContents(deps: FileContentsDeps) {
       ? identityOf(content.root, content.size, new Uint8Array(content.hash), new Uint8Array(content.keyId))
       : undefined;
 
+  const inline = createInlineDurability({ engine, moved: statuses.moved });
+
   const setStates = async (root: string, state: FileStateNo, note: BackupNote): Promise<void> => {
     const moved = await engine.write((tx) => {
       const before = table.content(root);
@@ -173,29 +172,6 @@ export function createFileContents(deps: FileContentsDeps) {
     statuses.moved(moved);
     // What the network keeps may make way for other files now.
     if (state === FILE_DURABLE && moved.length > 0) deps.onWork();
-  };
-
-  const setInline = async (refs: readonly FileRef[], state: FileStateNo): Promise<void> => {
-    if (refs.length === 0) return;
-    await engine.write((tx) => {
-      for (const ref of refs) {
-        const child = tx.object(ref.child);
-        table.setRefState(ref.fileId, state);
-        if (child && table.ref(ref.fileId))
-          tx.setLocal(child, FILES_DATASET, ref.fileId, { durable: state === FILE_DURABLE });
-      }
-    });
-    statuses.moved(refs.map(({ fileId }) => fileId));
-  };
-
-  /** The local number of the change that created a row; undefined when it cannot be told. */
-  const changeOf = (ref: FileRef): number | undefined => {
-    const child = engine.object(ref.child);
-    const place = parseVersion(ref.ver);
-    if (!child || !place) return undefined;
-    return store.changes
-      .atLamport(child.no, place.lamport)
-      .find(({ id }) => equalBytes(id.subarray(0, place.idPrefix.length), place.idPrefix))?.no;
   };
 
   const noteProved = (content: Content): void => {
@@ -283,23 +259,8 @@ export function createFileContents(deps: FileContentsDeps) {
     },
     offload: (root: string): Promise<number> => contents.drop(space.id, root),
 
-    /**
-     * Files whose bytes lie in their rows are durable once the network has acknowledged the change; they cease to be when its
-     * log turns out to lack it.
-     */
-    async settleInline(): Promise<void> {
-      const upto = store.sync.markOf("network");
-      const isKept = (ref: FileRef): boolean => (changeOf(ref) ?? Number.POSITIVE_INFINITY) <= upto;
-      await setInline(table.inline(FILE_INFLIGHT, INLINE_AT_ONCE).filter(isKept), FILE_DURABLE);
-    },
-    async doubtInline(): Promise<void> {
-      const upto = store.sync.markOf("network");
-      const isLess = upto < keptUpto;
-      keptUpto = upto;
-      if (!isLess) return;
-      const isLost = (ref: FileRef): boolean => (changeOf(ref) ?? Number.POSITIVE_INFINITY) > upto;
-      await setInline(table.inline(FILE_DURABLE, -1).filter(isLost), FILE_INFLIGHT);
-    },
+    settleInline: inline.settle,
+    doubtInline: inline.doubt,
     /** The network's store is another one, or an older copy: nothing is known to be kept there. */
     async doubtAll(): Promise<void> {
       const fileIds = await engine.write((tx) => {

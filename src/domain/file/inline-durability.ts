@@ -1,0 +1,62 @@
+import { equalBytes } from "../../base/bytes.ts";
+import { parseVersion } from "../../change/codec/version.ts";
+import type { ChangeEngine } from "../../change/space-engine.ts";
+import { FILE_DURABLE, FILE_INFLIGHT, type FileRef, type FileStateNo } from "../../store/file-table.ts";
+import { FILES_DATASET } from "./file-rules.ts";
+
+const AT_ONCE = 500;
+
+/** Files whose bytes lie in their rows: they are as durable as the changes that made them. */
+export function createInlineDurability(deps: { engine: ChangeEngine; moved(fileIds: readonly string[]): void }) {
+  const { engine } = deps;
+  const { files: table } = engine.store;
+  /** Up to which change the network was known to keep everything. */
+  let keptUpto = engine.store.sync.markOf("network");
+
+  /** The local number of the change that created a row; undefined when it cannot be told. */
+  const changeOf = (ref: FileRef): number | undefined => {
+    const child = engine.object(ref.child);
+    const place = parseVersion(ref.ver);
+    if (!child || !place) return undefined;
+    return engine.store.changes
+      .atLamport(child.no, place.lamport)
+      .find(({ id }) => equalBytes(id.subarray(0, place.idPrefix.length), place.idPrefix))?.no;
+  };
+
+  const setStates = async (refs: readonly FileRef[], state: FileStateNo): Promise<void> => {
+    if (refs.length === 0) return;
+    await engine.write((tx) => {
+      for (const ref of refs) {
+        const child = tx.object(ref.child);
+        table.setRefState(ref.fileId, state);
+        if (child && table.ref(ref.fileId))
+          tx.setLocal(child, FILES_DATASET, ref.fileId, { durable: state === FILE_DURABLE });
+      }
+    });
+    deps.moved(refs.map(({ fileId }) => fileId));
+  };
+
+  return {
+    /**
+     * Files whose bytes lie in their rows are durable once the network has acknowledged the change; they cease to be when its
+     * log turns out to lack it.
+     */
+    async settle(): Promise<void> {
+      const upto = engine.store.sync.markOf("network");
+      const isKept = (ref: FileRef): boolean => (changeOf(ref) ?? Number.POSITIVE_INFINITY) <= upto;
+      for (;;) {
+        const kept = table.inline(FILE_INFLIGHT, AT_ONCE).filter(isKept);
+        if (kept.length === 0) return;
+        await setStates(kept, FILE_DURABLE);
+      }
+    },
+    async doubt(): Promise<void> {
+      const upto = engine.store.sync.markOf("network");
+      const isLess = upto < keptUpto;
+      keptUpto = upto;
+      if (!isLess) return;
+      const isLost = (ref: FileRef): boolean => (changeOf(ref) ?? Number.POSITIVE_INFINITY) > upto;
+      await setStates(table.inline(FILE_DURABLE, -1).filter(isLost), FILE_INFLIGHT);
+    },
+  };
+}
