@@ -39,7 +39,9 @@ export const SpaceInfo = named(
     ),
     push: Type.Optional(
       strict({
-        spaceKey: Type.String({ description: "Base64 of the Ed25519 seed that signs the space's topics; rotates with the read key" }),
+        spaceKey: Type.String({
+          description: "Base64 of the Ed25519 seed that signs the space's topics; rotates with the read key",
+        }),
         encKey: Type.String({ description: "Base64 of a raw AES-256 key; rotates with the read key" }),
         encKeyId: Type.String({ description: "Hex sha256 of encKey" }),
       }),

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
+import { makeTestCa } from "../../../test/support/test-ca.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { CallFailure } from "./call-error.ts";
 import { createHostAllowList } from "./host-allow-list.ts";
@@ -113,6 +114,25 @@ describe("the connection", () => {
     expect(await failure(call("http://user:pass@ok.example/"))).toBe("request.invalid_field");
     expect(await failure(call("ftp://ok.example/"))).toBe("request.invalid_field");
     expect(await failure(call("http://ok.example/", { headers: { a: "b\r\nc: d" } }))).toBe("request.invalid_field");
+  });
+
+  test("is verified against the name that was asked for, not the address it goes to", async () => {
+    const { ca, certificate, privateKey } = makeTestCa();
+    using secure = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      tls: { cert: certificate, key: privateKey },
+      fetch: () => new Response("sealed"),
+    });
+    const call = createHttpFetch({
+      allow: createHostAllowList(["127.0.0.1", "name.example"]),
+      secret: () => undefined,
+      resolve: async () => ["127.0.0.1"],
+      ca,
+    });
+    const at = (host: string) => call({ url: `https://${host}:${secure.port}/` }, new AbortController().signal);
+    expect(await at("127.0.0.1")).toMatchObject({ status: 200, body: "sealed" });
+    expect(await failure(at("name.example"))).toBe("http.failed");
   });
 
   test("brings back so much and no more", async () => {
