@@ -43,7 +43,7 @@ describeWithNats("files and SIGKILL", () => {
       using _ = root;
       const rng = createRng(runSeed("crash of files"));
       const open = () => startServer({ dataDir: root.path, env: { SVC_NETWORK_URL: nats.url } });
-      const first = await open();
+      await using first = await open();
       const space = await createSpace(first.client);
       const world: World = {
         spaceId: space.id,
@@ -53,14 +53,14 @@ describeWithNats("files and SIGKILL", () => {
       };
       await first.stop();
       for (let round = 0; round < ROUNDS; round++) {
-        const server = await open();
+        await using server = await open();
         expect({ round, faults: await faultsOf(server.client, world) }).toEqual({ round, faults: [] });
         const work = beBusy(server, world, rng);
         await Bun.sleep(rng.int(20, 900));
         await server.kill();
         await work;
       }
-      const last = await open();
+      await using last = await open();
       expect(await faultsOf(last.client, world)).toEqual([]);
       expect(world.sent).toBeGreaterThan(ROUNDS);
       await untilDurable(last.client, world);
@@ -68,7 +68,7 @@ describeWithNats("files and SIGKILL", () => {
       await last.stop();
 
       agedByADay(root.path, world.spaceId);
-      const swept = await open();
+      await using swept = await open();
       await swept.client.post("/v1/files/cache/sweep", undefined, 204);
       expect(await faultsOf(swept.client, world)).toEqual([]);
       const named = new Set((await listed(swept.client, world)).map(({ rootCid }) => rootCid));
