@@ -7,15 +7,7 @@ import { createSemaphore, type Semaphore } from "../../base/semaphore.ts";
 import { createSingleFlight } from "../../base/single-flight.ts";
 import { SvcError } from "../../protocol/errors.ts";
 import type { Space } from "../../space/space.ts";
-import {
-  aclRecordsFrom,
-  hasPending,
-  mayReadSpace,
-  pendingDigest,
-  pendingRecords,
-  sequencePending,
-} from "../acl-exchange.ts";
-import { CHUNK_KIND } from "../file/lan-chunks.ts";
+import { hasPending, mayReadSpace, pendingDigest, sequencePending } from "../acl-exchange.ts";
 import type { Taken } from "../intake.ts";
 import { ageWaiting } from "../patience.ts";
 import type { ProgressBook } from "../progress.ts";
@@ -23,29 +15,20 @@ import { aclFrom, fetchAcl } from "../session/acl-fetch.ts";
 import { SYNC_BOUNDS } from "../session/bounds.ts";
 import { askState, fetchMissing, wholeState } from "../session/fetch.ts";
 import {
-  decodeAclRequest,
-  decodeMarks,
-  decodePullRequest,
   decodeSpaceName,
-  decodeStateRequest,
-  decodeVectorRequest,
-  decodeWants,
-  encodeItems,
   encodeMarks,
-  encodePullReply,
   encodeSpaceName,
-  encodeState,
-  encodeVectorPage,
   NOT_HELD,
   SessionFault,
   type SpaceState,
 } from "../session/messages.ts";
 import { givesBack, givesBackRights } from "../session/proof.ts";
 import { SYNC_KINDS } from "../session/remote-replica.ts";
-import { fullState, pullFrame, stateFor, wanted } from "../session/serve.ts";
-import { claimedBeyond, coverage, coversAll, hasOurBodies, vectorOf, vectorPage } from "../session/vector.ts";
+import { fullState } from "../session/serve.ts";
+import { claimedBeyond, coverage, coversAll, hasOurBodies } from "../session/vector.ts";
 import type { Transport } from "../transport.ts";
 import { createGuestProofs } from "./guest-proofs.ts";
+import { type AnswerChunk, serveSessions } from "./lan-serve.ts";
 import type { LinkManager } from "./link-manager.ts";
 import type { PeerLink } from "./peer-link.ts";
 
@@ -83,12 +66,7 @@ export interface LanSyncDeps {
   markOf(spaceId: SpaceId): Uint8Array | undefined;
   /** The progress of a space says something else now. */
   moved(): void;
-  /** Answers a peer that asks for a chunk of a file; `served` says whether it may have a space's content. */
-  chunk(
-    peerId: PeerId,
-    body: Uint8Array,
-    served: (spaceId: string) => Promise<SpaceId | undefined>,
-  ): Promise<Uint8Array>;
+  readonly chunk: AnswerChunk;
   /** Keeps a space open while `work` runs. */
   holding<T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T>;
 }
@@ -152,12 +130,6 @@ export function createLanSync(deps: LanSyncDeps): Transport {
   const guests = createGuestProofs();
   const mayHaveContent = (link: PeerLink, space: Space): boolean =>
     link.own || mayReadSpace(space, link.accountId) || guests.isGuest(link, space);
-  /** The same, if the ACL log gives it the content too. */
-  const served = async (link: PeerLink, spaceId: string): Promise<Space | undefined> => {
-    const space = await shared(link, spaceId);
-    return space && mayHaveContent(link, space) ? space : undefined;
-  };
-
   const semaphoreOf = (link: PeerLink): Semaphore => {
     const turns = semaphoreByLink.get(link) ?? createSemaphore(ROUNDS_WITH_PEER);
     semaphoreByLink.set(link, turns);
@@ -400,51 +372,15 @@ export function createLanSync(deps: LanSyncDeps): Transport {
     return fullState(space, mayHaveContent(link, space), cut);
   };
 
-  links.onRequest(SYNC_KINDS.state, async (link, body) => {
-    const request = decodeStateRequest(body);
-    const space = await shared(link, request.space);
-    return encodeState(space ? stateFor(space, request, mayHaveContent(link, space)) : NOT_HELD);
-  });
-  links.onRequest(SYNC_KINDS.vector, async (link, body) => {
-    const { space: spaceId, after } = decodeVectorRequest(body);
-    const space = await served(link, spaceId);
-    return encodeVectorPage(space ? vectorPage(vectorOf(space).vector, after) : { vector: [], rest: false });
-  });
-  links.onRequest(SYNC_KINDS.pull, async (link, body) => {
-    const request = decodePullRequest(body);
-    const space = await served(link, request.space);
-    return encodePullReply(space ? pullFrame(space, request) : { changes: [], next: 0, withheld: 0, needIds: [] });
-  });
-  links.onRequest(SYNC_KINDS.wants, async (link, body) => {
-    const { space: spaceId, ids } = decodeWants(body);
-    const space = await served(link, spaceId);
-    return encodeItems(space ? wanted(space.engine.store, ids) : []);
-  });
-  links.onRequest(SYNC_KINDS.acl, async (link, body) => {
-    const { space: spaceId, from } = decodeAclRequest(body);
-    const space = await shared(link, spaceId);
-    return encodeItems(space ? aclRecordsFrom(space, from) : []);
-  });
-  links.onRequest(SYNC_KINDS.units, async (link, body) => {
-    const space = await shared(link, decodeSpaceName(body));
-    return encodeItems(space ? pendingRecords(space) : []);
-  });
-  links.onRequest(CHUNK_KIND, (link, body) =>
-    deps.chunk(link.peerId, body, async (spaceId) => (await served(link, spaceId))?.id),
-  );
-  links.onRequest(SYNC_KINDS.same, async (link, body) =>
-    Uint8Array.from(decodeMarks(body), ([spaceId, mark]) => {
-      const own = shares(link, spaceId as SpaceId) ? deps.markOf(spaceId as SpaceId) : undefined;
-      return own && equalBytes(own, mark) ? 1 : 0;
-    }),
-  );
-  links.onRequest(SYNC_KINDS.guest, async (link, body) => {
-    guests.take(link, body);
-    return encodeItems([]);
-  });
-  links.onRequest(SYNC_KINDS.back, async (link, body) => {
-    const space = await shared(link, decodeSpaceName(body));
-    return encodeState(space ? await deps.holding(space.id, () => fetchBack(link, space)) : NOT_HELD);
+  serveSessions({
+    links,
+    guests,
+    shared,
+    shares: (link, spaceId) => shares(link, spaceId as SpaceId),
+    mayHaveContent,
+    markOf: deps.markOf,
+    chunk: deps.chunk,
+    fetchBack: (link, space) => deps.holding(space.id, () => fetchBack(link, space)),
   });
   links.onNotice(CHANGED, async (link, body) => {
     const space = await shared(link, decodeSpaceName(body));

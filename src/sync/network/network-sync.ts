@@ -1,35 +1,32 @@
 import { ownSequence } from "../../acl/acl-service.ts";
 import type { AclBuild, AclMade, ComposeOptions } from "../../acl/compose.ts";
-import { bytesToHex, bytesToUtf8, readUint64, utf8ToBytes, writeUint64 } from "../../base/bytes.ts";
+import { bytesToHex } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import { createRateLimitedLog } from "../../base/rate-limited-log.ts";
-import { BODIES_GIVEN_UP } from "../../change/fold/object-deletions.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { SvcError, svcError } from "../../protocol/errors.ts";
-import type { Json } from "../../protocol/json.ts";
 import type { Space } from "../../space/space.ts";
 import { sequencePending, takeEachRecord } from "../acl-exchange.ts";
 import { type Taken, takeIn } from "../intake.ts";
 import { ageWaiting } from "../patience.ts";
 import { NETWORK_PEER, type ProgressBook } from "../progress.ts";
-import { SYNC_BOUNDS } from "../session/bounds.ts";
 import type { Transport } from "../transport.ts";
 import type { Channel, ChannelPort } from "./channel.ts";
-import { type LogCursor, parseLogCursor } from "./log-cursor.ts";
-import type { OutgoingBatch } from "./log-publisher.ts";
+import { findAcl } from "./find-acl.ts";
+import {
+  cursorOf,
+  hasMissed,
+  isToBeReadAgain,
+  putCursor,
+  putLeftOut,
+  putRefilling,
+  readFromStart,
+} from "./log-notes.ts";
 import type { NetworkStore } from "./network-store.ts";
+import { confirmTaken, hasOutgoing, outgoingOf } from "./outgoing-changes.ts";
 
-const ITEMS_CURSOR = "network.items";
-const ACL_CURSOR = "network.acl";
-/** Set while a store is filled anew: everything is then appended with care for what others append. */
-const REFILLING = "network.refilling";
-/** How much waited when some of the log had no room, bytes. */
-const LEFT_OUT = "network.left-out";
-/** Set while some of what was left out is of members. */
-const MISSED = "network.missed";
-const ROOM_AGAIN = 0.75;
 /** What others wrote and published themselves a moment ago need not be published again from here. */
 const OTHERS_FIRST_MS = 10_000;
 const ASK_LEADER_MS = 5 * 60_000;
@@ -98,33 +95,6 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
       throw svcError("space.not_found", { spaceId });
     });
 
-  const outgoing = async (
-    space: Space,
-    room: Room | undefined,
-    limits: { readonly maxItems: number; readonly maxBytes: number },
-  ): Promise<OutgoingBatch> => {
-    const { sync, changes } = space.engine.store;
-    const waiting = sync.unconfirmed("network", limits.maxItems);
-    if (waiting.length === 0) {
-      if (space.engine.store.meta(REFILLING)?.[0] === 1)
-        await space.engine.write(() => space.engine.store.putMeta(REFILLING, Uint8Array.of(0)));
-      return { items: [], exact: false };
-    }
-    const ownId = space.engine.writerId();
-    const own = ownId && changes.writer(space.accountKey, ownId)?.no;
-    const isOwn = (writer: number): boolean => writer === 0 || writer === own;
-    const refilling = space.engine.store.meta(REFILLING)?.[0] === 1;
-    const first = waiting.findIndex(({ writer }) => writer !== 0);
-    const ownFirst = first < 0 || isOwn(waiting[first]!.writer);
-    if (refilling || !ownFirst) {
-      const upto = refilling ? Number.MAX_SAFE_INTEGER : othersUpto(room, sync.newestNo());
-      const items = waiting.filter(({ no, writer }) => no <= upto || isOwn(writer));
-      return { items: within(items, limits.maxBytes), exact: items.some(({ writer }) => !isOwn(writer)) || refilling };
-    }
-    const end = waiting.findIndex(({ writer }) => !isOwn(writer));
-    return { items: within(end < 0 ? waiting : waiting.slice(0, end), limits.maxBytes), exact: false };
-  };
-
   /** Up to which number what others wrote has been here for a while without coming back from the network. */
   const othersUpto = (room: Room | undefined, newestNo: number): number => {
     if (!room) return 0;
@@ -160,7 +130,10 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
   };
 
   const portOf = (spaceId: SpaceId, ended: AbortSignal): ChannelPort => ({
-    outgoing: (limits) => withSpace(spaceId, ended, (space) => outgoing(space, rooms.get(spaceId), limits)),
+    outgoing: (limits) =>
+      withSpace(spaceId, ended, (space) =>
+        outgoingOf(space, limits, (newestNo) => othersUpto(rooms.get(spaceId), newestNo)),
+      ),
     deliverItems: async (items, cursor, messages) => {
       await untilAdmitted(spaceId, ended);
       await withSpace(spaceId, ended, async (space) => {
@@ -178,15 +151,8 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
         deps.moved();
         await engine.write(() => {
           noteLeftOut(space, taken);
-          const { sync } = engine.store;
-          const ids = taken.ids.filter((_, index) => taken.kept[index]);
-          const kept = ids.flatMap((id) => sync.placeOf(id)?.no ?? []);
-          taken.ids.forEach((id, index) => {
-            if (taken.kept[index] && taken.verdicts[index]!.kind === "parked") sync.confirmEarly("network", id);
-          });
-          sync.confirm("network", kept);
-          sync.settleEarly("network");
-          putCursor(space, ITEMS_CURSOR, cursor);
+          confirmTaken(space, taken);
+          putCursor(space, "items", cursor);
         });
         if (taken.foreignOwn) {
           book.of(spaceId).writersReplaced++;
@@ -208,8 +174,8 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
         });
         await engine.write(() => {
           engine.store.sync.forget("network");
-          engine.store.putMeta(REFILLING, Uint8Array.of(1));
-          putCursor(space, ITEMS_CURSOR, cursor);
+          putRefilling(space, true);
+          putCursor(space, "items", cursor);
         });
         book.of(spaceId).networkResets++;
         deps.touch(spaceId);
@@ -224,7 +190,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
         if (fault) refusedOnce(spaceId, fault);
         await space.engine.write(() => {
           for (const { bytes } of records) space.engine.store.sync.noteRecord("network", sha256(bytes));
-          putCursor(space, ACL_CURSOR, cursor);
+          putCursor(space, "acl", cursor);
         });
         await sequencePending(space);
         deps.touch(spaceId);
@@ -237,7 +203,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
           const lost = space.acl.records().findLast(({ id }) => sync.hasRecord("network", id));
           if (lost) space.acl.alarms.raise({ kind: "rolled_back", record: bytesToHex(lost.id) });
           sync.forgetRecords("network");
-          putCursor(space, ACL_CURSOR, cursor);
+          putCursor(space, "acl", cursor);
         });
         deps.touch(spaceId);
       }),
@@ -270,11 +236,11 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
     const ended = new AbortController();
     const room: Room = {
       ended,
-      leftOut: space.engine.store.meta(MISSED) !== undefined,
+      leftOut: hasMissed(space),
       channel: store.openChannel({
         transportSecret,
-        itemsCursor: cursorOf(space, ITEMS_CURSOR),
-        aclCursor: cursorOf(space, ACL_CURSOR),
+        itemsCursor: cursorOf(space, "items"),
+        aclCursor: cursorOf(space, "acl"),
         port: portOf(space.id, ended.signal),
       }),
       changed: Promise.withResolvers(),
@@ -289,31 +255,12 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
     return room;
   };
 
-  /** Whoever used up a quota must not hold up what the others wrote: the log is read again once there is room. */
-  const noteLeftOut = ({ id, engine: { store } }: Space, taken: Taken): void => {
-    if (taken.refused + taken.strange > 0) store.putMeta(LEFT_OUT, numberBytes(store.parked.usage().bytes));
-    const room = rooms.get(id);
-    if (taken.refused === 0 || !room) return;
-    room.leftOut = true;
-    store.putMeta(MISSED, Uint8Array.of(1));
-  };
-
-  /** Whether much of what waited when something was left out has found its place since. */
-  const hasRoomAgain = (space: Space): boolean => {
-    const { parked, meta } = space.engine.store;
-    const full = meta(LEFT_OUT);
-    return full !== undefined && parked.usage().bytes < ROOM_AGAIN * Number(readUint64(full, 0));
-  };
-
-  /** Reads the log of changes from its start. */
-  const readAgain = async (space: Space): Promise<void> => {
-    await forget(space.id);
-    await space.engine.write(() => {
-      space.engine.store.dropMeta(LEFT_OUT);
-      space.engine.store.dropMeta(MISSED);
-      space.engine.store.dropMeta(BODIES_GIVEN_UP);
-      space.engine.store.dropMeta(ITEMS_CURSOR);
-    });
+  /** Some of what was read had no room: it is read again once there is. Inside a write of the space's engine. */
+  const noteLeftOut = (space: Space, { refused, strange }: Taken): void => {
+    const room = rooms.get(space.id);
+    const ofMembers = refused > 0 && room !== undefined;
+    if (refused + strange > 0) putLeftOut(space, ofMembers);
+    if (ofMembers) room.leftOut = true;
   };
 
   const forget = async (spaceId: SpaceId): Promise<void> => {
@@ -374,13 +321,6 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
     throw svcError("network.unavailable", undefined, "Others were faster every time; retry");
   };
 
-  const hasOutgoing = (space: Space): boolean => {
-    const { sync, changes } = space.engine.store;
-    const ownId = space.engine.writerId();
-    const own = ownId && changes.writer(space.accountKey, ownId)?.no;
-    return sync.unconfirmed("network", 1000).some(({ writer }) => writer === own);
-  };
-
   /** Waits until what this device wrote has come back from the network, or does not go there. */
   const flush = async (space: Space, room: Room): Promise<void> => {
     const deadline = performance.now() + FLUSH_WAIT_MS;
@@ -427,7 +367,10 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
       return channel?.phase === "failing" ? (channel.error?.message ?? "the network fails") : undefined;
     },
     async round(space) {
-      if (hasRoomAgain(space) || space.engine.store.meta(BODIES_GIVEN_UP)) await readAgain(space);
+      if (isToBeReadAgain(space)) {
+        await forget(space.id);
+        await readFromStart(space);
+      }
       const room = roomOf(space);
       if (!room || !isOnline()) return;
       const progress = book.peer(space.id, NETWORK_PEER);
@@ -457,35 +400,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
       return found;
     },
     appendAcl,
-    async findChain({ transportSecret }) {
-      if (!isOnline()) return undefined;
-      const chain: Uint8Array[] = [];
-      let size = 0;
-      const read = Promise.withResolvers<void>();
-      await using channel = store.openChannel({
-        transportSecret,
-        port: {
-          outgoing: async () => ({ items: [], exact: false }),
-          // The content is not for us yet: nothing of it is taken in, and reading on is not waited for.
-          deliverItems: () => read.promise,
-          resetItems: async () => {},
-          async deliverAcl(records) {
-            for (const { bytes } of records) {
-              // Anybody who knows the place can fill it: what comes behind so much is not read.
-              if (size > SYNC_BOUNDS.aclBytes) return;
-              size += bytes.length + SYNC_BOUNDS.aclRecordCost;
-              chain.push(new Uint8Array(bytes));
-            }
-          },
-          resetAcl: async () => void chain.splice(0),
-          changed: () => {},
-        },
-      });
-      const deadline = performance.now() + FIND_MS;
-      while (!closed && performance.now() < deadline && !channel.state().acl.atTail) await Bun.sleep(FIND_STEP_MS);
-      read.resolve();
-      return chain.length > 0 ? chain : undefined;
-    },
+    findChain: async ({ transportSecret }) => (isOnline() ? findAcl(store, transportSecret, () => closed) : undefined),
     changed: (space) => rooms.get(space.id)?.channel.wake(),
     forget: (spaceId) => {
       const copy = copies.get(spaceId);
@@ -509,36 +424,4 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
 function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-}
-
-function within(items: readonly { readonly bytes: Uint8Array }[], maxBytes: number): Uint8Array[] {
-  const taken: Uint8Array[] = [];
-  let bytes = 0;
-  for (const item of items) {
-    bytes += item.bytes.length;
-    if (taken.length > 0 && bytes > maxBytes) break;
-    taken.push(item.bytes);
-  }
-  return taken;
-}
-
-function cursorOf(space: Space, key: string): LogCursor | undefined {
-  const text = bytesToUtf8(space.engine.store.meta(key) ?? new Uint8Array(0));
-  if (!text) return undefined;
-  try {
-    return parseLogCursor(JSON.parse(text) as Json);
-  } catch {
-    return undefined; // not a cursor: the log is read from its start
-  }
-}
-
-function numberBytes(value: number): Uint8Array {
-  const bytes = new Uint8Array(8);
-  writeUint64(bytes, 0, BigInt(value));
-  return bytes;
-}
-
-/** Inside a write of the space's engine. */
-function putCursor(space: Space, key: string, cursor: LogCursor): void {
-  space.engine.store.putMeta(key, utf8ToBytes(JSON.stringify(cursor)));
 }

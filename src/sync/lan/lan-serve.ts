@@ -1,0 +1,105 @@
+import { equalBytes } from "../../base/bytes.ts";
+import type { PeerId, SpaceId } from "../../base/ids.ts";
+import type { Space } from "../../space/space.ts";
+import { aclRecordsFrom, pendingRecords } from "../acl-exchange.ts";
+import { CHUNK_KIND } from "../file/lan-chunks.ts";
+import {
+  decodeAclRequest,
+  decodeMarks,
+  decodePullRequest,
+  decodeSpaceName,
+  decodeStateRequest,
+  decodeVectorRequest,
+  decodeWants,
+  encodeItems,
+  encodePullReply,
+  encodeState,
+  encodeVectorPage,
+  NOT_HELD,
+  type SpaceState,
+} from "../session/messages.ts";
+import { SYNC_KINDS } from "../session/remote-replica.ts";
+import { pullFrame, stateFor, wanted } from "../session/serve.ts";
+import { vectorOf, vectorPage } from "../session/vector.ts";
+import type { createGuestProofs } from "./guest-proofs.ts";
+import type { LinkManager } from "./link-manager.ts";
+import type { PeerLink } from "./peer-link.ts";
+
+/** Answers a peer that asks for a chunk of a file; `served` says whether it may have a space's content. */
+export type AnswerChunk = (
+  peerId: PeerId,
+  body: Uint8Array,
+  served: (spaceId: string) => Promise<SpaceId | undefined>,
+) => Promise<Uint8Array>;
+
+/** What serving peers needs to know of them. */
+interface LanServeDeps {
+  readonly links: Pick<LinkManager, "onRequest">;
+  readonly guests: ReturnType<typeof createGuestProofs>;
+  /** The space, if the keys that matched say that the peer may know of it. */
+  shared(link: PeerLink, spaceId: string): Promise<Space | undefined>;
+  shares(link: PeerLink, spaceId: string): boolean;
+  /** Whether the ACL log gives the peer the content too. */
+  mayHaveContent(link: PeerLink, space: Space): boolean;
+  /** What a space is at that was found synced and not touched since. */
+  markOf(spaceId: SpaceId): Uint8Array | undefined;
+  readonly chunk: AnswerChunk;
+  /** The peer asks us to fetch what it has. Answers what we are at then. */
+  fetchBack(link: PeerLink, space: Space): Promise<SpaceState>;
+}
+
+/** Answers the requests of a session: what is here, to whom it may be given. */
+export function serveSessions(deps: LanServeDeps): void {
+  const { links, shared, mayHaveContent } = deps;
+  const served = async (link: PeerLink, spaceId: string): Promise<Space | undefined> => {
+    const space = await shared(link, spaceId);
+    return space && mayHaveContent(link, space) ? space : undefined;
+  };
+
+  links.onRequest(SYNC_KINDS.state, async (link, body) => {
+    const request = decodeStateRequest(body);
+    const space = await shared(link, request.space);
+    return encodeState(space ? stateFor(space, request, mayHaveContent(link, space)) : NOT_HELD);
+  });
+  links.onRequest(SYNC_KINDS.vector, async (link, body) => {
+    const { space: spaceId, after } = decodeVectorRequest(body);
+    const space = await served(link, spaceId);
+    return encodeVectorPage(space ? vectorPage(vectorOf(space).vector, after) : { vector: [], rest: false });
+  });
+  links.onRequest(SYNC_KINDS.pull, async (link, body) => {
+    const request = decodePullRequest(body);
+    const space = await served(link, request.space);
+    return encodePullReply(space ? pullFrame(space, request) : { changes: [], next: 0, withheld: 0, needIds: [] });
+  });
+  links.onRequest(SYNC_KINDS.wants, async (link, body) => {
+    const { space: spaceId, ids } = decodeWants(body);
+    const space = await served(link, spaceId);
+    return encodeItems(space ? wanted(space.engine.store, ids) : []);
+  });
+  links.onRequest(SYNC_KINDS.acl, async (link, body) => {
+    const { space: spaceId, from } = decodeAclRequest(body);
+    const space = await shared(link, spaceId);
+    return encodeItems(space ? aclRecordsFrom(space, from) : []);
+  });
+  links.onRequest(SYNC_KINDS.units, async (link, body) => {
+    const space = await shared(link, decodeSpaceName(body));
+    return encodeItems(space ? pendingRecords(space) : []);
+  });
+  links.onRequest(CHUNK_KIND, (link, body) =>
+    deps.chunk(link.peerId, body, async (spaceId) => (await served(link, spaceId))?.id),
+  );
+  links.onRequest(SYNC_KINDS.same, async (link, body) =>
+    Uint8Array.from(decodeMarks(body), ([spaceId, mark]) => {
+      const own = deps.shares(link, spaceId) ? deps.markOf(spaceId as SpaceId) : undefined;
+      return own && equalBytes(own, mark) ? 1 : 0;
+    }),
+  );
+  links.onRequest(SYNC_KINDS.guest, async (link, body) => {
+    deps.guests.take(link, body);
+    return encodeItems([]);
+  });
+  links.onRequest(SYNC_KINDS.back, async (link, body) => {
+    const space = await shared(link, decodeSpaceName(body));
+    return encodeState(space ? await deps.fetchBack(link, space) : NOT_HELD);
+  });
+}
