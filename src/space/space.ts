@@ -11,7 +11,7 @@ import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
 import type { ChangeChecker } from "../change/intake/change-checker.ts";
-import type { ParkQuota } from "../change/intake/ingest.ts";
+import type { ParkQuota } from "../change/intake/set-aside.ts";
 import type { RulesRegistry } from "../change/ports.ts";
 import { type ChangeEngine, createChangeEngine, WRITER_KEY } from "../change/space-engine.ts";
 import type { Account } from "../crypto/account.ts";

@@ -226,6 +226,33 @@ describe("records", () => {
     expect(content(await items.find("fresh"))).toEqual({ id: "fresh", n: 1 });
   });
 
+  rule("[DATA-1] a create is all or nothing: one refused op, and nothing is made", async () => {
+    const ops = [op("$set", "s", "text"), op("$inc", "s", 1)];
+    const refused = await items.modify([{ id: "half", upsert: true, ops }]);
+    expect(refused.rejections).toEqual([
+      { recordIndex: 0, recordId: "half", opIndex: 1, reason: expect.stringContaining("number") },
+    ]);
+    expect(await items.find("half")).toBeUndefined();
+    await items.modify([setFields("half", { s: "text" })]);
+    expect((await apply("half", ...ops.toReversed())).rejections).toHaveLength(1);
+    expect(await items.find("half")).toMatchObject({ s: "text" });
+  });
+
+  rule(
+    "[DATA-1] a record holds at most 1 MiB of JSON: the op that would pass that is rejected with its reason",
+    async () => {
+      const id = await record();
+      const results: (Rejection[] | undefined)[] = [];
+      for (const field of ["part1", "part2", "part3"])
+        results.push((await apply(id, op("$set", field, "x".repeat(400_000)))).rejections);
+      expect(results).toEqual([
+        undefined,
+        undefined,
+        [{ recordIndex: 0, recordId: id, opIndex: 0, reason: expect.stringContaining("1048576 bytes") }],
+      ]);
+    },
+  );
+
   rule("[DATA-1] upsert true on a present id changes it; the creation version stays", async () => {
     const id = await record({ n: 1, s: "kept" });
     const before = await items.find(id);

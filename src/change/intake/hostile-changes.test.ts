@@ -10,7 +10,7 @@ import { vectorOf } from "../../sync/session/vector.ts";
 import { decodeChange, encodeDerivedRoot } from "../codec/change-codec.ts";
 import { stubOf } from "../codec/change-stub.ts";
 import { DELETIONS_DATASET, DELETIONS_TYPE } from "../fold/deletion-log.ts";
-import { DEFAULT_PARK_QUOTA } from "./ingest.ts";
+import { DEFAULT_PARK_QUOTA } from "./set-aside.ts";
 
 setDefaultTimeout(60_000);
 

@@ -5,9 +5,8 @@ import { digestOfCid } from "../../crypto/cid.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { admitPublicKey } from "../../crypto/public-key.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { CHANGE_STUB, type StoredChange, UNCOUNTED_ROW_BYTES } from "../../store/change-table.ts";
+import { CHANGE_STUB, type StoredChange } from "../../store/change-table.ts";
 import type { WriteScope } from "../../store/commit-queue.ts";
-import type { WaitKind } from "../../store/parked-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { UnopenedWait } from "../../store/unopened-table.ts";
 import type { BodyOpener, OpenedBody } from "../codec/body-opener.ts";
@@ -34,26 +33,8 @@ import type { LocalWriter } from "../local-writer.ts";
 import type { AclView, RulesRegistry } from "../ports.ts";
 import type { Arrivals } from "./arrivals.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
+import { createSetAside, type ParkQuota, STRANGER } from "./set-aside.ts";
 import { createUnblocked } from "./unblocked.ts";
-
-/** Bounds on what waits, so that nobody fills a disk with changes that will never fit. */
-export interface ParkQuota {
-  bytesPerSpace: number;
-  bytesPerAuthor: number;
-  /** Of all together who have no right to what they sent: keys cost nothing, so a quota for each would be none. */
-  bytesOfStrangers: number;
-  /** What is in the graph and does not count, of all together. */
-  bytesUncounted: number;
-  quarantineBytes: number;
-}
-
-export const DEFAULT_PARK_QUOTA: ParkQuota = {
-  bytesPerSpace: 256 << 20,
-  bytesPerAuthor: 64 << 20,
-  bytesOfStrangers: 8 << 20,
-  bytesUncounted: 16 << 20,
-  quarantineBytes: 16 << 20,
-};
 
 interface IngestDeps {
   spaceId: SpaceId;
@@ -79,9 +60,6 @@ const KNOWN: IngestVerdict = { kind: "known" };
 /** Derived roots that nobody has written to: anybody can make some, and nobody signs them. */
 const MAX_IDLE_ROOTS = 4096;
 
-/** Stands for whoever has no right to what they sent, and for the authors of formats that are not understood here. */
-const STRANGER = new Uint8Array(32);
-
 /** What a change does, as far as it can be told here. */
 type Content =
   | { body: ChangeBody; rules: DatasetRules }
@@ -94,45 +72,14 @@ export function createIngest(deps: IngestDeps) {
   const { store, arrivals, log, objects, projection, opener, acl, registry } = deps;
   const { changes, parked, unopened } = store;
   const space = digestOfCid(deps.spaceId)!;
+  const { quarantine, park, parkBehind, hasRoom, isStranger } = createSetAside({
+    store,
+    acl,
+    quota: deps.quota,
+    clock: deps.clock,
+  });
   /** Definitions that came in and that waiting changes may be released by. */
   const defined: string[] = [];
-
-  const quarantine = (id: Uint8Array, reason: string, bytes: Uint8Array): IngestVerdict => {
-    parked.drop(id);
-    if (parked.quarantineUsage().bytes + bytes.length <= deps.quota.quarantineBytes)
-      parked.quarantine(id, reason, bytes, deps.clock.nowMs());
-    return { kind: "quarantined", reason };
-  };
-
-  /** Whether there is room for one more change that does not count. */
-  const hasRoom = (bytes: Uint8Array): boolean =>
-    changes.uncountedBytes() + bytes.length + UNCOUNTED_ROW_BYTES <= deps.quota.bytesUncounted;
-
-  const isStranger = (author: Uint8Array): boolean => author === STRANGER || acl.knows?.(author) === false;
-
-  /** `author`: who has the right to it, as far as that can be told; without one it is paid for by whoever waits for it. */
-  const park = (
-    id: Uint8Array,
-    author: Uint8Array,
-    bytes: Uint8Array,
-    waitKind: WaitKind,
-    waitFor: Uint8Array,
-  ): IngestVerdict => {
-    const by = isStranger(author) ? (parked.voucherFor(id) ?? STRANGER) : author;
-    const known = parked.get(id);
-    const held = known && (isStub(bytes) || !isStub(known.bytes)) ? known : undefined;
-    if (known && (!held || compareBytes(known.author, by) !== 0)) parked.drop(id);
-    if (!held) {
-      const { bytesPerAuthor, bytesOfStrangers, bytesPerSpace } = deps.quota;
-      const ofStranger = by === STRANGER;
-      if (parked.usage().bytes + bytes.length > bytesPerSpace)
-        return { kind: "refused", reason: "the space's quota of waiting changes is used up", ofStranger };
-      if (parked.usageOf(by).bytes + bytes.length > (ofStranger ? bytesOfStrangers : bytesPerAuthor))
-        return { kind: "refused", reason: "the author's quota of waiting changes is used up", ofStranger };
-    }
-    parked.put({ id, bytes: held?.bytes ?? bytes, waitKind, waitFor, author: by, receivedMs: deps.clock.nowMs() });
-    return { kind: "parked", waitKind, waitFor };
-  };
 
   /**
    * Judges one change and, if nothing is missing, puts it into the log and folds it. `isChecked`: canonical form and
@@ -190,7 +137,7 @@ export function createIngest(deps: IngestDeps) {
     const parents: number[] = [];
     for (const parentId of header.parents) {
       const parent = changes.byId(parentId);
-      if (!parent) return parentFault(parentId, id, waiter, bytes);
+      if (!parent) return parkBehind(parentId, id, waiter, bytes);
       parents.push(parent.no);
       object ??= objects.byNo(parent.obj);
       if (!object || parent.obj !== object.no) return quarantine(id, "its parents belong to different objects", bytes);
@@ -201,7 +148,7 @@ export function createIngest(deps: IngestDeps) {
       return quarantine(id, "its parents belong to another object", bytes);
     if (header.prev) {
       const prev = changes.byId(header.prev);
-      if (!prev) return parentFault(header.prev, id, waiter, bytes);
+      if (!prev) return parkBehind(header.prev, id, waiter, bytes);
       const prevWriter = changes.writerByNo(prev.writer);
       if (
         !prevWriter ||
@@ -338,14 +285,6 @@ export function createIngest(deps: IngestDeps) {
     timeMs: change.header.time,
     counts,
   });
-
-  /** A parent that will never come takes its children with it; one that may still come is waited for. */
-  const parentFault = (parentId: Uint8Array, id: Uint8Array, author: Uint8Array, bytes: Uint8Array): IngestVerdict => {
-    const reason = parked.quarantineReason(parentId);
-    return reason
-      ? quarantine(id, `it follows a change that is refused (${reason})`, bytes)
-      : park(id, author, bytes, "change", parentId);
-  };
 
   /** Tells those that waited for a change what became of it. */
   const settle = ({ verdict, id }: { verdict: IngestVerdict; id: Uint8Array }, scope: WriteScope): void => {

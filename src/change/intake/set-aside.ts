@@ -1,0 +1,89 @@
+import { compareBytes } from "../../base/bytes.ts";
+import type { Clock } from "../../base/clock.ts";
+import { UNCOUNTED_ROW_BYTES } from "../../store/change-table.ts";
+import type { WaitKind } from "../../store/parked-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import { isStub } from "../codec/change-stub.ts";
+import type { AclView } from "../ports.ts";
+import type { IngestVerdict } from "./ingest-verdict.ts";
+
+/** Bounds on what waits, so that nobody fills a disk with changes that will never fit. */
+export interface ParkQuota {
+  bytesPerSpace: number;
+  bytesPerAuthor: number;
+  /** Of all together who have no right to what they sent: keys cost nothing, so a quota for each would be none. */
+  bytesOfStrangers: number;
+  /** What is in the graph and does not count, of all together. */
+  bytesUncounted: number;
+  quarantineBytes: number;
+}
+
+export const DEFAULT_PARK_QUOTA: ParkQuota = {
+  bytesPerSpace: 256 << 20,
+  bytesPerAuthor: 64 << 20,
+  bytesOfStrangers: 8 << 20,
+  bytesUncounted: 16 << 20,
+  quarantineBytes: 16 << 20,
+};
+
+/** Stands for whoever has no right to what they sent, and for the authors of formats that are not understood here. */
+export const STRANGER = new Uint8Array(32);
+
+interface SetAsideDeps {
+  store: Pick<SpaceStore, "parked" | "changes">;
+  acl: AclView;
+  quota: ParkQuota;
+  clock: Clock;
+}
+
+/** Sets changes aside that are not taken in: for good, or until what they wait for has come. Each is paid for by somebody. */
+export function createSetAside({ store, acl, quota, clock }: SetAsideDeps) {
+  const { parked, changes } = store;
+
+  const quarantine = (id: Uint8Array, reason: string, bytes: Uint8Array): IngestVerdict => {
+    parked.drop(id);
+    if (parked.quarantineUsage().bytes + bytes.length <= quota.quarantineBytes)
+      parked.quarantine(id, reason, bytes, clock.nowMs());
+    return { kind: "quarantined", reason };
+  };
+
+  /** Whether there is room for one more change that does not count. */
+  const hasRoom = (bytes: Uint8Array): boolean =>
+    changes.uncountedBytes() + bytes.length + UNCOUNTED_ROW_BYTES <= quota.bytesUncounted;
+
+  const isStranger = (author: Uint8Array): boolean => author === STRANGER || acl.knows?.(author) === false;
+
+  /** `author`: who has the right to it, as far as that can be told; without one it is paid for by whoever waits for it. */
+  const park = (
+    id: Uint8Array,
+    author: Uint8Array,
+    bytes: Uint8Array,
+    waitKind: WaitKind,
+    waitFor: Uint8Array,
+  ): IngestVerdict => {
+    const by = isStranger(author) ? (parked.voucherFor(id) ?? STRANGER) : author;
+    const known = parked.get(id);
+    const held = known && (isStub(bytes) || !isStub(known.bytes)) ? known : undefined;
+    if (known && (!held || compareBytes(known.author, by) !== 0)) parked.drop(id);
+    if (!held) {
+      const { bytesPerAuthor, bytesOfStrangers, bytesPerSpace } = quota;
+      const ofStranger = by === STRANGER;
+      if (parked.usage().bytes + bytes.length > bytesPerSpace)
+        return { kind: "refused", reason: "the space's quota of waiting changes is used up", ofStranger };
+      if (parked.usageOf(by).bytes + bytes.length > (ofStranger ? bytesOfStrangers : bytesPerAuthor))
+        return { kind: "refused", reason: "the author's quota of waiting changes is used up", ofStranger };
+    }
+    parked.put({ id, bytes: held?.bytes ?? bytes, waitKind, waitFor, author: by, receivedMs: clock.nowMs() });
+    return { kind: "parked", waitKind, waitFor };
+  };
+
+  /** A parent that will never come takes its children with it; one that may still come is waited for. */
+  const parkBehind = (parentId: Uint8Array, id: Uint8Array, author: Uint8Array, bytes: Uint8Array): IngestVerdict => {
+    const reason = parked.quarantineReason(parentId);
+    return reason
+      ? quarantine(id, `it follows a change that is refused (${reason})`, bytes)
+      : park(id, author, bytes, "change", parentId);
+  };
+
+  return { quarantine, park, parkBehind, hasRoom, isStranger };
+}
