@@ -24,6 +24,7 @@ const fakeBoot: BootEngine = async ({ wallet, accountDir }) =>
     accountId: wallet.accountId,
     peerId: wallet.peerId,
     bootstrapping: () => true,
+    deviceCopied: () => undefined,
     close: async () => {
       closed.push(accountDir);
     },
