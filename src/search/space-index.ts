@@ -12,7 +12,7 @@ import { type ParsedSearch, parseSearch, searchText, unitsToSearch } from "./tex
 
 /** Fewer candidates than this are never asked for: some of them may turn out to be gone. */
 const LEAST_CANDIDATES = 50;
-const CATCH_UP_MS = 40;
+const CATCH_UP_MS = 100;
 /** A search looks again when what it found was outdated; a third time it leaves out what is. */
 const MAX_LOOKS = 3;
 /** BM25 that counts for a half. */

@@ -130,7 +130,7 @@ function compound(text: string, start: number, out: Tokens): number {
   }
   const spelt = raw.length < 32 && APOSTROPHE.test(raw) ? contraction(raw) : undefined;
   if (spelt !== undefined) note(out, "word", () => void word(spelt, start, end, out));
-  else note(out, "compound", () => parts(raw, start, end, out));
+  else note(out, "compound", () => knownParts(raw, start, end, out));
   return end;
 }
 
@@ -165,6 +165,39 @@ function note(out: Tokens, kind: Piece["kind"], cut: () => number | undefined): 
 function contraction(raw: string): string | undefined {
   const plain = raw.replace(/['’]s$/i, "").replace(/n['’]t$/i, "nt");
   return BETWEEN_PARTS.test(plain) || HAS_HUMP.test(plain) ? undefined : plain;
+}
+
+interface KnownCompound {
+  readonly cut: Tokens;
+  readonly atomsFrom: number;
+}
+const MAX_KNOWN_COMPOUNDS = 20_000;
+const MAX_KNOWN_CHARS = 80;
+const knownCompounds = new Map<string, KnownCompound>();
+
+/** The same identifiers and addresses come again and again: what they are cut into is remembered. */
+function knownParts(raw: string, start: number, end: number, out: Tokens): number {
+  if (raw.length > MAX_KNOWN_CHARS) return parts(raw, start, end, out);
+  let known = knownCompounds.get(raw);
+  if (!known) {
+    const cut: Tokens = { exact: emptyRow(), words: emptyRow(), pieces: undefined };
+    known = { cut, atomsFrom: parts(raw, 0, raw.length, cut) };
+    if (knownCompounds.size >= MAX_KNOWN_COMPOUNDS) knownCompounds.clear();
+    knownCompounds.set(raw, known);
+  }
+  const { exact, words } = known.cut;
+  const atomsFrom = out.exact.texts.length + known.atomsFrom;
+  putAll(exact, start, out.exact);
+  putAll(words, start, out.words);
+  return atomsFrom;
+}
+
+function putAll(from: TokenRow, start: number, to: TokenRow): void {
+  for (let i = 0; i < from.texts.length; i++) {
+    to.texts.push(from.texts[i]!);
+    to.starts.push(start + from.starts[i]!);
+    to.ends.push(start + from.ends[i]!);
+  }
 }
 
 /** Answers where in `exact` the smallest parts begin. */

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { Client, ErrorBody, JsonObject } from "../support/client.ts";
 import { createObject, createSpace, createType, uniqueName } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { foundBy, indexDirectory, type SearchAnswer, search, searchUntil } from "../support/search.ts";
+import { foundBy, indexDirectory, type SearchAnswer, search, searchUntil, searchWhole } from "../support/search.ts";
 import { startServer } from "../support/server.ts";
 
 const shared = useServer();
@@ -16,7 +16,10 @@ describe("what is found", () => {
   let space: string;
   let page: string;
   let chat: string;
-  const find = (body: JsonObject): Promise<SearchAnswer> => search(shared.client, space, body);
+  /** Once all that was written is indexed. */
+  const find = (body: JsonObject): Promise<SearchAnswer> => searchWhole(shared.client, space, body);
+  /** At once, whatever is indexed. */
+  const findNow = (body: JsonObject): Promise<SearchAnswer> => search(shared.client, space, body);
 
   beforeAll(async () => {
     const { client } = shared;
@@ -199,8 +202,8 @@ describe("what is found", () => {
     const many = (await createSpace(client)).id;
     for (let i = 0; i < 12; i++)
       await createObject(client, many, { initialProperties: { svc: { name: `walrus ${i}` } } });
-    expect((await search(client, many, { query: "walrus" })).hits).toHaveLength(10);
-    expect((await search(client, many, { query: "walrus", limit: 100 })).hits).toHaveLength(12);
+    expect((await searchWhole(client, many, { query: "walrus" })).hits).toHaveLength(10);
+    expect((await searchWhole(client, many, { query: "walrus", limit: 100 })).hits).toHaveLength(12);
   });
 
   rule("[search] what is written is found by the next search, what is changed or deleted no more", async () => {
@@ -210,7 +213,7 @@ describe("what is found", () => {
     await client.request("POST", `/v1/spaces/${space}/properties/${id}/set/svc`, {
       body: { patch: { name: "Lasting newt" } },
     });
-    expect((await find({ query: "axolotl" })).hits).toEqual([]);
+    expect((await findNow({ query: "axolotl" })).hits).toEqual([]);
     expect((await find({ query: "newt" })).hits).toHaveLength(1);
     const sent = await client.post<{ recordIds: string[] }>(
       `/v1/spaces/${space}/objects/${chat}/chat/messages`,
@@ -219,9 +222,9 @@ describe("what is found", () => {
     );
     expect((await find({ query: "pangolin" })).hits).toHaveLength(1);
     await client.request("DELETE", `/v1/spaces/${space}/objects/${chat}/chat/messages/${sent.recordIds[0]}`);
-    expect((await find({ query: "pangolin" })).hits).toEqual([]);
+    expect((await findNow({ query: "pangolin" })).hits).toEqual([]);
     await client.request("DELETE", `/v1/spaces/${space}/objects/${id}`);
-    expect((await find({ query: "newt" })).hits).toEqual([]);
+    expect((await findNow({ query: "newt" })).hits).toEqual([]);
   });
 
   rule("[search] any text is a query: an answer, or a clear 400", async () => {
@@ -300,7 +303,7 @@ describe("the index is made anew", () => {
       const { dataDir } = first;
       const space = (await createSpace(first.client)).id;
       for (const name of NAMES) await createObject(first.client, space, { initialProperties: { svc: { name } } });
-      const before = (await search(first.client, space, { query: "otter seal" })).hits;
+      const before = (await searchWhole(first.client, space, { query: "otter seal" })).hits;
       expect(before).toHaveLength(5);
       await first.stop();
       const dir = indexDirectory(dataDir);
@@ -342,7 +345,7 @@ describe("the index is made anew", () => {
       const { dataDir } = first;
       const space = (await createSpace(first.client)).id;
       await createObject(first.client, space, { initialProperties: { svc: { name: "otter" } } });
-      await search(first.client, space, { query: "otter" });
+      await searchWhole(first.client, space, { query: "otter" });
       await first.stop();
       const file = join(indexDirectory(dataDir), `${space}.db`);
       change(file, "INSERT INTO meta(key, value) VALUES('witness', 'here')");
@@ -383,7 +386,7 @@ describe("what is deleted leaves the files", () => {
       await client.request("PUT", `/v1/spaces/${space}/objects/${other.id}/editor/markdown`, {
         body: { content: `one ${canary}\n\ntwo` },
       });
-      expect((await search(client, space, { query: canary })).hits).toHaveLength(2);
+      expect((await searchWhole(client, space, { query: canary })).hits).toHaveLength(2);
       await Bun.sleep(500);
       expect(holds(indexDirectory(dataDir), canary)).toBe(true);
       await client.request("DELETE", `/v1/spaces/${space}/objects/${id}`);

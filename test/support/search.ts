@@ -29,6 +29,11 @@ export async function searchUntil(
   }
 }
 
+/** The answer once everything is indexed that was written. */
+export function searchWhole(client: Client, spaceId: string, body: JsonObject): Promise<SearchAnswer> {
+  return searchUntil(client, spaceId, body, (answer) => !answer.incomplete);
+}
+
 /** Where a hit was found. */
 export const foundBy = (hit: Hit): [scope: string, dataset: string] => [hit.scope, hit.dataset];
 
