@@ -6,7 +6,7 @@ import { createChatLog } from "./chat-log.ts";
 import { createChatRun } from "./chat-run.ts";
 import { AGENT_NAME, type ChatWatch, createChatWatch } from "./chat-watch.ts";
 import type { Host } from "./open-host.ts";
-import type { RuntimeDeps } from "./runtime.ts";
+import type { RuntimeDeps } from "./runtime-deps.ts";
 
 const WRITERS: ReadonlySet<string> = new Set(["owner", "admin", "writer"]);
 

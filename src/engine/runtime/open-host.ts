@@ -7,7 +7,7 @@ import { openLlmBudget, type Spending } from "./llm-budget.ts";
 import { createLlmChat, type LlmChat } from "./llm-chat.ts";
 import { createLocalApi, type LocalApi } from "./local-api.ts";
 import { createRedact, type Redact } from "./redact.ts";
-import type { RuntimeDeps } from "./runtime.ts";
+import type { RuntimeDeps } from "./runtime-deps.ts";
 import { readSecrets } from "./secrets.ts";
 
 /** What programs and the chat reach of the world: the API, the model, listed hosts; with secrets, prices and caps. */

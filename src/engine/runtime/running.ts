@@ -15,12 +15,18 @@ import { openHost } from "./open-host.ts";
 import { createProgramRunner } from "./program-runner.ts";
 import { createProgramStore } from "./program-store.ts";
 import { withProcesses } from "./run-processes.ts";
-import type { RunningRuntime, RuntimeDeps } from "./runtime.ts";
+import type { RuntimeDeps } from "./runtime-deps.ts";
 import { createTraceFiles } from "./trace-files.ts";
-import { createTriggerControl } from "./trigger-control.ts";
+import { createTriggerControl, type TriggerControl } from "./trigger-control.ts";
 
 const TICK_MS = 1_000;
 const MEND_SECONDS = 5;
+
+/** Once the agent space is there. */
+export interface RunningRuntime {
+  readonly control: TriggerControl;
+  stop(): Promise<void>;
+}
 
 /** Everything of the runtime, in its order: the agent space, who runs what, what runs can reach, then the ticking. */
 export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean): Promise<RunningRuntime> {
