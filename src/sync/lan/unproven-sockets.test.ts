@@ -13,27 +13,37 @@ const socketFrom = (remoteAddress: string) => {
   return socket as unknown as TLSSocket & { destroyed: boolean };
 };
 
-test("[LAN-unproven] who opens most connections and proves nothing loses its oldest; who comes once stays", () => {
-  const sockets = createUnprovenSockets(4);
+test("[LAN-unproven] who opens most connections and proves nothing loses its own; who comes from elsewhere stays", () => {
+  let now = 0;
+  const sockets = createUnprovenSockets(4, () => now);
   const honest = socketFrom("10.0.0.2");
   sockets.admit(honest);
   const flood = Array.from({ length: 50 }, () => socketFrom("10.0.0.9"));
-  for (const socket of flood) sockets.admit(socket);
+  for (const socket of flood) {
+    now += 10;
+    sockets.admit(socket);
+  }
   expect(honest.destroyed).toBe(false);
-  expect(flood.map(({ destroyed }) => destroyed)).toEqual(flood.map((_, index) => index < 47));
+  expect(flood.filter(({ destroyed }) => !destroyed)).toHaveLength(3);
   const late = socketFrom("10.0.0.3");
   sockets.admit(late);
-  expect(late.destroyed).toBe(false);
+  expect([honest, late].map(({ destroyed }) => destroyed)).toEqual([false, false]);
+  expect(flood.filter(({ destroyed }) => !destroyed)).toHaveLength(2);
 });
 
-test("[LAN-unproven] of one address the oldest goes first, and what became a link counts no more", () => {
-  const sockets = createUnprovenSockets(2);
-  const [first, second, third] = [0, 1, 2].map(() => socketFrom("127.0.0.1"));
+test("[LAN-unproven] of one address the oldest goes, once it had the time of a handshake; what became a link counts no more", () => {
+  let now = 0;
+  const sockets = createUnprovenSockets(2, () => now);
+  const [first, second, third, hasty, patient] = Array.from({ length: 5 }, () => socketFrom("127.0.0.1"));
   sockets.admit(first!);
   sockets.release(first!);
   sockets.admit(second!);
   sockets.admit(third!);
-  expect([first, second, third].map((socket) => socket!.destroyed)).toEqual([false, false, false]);
-  sockets.admit(socketFrom("127.0.0.1"));
-  expect([first, second, third].map((socket) => socket!.destroyed)).toEqual([false, true, false]);
+  now += 500;
+  sockets.admit(hasty!);
+  const destroyed = () => [first, second, third, hasty, patient].map((socket) => socket!.destroyed);
+  expect(destroyed()).toEqual([false, false, false, true, false]);
+  now += 600;
+  sockets.admit(patient!);
+  expect(destroyed()).toEqual([false, true, false, true, false]);
 });

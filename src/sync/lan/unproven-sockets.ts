@@ -2,7 +2,8 @@ import type { TLSSocket } from "node:tls";
 
 /**
  * Connections that have proved nothing yet, so many at most. When there are more, the address that has most of them loses
- * its oldest: whoever opens connections and says nothing pushes out itself, and nobody else waits for it.
+ * its oldest: whoever opens connections and says nothing pushes out itself, and nobody else waits for it. Those of one
+ * address leave each other the time that a handshake takes: who comes sooner is turned away, and comes again.
  */
 export interface UnprovenSockets {
   /** Takes one in, and may close another for it, or this one. */
@@ -11,27 +12,33 @@ export interface UnprovenSockets {
   release(socket: TLSSocket): void;
 }
 
-export function createUnprovenSockets(max: number): UnprovenSockets {
+/** For a handshake on a busy machine. */
+const GRACE_MS = 1_000;
+
+export function createUnprovenSockets(max: number, nowMs: () => number = () => performance.now()): UnprovenSockets {
   /** In the order of their coming. */
-  const addressBySocket = new Map<TLSSocket, string>();
+  const sockets = new Map<TLSSocket, { readonly address: string; readonly sinceMs: number }>();
 
   const oldestOfTheMost = (): TLSSocket | undefined => {
     const counts = new Map<string, number>();
-    for (const address of addressBySocket.values()) counts.set(address, (counts.get(address) ?? 0) + 1);
+    for (const { address } of sockets.values()) counts.set(address, (counts.get(address) ?? 0) + 1);
     const most = Math.max(...counts.values());
-    for (const [socket, address] of addressBySocket) if (counts.get(address) === most) return socket;
+    for (const [socket, { address }] of sockets) if (counts.get(address) === most) return socket;
     return undefined;
   };
 
   return {
     admit(socket) {
-      addressBySocket.set(socket, socket.remoteAddress ?? "");
-      if (addressBySocket.size <= max) return;
-      const loser = oldestOfTheMost();
-      if (!loser) return;
-      addressBySocket.delete(loser);
+      const address = socket.remoteAddress ?? "";
+      sockets.set(socket, { address, sinceMs: nowMs() });
+      if (sockets.size <= max) return;
+      const oldest = oldestOfTheMost();
+      const known = oldest && sockets.get(oldest);
+      const isYoung = known?.address === address && nowMs() - known.sinceMs < GRACE_MS;
+      const loser = oldest && !isYoung ? oldest : socket;
+      sockets.delete(loser);
       loser.destroy();
     },
-    release: (socket) => void addressBySocket.delete(socket),
+    release: (socket) => void sockets.delete(socket),
   };
 }

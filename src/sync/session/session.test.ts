@@ -188,7 +188,7 @@ describe("sessions", () => {
     expect((await askState(remoteOf(a, account), b)).same).toBe(true);
     await write(a, "one", "more");
     expect((await pullAll(remoteOf(a, account), b)).fetched.changed).toBe(1);
-  });
+  }, 20_000);
 
   test("[vector] more writers than are held at once: the session goes as far as it can, and the next goes on", async () => {
     const account = newAccount();
