@@ -140,10 +140,11 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
   };
 
   const followLog = (until: number): boolean => {
-    const seen = { rows: new Set<number>(), documents: new Set<number>() };
     for (;;) {
       const entries = deps.source().entriesAfter(cursor, ENTRIES_A_READ);
       if (entries.length === 0) return true;
+      // What is read below is as new as the last of these entries. It says nothing of those that come meanwhile.
+      const seen = { rows: new Set<number>(), documents: new Set<number>() };
       for (const entry of entries) {
         follow([entry], seen);
         cursor = entry.seq;
