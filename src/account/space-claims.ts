@@ -86,7 +86,7 @@ export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
     const linkKey = pairLinkKeyOf(spaceId, account, adder);
     const records = await deps.findChain({ spaceId, transportSecret: claim.transport, linkKey });
     const offered = records && (await judgeOfferedAcl(spaceId, records));
-    if (offered?.header.kind !== "created") return false;
+    if (!offered || offered.header.kind === "onetoone") return false;
     const { state } = offered;
     const isMember = permissionOf(state, account.signer.publicKey) !== "none" && state.deletedAt === undefined;
     return isMember && (state.members.get(bytesToHex(adder))?.history.length ?? 0) > 0;
