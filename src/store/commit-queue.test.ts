@@ -194,7 +194,6 @@ describe("a database that another program has locked", () => {
     const db = openDatabase(path, {
       migrations: [(fresh) => fresh.exec("CREATE TABLE t(n INTEGER PRIMARY KEY)")],
       durability: "full",
-      busyTimeoutMs: 0,
     });
     const other = new Database(path);
     other.exec("BEGIN IMMEDIATE");

@@ -1,5 +1,6 @@
 import { type Database, SQLiteError, type Statement } from "bun:sqlite";
 import { svcError } from "../protocol/errors.ts";
+import { BUSY_TIMEOUT_MS } from "./database.ts";
 
 /** What a write may do in its transaction besides SQL: undo its in-memory effects, and act once it is durable. */
 export interface WriteScope {
@@ -132,7 +133,12 @@ export function createCommitQueue(
   /** Whether the batch's first write is being run. */
   let isFirst = false;
   const begin = () => {
-    beginImmediate.run();
+    db.exec("PRAGMA busy_timeout = 0"); // takes effect as it is prepared: no statement to keep
+    try {
+      beginImmediate.run();
+    } finally {
+      db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+    }
     changesAtBegin = changesEver.get()!.n;
   };
 

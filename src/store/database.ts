@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { chmodSync, closeSync, constants, openSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
 import { OwnDatabase } from "./own-database.ts";
 
 /** One step of a schema's history. Steps are never edited once released; a new one is added. */
@@ -19,12 +19,13 @@ export interface OpenOptions extends Schema {
    * crash may leave anything, until a checkpoint with `synchronous=FULL`.
    */
   durability: "full" | "normal" | "at-close";
-  /** How long a statement waits for another program that has the database locked. Nothing else happens meanwhile. */
-  busyTimeoutMs?: number;
 }
 
-/** While a file is opened: another program may be about to let go of it. */
-const OPENING_BUSY_MS = 1_000;
+/**
+ * How long a statement waits for another connection, of ours or of another program: those that come and go lock a database for
+ * a moment. Nothing else happens meanwhile, so the commit queue does without where it has to wait for longer.
+ */
+export const BUSY_TIMEOUT_MS = 1_000;
 
 const SYNCHRONOUS = { full: "FULL", normal: "NORMAL", "at-close": "OFF" } as const;
 
@@ -54,7 +55,7 @@ export function openDatabase(path: string, options: OpenOptions): Database {
   const db = openFile(path);
   try {
     db.exec(`
-      PRAGMA busy_timeout = ${OPENING_BUSY_MS};
+      PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS};
       PRAGMA synchronous = ${SYNCHRONOUS[options.durability]};
       PRAGMA journal_mode = WAL;
       PRAGMA fullfsync = ${options.durability === "normal" ? 0 : 1};
@@ -70,7 +71,6 @@ export function openDatabase(path: string, options: OpenOptions): Database {
       PRAGMA trusted_schema = OFF;
     `);
     migrate(db, path, options);
-    db.exec(`PRAGMA busy_timeout = ${options.busyTimeoutMs ?? OPENING_BUSY_MS}`);
     return db;
   } catch (error) {
     db.close();
@@ -81,14 +81,17 @@ export function openDatabase(path: string, options: OpenOptions): Database {
 /** For its owner alone; what SQLite lays beside it (the log, the index of the log) gets the same mode. */
 function openFile(path: string): Database {
   try {
-    if (path !== ":memory:" && process.platform !== "win32") {
-      closeSync(openSync(path, constants.O_CREAT | constants.O_RDWR, 0o600));
-      chmodSync(path, 0o600);
-    }
+    if (path !== ":memory:" && process.platform !== "win32") forItsOwnerAlone(path);
     return new OwnDatabase(path, { create: true, readwrite: true });
   } catch (error) {
     throw namingFile(path, error);
   }
+}
+
+/** One that is there is not opened for it: closing it again would drop the locks that this process has on it. */
+function forItsOwnerAlone(path: string): void {
+  if (existsSync(path)) chmodSync(path, 0o600);
+  else closeSync(openSync(path, "wx", 0o600));
 }
 
 /** SQLite does not say which file it is about. */

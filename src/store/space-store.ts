@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { createArrivalTable } from "./arrival-table.ts";
 import { createChangeTable } from "./change-table.ts";
-import { type OpenOptions, openDatabase } from "./database.ts";
+import { BUSY_TIMEOUT_MS, type OpenOptions, openDatabase } from "./database.ts";
 import { createFileTable } from "./file-table.ts";
 import { createHistoryTable } from "./history-table.ts";
 import { createParkedTable } from "./parked-table.ts";
@@ -25,7 +25,7 @@ interface SpaceStoreOptions {
 }
 
 export function openSpaceStore(path: string, { durability = "full", copying }: SpaceStoreOptions = {}) {
-  const db = openDatabase(path, { ...SPACE_SCHEMA, durability, busyTimeoutMs: 0 });
+  const db = openDatabase(path, { ...SPACE_SCHEMA, durability });
   const wal = createWalKeeper(db, path, copying);
   const getMeta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, Uint8Array]>(
@@ -101,7 +101,14 @@ export function openSpaceStore(path: string, { durability = "full", copying }: S
      * Outside a transaction: copies the log into the database and leaves it empty, so that nothing is left in it of what was
      * deleted. Answers whether it could: a reader, or another program, may need it.
      */
-    eraseLog: (): boolean => eraseLog.get()?.busy === 0,
+    eraseLog(): boolean {
+      db.exec("PRAGMA busy_timeout = 0"); // who reads the log is not waited for
+      try {
+        return eraseLog.get()?.busy === 0;
+      } finally {
+        db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+      }
+    },
     committed: wal.committed,
     /** Resolves when it may be closed: nobody else has its file open. */
     settled: wal.settled,
