@@ -12,7 +12,7 @@ export interface Fused extends Found {
 /** How much less the second place counts than the first: the smaller, the more. */
 const SMOOTHING = 60;
 /** Measured; see docs/search.md. */
-const WEIGHTS = { fts: 1, vector: 1 };
+const WEIGHTS = { fts: 2, vector: 1 };
 
 /**
  * Reciprocal rank fusion: what stands high in either list, and higher what stands in both. Scores are between 0 and 1,

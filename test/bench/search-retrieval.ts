@@ -6,6 +6,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { SearchMode } from "../../src/protocol/search.ts";
+import { fuseRanks } from "../../src/search/rank-fusion.ts";
 import type { Client } from "../support/client.ts";
 import { createObject, createSpace, createType } from "../support/fixtures.ts";
 import { ENGLISH_MODEL, placeModel } from "../support/models.ts";
@@ -21,6 +22,7 @@ interface Item {
 const PROJECT = join(import.meta.dir, "../..");
 const MODES: readonly SearchMode[] = ["fts", "vector", "hybrid"];
 const DEPTH = 10;
+const WEIGHTS = [1, 1.25, 1.5, 2, 3];
 const MAX_TEXT = 60_000;
 
 function readmes(): Item[] {
@@ -89,19 +91,40 @@ async function fill(client: Client, items: readonly Item[]): Promise<string> {
   return space;
 }
 
-async function measure(client: Client, space: string, items: readonly Item[], mode: SearchMode) {
-  let reciprocal = 0;
-  let recalled = 0;
+type Ranked = readonly string[];
+
+async function listsOf(client: Client, space: string, items: readonly Item[], mode: SearchMode): Promise<Ranked[]> {
+  const lists: Ranked[] = [];
   for (const item of items) {
-    const { hits } = await search(client, space, { query: item.query.slice(0, 2_000), mode, limit: 50, maxData: 1 });
-    const rank = [...new Set(hits.map((hit) => hit.recordId))].slice(0, DEPTH).indexOf(item.id) + 1;
-    if (rank > 0) {
-      reciprocal += 1 / rank;
-      recalled++;
-    }
+    const { hits } = await search(client, space, { query: item.query.slice(0, 2_000), mode, limit: 60, maxData: 1 });
+    lists.push(hits.map((hit) => `${hit.recordId} ${hit.chunk ?? 0}`));
   }
-  const count = items.length;
-  return `MRR@10 ${(reciprocal / count).toFixed(3)}  recall@10 ${(recalled / count).toFixed(3)}`;
+  return lists;
+}
+
+function scoreOf(lists: readonly Ranked[], items: readonly Item[]): string {
+  const ranks = lists.map((list, index) => {
+    const records = [...new Set(list.map((hit) => hit.split(" ")[0]))];
+    return records.slice(0, DEPTH).indexOf(items[index]!.id) + 1;
+  });
+  const reciprocal = ranks.reduce((sum, rank) => sum + (rank > 0 ? 1 / rank : 0), 0);
+  const recalled = ranks.filter((rank) => rank > 0).length;
+  return `MRR@10 ${(reciprocal / items.length).toFixed(3)}  recall@10 ${(recalled / items.length).toFixed(3)}`;
+}
+
+/** What hybrid would give with other weights of full text; vectors weigh 1. */
+function reweighed(fts: readonly Ranked[], vector: readonly Ranked[], weight: number): Ranked[] {
+  const found = (list: Ranked, ids: Map<string, number>) =>
+    list.map((hit, rank) => {
+      if (!ids.has(hit)) ids.set(hit, ids.size);
+      return { id: ids.get(hit)!, score: -rank };
+    });
+  return fts.map((list, index) => {
+    const ids = new Map<string, number>();
+    const fused = fuseRanks(found(list, ids), found(vector[index]!, ids), { fts: weight, vector: 1 });
+    const names = [...ids.keys()];
+    return fused.map(({ id }) => names[id]!);
+  });
 }
 
 const model = process.argv[2] ?? ENGLISH_MODEL;
@@ -109,23 +132,23 @@ await using server = await startServer({ env: { SVC_INDEX_EMBEDDER: "auto" } });
 placeModel(server.dataDir, model);
 const packages = readmes();
 const parts = sections();
+/** The space that holds a corpus. */
+const spaces = new Map<readonly Item[], string>();
 for (const [name, corpus, asked] of [
   ["READMEs by description", packages, packages],
   ["READMEs by exact name", packages, NAMES_ASKED(packages)],
   ["sections by first sentence", parts, parts.filter(({ query }) => query !== "")],
 ] as const) {
-  const space = await fill(server.client, corpus);
-  for (const mode of MODES)
-    console.log(
-      model,
-      "|",
-      name,
-      `(${asked.length} of ${corpus.length})`,
-      "|",
-      mode,
-      "|",
-      await measure(server.client, space, asked, mode),
-    );
+  const space = spaces.get(corpus) ?? (await fill(server.client, corpus));
+  spaces.set(corpus, space);
+  const lists = new Map<SearchMode, Ranked[]>();
+  for (const mode of MODES) {
+    const found = await listsOf(server.client, space, asked, mode);
+    lists.set(mode, found);
+    console.log(model, "|", name, `(${asked.length} of ${corpus.length})`, "|", mode, "|", scoreOf(found, asked));
+  }
+  for (const weight of WEIGHTS)
+    console.log(`  full text × ${weight}:`, scoreOf(reweighed(lists.get("fts")!, lists.get("vector")!, weight), asked));
   if (corpus === packages && asked === packages)
     for (const query of NONSENSE) {
       const counts = await Promise.all(
