@@ -3,7 +3,7 @@
  * reaps it. What a server wrote to stderr is kept and shown when a test that used it fails (see `client.ts` and
  * `showLogsOnFailure`).
  */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, readlinkSync, realpathSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type Client, createClient } from "./client.ts";
 import { documentedErrors } from "./documented-errors.ts";
@@ -163,8 +163,10 @@ async function launch(options: ServerOptions): Promise<RunningServer | FailedSta
     return failed;
   }
 
-  // A wrapper passes no signals on, and ends by itself when the server has ended.
-  const serverPid = options.wrapper === undefined ? child.pid : (childrenOf(child.pid)[0] ?? child.pid);
+  // A wrapper passes no signals on, and ends by itself when the server has ended; one that became the server is the server.
+  const binary = options.binary ?? BINARY;
+  const isWrapped = options.wrapper !== undefined && !isRunning(child.pid, binary);
+  const serverPid = isWrapped ? (childrenOf(child.pid)[0] ?? child.pid) : child.pid;
   const signal = (name: NodeJS.Signals): void => {
     if (child.exitCode === null && child.signalCode === null) sendSignal(serverPid, name);
   };
@@ -217,6 +219,15 @@ function childrenOf(pid: number): number[] {
     .split(/\s+/)
     .filter((text) => text !== "")
     .map(Number);
+}
+
+/** Whether a process runs this executable now. Its children may run it too: the server starts itself for its helpers. */
+function isRunning(pid: number, binary: string): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`) === realpathSync(binary);
+  } catch {
+    return false; // no such file system
+  }
 }
 
 function signalTree(pid: number, name: NodeJS.Signals): void {
