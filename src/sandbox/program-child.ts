@@ -12,7 +12,7 @@ import { withMaxPages } from "./wasm-meter.ts";
  * Runs programs, one after the other, for the server that started this process. It ends when the server's end of the pipe
  * closes; while a program loops, once a slice of fuel, when the server is gone.
  */
-export async function runProgramChild(): Promise<number> {
+export async function runProgramChild(): Promise<never> {
   // Requests come first.
   setPriority(0, constants.priority.PRIORITY_BELOW_NORMAL);
   const parent = process.ppid;
@@ -51,7 +51,8 @@ export async function runProgramChild(): Promise<number> {
     if ("start" in message) await start(message.start);
     else running?.settle(message.settle);
   }
-  return 0;
+  // The server is gone: a run that is under way has nobody to tell, and its timer would keep this process for minutes.
+  process.exit(0);
 }
 
 /** What a run's fuel depends on beside the program: the interpreter and what stands around the source. */
