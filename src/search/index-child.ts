@@ -6,7 +6,8 @@
 import { existsSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { svcError } from "../protocol/errors.ts";
-import { isDamage, removeIndexFiles } from "../store/search/index-store.ts";
+import { isDamage } from "../store/database.ts";
+import { removeIndexFiles } from "../store/search/index-store.ts";
 import { type ChildAnswer, failureOf, tellParent } from "./child-process.ts";
 import type { IndexPlace, IndexReport, IndexRequest } from "./index-protocol.ts";
 import { openSpaceIndex, type SpaceIndex } from "./space-index.ts";

@@ -99,6 +99,16 @@ function namingFile(path: string, error: unknown): Error {
   return new Error(`${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
 }
 
+const DAMAGE = /SQLITE_CORRUPT|SQLITE_NOTADB/;
+const DAMAGE_TEXT = /malformed|not a database/;
+
+/** Whether SQLite says that a file is not what it should be; nothing else is a reason to do without it. */
+export function isDamage(error: unknown): boolean {
+  for (let each = error; each instanceof Error; each = each.cause)
+    if (DAMAGE.test((each as { code?: string }).code ?? "") || DAMAGE_TEXT.test(each.message)) return true;
+  return false;
+}
+
 function migrate(db: Database, path: string, { migrations, givenUp = 0 }: Schema): void {
   const found = (db.query("PRAGMA user_version").get() as { user_version: number }).user_version;
   const known = givenUp + migrations.length;

@@ -1,4 +1,6 @@
-import { type Migration, openDatabase } from "./database.ts";
+import type { Database } from "bun:sqlite";
+import { renameSync, rmSync } from "node:fs";
+import { isDamage, type Migration, openDatabase } from "./database.ts";
 
 /** What this device has yet to tell its push node. */
 const MIGRATIONS: readonly Migration[] = [
@@ -44,10 +46,11 @@ export type PushOutboxStore = ReturnType<typeof openPushOutboxStore>;
 
 /**
  * Survives the end of the process at any moment. It is not synced to the disk at each row, so that nobody's message waits for
- * a notification: a power failure may cost the notifications of its last moments.
+ * a notification: a power failure may cost the notifications of its last moments. A damaged file is set aside as
+ * `<path>.damaged`, in place of one set aside before: notifications are no reason to keep a server from starting.
  */
-export function openPushOutboxStore(path: string) {
-  const db = openDatabase(path, { migrations: MIGRATIONS, durability: "normal" });
+export function openPushOutboxStore(path: string, onDamage: (error: unknown) => void) {
+  const db = openOrSetAside(path, onDamage);
   // Whatever was under way when the process ended is sent again; where its place was taken, the newer row has it.
   db.exec("UPDATE OR REPLACE outbox SET taken = 0 WHERE taken = 1");
   const put = db.query<null, [string, OutboxKind, string, string, string, string, number, number]>(
@@ -100,4 +103,31 @@ export function openPushOutboxStore(path: string) {
     isKnownKey: (spaceKey: string): boolean => hasKey.get(spaceKey) !== null,
     close: () => db.close(),
   };
+}
+
+function openOrSetAside(path: string, onDamage: (error: unknown) => void): Database {
+  try {
+    return openWhole(path);
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    onDamage(error);
+    for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
+    renameSync(path, `${path}.damaged`);
+    return openWhole(path);
+  }
+}
+
+/** Opens it and reads it through: it is small, and damage that is met later would stop pushes without an end. */
+function openWhole(path: string): Database {
+  const db = openDatabase(path, { migrations: MIGRATIONS, durability: "normal" });
+  try {
+    const fault = db
+      .query<{ quick_check: string }, []>("PRAGMA quick_check(1)")
+      .get()!.quick_check;
+    if (fault !== "ok") throw new Error(`${path} is malformed: ${fault}`);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
 }

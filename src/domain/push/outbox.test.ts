@@ -37,7 +37,9 @@ function world(path = ""): World & { path: string } {
   } as unknown as World & {
     path: string;
   };
-  const store = openPushOutboxStore(file);
+  const store = openPushOutboxStore(file, (error) => {
+    throw error;
+  });
   self.outbox = createOutbox({
     store,
     clock: { nowMs: () => self.nowMs },

@@ -45,7 +45,15 @@ export type PushService = ReturnType<typeof createPushService>;
 
 export function createPushService(deps: PushServiceDeps) {
   const { account, spaces, clock, log } = deps;
-  const store = openPushOutboxStore(deps.paths.store);
+  const store = openPushOutboxStore(deps.paths.store, (error) =>
+    log.warn(
+      "what waited for the push node is damaged: it is set aside beside its place, and its notifications are lost",
+      {
+        err: error,
+        path: deps.paths.store,
+      },
+    ),
+  );
   const tokenFile = createTokenFile(deps.paths.token);
   const ending = new AbortController();
   const calls = createNodeCalls({

@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { createHash } from "node:crypto";
 import { rmSync } from "node:fs";
-import { openDatabase } from "../database.ts";
+import { isDamage, openDatabase } from "../database.ts";
 import { createIndexTables, dropUnits, INDEX_SCHEMA } from "./index-schema.ts";
 
 /** One thing that can be found. */
@@ -78,16 +78,6 @@ export function openIndexStore(
 
 export function removeIndexFiles(path: string): void {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
-}
-
-const DAMAGE = /SQLITE_CORRUPT|SQLITE_NOTADB/;
-const DAMAGE_TEXT = /malformed|not a database/;
-
-/** Whether SQLite says that a file is not what it should be; nothing else is a reason to throw one away. */
-export function isDamage(error: unknown): boolean {
-  for (let each = error; each instanceof Error; each = each.cause)
-    if (DAMAGE.test((each as { code?: string }).code ?? "") || DAMAGE_TEXT.test(each.message)) return true;
-  return false;
 }
 
 function openOnce(path: string, options: IndexStoreOptions) {

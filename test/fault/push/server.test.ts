@@ -1,5 +1,9 @@
 /** What is kept of pushes when a server or a node is killed, and several nodes over one state. */
 import { describe, expect } from "bun:test";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { bytesToBase58 } from "../../../src/base/base58.ts";
+import { createSigner } from "../../../src/crypto/sign.ts";
 import { PUSH_PATHS } from "../../../src/protocol/push-node.ts";
 import { until, type WriteResult } from "../../support/client.ts";
 import { startDevice } from "../../support/devices.ts";
@@ -58,6 +62,42 @@ describe("a server that is killed", () => {
     LONG_MS,
   );
 });
+
+describe.each(["from its first byte", "from its middle on"])(
+  "a server whose queue of pushes is damaged %s",
+  (where) => {
+    rule(
+      "[PUSH-4] starts all the same, keeps the damaged file aside, and pushes what is written from then on",
+      async () => {
+        using fcm = startFakeFcm();
+        await using node = await startNode({ fcm });
+        using root = scratchDir("push-damaged");
+        const options = { dataDir: root.path, env: { SVC_PUSH_URL: node.url } };
+        const first = await startServer(options);
+        const { account } = await first.client.get<{ account: string }>("/v1/health");
+        const space = await createSpace(first.client, "damaged");
+        const chat = await createObject(first.client, space.id, { types: ["chat"] });
+        await first.stop();
+        const file = join(root.path, account, "push.db");
+        const bytes = readFileSync(file);
+        const from = where === "from its middle on" ? Math.floor(bytes.length / 2) : 0;
+        writeFileSync(file, Buffer.concat([bytes.subarray(0, from), Buffer.alloc(bytes.length - from, 0xa5)]));
+
+        await using second = await startServer(options);
+        expect(existsSync(`${file}.damaged`)).toBe(true);
+        const watcher = pushAccount(node.url, `damaged ${where}`);
+        await watcher.register("android", "damaged-watcher");
+        const { push } = await second.client.get<{ push: { spaceKey: string } }>(`/v1/spaces/${space.id}`);
+        const signer = createSigner(new Uint8Array(Buffer.from(push.spaceKey, "base64")));
+        await watcher.watch({ spaceKey: bytesToBase58(signer.publicKey), signer }, ["chats"]);
+        const path = `/v1/spaces/${space.id}/objects/${chat.id}/chat/messages`;
+        await second.client.post(path, { text: "after the damage" }, 201);
+        await until(() => fcm.of("damaged-watcher").length === 1, "the notification", 15_000);
+      },
+      LONG_MS,
+    );
+  },
+);
 
 describe("a device that is pruned", () => {
   rule(
