@@ -118,6 +118,19 @@ test("[INDEX-1] a sorted window begins and ends where a range of its path does",
   expect([dates.ids, dates.stats.candidates]).toEqual([[pad(4_999), pad(4_998)], 2]);
 });
 
+test("[INDEX-1] what is asked for by id is found without reading what stands before it", () => {
+  // As on the server's loop, where every row that is read comes to the matcher.
+  for (const everyRow of [true, false]) {
+    expect(query({ id: pad(8_000) }, [], { everyRow })).toMatchObject({ ids: [pad(8_000)], stats: { candidates: 1 } });
+    expect(query({ id: { $in: [pad(3), pad(8_000)] }, n: docs[8_000]!.n }, [], { limit: 5, everyRow }).ids).toEqual([
+      pad(8_000),
+    ]);
+    const page = query({ id: { $gt: pad(8_000) }, n: { $gte: 0 } }, ["id"], { limit: 3, everyRow });
+    expect(page.ids).toEqual([pad(8_001), pad(8_002), pad(8_003)]);
+    expect(page.stats.candidates).toBe(3);
+  }
+});
+
 test("[INDEX-1] of arrays one element may meet the low bound of a range and another the high one", () => {
   const many = Array.from({ length: 5_000 }, (_, i) => ({ id: pad(i), v: i % 50 === 0 ? [i - 2_000, i + 2_000] : i }));
   const other = createRowsTable(many);

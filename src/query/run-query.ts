@@ -5,7 +5,7 @@
 import type { Database } from "bun:sqlite";
 import { countMatches } from "./count-matches.ts";
 import { type SortedRow as Found, rowsDescending } from "./descending-rows.ts";
-import { type Filter, isMatchAll } from "./filter-types.ts";
+import type { Filter } from "./filter-types.ts";
 import { ARRAY, KEPT_KEY, OWN_ENTRY } from "./index-key.ts";
 import { findRows, type KeyWindow } from "./key-window.ts";
 import { type PathIndex, type PlainAccess, planQuery, type QueryPlan, selectNarrow } from "./query-plan.ts";
@@ -13,7 +13,7 @@ import { RowReader } from "./row-reader.ts";
 import { type RowSource, selectFrom } from "./row-source.ts";
 import { inSnapshot } from "./snapshot.ts";
 import { compareEntries, type SortEntry, type SortKey, toSortEntry } from "./sort.ts";
-import type { Sql } from "./sql-superset.ts";
+import { idConditions, namesIds, type Sql, sameSql } from "./sql-superset.ts";
 import { createTopK, type TopK } from "./top-k.ts";
 
 export interface QueryRequest {
@@ -140,10 +140,10 @@ class WindowFinder {
 
   /** The index on (collectionId, id) gives the order, so reading stops when the window is full. */
   #windowById(descending: boolean, offset: number, limit: number): Window {
-    const { exact } = this.#plan.sql;
-    const may = this.#everyRow && !isMatchAll(this.#filter) ? ALL : this.#plan.sql.may;
+    const { exact, may: all } = this.#plan.sql;
+    const may = this.#everyRow && !namesIds(this.#filter) ? idConditions(this.#filter) : all;
     const parts = { columns: "id, doc", conditions: [may], orderBy: descending ? "id DESC" : "id" };
-    if (exact && may !== ALL) {
+    if (exact && sameSql(may, all)) {
       const select = selectFrom(this.#source, { ...parts, limit: { limit, offset } });
       const records: string[] = [];
       for (const { doc } of this.#reader.rows(select)) records.push(doc);

@@ -135,6 +135,13 @@ export function namesIds(filter: Filter): boolean {
   return filter.condition.op === "eq" || filter.condition.op === "in";
 }
 
+/** What a filter demands of ids: where in their order its matches lie. Nothing else is asked of a row by it. */
+export function idConditions(filter: Filter): Sql {
+  if (filter.kind === "and") return conjoin(filter.filters.map(idConditions));
+  if (filter.kind !== "field" || !isIdPath(filter.path.text)) return TRUE;
+  return filterToSql(filter).may;
+}
+
 function idBounds(condition: Condition): Bounds {
   switch (condition.op) {
     case "eq":
