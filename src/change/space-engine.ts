@@ -16,6 +16,7 @@ import { type CommitBatch, createOpenBatch } from "./fold/commit-batch.ts";
 import { createObjectDeletions } from "./fold/object-deletions.ts";
 import { createProjection } from "./fold/projection.ts";
 import { createRecordReader } from "./fold/record-reader.ts";
+import { createTimeSeen } from "./fold/time-seen.ts";
 import { createChangeLog } from "./graph/change-log.ts";
 import { createObjectCache, type ObjectEntry } from "./graph/object-cache.ts";
 import { createArrivals } from "./intake/arrivals.ts";
@@ -81,7 +82,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   });
   const records = createRecordReader(store);
   const arrivals = createArrivals(store);
-  const deletions = createObjectDeletions({ spaceId, store, objects, projection, registry, clock, records });
+  const time = createTimeSeen(store, clock);
+  const deletions = createObjectDeletions({ spaceId, store, objects, projection, registry, time, records });
   const writerStore = {
     load: () => store.meta(WRITER_KEY),
     save: (id: Uint8Array) => store.putMeta(WRITER_KEY, id),
@@ -209,6 +211,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     },
 
     tearDownDeleted: () => deletions.tearDown(queue),
+    /** Drops the content of what was deleted long ago. Answers how many changes. To be called daily. */
     async purgeDeleted(): Promise<number> {
       const purged = await deletions.purge(queue);
       if (purged > 0) erasure.due();

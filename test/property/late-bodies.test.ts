@@ -9,7 +9,16 @@ import { DELETED_GRACE_MS } from "../../src/change/fold/object-deletions.ts";
 import { OBJECT_RULES } from "../../src/domain/object/object-rules.ts";
 import { SvcError } from "../../src/protocol/errors.ts";
 import { vectorOf } from "../../src/sync/session/vector.ts";
-import { add, type Device, type Devices, ITEMS, remove, roleOf, withDevices } from "../support/acl-devices.ts";
+import {
+  add,
+  type Device,
+  type Devices,
+  ITEMS,
+  purgedAfter,
+  remove,
+  roleOf,
+  withDevices,
+} from "../support/acl-devices.ts";
 import { createAccount } from "../support/acl-world.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
@@ -103,8 +112,7 @@ async function takeStep(rng: Rng, world: World): Promise<string> {
     return isMember ? "the member is removed" : "the member is added";
   }
   if (step === 17 || step > 19) {
-    devices.wait(DELETED_GRACE_MS);
-    return `${device.name} purges ${await engine.purgeDeleted()}`;
+    return `${device.name} purges ${await purgedAfter(devices, device, DELETED_GRACE_MS)}`;
   }
   if (step === 18) {
     if (rng.chance(0.5)) await engine.tearDownDeleted();
@@ -180,8 +188,7 @@ async function revive(rng: Rng, world: World): Promise<void> {
   for (const device of others) {
     await device.space.aclService.take(first.chain());
     await ingest(rng, device, [...archive.values()]);
-    devices.wait(DELETED_GRACE_MS);
-    await device.space.engine.purgeDeleted();
+    await purgedAfter(devices, device, DELETED_GRACE_MS);
   }
   await remove(first, member.account);
   for (const device of others) await device.space.aclService.take(first.chain());

@@ -17,6 +17,7 @@ import { scratchDir } from "./scratch.ts";
 
 export const ITEMS: DatasetRules = { name: "items", idRule: "user" };
 const TYPE = "test.items";
+const DAY_MS = 24 * 60 * 60 * 1000;
 
 export interface Device {
   readonly name: string;
@@ -119,6 +120,16 @@ function createDevice(name: string, account: Account, start: () => Space): Devic
       space = start();
     },
   };
+}
+
+/** Time goes on, a day at a time, and a device looks daily for what is to be purged. Answers how many changes were. */
+export async function purgedAfter(devices: Devices, { space }: Device, ms: number): Promise<number> {
+  let purged = 0;
+  for (let left = ms; left > 0; left -= DAY_MS) {
+    devices.wait(Math.min(left, DAY_MS));
+    purged += await space.engine.purgeDeleted();
+  }
+  return purged;
 }
 
 /**

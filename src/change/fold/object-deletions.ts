@@ -1,4 +1,3 @@
-import type { Clock } from "../../base/clock.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
 import type { JsonObject } from "../../protocol/json.ts";
@@ -13,6 +12,7 @@ import type { TouchedRecord } from "./commit-batch.ts";
 import { DELETIONS_DATASET, DELETIONS_TYPE, deletedAtMs } from "./deletion-log.ts";
 import type { Projection } from "./projection.ts";
 import type { RecordReader } from "./record-reader.ts";
+import type { TimeSeen } from "./time-seen.ts";
 
 const TEAR_DOWN_ROWS = 500;
 /** Whoever watches the rows of a deleted object is told of them first. */
@@ -35,7 +35,7 @@ interface ObjectDeletionDeps {
   objects: ObjectCache;
   projection: Projection;
   registry: RulesRegistry;
-  clock: Clock;
+  time: TimeSeen;
   records: RecordReader;
 }
 
@@ -50,7 +50,7 @@ export function createObjectDeletions({
   objects,
   projection,
   registry,
-  clock,
+  time,
   records,
 }: ObjectDeletionDeps) {
   const { changes, rows } = store;
@@ -69,7 +69,8 @@ export function createObjectDeletions({
     const entry = holder && records.record(holder, DELETIONS_DATASET, object.idText);
     if (entry) {
       if (!object.deleted) {
-        objects.setDeleted(object, true, clock.nowMs());
+        time.pass();
+        objects.setDeleted(object, true, time.nowMs());
         store.unopened.settle(object.no);
         tearDownDue = true;
       }
@@ -162,12 +163,14 @@ export function createObjectDeletions({
     tearDown,
 
     /**
-     * Of what was deleted at least DELETED_GRACE_MS ago, as this device knows, stubs are kept: the bodies are overwritten
-     * in the file. Answers how many.
+     * Of what was deleted at least DELETED_GRACE_MS ago, as this device saw time pass, stubs are kept: the bodies are
+     * overwritten in the file. Answers how many.
      */
     async purge(queue: Queue): Promise<number> {
+      if (objects.purgeable(Number.MAX_SAFE_INTEGER).length === 0) return 0;
+      await queue.enqueue(() => time.pass(), "background");
       let purged = 0;
-      for (const no of objects.purgeable(clock.nowMs() - DELETED_GRACE_MS)) purged += await purgeObject(no, queue);
+      for (const no of objects.purgeable(time.nowMs() - DELETED_GRACE_MS)) purged += await purgeObject(no, queue);
       return purged;
     },
   };

@@ -1,6 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { add, type Device, exchange, fetchFrom, remove, withDevices } from "../../../test/support/acl-devices.ts";
+import {
+  add,
+  type Device,
+  exchange,
+  fetchFrom,
+  purgedAfter,
+  remove,
+  withDevices,
+} from "../../../test/support/acl-devices.ts";
 import { createAccount } from "../../../test/support/acl-world.ts";
 import { randomBytes } from "../../base/random.ts";
 import { type Change, decodeChange, encodeChange, encodeHeader } from "../codec/change-codec.ts";
@@ -64,10 +72,8 @@ describe("the content of deleted objects", () => {
       });
       expect(bodies).toHaveLength(3);
       await deleted(one, id, [two]);
-      devices.wait(DELETED_GRACE_MS - 60_000);
-      expect(await one.space.engine.purgeDeleted()).toBe(0);
-      devices.wait(60_000);
-      expect(await one.space.engine.purgeDeleted()).toBe(3);
+      expect(await purgedAfter(devices, one, DELETED_GRACE_MS - 60_000)).toBe(0);
+      expect(await purgedAfter(devices, one, 60_000)).toBe(3);
       expect(await one.space.engine.purgeDeleted()).toBe(0);
       expect(stubsOf(one, id)).toHaveLength(3);
       expect(changesOf(one, id).map((change) => change.id)).toEqual(changesOf(two, id).map((change) => change.id));
@@ -82,6 +88,26 @@ describe("the content of deleted objects", () => {
       expect(await one.values()).toEqual({ kept: "kept" });
     }));
 
+  test("[purge] a clock that is set a month ahead, or wrong at every start, makes nothing old at once", () =>
+    withDevices(async (devices) => {
+      const one = devices.open("one", devices.owner);
+      const id = await createObject(one);
+      devices.wait(-DELETED_GRACE_MS);
+      await deleteObject(one, id);
+      const purged = () => one.space.engine.purgeDeleted();
+      devices.wait(2 * DELETED_GRACE_MS);
+      expect(await purged()).toBe(0);
+      for (let start = 0; start < 5; start++) {
+        await one.reopen();
+        devices.wait(start % 2 ? DELETED_GRACE_MS : -DELETED_GRACE_MS);
+        expect(await purged()).toBe(0);
+      }
+      // Seldom looked at, it waits longer.
+      devices.wait(DELETED_GRACE_MS);
+      expect(await purged()).toBe(0);
+      expect(await purgedAfter(devices, one, DELETED_GRACE_MS)).toBe(3);
+    }));
+
   for (const order of ["as they lie", "reversed"] as const) {
     test(`[purge] whoever comes later gets stubs, ${order}, and misses nothing`, () =>
       withDevices(async (devices) => {
@@ -90,9 +116,8 @@ describe("the content of deleted objects", () => {
         await one.write("kept", "kept");
         await deleteObject(one, id);
         await one.write("later", "later");
-        devices.wait(DELETED_GRACE_MS);
         await one.space.engine.tearDownDeleted();
-        await one.space.engine.purgeDeleted();
+        await purgedAfter(devices, one, DELETED_GRACE_MS);
         const late = devices.open("late", devices.owner);
         const bytes = one.changes().map((change) => change.bytes);
         for (const each of order === "reversed" ? bytes.toReversed() : bytes)
@@ -111,9 +136,8 @@ describe("the content of deleted objects", () => {
       const id = await createObject(one);
       await exchange([one, two]);
       await deleteObject(one, id);
-      devices.wait(DELETED_GRACE_MS);
       await one.space.engine.tearDownDeleted();
-      await one.space.engine.purgeDeleted();
+      await purgedAfter(devices, one, DELETED_GRACE_MS);
       await two.space.engine.write((tx) =>
         tx.append(
           tx.object(id)!,
@@ -140,8 +164,7 @@ describe("the content of deleted objects", () => {
       await fetchFrom(witness, member);
       expect(witness.space.engine.object(id)!.deleted).toBe(true);
       await witness.space.engine.tearDownDeleted();
-      devices.wait(DELETED_GRACE_MS);
-      expect(await witness.space.engine.purgeDeleted()).toBe(3);
+      expect(await purgedAfter(devices, witness, DELETED_GRACE_MS)).toBe(3);
       expect(rowsOf(witness, id)).toEqual([]);
       await remove(owner, account);
       await witness.space.aclService.take(owner.chain());

@@ -5,7 +5,7 @@ import { silentLog } from "../../../src/base/log.ts";
 import { DELETED_GRACE_MS } from "../../../src/change/fold/object-deletions.ts";
 import { createNetworkSync } from "../../../src/sync/network/network-sync.ts";
 import { createProgressBook } from "../../../src/sync/progress.ts";
-import { add, type Device, fetchFrom, remove, withDevices } from "../../support/acl-devices.ts";
+import { add, type Device, fetchFrom, purgedAfter, remove, withDevices } from "../../support/acl-devices.ts";
 import { createAccount } from "../../support/acl-world.ts";
 import { until } from "../../support/client.ts";
 import { describeWithNats, startNats } from "../../support/nats.ts";
@@ -57,8 +57,7 @@ describeWithNats("bodies on the network", () => {
         await fetchFrom(member, owner);
         await member.space.engine.write((tx) => tx.deleteObject(tx.object(id)!));
         await fetchFrom(witness, member);
-        devices.wait(DELETED_GRACE_MS);
-        expect(await witness.space.engine.purgeDeleted()).toBe(1);
+        expect(await purgedAfter(devices, witness, DELETED_GRACE_MS)).toBe(1);
         await round();
         await remove(owner, account);
         await witness.space.aclService.take(owner.chain());
