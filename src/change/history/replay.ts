@@ -3,7 +3,8 @@ import type { SpaceStore } from "../../store/space-store.ts";
 import type { RecordChange } from "../codec/change-body.ts";
 import type { ChangeEnvelope } from "../codec/dataset-rules.ts";
 import { finalRecordId, type ReplayInput, recordIdFault } from "../fold/change-parts.ts";
-import { ABSENT, foldRecord, type RecordState } from "../fold/record-fold.ts";
+import { foldTotally } from "../fold/fold-fault.ts";
+import { ABSENT, type RecordState } from "../fold/record-fold.ts";
 import { foldedState, toRecordState } from "../fold/row-state.ts";
 import type { ChangeEngine } from "../space-engine.ts";
 import type { Past, Reading } from "./past.ts";
@@ -93,22 +94,43 @@ export async function recordAt(
   }
 
   const chain = states.chain(row.no, checkpoint?.doc ?? "", folded);
-  const known = chain.longestKnown();
-  let state = known ? known.state : checkpoint ? toRecordState(checkpoint.state, checkpoint.doc) : ABSENT;
-  for (let count = known?.count ?? 0; count < folded.length; ) {
-    state = applyChange(state, row.id, openers(store.changes.byNo(folded[count]!)!, reading));
-    count++;
-    chain.note(count, state);
-    await reading.breathe();
+  const begin = (): { count: number; state: RecordState } =>
+    chain.longestKnown() ?? { count: 0, state: checkpoint ? toRecordState(checkpoint.state, checkpoint.doc) : ABSENT };
+  let at = begin();
+  for (let hasStumbled = false; at.count < folded.length; await reading.breathe()) {
+    const copy = hasStumbled ? structuredClone(at.state) : undefined;
+    const state = applyChange(at.state, copy, row.id, openers(store.changes.byNo(folded[at.count]!)!, reading));
+    if (state) {
+      at = { count: at.count + 1, state };
+      chain.note(at.count, state);
+    } else {
+      // Rare enough: only where it happens, a copy is made of each state before it is taken over.
+      hasStumbled = true;
+      at = begin();
+    }
   }
-  return state;
+  return at.state;
 }
 
-/** What one more change makes of a record. `state` is taken over. */
-function applyChange(state: RecordState, id: string, change: OpenChange): RecordState {
+/**
+ * What one more change makes of a record. `state` is taken over. One at which a rule stumbles leaves the record as it was,
+ * which is `copy`: undefined without one.
+ */
+function applyChange(
+  state: RecordState,
+  copy: RecordState | undefined,
+  id: string,
+  change: OpenChange,
+): RecordState | undefined {
   const { input, envelope, partsById } = change;
   const parts = (partsById.get(id) ?? []).filter((part) => !recordIdFault(part, input)).map(ownValues);
-  return foldRecord(state, id, parts, envelope, input.rules, input.body.traceIds).state;
+  let isLost = false;
+  const again = (): RecordState => {
+    isLost = copy === undefined;
+    return copy ?? ABSENT;
+  };
+  const folded = foldTotally(state, again, id, parts, envelope, input.rules, input.body.traceIds);
+  return isLost ? undefined : folded.state;
 }
 
 /** The fold keeps values and changes them in place later, but an opened change is replayed more than once. */

@@ -5,11 +5,14 @@ import { add, type Device, ITEMS, remove, withDevices } from "../../../test/supp
 import { createAccount } from "../../../test/support/acl-world.ts";
 import { until } from "../../../test/support/client.ts";
 import { bodyBytes, bodyOf, createForger } from "../../../test/support/forged-change.ts";
+import { cidFromDigest } from "../../crypto/cid.ts";
+import type { JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { vectorOf } from "../../sync/session/vector.ts";
 import { decodeChange, encodeDerivedRoot } from "../codec/change-codec.ts";
 import { stubOf } from "../codec/change-stub.ts";
 import { DELETIONS_DATASET, DELETIONS_TYPE } from "../fold/deletion-log.ts";
+import { createHistory } from "../history/history.ts";
 import { DEFAULT_PARK_QUOTA } from "./set-aside.ts";
 
 setDefaultTimeout(60_000);
@@ -404,6 +407,38 @@ describe("totality", () => {
       for (const { bytes } of one.changes()) await two.ingest(bytes);
       for (const { bytes } of two.changes()) await one.ingest(bytes);
       expect(await one.rows()).toEqual(await two.rows());
+    }));
+
+  test("[total] a change at which a rule throws is passed over by views of the history, and its neighbours are not", () =>
+    withForger(async ({ two, forge }) => {
+      const versions: string[] = [];
+      const write = async (records: string) => {
+        const { bytes, id } = forge.write(withRecords(records));
+        await two.ingest(bytes);
+        versions.push(cidFromDigest(id));
+      };
+      await write(setOf("a", "w", '"before"'));
+      await write(`${setOf("a", "w", '"gone"')},${setOf("a", "v", '"trap"')}`);
+      await write(setOf("a", "x", '"after"'));
+      await write(setOf("a", "v", '"trap"'));
+      await write(setOf("a", "w", '"last"'));
+      const history = createHistory({ engine: two.space.engine });
+      const { idText } = objectOf(two);
+      const seen = [];
+      for (const version of versions) {
+        const { record } = await history.recordView(idText, version, "items", "a");
+        const fields = record as JsonObject | undefined;
+        seen.push([fields?.["v"], fields?.["w"], fields?.["x"]]);
+      }
+      expect(seen).toEqual([
+        ["1", "before", undefined],
+        ["1", "before", undefined],
+        ["1", "before", "after"],
+        ["1", "before", "after"],
+        ["1", "last", "after"],
+      ]);
+      await history.diff(idText, { version: versions[1]! });
+      history.close();
     }));
 
   test("[total] what throws outside the fold quarantines that change alone, among others of its batch", () =>
