@@ -97,6 +97,8 @@ describe("Origin", () => {
     "http://127.0.0.1:1",
     "file://",
     "tauri://evil",
+    // A name that any network may answer for: who means it allows it by name.
+    "http://tauri.localhost",
   ]) {
     rule(`[API-9] Origin: ${origin} is 403 request.forbidden_origin on every path`, async () => {
       expect(
@@ -105,8 +107,8 @@ describe("Origin", () => {
     });
   }
 
-  rule("[API-9] our own origin and the default app origins are served, never with a star", async () => {
-    for (const origin of [shared.server.base, "tauri://localhost", "http://tauri.localhost"]) {
+  rule("[API-9] our own origin and the app's are served, never with a star", async () => {
+    for (const origin of [shared.server.base, "tauri://localhost"]) {
       const reply = await shared.client.request("GET", "/v1/health", { headers: { Origin: origin } });
       expect([origin, reply.status]).toEqual([origin, 200]);
       const allowed = reply.headers.get("access-control-allow-origin");

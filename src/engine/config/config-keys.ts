@@ -39,7 +39,7 @@ export const SETTINGS = {
   "listen.addr": setting(loopbackAddress, { hostname: "127.0.0.1", port: DEFAULT_PORT }),
   "auth.walletPath": optional(path),
   "webUI.enabled": setting(flag, true),
-  "http.allowedOrigins": setting(list(origin), ["tauri://localhost", "http://tauri.localhost"]),
+  "http.allowedOrigins": setting(list(origin), ["tauri://localhost"]),
   "log.defaultLevel": setting(choice(LOG_LEVELS), "info"),
   /** Absent: colorized on a terminal, else plaintext. */
   "log.format": optional(choice(LOG_FORMATS)),

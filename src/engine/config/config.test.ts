@@ -41,7 +41,7 @@ test("[SRV-5] defaults without any source", async () => {
     dataDir: join(homeDir, ".svc"),
     "listen.addr": { hostname: "127.0.0.1", port: 7001 },
     "webUI.enabled": true,
-    "http.allowedOrigins": ["tauri://localhost", "http://tauri.localhost"],
+    "http.allowedOrigins": ["tauri://localhost"],
     "log.defaultLevel": "info",
     "index.enabled": true,
     file: undefined,
