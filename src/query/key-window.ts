@@ -47,9 +47,10 @@ export function exactConditions(
     const { text } = part.path;
     partsByPath.set(text, [...(partsByPath.get(text) ?? []), part]);
   }
+  const numbered = [...partsByPath].map(([path, filters]) => ({ path, filters, no: indexes.get(path) }));
+  if (numbered.some(({ no }) => no === undefined)) return undefined;
   const conditions: KeyCondition[] = [];
-  for (const [path, filters] of partsByPath) {
-    const no = indexes.get(path);
+  for (const { path, filters, no } of numbered) {
     if (no === undefined || !isPlain(db, no)) return undefined;
     const { may, exact, needsRow } = filterToSql({ kind: "and", filters }, path, PLAIN_KEY);
     if (!exact || needsRow) return undefined;

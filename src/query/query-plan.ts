@@ -85,13 +85,14 @@ export const COUNTED_CANDIDATES = 10_000;
 export function planQuery(db: Database, source: RowSource, request: PlanRequest): QueryPlan {
   const { filter } = request;
   const indexes = indexesOf(db, source);
+  const live = liveRows(db, source);
   const exact = isMatchAll(filter) ? [] : indexes.size === 0 ? undefined : exactConditions(db, filter, indexes);
-  const plain = planRows(db, source, request, indexes);
-  const estimate = estimateOf(db, source, request, plain);
+  const plain = planRows(db, source, request, { indexes, live });
+  const estimate = estimateOf(live, request, plain);
   const base = { narrow: plain.narrow, exact, indexes, sql: filterToSql(filter) };
-  const keys = exact && cheapestKeyWindow(db, exact, request, { indexes, live: liveRows(db, source) });
+  const keys = exact && cheapestKeyWindow(db, exact, request, { indexes, live });
   if (!keys) return { ...base, access: plain.access, estimate };
-  const walk = plain.access.kind === "byId" ? idWalk(request.window, keys.matches, liveRows(db, source)) : estimate;
+  const walk = plain.access.kind === "byId" ? idWalk(request.window, keys.matches, live) : estimate;
   if (keys.estimate.costMs < walk.costMs) {
     const access: Access = { kind: "byKeys", keys: keys.window, instead: plain.access };
     return { ...base, access, estimate: keys.estimate };
@@ -106,12 +107,12 @@ function planRows(
   db: Database,
   source: RowSource,
   { filter, sort, window }: PlanRequest,
-  indexes: ReadonlyMap<string, number>,
+  { indexes, live }: { readonly indexes: ReadonlyMap<string, number>; readonly live: number },
 ): { access: PlainAccess; narrow: NarrowIndex | undefined } {
   const byId = idOrderOf(sort);
   const bounded = Number.isFinite(window);
   const inOrder: PlainAccess | undefined = bounded ? (byId ?? sortOrderOf(db, filter, sort, indexes)) : undefined;
-  const worthFetching = inOrder ? fetchedRatherThanRead(db, source, filter, window) : COUNTED_CANDIDATES;
+  const worthFetching = inOrder ? fetchedRatherThanRead(live, filter, window) : COUNTED_CANDIDATES;
   const narrow =
     indexes.size === 0 || isMatchAll(filter)
       ? undefined
@@ -123,12 +124,10 @@ function planRows(
 
 /** Of candidates that were counted up to a bound only so many are known: reading in order then seems dearer than it is. */
 function estimateOf(
-  db: Database,
-  source: RowSource,
+  live: number,
   { filter, window }: PlanRequest,
   { access, narrow }: { access: PlainAccess; narrow: NarrowIndex | undefined },
 ): Estimate {
-  const live = liveRows(db, source);
   const matches = isMatchAll(filter) ? live : (narrow?.candidates ?? live * MATCHING_SHARE);
   switch (access.kind) {
     case "byId":
@@ -152,11 +151,11 @@ function isSpanInOrder(inOrder: PlainAccess, { path, hasArrays }: NarrowIndex): 
  * Up to how many candidates it is cheaper to fetch all of them than to read rows in order until the window is full: with c
  * candidates spread over n rows that takes window * n / c rows, and more the fewer of the candidates match.
  */
-function fetchedRatherThanRead(db: Database, source: RowSource, filter: Filter, window: number): number {
+function fetchedRatherThanRead(live: number, filter: Filter, window: number): number {
   const parts = filter.kind === "and" ? filter.filters : [filter];
   const paths = new Set(parts.map((part) => (part.kind === "field" ? part.path.text : part)));
   const share = paths.size === 1 ? 1 : MATCHING_SHARE;
-  return Math.max(FEW_CANDIDATES, Math.ceil(Math.sqrt((window * liveRows(db, source)) / share)));
+  return Math.max(FEW_CANDIDATES, Math.ceil(Math.sqrt((window * live) / share)));
 }
 
 /** Whether reading the rows of `narrow` at random is cheaper than reading all: always if few, else below a quarter. */

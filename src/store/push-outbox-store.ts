@@ -121,9 +121,7 @@ function openOrSetAside(path: string, onDamage: (error: unknown) => void): Datab
 function openWhole(path: string): Database {
   const db = openDatabase(path, { migrations: MIGRATIONS, durability: "normal" });
   try {
-    const fault = db
-      .query<{ quick_check: string }, []>("PRAGMA quick_check(1)")
-      .get()!.quick_check;
+    const fault = db.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()!.quick_check;
     if (fault !== "ok") throw new Error(`${path} is malformed: ${fault}`);
     return db;
   } catch (error) {
