@@ -4,13 +4,9 @@ import type { SpaceId } from "../../base/ids.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { admitPublicKey } from "../../crypto/public-key.ts";
-import { LIMITS } from "../../protocol/limits.ts";
-import { CHANGE_STUB, type StoredChange } from "../../store/change-table.ts";
 import type { WriteScope } from "../../store/commit-queue.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
-import type { UnopenedWait } from "../../store/unopened-table.ts";
-import type { BodyOpener, OpenedBody } from "../codec/body-opener.ts";
-import type { ChangeBody } from "../codec/change-body.ts";
+import type { BodyOpener } from "../codec/body-opener.ts";
 import {
   type Change,
   ChangeFault,
@@ -19,9 +15,7 @@ import {
   isDerivedRoot,
   isSignedByAuthor,
 } from "../codec/change-codec.ts";
-import { changeIdOf, isStub, kindOf, stubOf } from "../codec/change-stub.ts";
-import type { DatasetRules } from "../codec/dataset-rules.ts";
-import { sealedPartsOf } from "../codec/stored-change.ts";
+import { changeIdOf, isStub, stubOf } from "../codec/change-stub.ts";
 import type { FoldInput } from "../fold/change-parts.ts";
 import type { OpenBatch } from "../fold/commit-batch.ts";
 import { FOLD_FAULT } from "../fold/fold-fault.ts";
@@ -32,7 +26,10 @@ import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
 import type { LocalWriter } from "../local-writer.ts";
 import type { AclView, RulesRegistry } from "../ports.ts";
 import type { Arrivals } from "./arrivals.ts";
+import { type ChangePlace, createPlaceFinder } from "./change-place.ts";
+import { contentOf, isNeedless } from "./content.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
+import { createLateBodies } from "./late-body.ts";
 import { createSetAside, type ParkQuota, STRANGER } from "./set-aside.ts";
 import { createUnblocked } from "./unblocked.ts";
 
@@ -60,26 +57,24 @@ const KNOWN: IngestVerdict = { kind: "known" };
 /** Derived roots that nobody has written to: anybody can make some, and nobody signs them. */
 const MAX_IDLE_ROOTS = 4096;
 
-/** What a change does, as far as it can be told here. */
-type Content =
-  | { body: ChangeBody; rules: DatasetRules }
-  | { wait: UnopenedWait; what: Uint8Array }
-  /** Nothing, on any device. */
-  | { broken: string };
+/** A change, or what becomes of bytes that are none, and under which name. */
+type Decoded = { change: ReturnType<typeof decodeChange> } | { id: Uint8Array; verdict: IngestVerdict };
 
 /** Takes in the bytes of other replicas. Runs inside the commit queue, through the same log and fold as local writes. */
 export function createIngest(deps: IngestDeps) {
   const { store, arrivals, log, objects, projection, opener, acl, registry } = deps;
   const { changes, parked, unopened } = store;
   const space = digestOfCid(deps.spaceId)!;
-  const { quarantine, park, parkBehind, hasRoom, isStranger } = createSetAside({
-    store,
-    acl,
-    quota: deps.quota,
-    clock: deps.clock,
-  });
+  const aside = createSetAside({ store, acl, quota: deps.quota, clock: deps.clock });
+  const { quarantine, park, hasRoom, isStranger } = aside;
+  const placeOf = createPlaceFinder({ store, objects, acl, aside });
   /** Definitions that came in and that waiting changes may be released by. */
   const defined: string[] = [];
+  const fold = (input: FoldInput): void => {
+    const folded = projection.foldChange(input);
+    if (folded.defined) defined.push(...folded.defined);
+  };
+  const complete = createLateBodies({ store, objects, opener, registry, aside, fold });
 
   /**
    * Judges one change and, if nothing is missing, puts it into the log and folds it. `isChecked`: canonical form and
@@ -95,9 +90,25 @@ export function createIngest(deps: IngestDeps) {
     if (stored) return { id, verdict: isStub(bytes) || !isStub(stored.bytes) ? KNOWN : complete(stored, bytes) };
     const known = parked.quarantineReason(id);
     if (known) return { id, verdict: { kind: "quarantined", reason: known } };
-    let change: ReturnType<typeof decodeChange>;
+    const decoded = decode(bytes, id, isChecked);
+    if ("verdict" in decoded) return decoded;
+    const { change } = decoded;
+    const refused = (reason: string) => ({ id, verdict: quarantine(id, reason, bytes) });
+    if (compareBytes(change.header.space, space) !== 0) return refused("it belongs to another space");
+    if (isDerivedRoot(change)) {
+      if (!parked.anyWaitingFor("change", id) && objects.idleDerived() >= MAX_IDLE_ROOTS)
+        return { id, verdict: { kind: "refused", reason: "too many roots that nobody wrote to", ofStranger: true } };
+      deps.writer.insertDerivedRoot(id, bytes, scope);
+      return { id, verdict: { kind: "stored", counts: true } };
+    }
+    if (!isChecked && !admitPublicKey(change.header.author)) return refused("the author's key is not admissible");
+    if (!isChecked && !isSignedByAuthor(change)) return refused("the signature is not the author's");
+    return { id, verdict: admitSigned(change, bytes, scope) };
+  };
+
+  const decode = (bytes: Uint8Array, id: Uint8Array, isChecked: boolean): Decoded => {
     try {
-      change = isChecked ? decodeCheckedChange(bytes, id) : decodeChange(bytes, id);
+      return { change: isChecked ? decodeCheckedChange(bytes, id) : decodeChange(bytes, id) };
     } catch (error) {
       if (!(error instanceof ChangeFault)) throw error;
       if (error.reason === "unsupported")
@@ -107,184 +118,75 @@ export function createIngest(deps: IngestDeps) {
       const kept = bytes.length > 1 << 20 ? bytes.subarray(0, 0) : bytes;
       return { id: name, verdict: quarantine(name, `${error.reason}: ${error.message}`, kept) };
     }
-    if (compareBytes(change.header.space, space) !== 0)
-      return { id, verdict: quarantine(id, "it belongs to another space", bytes) };
-    if (isDerivedRoot(change)) {
-      if (!parked.anyWaitingFor("change", id) && objects.idleDerived() >= MAX_IDLE_ROOTS)
-        return { id, verdict: { kind: "refused", reason: "too many roots that nobody wrote to", ofStranger: true } };
-      deps.writer.insertDerivedRoot(id, bytes, scope);
-      return { id, verdict: { kind: "stored", counts: true } };
-    }
-    if (!isChecked && !admitPublicKey(change.header.author))
-      return { id, verdict: quarantine(id, "the author's key is not admissible", bytes) };
-    if (!isChecked && !isSignedByAuthor(change))
-      return { id, verdict: quarantine(id, "the signature is not the author's", bytes) };
-    return { id, verdict: admitSigned(change, bytes, scope) };
   };
 
   /** The rest, for a change that its author signed. */
   const admitSigned = (change: Change, bytes: Uint8Array, scope: WriteScope): IngestVerdict => {
-    const { header, id } = change;
-    const position = acl.at(header.acl);
-    if (!position) return park(id, header.author, bytes, "acl", header.acl);
-    const { author, writer: writerId, seq } = header;
-    const hasRight = acl.counts({ author, writer: writerId, seq, id, aclPos: position.pos });
-    /** Who waits: what is missed by somebody without the right is nobody's to miss. */
-    const waiter = hasRight ? author : STRANGER;
-    let clock = position.clock;
-    let notBefore = 0;
-    let object: ObjectEntry | undefined;
-    const parents: number[] = [];
-    for (const parentId of header.parents) {
-      const parent = changes.byId(parentId);
-      if (!parent) return parkBehind(parentId, id, waiter, bytes);
-      parents.push(parent.no);
-      object ??= objects.byNo(parent.obj);
-      if (!object || parent.obj !== object.no) return quarantine(id, "its parents belong to different objects", bytes);
-      clock = Math.max(clock, parent.lamport);
-      notBefore = Math.max(notBefore, parent.aclPos);
-    }
-    if (object && compareBytes(object.id, header.object!) !== 0)
-      return quarantine(id, "its parents belong to another object", bytes);
-    if (header.prev) {
-      const prev = changes.byId(header.prev);
-      if (!prev) return parkBehind(header.prev, id, waiter, bytes);
-      const prevWriter = changes.writerByNo(prev.writer);
-      if (
-        !prevWriter ||
-        compareBytes(prevWriter.id, header.writer) !== 0 ||
-        compareBytes(prevWriter.author, header.author) !== 0 ||
-        prev.seq !== header.seq - 1
-      ) {
-        return quarantine(id, "its writer's chain is broken", bytes);
-      }
-      clock = Math.max(clock, prev.lamport);
-      notBefore = Math.max(notBefore, prev.aclPos);
-    }
-    if (header.lamport !== clock + 1)
-      return quarantine(id, `its lamport is ${header.lamport}, not ${clock + 1}`, bytes);
-
-    const counts = position.pos >= notBefore && hasRight;
-    if (!counts && !hasRoom(bytes) && !parked.voucherFor(id))
+    const found = placeOf(change, bytes);
+    if ("verdict" in found) return found.verdict;
+    const { counts, object } = found.place;
+    if (!counts && !hasRoom(bytes) && !parked.voucherFor(change.id))
       return { kind: "refused", reason: "what does not count has used up its quota", ofStranger: true };
-    if (header.kind === "root") {
-      const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
-      const created = objects.insert(id, bytes, header.author, header.time);
-      scope.onRollback(() => objects.forget(created));
-      log.append({ ...placeOf(change, position.pos, counts), bytes, ds: 0 }, created, writer, scope);
-      deps.deletions.settle(created); // it may be in the deletion log already
-      parked.drop(id);
-      noteSettled(change);
-      return { kind: "stored", counts };
-    }
+    return object
+      ? admitChange(change, found.place, object, bytes, scope)
+      : admitRoot(change, found.place, bytes, scope);
+  };
 
+  const admitRoot = (change: Change, place: ChangePlace, bytes: Uint8Array, scope: WriteScope): IngestVerdict => {
+    const { header, id } = change;
+    const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
+    const created = objects.insert(id, bytes, header.author, header.time);
+    scope.onRollback(() => objects.forget(created));
+    log.append({ ...entryOf(change, place), bytes, ds: 0 }, created, writer, scope);
+    deps.deletions.settle(created); // it may be in the deletion log already
+    parked.drop(id);
+    noteSettled(change);
+    return { kind: "stored", counts: place.counts };
+  };
+
+  const admitChange = (
+    change: Change,
+    place: ChangePlace,
+    object: ObjectEntry,
+    bytes: Uint8Array,
+    scope: WriteScope,
+  ): IngestVerdict => {
+    const { header, id } = change;
+    const { counts, parents } = place;
     const whole = wholeOf(change, bytes);
-    const opened = change.sealed ? opener.open(change, object!.idText) : opener.openStored(whole, object!.idText);
-    const content = contentOf(opened, id);
+    const opened = change.sealed ? opener.open(change, object.idText) : opener.openStored(whole, object.idText);
+    const content = contentOf(opened, id, registry);
     // A stub is in the graph wherever it came, so a body that cannot be read must not keep its change out for ever.
     if (counts && "wait" in content && content.wait !== "body" && !isStub(bytes))
       return park(id, header.author, bytes, content.wait, content.what);
 
-    const isDropped = isNeedless(content, object!, header.author) || (!counts && "wait" in content);
+    const isDropped =
+      (!counts && "wait" in content) || isNeedless(content, object, isStranger(header.author), registry);
     const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
-    const no = log.append(
-      {
-        ...placeOf(change, position.pos, counts),
-        bytes: isDropped ? stubOf(bytes) : whole,
-        ds: "body" in content && !isDropped ? store.datasetNo(content.body.dataset) : 0,
-      },
-      object!,
-      writer,
-      scope,
-    );
-    if ("wait" in content && !isDropped && !(content.wait === "body" && object!.deleted))
-      unopened.put(no, object!.no, content.wait, content.what);
-    const place = { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time };
-    if ("body" in content && !isDropped)
-      fold({ change: place, parents, author: header.author, object: object!, ...content });
-    else projection.noteUnopened(place, parents, object!);
+    const kept = isDropped ? stubOf(bytes) : whole;
+    const ds = "body" in content && !isDropped ? store.datasetNo(content.body.dataset) : 0;
+    const no = log.append({ ...entryOf(change, place), bytes: kept, ds }, object, writer, scope);
+    if ("wait" in content && !isDropped && !(content.wait === "body" && object.deleted))
+      unopened.put(no, object.no, content.wait, content.what);
+    const folding = { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time };
+    if ("body" in content && !isDropped) fold({ change: folding, parents, author: header.author, object, ...content });
+    else projection.noteUnopened(folding, parents, object);
     parked.drop(id);
     noteSettled(change);
-    return "broken" in content ? withoutEffect(id, counts, content.broken, bytes) : { kind: "stored", counts };
+    if (!("broken" in content)) return { kind: "stored", counts };
+    // It is in the graph, since stubs are, and does nothing on any device. Debug tells of it.
+    quarantine(id, content.broken, bytes);
+    return { kind: "stored", counts, reason: content.broken };
   };
 
   /** The change with its body, if that came before its stub and waits here. */
   const wholeOf = (change: Change, bytes: Uint8Array): Uint8Array =>
     change.sealed ? bytes : (parked.get(change.id)?.bytes ?? bytes);
 
-  const contentOf = (opened: OpenedBody, id: Uint8Array): Content => {
-    if ("stub" in opened) return { wait: "body", what: id };
-    if ("missingKey" in opened) return { wait: "key", what: opened.missingKey };
-    if ("broken" in opened) return opened;
-    const answer = registry.rulesFor(opened.body.dataset, opened.body.definition);
-    if ("missing" in answer) return { wait: "definition", what: utf8ToBytes(answer.missing) };
-    if ("unknown" in answer) return { wait: "version", what: new Uint8Array(0) };
-    return { body: opened.body, rules: answer.rules };
-  };
-
-  /** It is in the graph, since stubs are, and does nothing on any device. Debug tells of it. */
-  const withoutEffect = (id: Uint8Array, counts: boolean, reason: string, bytes: Uint8Array) => {
-    quarantine(id, reason, bytes);
-    return { kind: "stored", counts, reason } as const;
-  };
-
-  const fold = (input: FoldInput): void => {
-    const folded = projection.foldChange(input);
-    if (folded.defined) defined.push(...folded.defined);
-  };
-
-  /**
-   * Nobody ever reads it: of what was deleted long ago, or by somebody who never was a member. A definition others may
-   * have written under; what cannot be read yet may be one.
-   */
-  const isNeedless = (content: Content, object: ObjectEntry, author: Uint8Array): boolean => {
-    if ("body" in content && registry.outlives?.(content.body.dataset)) return false;
-    return isStranger(author) || (object.purged && !("wait" in content));
-  };
-
-  /** The body of a change that is in the graph without it has come, or what that waited for. */
-  const complete = (stored: StoredChange, bytes: Uint8Array): IngestVerdict => {
-    const object = objects.byNo(stored.obj)!;
-    const isTooLarge = sealedPartsOf(bytes)!.sealed.length > LIMITS.sealedChangeBytes;
-    const content = isTooLarge
-      ? { broken: "too_large: the sealed body is too large" }
-      : contentOf(opener.openStored(bytes, object.idText), stored.id);
-    const { header } = decodeChange(stored.bytes, stored.id) as Change;
-    const isUnpaid = !stored.counts && ("wait" in content || !hasRoom(bytes));
-    const isDropped = isNeedless(content, object, header.author) || isUnpaid;
-    if (isDropped || !("wait" in content)) unopened.drop(stored.no);
-    if (isDropped) {
-      if (isStub(stored.bytes)) return KNOWN;
-      changes.setBytes(stored.no, stubOf(bytes), CHANGE_STUB, 0);
-      return { kind: "stored", counts: stored.counts, late: true };
-    }
-    const ds = "body" in content ? store.datasetNo(content.body.dataset) : 0;
-    const kept = isTooLarge ? stored.bytes : bytes;
-    if (kept !== stored.bytes || ds !== 0) changes.setBytes(stored.no, kept, kindOf(kept), ds);
-    if ("broken" in content) return { ...withoutEffect(stored.id, stored.counts, content.broken, kept), late: true };
-    if ("wait" in content) unopened.put(stored.no, object.no, content.wait, content.what);
-    else {
-      const parents = header.parents.flatMap((parent) => changes.noOf(parent) ?? []);
-      fold({ change: { ...stored }, parents, author: header.author, object, ...content });
-      store.history.amended(object.no);
-    }
-    return { kind: "stored", counts: stored.counts, late: true };
-  };
-
   const noteSettled = ({ id, header }: Change): void => {
     if (acl.settles?.({ author: header.author, writer: header.writer, seq: header.seq, id }))
       deps.batch.unsettle(header.author);
   };
-
-  const placeOf = (change: Change, aclPos: number, counts: boolean) => ({
-    id: change.id,
-    lamport: change.header.lamport,
-    parents: change.header.parents,
-    seq: change.header.seq,
-    aclPos,
-    timeMs: change.header.time,
-    counts,
-  });
 
   /** Tells those that waited for a change what became of it. */
   const settle = ({ verdict, id }: { verdict: IngestVerdict; id: Uint8Array }, scope: WriteScope): void => {
@@ -342,3 +244,14 @@ export function createIngest(deps: IngestDeps) {
     tryUnblocked: unblocked.step,
   };
 }
+
+/** What the log keeps of a change besides its bytes. */
+const entryOf = ({ id, header }: Change, { aclPos, counts }: ChangePlace) => ({
+  id,
+  lamport: header.lamport,
+  parents: header.parents,
+  seq: header.seq,
+  aclPos,
+  timeMs: header.time,
+  counts,
+});

@@ -36,6 +36,8 @@ interface SetAsideDeps {
   clock: Clock;
 }
 
+export type SetAside = ReturnType<typeof createSetAside>;
+
 /** Sets changes aside that are not taken in: for good, or until what they wait for has come. Each is paid for by somebody. */
 export function createSetAside({ store, acl, quota, clock }: SetAsideDeps) {
   const { parked, changes } = store;

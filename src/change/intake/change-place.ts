@@ -1,0 +1,73 @@
+import { compareBytes } from "../../base/bytes.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import type { Change } from "../codec/change-codec.ts";
+import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
+import type { AclView } from "../ports.ts";
+import type { IngestVerdict } from "./ingest-verdict.ts";
+import { type SetAside, STRANGER } from "./set-aside.ts";
+
+/** Where a change stands in the graph and under the ACL. */
+export interface ChangePlace {
+  readonly aclPos: number;
+  /** Numbers of its parents. */
+  readonly parents: readonly number[];
+  /** Undefined for a root. */
+  readonly object: ObjectEntry | undefined;
+  /** Whether its author had the right to it. */
+  readonly counts: boolean;
+}
+
+interface PlaceFinderDeps {
+  store: Pick<SpaceStore, "changes">;
+  objects: Pick<ObjectCache, "byNo">;
+  acl: AclView;
+  aside: Pick<SetAside, "quarantine" | "park" | "parkBehind">;
+}
+
+/** Finds the place of a change that its author signed: its ACL record, parents and writer's chain, and that its clock fits. */
+export function createPlaceFinder({ store, objects, acl, aside }: PlaceFinderDeps) {
+  const { changes } = store;
+  const { quarantine, park, parkBehind } = aside;
+
+  /** The place, or what becomes of a change that has none, or none yet. */
+  return ({ header, id }: Change, bytes: Uint8Array): { place: ChangePlace } | { verdict: IngestVerdict } => {
+    const refused = (reason: string) => ({ verdict: quarantine(id, reason, bytes) });
+    const position = acl.at(header.acl);
+    if (!position) return { verdict: park(id, header.author, bytes, "acl", header.acl) };
+    const { author, writer, seq } = header;
+    const hasRight = acl.counts({ author, writer, seq, id, aclPos: position.pos });
+    /** Who waits: what is missed by somebody without the right is nobody's to miss. */
+    const waiter = hasRight ? author : STRANGER;
+    let { clock } = position;
+    let notBefore = 0;
+    let object: ObjectEntry | undefined;
+    const parents: number[] = [];
+    for (const parentId of header.parents) {
+      const parent = changes.byId(parentId);
+      if (!parent) return { verdict: parkBehind(parentId, id, waiter, bytes) };
+      parents.push(parent.no);
+      object ??= objects.byNo(parent.obj);
+      if (!object || parent.obj !== object.no) return refused("its parents belong to different objects");
+      clock = Math.max(clock, parent.lamport);
+      notBefore = Math.max(notBefore, parent.aclPos);
+    }
+    if (object && compareBytes(object.id, header.object!) !== 0) return refused("its parents belong to another object");
+    if (header.prev) {
+      const prev = changes.byId(header.prev);
+      if (!prev) return { verdict: parkBehind(header.prev, id, waiter, bytes) };
+      const prevWriter = changes.writerByNo(prev.writer);
+      if (
+        !prevWriter ||
+        compareBytes(prevWriter.id, writer) !== 0 ||
+        compareBytes(prevWriter.author, author) !== 0 ||
+        prev.seq !== seq - 1
+      )
+        return refused("its writer's chain is broken");
+      clock = Math.max(clock, prev.lamport);
+      notBefore = Math.max(notBefore, prev.aclPos);
+    }
+    if (header.lamport !== clock + 1) return refused(`its lamport is ${header.lamport}, not ${clock + 1}`);
+    const counts = position.pos >= notBefore && hasRight;
+    return { place: { aclPos: position.pos, parents, object, counts } };
+  };
+}

@@ -1,0 +1,58 @@
+import { LIMITS } from "../../protocol/limits.ts";
+import { CHANGE_STUB, type StoredChange } from "../../store/change-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import type { BodyOpener } from "../codec/body-opener.ts";
+import { type Change, decodeChange } from "../codec/change-codec.ts";
+import { isStub, kindOf, stubOf } from "../codec/change-stub.ts";
+import { sealedPartsOf } from "../codec/stored-change.ts";
+import type { FoldInput } from "../fold/change-parts.ts";
+import type { ObjectCache } from "../graph/object-cache.ts";
+import type { RulesRegistry } from "../ports.ts";
+import { contentOf, isNeedless } from "./content.ts";
+import type { IngestVerdict } from "./ingest-verdict.ts";
+import type { SetAside } from "./set-aside.ts";
+
+interface LateBodyDeps {
+  store: Pick<SpaceStore, "changes" | "unopened" | "history" | "datasetNo">;
+  objects: Pick<ObjectCache, "byNo">;
+  opener: BodyOpener;
+  registry: RulesRegistry;
+  aside: Pick<SetAside, "quarantine" | "hasRoom" | "isStranger">;
+  fold(input: FoldInput): void;
+}
+
+/** Takes the body of a change that is in the graph without it, once it has come or what that waited for. */
+export function createLateBodies({ store, objects, opener, registry, aside, fold }: LateBodyDeps) {
+  const { changes, unopened } = store;
+
+  return (stored: StoredChange, bytes: Uint8Array): IngestVerdict => {
+    const object = objects.byNo(stored.obj)!;
+    const isTooLarge = sealedPartsOf(bytes)!.sealed.length > LIMITS.sealedChangeBytes;
+    const content = isTooLarge
+      ? { broken: "too_large: the sealed body is too large" }
+      : contentOf(opener.openStored(bytes, object.idText), stored.id, registry);
+    const { header } = decodeChange(stored.bytes, stored.id) as Change;
+    const isUnpaid = !stored.counts && ("wait" in content || !aside.hasRoom(bytes));
+    const isDropped = isUnpaid || isNeedless(content, object, aside.isStranger(header.author), registry);
+    if (isDropped || !("wait" in content)) unopened.drop(stored.no);
+    if (isDropped) {
+      if (isStub(stored.bytes)) return { kind: "known" };
+      changes.setBytes(stored.no, stubOf(bytes), CHANGE_STUB, 0);
+      return { kind: "stored", counts: stored.counts, late: true };
+    }
+    const ds = "body" in content ? store.datasetNo(content.body.dataset) : 0;
+    const kept = isTooLarge ? stored.bytes : bytes;
+    if (kept !== stored.bytes || ds !== 0) changes.setBytes(stored.no, kept, kindOf(kept), ds);
+    if ("broken" in content) {
+      aside.quarantine(stored.id, content.broken, kept);
+      return { kind: "stored", counts: stored.counts, reason: content.broken, late: true };
+    }
+    if ("wait" in content) unopened.put(stored.no, object.no, content.wait, content.what);
+    else {
+      const parents = header.parents.flatMap((parent) => changes.noOf(parent) ?? []);
+      fold({ change: { ...stored }, parents, author: header.author, object, ...content });
+      store.history.amended(object.no);
+    }
+    return { kind: "stored", counts: stored.counts, late: true };
+  };
+}

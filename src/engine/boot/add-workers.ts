@@ -1,0 +1,148 @@
+import type { Service, Services } from "../../base/service.ts";
+import type { PushService } from "../../domain/push/push-service.ts";
+import type { SearchService } from "../../domain/search/search-service.ts";
+import type { Space } from "../../space/space.ts";
+import type { SpaceEvents } from "../../space/space-events.ts";
+import type { SyncService } from "../../sync/sync-service.ts";
+import type { AccountFiles } from "../account-files.ts";
+import { openSearch } from "../account-search.ts";
+import type { LinkKeys } from "../link-keys.ts";
+import { createPush } from "../push.ts";
+import { createRuntime, type Runtime } from "../runtime/runtime.ts";
+import type { BootOptions } from "./boot-engine.ts";
+import type { OpenAccount } from "./open-account.ts";
+import type { Bus } from "./open-bus.ts";
+import type { OpenServices } from "./open-services.ts";
+import type { Stores } from "./open-stores.ts";
+import { createTransportsService } from "./start-transports.ts";
+
+const PURGE_EVERY_MS = 24 * 60 * 60 * 1000;
+/** How often processes that nobody reports on any more are forgotten. */
+const PROCESS_SWEEP_MS = 5_000;
+
+/** What boot has opened when its workers are made. */
+export interface BootParts {
+  readonly stores: Stores;
+  readonly opened: OpenAccount;
+  readonly bus: Bus;
+  readonly linkKeys: LinkKeys;
+  readonly sync: SyncService;
+  readonly files: AccountFiles;
+  readonly services: OpenServices;
+  readonly events: SpaceEvents;
+  /** A space that is active here, opened; undefined for anything else. */
+  openHeld(spaceId: string): Promise<Space | undefined>;
+  isClosing(): boolean;
+}
+
+export interface Workers {
+  readonly push: PushService | undefined;
+  readonly search: SearchService;
+  readonly runtime: Runtime | undefined;
+  /** The round that belongs to the boot pass, once the workers have started. */
+  firstRound(): Promise<void>;
+}
+
+/** Boot, the last phase: what works in the background, in the order in which it starts; it stops in reverse. */
+export function addWorkers(workers: Services, options: BootOptions, parts: BootParts): Workers {
+  const { accountDir, config, log, clock } = options;
+  const { stores, opened, bus, sync, files, services, events } = parts;
+  workers.add(openTransports(workers, options, parts));
+  const firstRound = addSync(workers, sync);
+  workers.add({ name: "joins", start: services.joins.start, stop: services.joins.close });
+  workers.add(services.claims);
+  workers.add({ name: "profile", start: services.profileNews.start, stop: services.profileNews.close });
+  const { space } = services;
+  const push = createPush({ config, accountDir, opened, workers, events, space, clock, log });
+  const search = workers.add(openSearch(options, { stores, opened, bus, events }));
+  for (const worker of files.workers) workers.add(worker);
+  const runtime = openRuntime(options, parts, firstRound);
+  if (runtime) workers.add(runtime);
+  workers.add(every("processes", PROCESS_SWEEP_MS, bus.processes.sweep));
+  // Spaces are seen to when they are opened, too: this is for those that stay open, or closed, for long.
+  workers.add(every("purge", PURGE_EVERY_MS, () => void services.life.purgePass(parts.isClosing)));
+  return { push, search, runtime, firstRound };
+}
+
+function openTransports(workers: Services, options: BootOptions, parts: BootParts): Service {
+  const { config, wallet, clock, log } = options;
+  const { opened, bus, sync, files, services, linkKeys } = parts;
+  const { account, secrets, tech } = opened;
+  return createTransportsService({
+    config,
+    account,
+    deviceSeed: wallet.deviceSeed,
+    clock,
+    log,
+    sync,
+    tech: tech.space,
+    relay: bus.relay,
+    inboxMessages: services.inboxMessages,
+    linkKeys,
+    mayHaveOthers: () => mayHaveOthers(options, opened),
+    placeOf: (spaceId) => secrets.placeOf(spaceId),
+    inviteSeedOf: (spaceId) => secrets.tokenOf(spaceId)?.seed,
+    useNetwork: (network) => void workers.add(files.useNetwork(network)),
+    usePeer: (link) => files.usePeer(link, tech.space.id),
+    serveChunk: files.serveChunk,
+    open: parts.openHeld,
+  });
+}
+
+/** Triggers and programs, where they are wanted and requests can be answered. */
+function openRuntime(
+  { accountDir, answer, config, clock, log }: BootOptions,
+  { opened, bus, services, events }: BootParts,
+  firstRound: Workers["firstRound"],
+): Runtime | undefined {
+  if (!config["runtime.enabled"] || !answer) return undefined;
+  const { account, devices } = opened;
+  return createRuntime({
+    accountDir,
+    accountId: account.id,
+    peerId: account.peerId,
+    config,
+    env: process.env,
+    clock,
+    log: log.child({ room: "runtime" }),
+    devices,
+    events: bus.events,
+    processes: bus.processes,
+    spaceEvents: events,
+    ensureDerived: services.life.ensureDerived,
+    space: services.space,
+    // A round that failed is as good as one that ended: this device goes on by itself.
+    firstRound: () => firstRound().catch(() => undefined),
+    answer,
+  });
+}
+/** Answers how to wait for the round that belongs to the boot pass; what is added later starts beside it. */
+function addSync(workers: Services, sync: SyncService): () => Promise<void> {
+  let first = Promise.resolve();
+  workers.add({
+    name: "sync",
+    start() {
+      first = sync.start();
+      first.catch(() => undefined); // heard of where it is waited for
+    },
+    stop: sync.close,
+  });
+  return () => first;
+}
+
+function every(name: string, everyMs: number, run: () => void): Service {
+  let timer: ReturnType<typeof setInterval> | undefined;
+  return {
+    name,
+    start() {
+      timer = setInterval(run, everyMs);
+    },
+    stop: () => clearInterval(timer),
+  };
+}
+
+/** Other devices or members; an account without a space may be one that is being restored. */
+function mayHaveOthers({ brandNew = false }: BootOptions, { devices, identities, spaces }: OpenAccount): boolean {
+  if (brandNew) return false;
+  return devices.list().devices.length > 1 || identities.list().length > 0 || spaces.list("all").length === 0;
+}

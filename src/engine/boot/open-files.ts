@@ -1,0 +1,32 @@
+import type { SpaceEvents } from "../../space/space-events.ts";
+import { type AccountFiles, createAccountFiles } from "../account-files.ts";
+import type { BootOptions } from "./boot-engine.ts";
+import type { OpenAccount } from "./open-account.ts";
+import type { Bus } from "./open-bus.ts";
+
+/** Boot, phase 3: contents of files, which go when their space does. `isSettling` holds while the boot pass runs. */
+export async function openFiles(
+  { accountDir, config, clock, log }: BootOptions,
+  { spaces }: OpenAccount,
+  { startLongWork }: Bus,
+  events: SpaceEvents,
+  isSettling: () => boolean,
+): Promise<AccountFiles> {
+  const files = await createAccountFiles({
+    accountDir,
+    clock,
+    log,
+    cacheLimitBytes: config["files.cacheLimit"],
+    sweepEveryMs: config["files.gcInterval"],
+    keepsAll: config["files.keep"] === "all",
+    startLongWork,
+    activeIds: spaces.activeIds,
+    isActive: (spaceId) => spaces.activeIds().includes(spaceId),
+    isOver: (spaceId) => spaces.rowOf(spaceId)?.["status"] === "deleted",
+    isSettling,
+    use: (spaceId, run) => spaces.use(spaces.requireActive(spaceId), run),
+  });
+  events.on("closed", files.closed);
+  events.on("ended", files.ended);
+  return files;
+}

@@ -1,0 +1,42 @@
+import type { SpaceEvents } from "../../space/space-events.ts";
+import type { SpaceHolds } from "../../space/space-holds.ts";
+import { createSyncService, type SyncService } from "../../sync/sync-service.ts";
+import { createSharedSpaces } from "../shared-spaces.ts";
+import type { BootOptions } from "./boot-engine.ts";
+import type { OpenAccount } from "./open-account.ts";
+import type { Bus } from "./open-bus.ts";
+
+/** Boot, phase 3: sync follows every space from its opening on. */
+export function openSync(
+  { config, clock, log }: BootOptions,
+  parts: { opened: OpenAccount; bus: Bus; events: SpaceEvents; holds: SpaceHolds },
+): SyncService {
+  const { opened, bus, events, holds } = parts;
+  const { account, spaces, tech, devices } = opened;
+  const shared = createSharedSpaces(events);
+  const sync = createSyncService({
+    peerId: account.peerId,
+    clock,
+    log,
+    intervalMs: config["sync.interval"],
+    showCatchUp: () =>
+      bus.startLongWork({ kind: "sync.restore", title: "Getting what other devices have", target: account.id }),
+    spaces: {
+      tech: tech.space,
+      active: spaces.activeIds,
+      held: spaces.heldIds,
+      isHeld: spaces.isHeld,
+      isOnlyHere: (spaceId) => devices.list().devices.length <= 1 && !shared.has(spaceId),
+      openHeld: spaces.openHeld,
+      open: spaces.open,
+    },
+  });
+  sync.attach(tech.space);
+  events.on("opened", sync.attach);
+  events.on("known", sync.firstRoundSoon);
+  events.on("ending", (spaceId) => {
+    sync.forget(spaceId).catch((err: unknown) => log.error("forgetting a space failed", { err, spaceId }));
+  });
+  holds.add(sync.isBusy);
+  return sync;
+}
