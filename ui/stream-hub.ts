@@ -4,7 +4,8 @@
  */
 import type { JsonObject } from "../src/protocol/json.ts";
 import type { SubscriptionRequest } from "../src/protocol/stream.ts";
-import { createFrameParser, type Frame } from "./frame-parser.ts";
+import type { Frame } from "./frame-parser.ts";
+import { type Connection, readFrames, watchForSilence } from "./stream-connection.ts";
 import type { Asked, HubMessage, TabMessage } from "./stream-messages.ts";
 
 export interface HubDeps {
@@ -26,12 +27,8 @@ export interface StreamHub {
 
 /** The most a stream carries. */
 const CARRIED_MAX = 256;
-/** The server sends a comment about every 25 s. */
-const SILENCE_MS = 60_000;
+/** Somebody who looks again does not wait for the rest of the silence. */
 const SHORT_SILENCE_MS = 30_000;
-const TICK_MS = 5_000;
-/** A tick that comes so late was slept through; a hidden tab's come once a minute. */
-const SLEPT_MS = 75_000;
 const BACKOFF_MAX_MS = 30_000;
 const BACKOFF_MS = 1_000;
 /** A subscription that the server has closed is asked for again after so long. */
@@ -56,16 +53,6 @@ interface Wanted {
 interface Tab {
   post(message: HubMessage): void;
   readonly wantedById: Map<string, Wanted>;
-}
-
-/** The present connection. */
-interface Connection {
-  readonly leave: AbortController;
-  streamId: string | undefined;
-  lastByteMs: number;
-  /** Wire ids that are there and no longer wanted. */
-  drop: string[];
-  changing: boolean;
 }
 
 export function createStreamHub(deps: HubDeps): StreamHub {
@@ -185,30 +172,17 @@ export function createStreamHub(deps: HubDeps): StreamHub {
     };
     connection = present;
     const sent = takeWaiting();
-    const stopWatch = watch(present);
+    const stopWatch = watchForSilence(present, deps);
     try {
       const response = await post("/v1/streams", { subscriptions: sent.map(toRequest) }, present.leave.signal);
       if (!response.ok) return (await refuseNamed(response, sent)) ? "again" : "failed";
-      await read(present, response);
+      await readFrames(present, response, deps.nowMs, (frame) => take(present, frame));
       return "ended";
     } catch {
       // Left by ourselves, or broken off: what is said of it is `down`.
       return present.streamId === undefined && !present.leave.signal.aborted ? "failed" : "ended";
     } finally {
       stopWatch();
-    }
-  }
-
-  async function read(present: Connection, response: Response): Promise<void> {
-    if (!response.body) return;
-    const parse = createFrameParser();
-    const decoder = new TextDecoder();
-    const reader = response.body.getReader();
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      present.lastByteMs = deps.nowMs();
-      for (const frame of parse(decoder.decode(value, { stream: true }))) take(present, frame);
     }
   }
 
@@ -291,20 +265,6 @@ export function createStreamHub(deps: HubDeps): StreamHub {
       taken.push(wanted);
     }
     return taken;
-  }
-
-  /** Reopens after a silence that the server never keeps, and after a sleep. */
-  function watch(present: Connection): () => void {
-    let tickedMs = deps.nowMs();
-    let cancel = deps.after(TICK_MS, tick);
-    function tick(): void {
-      const nowMs = deps.nowMs();
-      const slept = nowMs - tickedMs > SLEPT_MS;
-      tickedMs = nowMs;
-      if (slept || nowMs - present.lastByteMs > SILENCE_MS) present.leave.abort();
-      else cancel = deps.after(TICK_MS, tick);
-    }
-    return () => cancel();
   }
 
   function wake(): void {

@@ -172,23 +172,6 @@ export function createJoinService(deps: JoinServiceDeps) {
     await tech.set(SPACES_RULES, spaceId, { status: "joining", ...spaceType }, { ownRole: "none" });
   };
 
-  /** The chain knew the token, and has ended it. */
-  const isSpent = ({ acl: { state } }: Space, { seed }: InviteToken): boolean => {
-    const key = publicKeyOfSeed(seed);
-    const isGuestKey = state.guest !== undefined && equalBytes(state.guest.key, key);
-    return state.usedKeys.has(bytesToHex(key)) && !state.invites.has(bytesToHex(key)) && !isGuestKey;
-  };
-
-  const knowsToken = ({ acl: { state } }: Space, { seed }: InviteToken): boolean =>
-    state.usedKeys.has(bytesToHex(publicKeyOfSeed(seed)));
-
-  /** A live open invite, which is worth more than the request that waits. */
-  const letsIn = ({ acl: { state } }: Space, { seed }: InviteToken): boolean =>
-    (state.invites.get(bytesToHex(publicKeyOfSeed(seed)))?.permission ?? "none") !== "none";
-
-  const isLive = ({ acl: { state } }: Space, { kind, seed }: InviteToken): boolean =>
-    kind === "member" && state.invites.has(bytesToHex(publicKeyOfSeed(seed)));
-
   /** Takes in the newest ACL log that anybody who is reached has, by what the token says. */
   const takeNewest = async (space: Space, token: InviteToken): Promise<void> => {
     const chain = await deps.findChain(placeOfToken(token));
@@ -311,3 +294,20 @@ export function createJoinService(deps: JoinServiceDeps) {
 }
 
 const spent = () => svcError("invite.invalid", {}, "The invite was revoked or replaced; ask for a new one");
+
+/** The chain knew the token, and has ended it. */
+const isSpent = ({ acl: { state } }: Space, { seed }: InviteToken): boolean => {
+  const key = publicKeyOfSeed(seed);
+  const isGuestKey = state.guest !== undefined && equalBytes(state.guest.key, key);
+  return state.usedKeys.has(bytesToHex(key)) && !state.invites.has(bytesToHex(key)) && !isGuestKey;
+};
+
+const knowsToken = ({ acl: { state } }: Space, { seed }: InviteToken): boolean =>
+  state.usedKeys.has(bytesToHex(publicKeyOfSeed(seed)));
+
+/** A live open invite, which is worth more than the request that waits. */
+const letsIn = ({ acl: { state } }: Space, { seed }: InviteToken): boolean =>
+  (state.invites.get(bytesToHex(publicKeyOfSeed(seed)))?.permission ?? "none") !== "none";
+
+const isLive = ({ acl: { state } }: Space, { kind, seed }: InviteToken): boolean =>
+  kind === "member" && state.invites.has(bytesToHex(publicKeyOfSeed(seed)));

@@ -1,8 +1,9 @@
 /** The linters' configuration, proved by planted faults: a gate that sees nothing would pass everything. */
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import { copyFileSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { findLong } from "./lengths.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const scratch = mkdtempSync(join(tmpdir(), "svc-gates-"));
@@ -37,6 +38,44 @@ test.each(PLANTED)("[gates] oxlint refuses a planted fault: %s", async (rule, fi
   const { exitCode, output } = await oxlint(files);
   expect(output).toContain(rule);
   expect(exitCode).not.toBe(0);
+});
+
+describe("[gates] what is too long", () => {
+  const body = (lines: number): string => "  a();\n".repeat(lines);
+  const plant = async (files: Record<string, string>): Promise<string[]> => {
+    const dir = mkdtempSync(join(scratch, "long-"));
+    symlinkSync(join(ROOT, "node_modules"), join(dir, "node_modules"));
+    copyFileSync(join(ROOT, "package.json"), join(dir, "package.json"));
+    for (const [path, source] of Object.entries(files)) await Bun.write(join(dir, path), source);
+    return findLong(dir, ["src"]);
+  };
+
+  test.each([
+    ["a function of 81 lines", `export function run(): void {\n${body(79)}}\n`, "src/b.ts:1 has 81 lines, 80 at most"],
+    ["an arrow of 81 lines", `export const run = () => {\n${body(79)}};\n`, "src/b.ts:1 has 81 lines, 80 at most"],
+    [
+      "a factory of 251 lines",
+      `export function createB(): void {\n${body(249)}}\n`,
+      "src/b.ts:1 has 251 lines, 250 at most",
+    ],
+    ["a file of 401 lines", "a();\n".repeat(401), "src/b.ts has 401 lines, 400 at most"],
+  ])("is found: %s", async (_name, source, fault) => {
+    expect(await plant({ "src/b.ts": source })).toEqual([fault]);
+  });
+
+  test("what is just short enough passes, and so does a reason in the file's head", async () => {
+    const files = {
+      "src/a.ts": `export function run(): void {\n${body(78)}}\n`,
+      "src/b.ts": `export function createB(): void {\n${body(248)}}\n`,
+      "src/c.ts": "a();\n".repeat(400),
+      "src/d.ts": `/** A table. Long because it is one table. */\n${"a();\n".repeat(400)}`,
+    };
+    expect(await plant(files)).toEqual([]);
+  });
+
+  test("is nowhere in the project", async () => {
+    expect(await findLong(ROOT)).toEqual([]);
+  });
 });
 
 async function oxlint(files: Record<string, string>): Promise<{ exitCode: number; output: string }> {

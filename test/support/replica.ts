@@ -8,38 +8,24 @@ import { addAccounts, removeAccounts } from "../../src/acl/actions.ts";
 import { canWrite } from "../../src/acl/permission.ts";
 import { bytesToHex } from "../../src/base/bytes.ts";
 import type { Clock } from "../../src/base/clock.ts";
-import type { ObjectId, PeerId } from "../../src/base/ids.ts";
-import { randomBytes } from "../../src/base/random.ts";
-import { createBodyOpener } from "../../src/change/codec/body-opener.ts";
 import type { ChangeBody, RecordChange } from "../../src/change/codec/change-body.ts";
-import {
-  type Change,
-  type ChangeHeader,
-  decodeChange,
-  encodeChange,
-  encodeHeader,
-  isDerivedRoot,
-} from "../../src/change/codec/change-codec.ts";
+import { decodeChange, isDerivedRoot } from "../../src/change/codec/change-codec.ts";
 import { changeIdOf } from "../../src/change/codec/change-stub.ts";
 import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
-import { autoRecordId } from "../../src/change/codec/version.ts";
 import type { IngestVerdict } from "../../src/change/intake/ingest-verdict.ts";
 import type { Account } from "../../src/crypto/account.ts";
 import { accountIdOf } from "../../src/crypto/account-id.ts";
-import { keyIdOf } from "../../src/crypto/seal.ts";
-import { createSigner, type Signer } from "../../src/crypto/sign.ts";
 import { svcError } from "../../src/protocol/errors.ts";
 import { createdSpaceGenesis, openSpace, type Space, type SpaceGenesis, writeGenesis } from "../../src/space/space.ts";
-import type { StoredChange } from "../../src/store/change-table.ts";
+import { forge } from "./forged-packet.ts";
 import type { DecodedChange } from "./reference-fold.ts";
-import type { Forgery, OpenWorld, Packet, Replica } from "./replica-port.ts";
+import type { OpenWorld, Packet, Replica } from "./replica-port.ts";
+import { allChanges, createAccount, OBJECT_TYPE, objectIn, packetOf } from "./world-space.ts";
 
 type Verdict = Awaited<ReturnType<Replica["ingest"]>>[number];
-type ForgedPacket = Awaited<ReturnType<Awaited<ReturnType<OpenWorld>>["forge"]>>;
 
 const ITEMS: DatasetRules = { name: "items", idRule: "user" };
 const AUTO: DatasetRules = { name: "auto", idRule: "auto" };
-const OBJECT_TYPE = "test.world";
 
 interface Open {
   space: Space;
@@ -47,12 +33,6 @@ interface Open {
   account: Account;
   /** ACL records that came before what they follow. */
   early: Uint8Array[];
-}
-
-function createAccount(): Account {
-  const seed = randomBytes(32);
-  const signer = createSigner(seed);
-  return { id: accountIdOf(signer.publicKey), peerId: "test" as PeerId, seed, signer };
 }
 
 function openAt(path: string, seed: SpaceGenesis, account: Account, clock: Clock, checkpointEveryOps?: number): Space {
@@ -66,18 +46,6 @@ function openAt(path: string, seed: SpaceGenesis, account: Account, clock: Clock
     }),
   });
 }
-
-/** Every change in the log, in the order in which it came: parents before what needs them. */
-function* allChanges(space: Space): Generator<StoredChange> {
-  for (let after = 0; ; ) {
-    const page = space.engine.store.changes.after(after, 200);
-    yield* page;
-    if (page.length < 200) return;
-    after = page[page.length - 1]!.no;
-  }
-}
-
-const objectIn = (space: Space) => space.engine.object(space.engine.derivedId(OBJECT_TYPE, ""));
 
 function toVerdict(bytes: Uint8Array, verdict: IngestVerdict): Verdict {
   const id = bytesToHex(changeIdOf(bytes));
@@ -97,12 +65,6 @@ function toVerdict(bytes: Uint8Array, verdict: IngestVerdict): Verdict {
       return { id, outcome: "refused", reason: verdict.reason };
   }
 }
-
-const packetOf = (kind: Packet["kind"], id: Uint8Array, bytes: Uint8Array): Packet => ({
-  id: bytesToHex(id),
-  kind,
-  bytes,
-});
 
 /** Sessions send the chain in its order; here it may come in any, so records are held until what they follow is here. */
 async function takeRecord(opened: Open, packet: Packet): Promise<Verdict> {
@@ -268,140 +230,9 @@ export const openWorld: OpenWorld = async ({ dir, now, checkpointEveryOps }) => 
       const { account } = open.get(member)!;
       await open.get(at)!.space.aclService.act((context) => removeAccounts(context, [account.id]));
     },
-    forge: async (kind, base) => forge(kind, open.get(base)!.space, seed, owner, now),
+    forge: async (kind, base) => forge(kind, { space: open.get(base)!.space, owner, now }),
     async [Symbol.asyncDispose]() {
       for (const { space } of open.values()) await space.close();
     },
   };
 };
-
-/** The parts of a change that a forger turns at will; whatever is not named is as an honest device would have it. */
-interface Draft {
-  header: Partial<ChangeHeader>;
-  body: ChangeBody;
-  signer: Signer;
-  readKey: Uint8Array;
-}
-
-function forge(kind: Forgery, space: Space, seed: SpaceGenesis, owner: Account, now: () => number): ForgedPacket {
-  const object = objectIn(space)!;
-  const parents = object.heads;
-  const own = [...allChanges(space)].filter((change) => change.seq > 0);
-  const chained = own.map((change) => decodeChange(change.bytes) as Change);
-  const epoch = space.keys.current()!;
-  const head = space.acl.head();
-  const maxParent = Math.max(...parents.map((parent) => parent.lamport));
-
-  const draft: Draft = {
-    header: {},
-    body: {
-      dataset: "items",
-      records: [{ id: "forged", upsert: true, ops: [{ type: "$set", path: "s", value: "forged" }] }],
-    },
-    signer: owner.signer,
-    readKey: epoch.key,
-  };
-  const build = (): { bytes: Uint8Array; id: Uint8Array } => {
-    const fresh = randomBytes(16);
-    const header: ChangeHeader = {
-      kind: "change",
-      space: decodeChange(own[0]!.bytes).header.space,
-      object: object.id,
-      parents: parents.map((parent) => parent.id),
-      lamport: maxParent + 1,
-      writer: fresh,
-      seq: 1,
-      prev: null,
-      author: draft.signer.publicKey,
-      time: now(),
-      acl: head.id,
-      keyId: keyIdOf(draft.readKey),
-      ...draft.header,
-    };
-    const headerBytes = encodeHeader(header);
-    const keys = { current: () => undefined, byId: () => undefined };
-    const sealed = createBodyOpener(seed.spaceId, keys).seal(
-      draft.body,
-      object.idText as ObjectId,
-      { id: header.keyId, key: draft.readKey },
-      headerBytes,
-    );
-    return encodeChange(headerBytes, sealed, draft.signer);
-  };
-  const packet = ({ bytes, id }: { bytes: Uint8Array; id: Uint8Array }): Packet => ({
-    id: bytesToHex(id),
-    kind: "change",
-    bytes,
-  });
-  const withBytes = (bytes: Uint8Array): ForgedPacket => ({ packet: packet({ bytes, id: changeIdOf(bytes) }) });
-
-  switch (kind) {
-    case "stranger":
-    case "acl-without-right":
-      draft.signer = createAccount().signer;
-      break;
-    case "foreign-key":
-      draft.readKey = randomBytes(32);
-      break;
-    case "wrong-lamport":
-      draft.header.lamport = maxParent + 2;
-      break;
-    case "low-lamport":
-      draft.header.lamport = maxParent;
-      break;
-    case "broken-chain": {
-      // Continues the writer at a number that its named predecessor does not have.
-      const last = chained[chained.length - 1]!;
-      Object.assign(draft.header, {
-        writer: last.header.writer,
-        seq: last.header.seq + 2,
-        prev: last.id,
-        lamport: Math.max(maxParent, last.header.lamport) + 1,
-      });
-      break;
-    }
-    case "same-seq": {
-      const last = chained[chained.length - 1]!;
-      Object.assign(draft.header, {
-        writer: last.header.writer,
-        seq: last.header.seq,
-        prev: last.header.prev,
-        lamport: Math.max(maxParent, last.header.lamport) + 1,
-      });
-      break;
-    }
-    case "forged-record-id":
-      draft.body = {
-        dataset: "auto",
-        records: [
-          { id: autoRecordId(randomBytes(32), 0), upsert: true, ops: [{ type: "$set", path: "s", value: "forged" }] },
-        ],
-      };
-      break;
-    case "unknown-parent": {
-      const missing = build();
-      draft.header = { parents: [missing.id], lamport: maxParent + 2 };
-      return { packet: packet(build()), missing: packet(missing) };
-    }
-    case "bad-signature": {
-      const { bytes } = build();
-      const turned = bytes.slice();
-      turned[turned.length - 1]! ^= 1;
-      return withBytes(turned);
-    }
-    case "bad-bytes":
-      // One byte after the end: the same value, another encoding.
-      return withBytes(Buffer.concat([build().bytes, Uint8Array.of(0)]));
-    case "bad-text": {
-      // The header says "change" in a text that turns invalid: major type 3, six bytes.
-      const { bytes } = build();
-      const turned = Buffer.from(bytes);
-      turned[turned.indexOf("\x66change") + 1] = 0xff;
-      return withBytes(turned);
-    }
-    case "other-space":
-      draft.header.space = randomBytes(32);
-      break;
-  }
-  return { packet: packet(build()) };
-}

@@ -163,10 +163,45 @@ async function launch(options: ServerOptions): Promise<RunningServer | FailedSta
     return failed;
   }
 
+  const { wrapper, binary = BINARY } = options;
+  return createServerHandle({
+    child,
+    address,
+    dataDir,
+    stdout,
+    stderr,
+    exited,
+    cleanUp,
+    binary,
+    isWrapped: wrapper !== undefined,
+  });
+}
+
+interface Launched {
+  readonly child: Bun.Subprocess;
+  readonly address: string;
+  readonly dataDir: string;
+  readonly stdout: Collected;
+  readonly stderr: Collected;
+  readonly exited: Promise<number | null>;
+  readonly binary: string;
+  readonly isWrapped: boolean;
+  cleanUp(): void;
+}
+
+function createServerHandle({
+  child,
+  address,
+  dataDir,
+  stdout,
+  stderr,
+  exited,
+  cleanUp,
+  ...launched
+}: Launched): RunningServer {
   // A wrapper passes no signals on, and ends by itself when the server has ended; one that became the server is the server.
-  const binary = options.binary ?? BINARY;
-  const isWrapped = options.wrapper !== undefined && !isRunning(child.pid, binary);
-  const serverPid = isWrapped ? (childrenOf(child.pid)[0] ?? child.pid) : child.pid;
+  const isBehind = launched.isWrapped && !isRunning(child.pid, launched.binary);
+  const serverPid = isBehind ? (childrenOf(child.pid)[0] ?? child.pid) : child.pid;
   const signal = (name: NodeJS.Signals): void => {
     if (child.exitCode === null && child.signalCode === null) sendSignal(serverPid, name);
   };

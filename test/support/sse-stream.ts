@@ -63,10 +63,10 @@ export async function openStream(url: string, method: string, body?: unknown): P
     abort.abort();
     throw new Error(`${method} ${url}: expected an event stream, got ${response.status} ${contentType} ${text}`);
   }
-  return readStream(response.headers, response.body, abort);
+  return createSseStream(response.headers, response.body, abort);
 }
 
-function readStream(headers: Headers, body: ReadableStream<Uint8Array>, abort: AbortController): SseStream {
+function createSseStream(headers: Headers, body: ReadableStream<Uint8Array>, abort: AbortController): SseStream {
   const frames: SseFrame[] = [];
   const waiting: (() => void)[] = [];
   let raw = "";

@@ -1,10 +1,8 @@
 import { equalBytes } from "../../base/bytes.ts";
-import { DELETIONS_DATASET } from "../../change/fold/deletion-log.ts";
-import type { Reaction } from "../../change/space-engine.ts";
 import { type Content, contentOf } from "../../files/content.ts";
 import type { ContentStore } from "../../files/content-store.ts";
 import { svcError } from "../../protocol/errors.ts";
-import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
+import type { JsonObject } from "../../protocol/json.ts";
 import type { Space } from "../../space/space.ts";
 import {
   FILE_DURABLE,
@@ -13,6 +11,7 @@ import {
   type FileRef,
   type FileStateNo,
 } from "../../store/file-table.ts";
+import { followFileRows } from "./file-refs.ts";
 import { bytesOfRow } from "./file-row.ts";
 import { FILES_DATASET } from "./file-rules.ts";
 import { createFileStatuses } from "./file-status.ts";
@@ -45,56 +44,21 @@ export function createFileContents(deps: FileContentsDeps) {
   const { engine } = space;
   const { store } = engine;
   const { files: table } = store;
-  /** Contents that lost a reference in a commit that was not told yet. */
-  let dropped = new Set<string>();
-
   const isCached = (ref: Pick<FileRef, "root" | "size">): boolean =>
     ref.root === null || contents.isCached(space.id, ref.root, ref.size);
   const statuses = createFileStatuses(table, isCached);
+  const refs = followFileRows(engine);
 
   const rowOf = (ref: FileRef): JsonObject | undefined => {
     const child = engine.object(ref.child);
     return child && engine.record(child, FILES_DATASET, ref.fileId);
   };
 
-  const refOfDoc = (child: string, doc: JsonObject): Omit<FileRef, "state" | "pinned"> => ({
-    fileId: doc["id"] as string,
-    child,
-    owner: doc["objectId"] as string,
-    root: typeof doc["rootCid"] === "string" ? doc["rootCid"] : null,
-    size: doc["size"] as number,
-    ver: isJsonObject(doc["_ver"]) ? String(doc["_ver"]["id"] ?? "") : "",
-    variant: typeof doc["variant"] === "string" ? doc["variant"] : null,
-    original: typeof doc["variantOf"] === "string" ? doc["variantOf"] : null,
-  });
-
-  const followRows: Reaction = (touched, local) => {
-    for (const { object, recordId, doc } of touched) {
-      const known = table.ref(recordId);
-      if (doc === null) {
-        if (known?.child !== object) continue;
-        table.dropRef(recordId);
-        if (known.root !== null) dropped.add(known.root);
-        continue;
-      }
-      const row = JSON.parse(doc) as JsonObject;
-      table.putRef(refOfDoc(object, row));
-      const child = local.object(object);
-      const isDurable = table.ref(recordId)?.state === FILE_DURABLE;
-      if (child && row["durable"] !== isDurable) local.setLocal(child, FILES_DATASET, recordId, { durable: isDurable });
-    }
-  };
-  const followDeletions: Reaction = (touched) => {
-    for (const { recordId, doc } of touched)
-      if (doc !== null) for (const root of table.dropOwner(recordId)) dropped.add(root);
-  };
-
   const stopFollowing = engine.onCommit((batch) => {
     const touchesFiles = batch.touched.some(({ dataset }) => dataset === FILES_DATASET);
     if (touchesFiles) deps.onWork();
-    if (dropped.size === 0) return;
-    const roots = [...dropped];
-    dropped = new Set();
+    const roots = refs.takeDropped();
+    if (roots.length === 0) return;
     // What somebody else deleted may be back once it is known what their right was: the only copy waits for a sweep.
     const due = batch.localChanges > 0 ? roots : roots.filter((root) => table.content(root)?.state === FILE_DURABLE);
     collect(due).catch(deps.onBackgroundError);
@@ -113,28 +77,7 @@ export function createFileContents(deps: FileContentsDeps) {
     return freed;
   }
 
-  /** The refs are a projection of the rows: made anew where a crash or an old program has parted them. */
-  const repair = (): Promise<void> =>
-    engine.write((tx) => {
-      const dataset = store.findDatasetNo(FILES_DATASET);
-      if (!table.isOutOfStep(dataset)) return;
-      const pinned = table.newest(undefined, -1).filter((ref) => ref.pinned === 1);
-      table.clearRefs();
-      for (const coll of dataset === undefined ? [] : table.collections(dataset)) {
-        const info = store.rows.collectionInfo(coll);
-        const child = info && engine.objects.byNo(info.obj);
-        if (!child || child.deleted) continue;
-        for (const text of store.rows.docs(coll)) {
-          const doc = JSON.parse(text) as JsonObject;
-          if (!tx.object(doc["objectId"] as string)?.deleted) table.putRef(refOfDoc(child.idText, doc));
-        }
-      }
-      for (const { fileId } of pinned) table.setPinned(fileId, true);
-    });
-
-  engine.reactTo(FILES_DATASET, followRows);
-  engine.reactTo(DELETIONS_DATASET, followDeletions);
-  if (table.isOutOfStep(store.findDatasetNo(FILES_DATASET))) repair().catch(deps.onBackgroundError);
+  refs.repair().catch(deps.onBackgroundError);
 
   const identityOf = (root: string, size: number, hash: Uint8Array, keyId: Uint8Array): Content => {
     const key = space.keys.byId(keyId);

@@ -39,6 +39,9 @@ import {
   type WatchedWindow,
   windowOf,
 } from "./watched-collection.ts";
+import { createWholeWindows } from "./whole-window.ts";
+import { createRefills } from "./window-refill.ts";
+import { createSnapshots } from "./window-snapshot.ts";
 
 /** How long windows may read the store on the server's loop before a reader does it aside. */
 export interface ReadTimes {
@@ -49,11 +52,6 @@ export interface ReadTimes {
 }
 
 const READ_TIMES: ReadTimes = { windowMs: 10, commitMs: 20 };
-/** A count that others' writes overtake so often is made on the spot. */
-const COUNT_ATTEMPTS = 3;
-/** The last snapshot is kept for others who come for the same window, if its texts are together no longer than this. */
-const KEPT_SNAPSHOT_CHARS = 256 << 10;
-
 export interface LiveQueriesDeps {
   readonly engine: Pick<ChangeEngine, "store" | "object" | "collectionIdOf" | "onCommit">;
   readonly readers: Pick<ReaderPool, "run">;
@@ -95,9 +93,9 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   let informed: Member[] = [];
   let size = 0;
   let closed = false;
-  let kept: { watched: WatchedWindow; stamp: number; snapshot: LiveSnapshot } | undefined;
-  /** Reads aside are made one after the other. */
-  let lastRefill: Promise<unknown> = Promise.resolve();
+  const snapshots = createSnapshots();
+  const refills = createRefills({ maxMs: readTimes.windowMs, finish, inform, failed: endFailed });
+  const whenWhole = createWholeWindows({ countMs: readTimes.windowMs, open, drop, refills, snapshots });
 
   const stopListening = engine.onCommit(onCommit);
 
@@ -125,7 +123,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
       for (const [watched, concerned] of recordsByWindow(collection, records.values())) {
         guarded(watched, () => {
           const step = watched.window.begin(concerned);
-          msLeft -= refill(watched, step, Math.min(msLeft, readTimes.windowMs));
+          msLeft -= refills.within(watched, step, Math.min(msLeft, readTimes.windowMs));
           finish(watched, step);
           endDrifted(watched);
         });
@@ -134,35 +132,6 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
     for (const { dataset, doc, recordId } of news)
       if (dataset === DELETIONS_DATASET && doc !== null) deleteCollectionsOf(recordId);
     inform();
-  }
-
-  /** Refills a window that has become short, now if that is quick, else aside. Answers how long it took. */
-  function refill(watched: WatchedWindow, step: WindowStep, maxMs: number): number {
-    const { window } = watched;
-    if (!window.isShort) return 0;
-    if (watched.refilling || window.readMs > maxMs || !window.refill(step, maxMs)) {
-      // Whoever waits for it is told of a failure, and so is the log.
-      refillAside(watched).catch(() => {});
-      return window.readMs === Number.POSITIVE_INFINITY ? maxMs : 0;
-    }
-    return window.readMs;
-  }
-
-  function refillAside(watched: WatchedWindow): Promise<void> {
-    watched.refilling ??= lastRefill.then(async () => {
-      try {
-        await watched.window.refillAside((step) => finish(watched, step));
-        inform();
-      } catch (error) {
-        endFailed(watched, error);
-        throw error;
-      } finally {
-        watched.refilling = undefined;
-      }
-      if (watched.window.isShort && watched.audience.size > 0) refillAside(watched).catch(() => {});
-    });
-    lastRefill = watched.refilling.catch(() => {});
-    return watched.refilling;
   }
 
   function finish(watched: WatchedWindow, step: WindowStep): void {
@@ -234,7 +203,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   function drop(watched: WatchedWindow): void {
     const { collection } = watched;
     dropWindow(watched);
-    if (kept?.watched === watched) kept = undefined;
+    snapshots.forget(watched);
     const key = collectionKey(collection.id);
     if (collection.windowByKey.size === 0 && collectionByKey.get(key) === collection) collectionByKey.delete(key);
   }
@@ -274,57 +243,6 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
     if (id === "objects") return OBJECTS_COLLECTION;
     const object = engine.object(id.objectId);
     return object && engine.collectionIdOf(object, id.dataset);
-  }
-
-  /**
-   * Opens the window, waits until it is whole, and calls `register` with its snapshot at that very moment. Where reads
-   * go aside others may write, or the window may end, meanwhile: then it begins again.
-   */
-  async function whenWhole<T>(
-    request: LiveRequest,
-    includeTotal: boolean,
-    register: (watched: WatchedWindow, snapshot: LiveSnapshot) => T,
-  ): Promise<T> {
-    let counted: { watched: WatchedWindow; stamp: number; total: number | undefined } | undefined;
-    for (let attempt = 1; ; attempt++) {
-      const watched = open(request);
-      const { window } = watched;
-      try {
-        if (window.isShort && !refillNow(watched)) {
-          await refillAside(watched);
-          continue;
-        }
-        const known = counted?.watched === watched && counted.stamp === window.stamp ? counted.total : undefined;
-        if (!includeTotal || known !== undefined) return register(watched, snapshotOf(watched, known));
-        const total = window.count(attempt < COUNT_ATTEMPTS ? readTimes.windowMs : Number.POSITIVE_INFINITY);
-        if (total !== undefined) return register(watched, snapshotOf(watched, total));
-        counted = { watched, stamp: window.stamp, total: await window.countAside() };
-      } catch (error) {
-        if (watched.audience.size === 0) drop(watched);
-        throw error;
-      }
-    }
-  }
-
-  function refillNow(watched: WatchedWindow): boolean {
-    const { window } = watched;
-    if (watched.refilling || window.readMs > readTimes.windowMs) return false;
-    const step = window.begin([]);
-    if (!window.refill(step, readTimes.windowMs)) return false;
-    finish(watched, step);
-    inform();
-    return true;
-  }
-
-  function snapshotOf(watched: WatchedWindow, total: number | undefined): LiveSnapshot {
-    const { window } = watched;
-    const same = kept?.watched === watched && kept.stamp === window.stamp && kept.snapshot.total === total;
-    if (kept && same) return kept.snapshot;
-    const snapshot = window.snapshot(total);
-    let chars = 0;
-    for (const text of snapshot.records) chars += text.length;
-    kept = chars <= KEPT_SNAPSHOT_CHARS ? { watched, stamp: window.stamp, snapshot } : undefined;
-    return snapshot;
   }
 
   return {

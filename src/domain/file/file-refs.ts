@@ -1,0 +1,84 @@
+import { DELETIONS_DATASET } from "../../change/fold/deletion-log.ts";
+import type { ChangeEngine, Reaction } from "../../change/space-engine.ts";
+import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
+import { FILE_DURABLE, type FileRef } from "../../store/file-table.ts";
+import { FILES_DATASET } from "./file-rules.ts";
+
+/**
+ * Keeps the references of files to contents in step with the files' rows, of which they are a projection, in the commits that
+ * fold these.
+ */
+export function followFileRows(engine: ChangeEngine) {
+  const { store } = engine;
+  const { files: table } = store;
+  /** Contents that lost a reference in a commit that was not told yet. */
+  let dropped = new Set<string>();
+
+  const followRows: Reaction = (touched, local) => {
+    for (const { object, recordId, doc } of touched) {
+      const known = table.ref(recordId);
+      if (doc === null) {
+        if (known?.child !== object) continue;
+        table.dropRef(recordId);
+        if (known.root !== null) dropped.add(known.root);
+        continue;
+      }
+      const row = JSON.parse(doc) as JsonObject;
+      table.putRef(refOfDoc(object, row));
+      const child = local.object(object);
+      const isDurable = table.ref(recordId)?.state === FILE_DURABLE;
+      if (child && row["durable"] !== isDurable) local.setLocal(child, FILES_DATASET, recordId, { durable: isDurable });
+    }
+  };
+  const followDeletions: Reaction = (touched) => {
+    for (const { recordId, doc } of touched)
+      if (doc !== null) for (const root of table.dropOwner(recordId)) dropped.add(root);
+  };
+
+  /** Made anew where a crash or an old program has parted them from the rows. */
+  const repair = async (): Promise<void> => {
+    const isOutOfStep = () => table.isOutOfStep(store.findDatasetNo(FILES_DATASET));
+    if (!isOutOfStep()) return;
+    await engine.write((tx) => {
+      if (!isOutOfStep()) return;
+      const dataset = store.findDatasetNo(FILES_DATASET);
+      const pinned = table.newest(undefined, -1).filter((ref) => ref.pinned === 1);
+      table.clearRefs();
+      for (const coll of dataset === undefined ? [] : table.collections(dataset)) {
+        const info = store.rows.collectionInfo(coll);
+        const child = info && engine.objects.byNo(info.obj);
+        if (!child || child.deleted) continue;
+        for (const text of store.rows.docs(coll)) {
+          const doc = JSON.parse(text) as JsonObject;
+          if (!tx.object(doc["objectId"] as string)?.deleted) table.putRef(refOfDoc(child.idText, doc));
+        }
+      }
+      for (const { fileId } of pinned) table.setPinned(fileId, true);
+    });
+  };
+
+  engine.reactTo(FILES_DATASET, followRows);
+  engine.reactTo(DELETIONS_DATASET, followDeletions);
+
+  return {
+    repair,
+    /** The contents that lost a reference since it was asked last. */
+    takeDropped(): string[] {
+      if (dropped.size === 0) return [];
+      const roots = [...dropped];
+      dropped = new Set();
+      return roots;
+    },
+  };
+}
+
+const refOfDoc = (child: string, doc: JsonObject): Omit<FileRef, "state" | "pinned"> => ({
+  fileId: doc["id"] as string,
+  child,
+  owner: doc["objectId"] as string,
+  root: typeof doc["rootCid"] === "string" ? doc["rootCid"] : null,
+  size: doc["size"] as number,
+  ver: isJsonObject(doc["_ver"]) ? String(doc["_ver"]["id"] ?? "") : "",
+  variant: typeof doc["variant"] === "string" ? doc["variant"] : null,
+  original: typeof doc["variantOf"] === "string" ? doc["variantOf"] : null,
+});

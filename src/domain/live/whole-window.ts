@@ -1,0 +1,49 @@
+import type { LiveRequest, LiveSnapshot } from "./live-request.ts";
+import type { WatchedWindow } from "./watched-collection.ts";
+import type { Refills } from "./window-refill.ts";
+import type { Snapshots } from "./window-snapshot.ts";
+
+/** A count that others' writes overtake so often is made on the spot. */
+const COUNT_ATTEMPTS = 3;
+
+interface WholeWindowDeps {
+  /** How long a count may take on the server's loop. */
+  countMs: number;
+  /** The window of a request, watched from now on. */
+  open(request: LiveRequest): WatchedWindow;
+  drop(watched: WatchedWindow): void;
+  refills: Pick<Refills, "aside" | "now">;
+  snapshots: Pick<Snapshots, "of">;
+}
+
+export function createWholeWindows({ countMs, open, drop, refills, snapshots }: WholeWindowDeps) {
+  /**
+   * Opens the window, waits until it is whole, and calls `register` with its snapshot at that very moment. Where reads
+   * go aside others may write, or the window may end, meanwhile: then it begins again.
+   */
+  return async <T>(
+    request: LiveRequest,
+    includeTotal: boolean,
+    register: (watched: WatchedWindow, snapshot: LiveSnapshot) => T,
+  ): Promise<T> => {
+    let counted: { watched: WatchedWindow; stamp: number; total: number | undefined } | undefined;
+    for (let attempt = 1; ; attempt++) {
+      const watched = open(request);
+      const { window } = watched;
+      try {
+        if (window.isShort && !refills.now(watched)) {
+          await refills.aside(watched);
+          continue;
+        }
+        const known = counted?.watched === watched && counted.stamp === window.stamp ? counted.total : undefined;
+        if (!includeTotal || known !== undefined) return register(watched, snapshots.of(watched, known));
+        const total = window.count(attempt < COUNT_ATTEMPTS ? countMs : Number.POSITIVE_INFINITY);
+        if (total !== undefined) return register(watched, snapshots.of(watched, total));
+        counted = { watched, stamp: window.stamp, total: await window.countAside() };
+      } catch (error) {
+        if (watched.audience.size === 0) drop(watched);
+        throw error;
+      }
+    }
+  };
+}

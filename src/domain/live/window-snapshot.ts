@@ -1,0 +1,27 @@
+import type { LiveSnapshot } from "./live-request.ts";
+import type { WatchedWindow } from "./watched-collection.ts";
+
+/** The last snapshot is kept for others who come for the same window, if its texts are together no longer than this. */
+const KEPT_SNAPSHOT_CHARS = 256 << 10;
+
+export type Snapshots = ReturnType<typeof createSnapshots>;
+
+/** Snapshots of windows, of which the last one is kept. */
+export function createSnapshots() {
+  let kept: { watched: WatchedWindow; stamp: number; snapshot: LiveSnapshot } | undefined;
+  return {
+    of(watched: WatchedWindow, total: number | undefined): LiveSnapshot {
+      const { window } = watched;
+      const same = kept?.watched === watched && kept.stamp === window.stamp && kept.snapshot.total === total;
+      if (kept && same) return kept.snapshot;
+      const snapshot = window.snapshot(total);
+      let chars = 0;
+      for (const text of snapshot.records) chars += text.length;
+      kept = chars <= KEPT_SNAPSHOT_CHARS ? { watched, stamp: window.stamp, snapshot } : undefined;
+      return snapshot;
+    },
+    forget(watched: WatchedWindow): void {
+      if (kept?.watched === watched) kept = undefined;
+    },
+  };
+}

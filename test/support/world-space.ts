@@ -1,0 +1,36 @@
+/** What the replicas of a world and those who forge for it have in common. */
+import { bytesToHex } from "../../src/base/bytes.ts";
+import type { PeerId } from "../../src/base/ids.ts";
+import { randomBytes } from "../../src/base/random.ts";
+import type { Account } from "../../src/crypto/account.ts";
+import { accountIdOf } from "../../src/crypto/account-id.ts";
+import { createSigner } from "../../src/crypto/sign.ts";
+import type { Space } from "../../src/space/space.ts";
+import type { StoredChange } from "../../src/store/change-table.ts";
+import type { Packet } from "./replica-port.ts";
+
+export const OBJECT_TYPE = "test.world";
+
+export function createAccount(): Account {
+  const seed = randomBytes(32);
+  const signer = createSigner(seed);
+  return { id: accountIdOf(signer.publicKey), peerId: "test" as PeerId, seed, signer };
+}
+
+/** Every change in the log, in the order in which it came: parents before what needs them. */
+export function* allChanges(space: Space): Generator<StoredChange> {
+  for (let after = 0; ; ) {
+    const page = space.engine.store.changes.after(after, 200);
+    yield* page;
+    if (page.length < 200) return;
+    after = page[page.length - 1]!.no;
+  }
+}
+
+export const objectIn = (space: Space) => space.engine.object(space.engine.derivedId(OBJECT_TYPE, ""));
+
+export const packetOf = (kind: Packet["kind"], id: Uint8Array, bytes: Uint8Array): Packet => ({
+  id: bytesToHex(id),
+  kind,
+  bytes,
+});
