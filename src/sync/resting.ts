@@ -16,9 +16,11 @@ function markOf(space: Space): Uint8Array {
 }
 
 /**
- * Which spaces were found synced and have not been touched since: a regular round need not open them while everybody who
+ * Which spaces were found synced and have not changed since: a regular round need not open them while everybody who
  * is reached is at the same mark. In memory; whatever happens to a space ends its rest.
  */
+export type Resting = ReturnType<typeof createResting>;
+
 export function createResting(deps: { readonly book: ProgressBook; readonly clock: Clock }) {
   const marks = new Map<SpaceId, Uint8Array>();
 

@@ -1,6 +1,24 @@
 import type { AclBuild, AclMade, ComposeOptions } from "../acl/compose.ts";
+import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
 import type { Space } from "../space/space.ts";
+import type { ProgressBook } from "./progress.ts";
+
+/** What sync lends to every transport. */
+export interface TransportHost {
+  readonly book: ProgressBook;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** A space that is held here and active, or the account's own, opened; undefined for anything else. */
+  open(spaceId: string): Promise<Space | undefined>;
+  /** Keeps a space open while `work` runs. */
+  hold<T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T>;
+  /** Something happened to the space. */
+  notifyChanged(spaceId: SpaceId): void;
+  /** The progress of a space says something else now. */
+  notifyProgress(): void;
+}
 
 /** Where a space is to be found by somebody who holds a token. */
 export interface SpacePlace {

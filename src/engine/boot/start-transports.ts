@@ -115,10 +115,10 @@ async function startNetwork(deps: TransportsDeps, servers: NetworkServers): Prom
       open: deps.open,
       inviteSeedOf: deps.inviteSeedOf,
       secretOf: (space) => transportSecretOf(space) ?? deps.placeOf(space.id)?.transportSecret,
-      touch: sync.touch,
-      stateChanged: sync.stateChanged,
-      moved: sync.moved,
-      holding: sync.holding,
+      hold: sync.hold,
+      notifyChanged: sync.notifyChanged,
+      notifyProgress: sync.notifyProgress,
+      notifyStatus: sync.notifyStatus,
     }),
   );
   await deps.relay.addTransport(createNetworkEvents(store, log));
@@ -141,7 +141,7 @@ async function startNetwork(deps: TransportsDeps, servers: NetworkServers): Prom
   let known = store.state().phase;
   store.onState(({ phase }) => {
     if (phase !== "connecting") settled.resolve(phase === "online");
-    sync.reachChanged();
+    sync.notifyReach();
     if (phase === "online" && known !== "online") sync.allSoon();
     known = phase;
   });
@@ -178,14 +178,14 @@ async function startLan(deps: TransportsDeps): Promise<Lan> {
         met.resolve(true);
         handInboxMessages(link);
         deps.usePeer(link);
-        sync.reachChanged();
+        sync.notifyReach();
         if (link.own) sync.allSoon();
         else for (const spaceId of link.sharedSpaces()) sync.roundSoon(spaceId);
       },
-      disconnected: () => sync.reachChanged(),
+      disconnected: () => sync.notifyReach(),
       ownKeySeen: () => sync.copy.seen("lan"),
       spacesChanged: (link) => {
-        sync.reachChanged();
+        sync.notifyReach();
         for (const spaceId of link.sharedSpaces()) sync.roundSoon(spaceId);
       },
     },
@@ -211,10 +211,10 @@ async function startLan(deps: TransportsDeps): Promise<Lan> {
       open: deps.open,
       showKey: linkKeys.show,
       roundSoon: (spaceId) => sync.roundSoon(spaceId),
-      touch: sync.touch,
-      moved: sync.moved,
+      hold: sync.hold,
+      notifyChanged: sync.notifyChanged,
+      notifyProgress: sync.notifyProgress,
       markOf: sync.markOf,
-      holding: sync.holding,
       chunk: deps.serveChunk,
     }),
   );

@@ -21,7 +21,7 @@ import {
 import { SYNC_KINDS } from "../session/remote-replica.ts";
 import { pullFrame, stateFor, wanted } from "../session/serve.ts";
 import { vectorOf, vectorPage } from "../session/vector.ts";
-import type { createGuestProofs } from "./guest-proofs.ts";
+import type { LanPeers } from "./lan-peers.ts";
 import type { LinkManager } from "./link-manager.ts";
 import type { PeerLink } from "./peer-link.ts";
 
@@ -32,16 +32,10 @@ export type AnswerChunk = (
   served: (spaceId: string) => Promise<SpaceId | undefined>,
 ) => Promise<Uint8Array>;
 
-/** What serving peers needs to know of them. */
 interface LanServeDeps {
   readonly links: Pick<LinkManager, "onRequest">;
-  readonly guests: ReturnType<typeof createGuestProofs>;
-  /** The space, if the keys that matched say that the peer may know of it. */
-  shared(link: PeerLink, spaceId: string): Promise<Space | undefined>;
-  shares(link: PeerLink, spaceId: string): boolean;
-  /** Whether the ACL log gives the peer the content too. */
-  mayHaveContent(link: PeerLink, space: Space): boolean;
-  /** What a space is at that was found synced and not touched since. */
+  readonly peers: LanPeers;
+  /** What a space is at that was found synced and has not changed since. */
   markOf(spaceId: SpaceId): Uint8Array | undefined;
   readonly chunk: AnswerChunk;
   /** The peer asks us to fetch what it has. Answers what we are at then. */
@@ -50,7 +44,8 @@ interface LanServeDeps {
 
 /** Answers the requests of a session: what is here, to whom it may be given. */
 export function serveSessions(deps: LanServeDeps): void {
-  const { links, shared, mayHaveContent } = deps;
+  const { links, peers } = deps;
+  const { shared, mayHaveContent } = peers;
   const served = async (link: PeerLink, spaceId: string): Promise<Space | undefined> => {
     const space = await shared(link, spaceId);
     return space && mayHaveContent(link, space) ? space : undefined;
@@ -90,12 +85,12 @@ export function serveSessions(deps: LanServeDeps): void {
   );
   links.onRequest(SYNC_KINDS.same, async (link, body) =>
     Uint8Array.from(decodeMarks(body), ([spaceId, mark]) => {
-      const own = deps.shares(link, spaceId) ? deps.markOf(spaceId as SpaceId) : undefined;
+      const own = peers.shares(link, spaceId as SpaceId) ? deps.markOf(spaceId as SpaceId) : undefined;
       return own && equalBytes(own, mark) ? 1 : 0;
     }),
   );
   links.onRequest(SYNC_KINDS.guest, async (link, body) => {
-    deps.guests.take(link, body);
+    peers.guests.take(link, body);
     return encodeItems([]);
   });
   links.onRequest(SYNC_KINDS.back, async (link, body) => {

@@ -23,11 +23,11 @@ async function networkOf(url: string, { space }: Device) {
     log: silentLog,
     open: async () => space,
     secretOf: () => space.keys.transportSecret(),
-    stateChanged: () => {},
     inviteSeedOf: () => undefined,
-    touch: () => {},
-    moved: () => {},
-    holding: (_spaceId, work) => work(),
+    hold: (_spaceId, work) => work(),
+    notifyChanged: () => {},
+    notifyProgress: () => {},
+    notifyStatus: () => {},
   });
 }
 

@@ -1,0 +1,131 @@
+import type { Clock } from "../base/clock.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import { createSemaphore } from "../base/semaphore.ts";
+import { createSingleFlight } from "../base/single-flight.ts";
+import type { ProgressBook } from "./progress.ts";
+import type { Resting } from "./resting.ts";
+import type { Transport } from "./transport.ts";
+
+/** Rounds for a reason follow each other no faster, so that what comes together is fetched together. */
+const ROUND_GAP_MS = 40;
+/**
+ * Rounds that nobody asked for by name, at once. Each keeps its space open and has one request at a time with every peer, of
+ * which a peer serves a bounded number.
+ */
+const ROUNDS_AT_ONCE = 8;
+
+interface RoundSchedulerDeps {
+  readonly book: ProgressBook;
+  readonly resting: Resting;
+  readonly transports: readonly Transport[];
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Between rounds without a reason. */
+  readonly intervalMs: number;
+  /** The account's own space. */
+  readonly techId: SpaceId;
+  /** Spaces that are kept in step. */
+  held(): SpaceId[];
+  isHere(spaceId: SpaceId): boolean;
+  /** One round with everybody who is reached, for one space. */
+  round(spaceId: SpaceId): Promise<void>;
+  /** Shows how far what was missed has come while rounds are under way. */
+  during<T>(rounds: () => Promise<T>): Promise<T>;
+  notifyStatus(spaceId: SpaceId): void;
+}
+
+/** When rounds take place: for a reason soon, without one at an interval; one at a time for each space. */
+export function createRoundScheduler(deps: RoundSchedulerDeps) {
+  const { book, resting, clock, log } = deps;
+  const rounds = createSingleFlight();
+  const inTurn = createSemaphore(ROUNDS_AT_ONCE);
+  const soonBySpace = new Map<SpaceId, ReturnType<typeof setTimeout>>();
+  /** Rounds that wait for their turn, which whoever asks for one meanwhile shares. */
+  const waiting = new Map<SpaceId, Promise<void>>();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let all: Promise<void> = Promise.resolve();
+  let closed = false;
+
+  /** One round that begins after this call; calls during a round share the next. */
+  const round = (spaceId: SpaceId): Promise<void> => rounds.run(spaceId, () => deps.during(() => deps.round(spaceId)));
+
+  /** A round that nobody asked for by name: it waits its turn, and the log hears of its failure. */
+  const quietRound = (spaceId: SpaceId): Promise<void> => {
+    const known = waiting.get(spaceId);
+    if (known) return known;
+    let begun = false;
+    const done = inTurn(async () => {
+      begun = true;
+      waiting.delete(spaceId);
+      try {
+        if (!closed) await round(spaceId);
+      } catch (error) {
+        if (!closed && deps.isHere(spaceId)) log.warn("sync: a round failed", { err: error, spaceId });
+      }
+    });
+    if (!begun) waiting.set(spaceId, done);
+    return done;
+  };
+
+  /** A round nobody waits for. */
+  const soon = (spaceId: SpaceId): void => {
+    if (closed || deps.transports.length === 0 || soonBySpace.has(spaceId)) return;
+    const sinceMs = clock.nowMs() - (book.of(spaceId).lastRoundEndedMs ?? 0);
+    const delayMs = Math.min(ROUND_GAP_MS, Math.max(0, ROUND_GAP_MS - sinceMs));
+    soonBySpace.set(
+      spaceId,
+      setTimeout(() => {
+        soonBySpace.delete(spaceId);
+        void quietRound(spaceId);
+      }, delayMs),
+    );
+  };
+
+  /** The account's own space first, for it says which others there are; then those, newest first. */
+  const roundOfAll = (): Promise<void> =>
+    deps.during(async () => {
+      await round(deps.techId);
+      const known = deps.held();
+      const still = await resting.among(known, deps.transports);
+      for (const spaceId of still) deps.notifyStatus(spaceId);
+      await Promise.all(known.filter((spaceId) => !still.has(spaceId)).map(quietRound));
+    });
+
+  const schedule = (): void => {
+    if (closed) return;
+    timer = setTimeout(() => {
+      all = roundOfAll()
+        .catch((error: unknown) => {
+          if (!closed) log.warn("sync: a round failed", { err: error });
+        })
+        .finally(schedule);
+    }, deps.intervalMs);
+  };
+
+  return {
+    round,
+    soon,
+    /** All spaces, once more, without a reason to wait for the next regular round. */
+    allSoon(): void {
+      soon(deps.techId);
+      for (const spaceId of deps.held()) soon(spaceId);
+    },
+    /** The round of the boot pass; the regular ones follow. */
+    async start(): Promise<void> {
+      await roundOfAll();
+      schedule();
+    },
+    /** Nothing begins any more. */
+    stop(): void {
+      closed = true;
+      clearTimeout(timer);
+      for (const each of soonBySpace.values()) clearTimeout(each);
+    },
+    /** Resolves when what had begun has ended. */
+    async ended(): Promise<void> {
+      await all;
+      await rounds.settled();
+    },
+  };
+}

@@ -1,0 +1,121 @@
+import type { SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import type { ObjectSyncStatus, SpaceSyncStatus } from "../protocol/sync.ts";
+import type { Space } from "../space/space.ts";
+import type { ProgressBook } from "./progress.ts";
+import type { ReachedReplicas } from "./reached-replicas.ts";
+import { factsOf, objectStatus, type SpaceFacts, spaceStatus } from "./status.ts";
+
+const NOTIFY_MS = 50;
+
+type Listener = (spaceId: SpaceId, active: ReadonlySet<SpaceId>) => void | Promise<void>;
+
+interface StatusWatchDeps {
+  readonly book: ProgressBook;
+  readonly reached: ReachedReplicas;
+  readonly log: Log;
+  /** Active spaces. */
+  active(): SpaceId[];
+  /** An active space, opened if need be. Fails with the space resolution errors. */
+  open(spaceId: string): Promise<Space>;
+}
+
+/** The states of spaces and objects, for whoever asks once or watches. */
+export function createStatusWatch(deps: StatusWatchDeps) {
+  const { book, reached, log } = deps;
+  const listeners = new Set<Listener>();
+  const stale = new Set<SpaceId>();
+  /** Of spaces to which nothing happened since: they need not be opened to tell their status. */
+  const factsBySpace = new Map<SpaceId, SpaceFacts>();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let closed = false;
+
+  const statusFrom = (spaceId: SpaceId, facts: SpaceFacts): SpaceSyncStatus =>
+    spaceStatus(spaceId, facts, book.of(spaceId), reached.of(spaceId));
+  const of = (space: Space): SpaceSyncStatus => {
+    const facts = factsOf(space);
+    if (!facts.stale) factsBySpace.set(space.id, facts);
+    return statusFrom(space.id, facts);
+  };
+  const ofActive = async (spaceId: SpaceId): Promise<SpaceSyncStatus> => {
+    const facts = factsBySpace.get(spaceId);
+    return facts ? statusFrom(spaceId, facts) : of(await deps.open(spaceId));
+  };
+  const ofObject = (space: Space, objectId: string): ObjectSyncStatus =>
+    objectStatus(space, objectId, book.of(space.id), reached.of(space.id));
+
+  /** The states of spaces may have changed: whoever watches hears of it soon, once for all that happened meanwhile. */
+  const notify = (spaceId: SpaceId): void => {
+    stale.add(spaceId);
+    if (listeners.size === 0 || closed) return;
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      const active = new Set(deps.active());
+      for (const each of stale) for (const listener of [...listeners]) void listener(each, active);
+      stale.clear();
+    }, NOTIFY_MS);
+  };
+
+  return {
+    of,
+    ofObject,
+    notify,
+    /** What is known of a space's database does not stand any more. */
+    forget: (spaceId: SpaceId): void => void factsBySpace.delete(spaceId),
+
+    /** Gives the statuses of all active spaces, and each again when it changed. */
+    async watch(give: (status: SpaceSyncStatus) => void): Promise<() => void> {
+      const last = new Map<SpaceId, string>();
+      const giveIfNew = async (spaceId: SpaceId): Promise<void> => {
+        const status = await ofActive(spaceId);
+        const text = JSON.stringify(status);
+        if (last.get(spaceId) === text || !listeners.has(listener)) return;
+        last.set(spaceId, text);
+        give(status);
+      };
+      /** A space may end before its status is read. */
+      const listener: Listener = async (spaceId, active) => {
+        if (!active.has(spaceId)) return;
+        await giveIfNew(spaceId).catch((error: unknown) => log.debug("sync: no status", { err: error, spaceId }));
+      };
+      listeners.add(listener);
+      const active = new Set(deps.active());
+      for (const spaceId of active) await listener(spaceId, active);
+      return () => void listeners.delete(listener);
+    },
+
+    /** Gives an object's status, and again when it changed. */
+    async watchObject(
+      spaceId: string,
+      objectId: string,
+      give: (status: ObjectSyncStatus) => void,
+    ): Promise<() => void> {
+      const { id } = await deps.open(spaceId);
+      let last = "";
+      const giveIfNew = async (): Promise<void> => {
+        const status = ofObject(await deps.open(id), objectId);
+        const text = JSON.stringify(status);
+        if (text === last || !listeners.has(listener)) return;
+        last = text;
+        give(status);
+      };
+      const listener: Listener = (changed) => {
+        if (changed !== id) return;
+        giveIfNew().catch((error: unknown) => log.debug("sync: no status", { err: error, spaceId }));
+      };
+      listeners.add(listener);
+      try {
+        await giveIfNew();
+      } catch (error) {
+        listeners.delete(listener);
+        throw error;
+      }
+      return () => void listeners.delete(listener);
+    },
+
+    close(): void {
+      closed = true;
+      clearTimeout(timer);
+    },
+  };
+}
