@@ -104,6 +104,26 @@ describe("[suite] the counts are honest", () => {
     expect(result).toMatchObject({ passed: 2, failed: 1 });
   });
 
+  test("files run in processes of their own side by side, and each is judged alone", async () => {
+    // Each waits for the other: they pass only if both run at the same time.
+    const waits = (
+      own: string,
+      other: string,
+    ) => `import { test } from "bun:test"; import { existsSync } from "node:fs";
+      test("meets", async () => { await Bun.write("${own}", ""); while (!existsSync("${other}")) await Bun.sleep(5); });`;
+    const dies = `import { test } from "bun:test"; test("leaves", () => process.exit(0));`;
+    const result = await runPlanted(
+      {
+        "src/a.test.ts": waits("a", "b"),
+        "src/b.test.ts": waits("b", "a"),
+        "src/c.test.ts": dies,
+        "src/d.test.ts": PASSING,
+      },
+      { processes: 2 },
+    );
+    expect(result).toMatchObject({ passed: 4, failed: 1 });
+  });
+
   test("a skip carries its reason into the result", async () => {
     const source = `import { skipUnless } from "${import.meta.dir}/skip.ts";
       skipUnless(false, "no moon tonight")("howls", () => {});`;
@@ -169,6 +189,7 @@ const GROUP: TestGroup = {
   patterns: ["src/**/*.test.ts"],
   needsExecutable: false,
   workers: 1,
+  processes: 1,
   testTimeoutMs: 5000,
   processTimeoutMs: 20_000,
 };

@@ -18,28 +18,47 @@ export interface GroupResult extends Verdict {
   seconds: number;
 }
 
-/** One process for the whole group, or one a file where its files may not run side by side. */
+/** One process for the whole group, or one a file, of which so many run at a time as the group says. */
 export async function runGroup(group: TestGroup, options: GroupRunOptions): Promise<GroupResult> {
   const { deadlineMs = Number.POSITIVE_INFINITY } = options;
   const startedAt = performance.now();
   const files = await findFiles(group, options.root);
   if (files.length === 0) return failedGroup(group, `no file matches ${group.patterns.join(", ")}`);
-  const batches = group.workers > 1 ? [files] : files.map((file) => [file]);
-  const verdicts: Verdict[] = [];
-  for (const [index, batch] of batches.entries()) {
-    const verdict = await runTestProcess({
-      cwd: options.root,
-      files: batch,
-      workers: group.workers,
-      testTimeoutMs: group.testTimeoutMs,
-      processTimeoutMs: Math.max(0, Math.min(group.processTimeoutMs, deadlineMs - Date.now())),
-      junitPath: join(options.root, ".test-report", `${group.name}-${index}.xml`),
-      refuseSkips: options.refuseSkips,
-      onOutput: options.print,
-    });
-    verdicts.push(verdict);
-  }
+  const limits = () => ({
+    cwd: options.root,
+    workers: group.workers,
+    testTimeoutMs: group.testTimeoutMs,
+    processTimeoutMs: Math.max(0, Math.min(group.processTimeoutMs, deadlineMs - Date.now())),
+    refuseSkips: options.refuseSkips,
+  });
+  const reportOf = (index: number) => join(options.root, ".test-report", `${group.name}-${index}.xml`);
+  const isAlone = group.processes === 1;
+  const verdicts =
+    group.workers > 1
+      ? [await runTestProcess({ ...limits(), files, junitPath: reportOf(0), onOutput: options.print })]
+      : await inTurns(files, group.processes, async (file, index) => {
+          const written: string[] = [];
+          const onOutput = isAlone ? options.print : (text: string) => void written.push(text);
+          const verdict = await runTestProcess({ ...limits(), files: [file], junitPath: reportOf(index), onOutput });
+          options.print(written.join(""));
+          return verdict;
+        });
   return { group: group.name, seconds: (performance.now() - startedAt) / 1000, ...sumVerdicts(verdicts) };
+}
+
+/** Does `work` for every item, for so many at a time; the results are in the order of the items. */
+async function inTurns<T, R>(
+  items: readonly T[],
+  atOnce: number,
+  work: (item: T, index: number) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = [];
+  const left = [...items.entries()].values();
+  const takeOn = async (): Promise<void> => {
+    for (const [index, item] of left) results[index] = await work(item, index);
+  };
+  await Promise.all(Array.from({ length: atOnce }, takeOn));
+  return results;
 }
 
 /** A group that could not be run counts as one failure. */

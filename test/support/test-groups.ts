@@ -5,8 +5,10 @@ export interface TestGroup {
   patterns: readonly string[];
   /** Whether its tests start dist/svc. */
   needsExecutable: boolean;
-  /** Test files run side by side. Groups that time, kill or trace processes run one file after the other. */
+  /** Test files that one process of the whole group runs side by side; with 1 each file has a process of its own. */
   workers: number;
+  /** Processes of a file each that run at a time. */
+  processes: number;
   /** Limit for a single test that sets none itself. */
   testTimeoutMs: number;
   /** Limit for one file where files run one by one, else for the group. Their sum stays under an hour. */
@@ -21,6 +23,7 @@ export const UNIT_GROUP: TestGroup = {
   patterns: ["{src,cli,ui}/**/*.test.{ts,tsx}", "test/{support,vectors}/**/*.test.ts", "*.test.ts"],
   needsExecutable: false,
   workers: 2,
+  processes: 1,
   testTimeoutMs: 20_000,
   processTimeoutMs: minutes(6),
 };
@@ -32,6 +35,7 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     patterns: ["test/property/**/*.test.ts"],
     needsExecutable: true,
     workers: 2,
+    processes: 1,
     testTimeoutMs: minutes(2),
     processTimeoutMs: minutes(10),
   },
@@ -40,6 +44,7 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     patterns: ["test/scenario/**/*.test.ts"],
     needsExecutable: true,
     workers: 2,
+    processes: 1,
     testTimeoutMs: minutes(1),
     processTimeoutMs: minutes(12),
   },
@@ -48,6 +53,7 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     patterns: ["test/fault/**/*.test.ts"],
     needsExecutable: true,
     workers: 1,
+    processes: 2,
     testTimeoutMs: minutes(2),
     processTimeoutMs: minutes(6),
   },
@@ -56,6 +62,7 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     patterns: ["test/crash/**/*.test.ts"],
     needsExecutable: true,
     workers: 1,
+    processes: 2,
     testTimeoutMs: minutes(10),
     processTimeoutMs: minutes(12),
   },

@@ -94,7 +94,7 @@ function withFault(verdict: Verdict, fault: string): Verdict {
 
 /** Waits for what is on its way out: helpers of a server that was killed end when they have done what they are about. */
 async function groupIsGone(leader: number): Promise<boolean> {
-  for (let waitedMs = 0; waitedMs < 15_000; waitedMs += 100) {
+  for (let waitedMs = 0; waitedMs < 3_000; waitedMs += 100) {
     if (!groupIsAlive(leader)) return true;
     await Bun.sleep(100);
   }
