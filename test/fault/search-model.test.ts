@@ -15,9 +15,9 @@ import {
 import { scratchDir } from "../support/scratch.ts";
 import { search, searchUntil } from "../support/search.ts";
 import { type RunningServer, startServer } from "../support/server.ts";
-import { skipUnless } from "../support/skip.ts";
+import { skipUnlessGiven } from "../support/skip.ts";
 
-const onModels = skipUnless(hasModels, NO_MODELS);
+const onModels = skipUnlessGiven(hasModels, NO_MODELS);
 const EMBEDS = { SVC_INDEX_EMBEDDER: "auto" };
 const PATIENCE_MS = 90_000;
 

@@ -1,4 +1,4 @@
-/** The one way to leave a test out: with a reason, which the suite prints. */
+/** The ways to leave a test out: with a reason, which the suite prints. */
 import { describe, test } from "bun:test";
 import { titleWithReason } from "./skip-reason.ts";
 
@@ -23,7 +23,13 @@ export function skipUnless(condition: boolean, reason: string): DeclareTest {
   return (title) => test(title, () => refuse(reason));
 }
 
-/** The same for a whole `describe`. */
+/** The same for what the project cannot bring along, so that it is skipped, with its reason, in CI too. */
+export function skipUnlessGiven(condition: boolean, reason: string): DeclareTest {
+  if (condition) return (title, body, timeoutMs) => test(title, body, timeoutMs);
+  return (title, body) => test.skip(titleWithReason(title, reason), body);
+}
+
+/** `skipUnless` for a whole `describe`. */
 export function skipGroupUnless(condition: boolean, reason: string): DeclareGroup {
   if (condition) return (title, body) => describe(title, body);
   if (!skipsRefused) return (title, body) => describe.skip(titleWithReason(title, reason), body);
