@@ -54,9 +54,7 @@ export type AclMerge = {
 export type AclLog = ReturnType<typeof openAclLog>;
 
 const HEAD_KEY = "acl-head";
-const DROPPED = "acl-dropped/";
 const UNPLACED_KEY = "acl-unplaced";
-const NAMED = 1;
 
 export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock) {
   const units = createAclUnits(store);
@@ -125,8 +123,8 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
   /** Forgets what waited to take effect, or to be placed, and now did. */
   const settle = (): void => {
     units.settle(state);
-    for (const { key } of store.metaUnder(DROPPED))
-      if (state.positions.has(key.slice(DROPPED.length))) store.dropMeta(key);
+    for (const id of store.unplacedRecords.ids())
+      if (state.positions.has(bytesToHex(id))) store.unplacedRecords.drop(id);
     for (const alarm of alarms.list()) if (alarm.kind === "split" && isDecided(alarm.record)) alarms.end(alarm);
   };
 
@@ -206,7 +204,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       const after = candidate.positions.get(name)?.pos;
       if (after === pos) continue;
       from = Math.min(from, Math.floor(pos));
-      if (after === undefined) store.putMeta(DROPPED + name, Uint8Array.of(store.changes.anyAtAclPos(pos) ? NAMED : 0));
+      if (after === undefined) store.unplacedRecords.put(hexToBytes(name)!, store.changes.anyAtAclPos(pos));
     }
     const stored = new Uint8Array(8);
     writeUint64(stored, 0, BigInt(from));
@@ -250,10 +248,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
      * Whether a record stood in the chain here before its branch lost, and whether changes here name it; undefined for
      * any other.
      */
-    dropped(id: Uint8Array): { named: boolean } | undefined {
-      const marker = store.meta(DROPPED + bytesToHex(id));
-      return marker && { named: marker[0] === NAMED };
-    },
+    dropped: store.unplacedRecords.get,
     /** Replaced, not only changed, when a fork is resolved: read it anew in every turn. */
     get state(): AclState {
       return state;

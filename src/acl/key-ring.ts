@@ -1,4 +1,4 @@
-import { bytesToHex, hexToBytes } from "../base/bytes.ts";
+import { bytesToHex } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { KeyRing } from "../change/ports.ts";
 import type { Account } from "../crypto/account.ts";
@@ -8,8 +8,6 @@ import { ifKeyOf, isMetadataKeyOf, openEpochKey, openPreviousKey, openReadKey, s
 import type { SpaceHeader } from "./space-header.ts";
 import { derivedReadKey, oneToOneReadKey, oneToOneSecret, transportSecretOf } from "./space-keys.ts";
 import type { EpochState } from "./state.ts";
-
-const KEPT = "kept-key/";
 
 /** The read keys this account can open from the ACL. Refreshed when records were added. */
 export interface SpaceKeyRing extends KeyRing {
@@ -30,7 +28,7 @@ export function createKeyRing(
   spaceId: SpaceId,
   header: SpaceHeader,
   acl: Pick<AclLog, "state">,
-  store: Pick<SpaceStore, "metaUnder" | "putMeta">,
+  store: Pick<SpaceStore, "keptKeys">,
   account: Account,
 ): SpaceKeyRing {
   const keys = new Map<string, Uint8Array>();
@@ -72,10 +70,9 @@ export function createKeyRing(
     return keys.size > before;
   };
 
-  for (const { key, value } of store.metaUnder(KEPT)) {
-    const keyId = hexToBytes(key.slice(KEPT.length));
-    const opened = keyId && openReadKey(spaceId, account.seed, value, keyId);
-    if (opened) keys.set(bytesToHex(keyId), opened);
+  for (const { id, box } of store.keptKeys.all()) {
+    const opened = openReadKey(spaceId, account.seed, box, id);
+    if (opened) keys.set(bytesToHex(id), opened);
   }
   refresh();
 
@@ -83,10 +80,9 @@ export function createKeyRing(
     refresh,
     keep(epochs) {
       for (const { epoch } of epochs) {
-        const name = bytesToHex(epoch.keyId);
-        const key = keys.get(name);
+        const key = keys.get(bytesToHex(epoch.keyId));
         const [own] = key ? sealReadKey(spaceId, key, [account.signer.publicKey]) : [];
-        if (own) store.putMeta(KEPT + name, own.box);
+        if (own) store.keptKeys.put(epoch.keyId, own.box);
       }
     },
     current() {

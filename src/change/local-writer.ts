@@ -116,7 +116,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
           seq: header.seq,
           aclPos,
           timeMs: header.time,
-          ds: ROOT_DATASET,
+          datasetNo: ROOT_DATASET,
           counts: true,
         },
         object,
@@ -170,7 +170,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
           seq: header.seq,
           aclPos,
           timeMs: header.time,
-          ds: deps.datasetNo(body.dataset),
+          datasetNo: deps.datasetNo(body.dataset),
           counts,
         },
         object,
@@ -199,7 +199,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
     scope.onRollback(() => objects.forget(object));
     // A derived root belongs to no writer: number 0, seq 0, lamport 0. Every device stores it alike.
     log.append(
-      { id, bytes, lamport: 0, parents: [], seq: 0, aclPos: 0, timeMs: 0, ds: ROOT_DATASET, counts: true },
+      { id, bytes, lamport: 0, parents: [], seq: 0, aclPos: 0, timeMs: 0, datasetNo: ROOT_DATASET, counts: true },
       object,
       { no: 0, author: NOBODY, id: NOBODY, seq: 0, last: null, lamport: 0, aclPos: 0 },
       scope,

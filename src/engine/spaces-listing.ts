@@ -89,8 +89,8 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
     ];
   };
 
-  const sharedColl = shared.collectionIdOf(tech.index, SPACES_RULES.name);
-  const first = sharedColl === undefined ? [] : shared.store.rows.docs(sharedColl);
+  const sharedCollection = shared.collectionIdOf(tech.index, SPACES_RULES.name);
+  const first = sharedCollection === undefined ? [] : shared.store.rows.docs(sharedCollection);
   for (const doc of first) show((JSON.parse(doc) as { id: string }).id, doc);
   for (const text of store.pendingSpaces()) {
     const { id } = JSON.parse(text) as { id: string };

@@ -12,7 +12,7 @@ import { documentUnits, EDITOR, isIndexed, objectUnits, recordUnits } from "./so
 const ENTRIES_A_READ = 500;
 const ROWS_A_READ = 200;
 const UNITS_A_DROP = 100;
-const OBJECTS_COLL = 0;
+const OBJECTS_COLLECTION = 0;
 
 /** What is still to be read of what was there before, by number, downwards. */
 interface Backlog {
@@ -104,38 +104,39 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
 
   /** The units of one row as it is now, put in the place of those it had. */
   const setRow = (row: SourceRow): void => {
-    if (row.coll === OBJECTS_COLL) {
+    if (row.collectionId === OBJECTS_COLLECTION) {
       if (row.doc === null) store.dropObject(row.id);
-      else store.setSource(OBJECTS_COLL, row.no, objectUnits(parse(row.doc), config));
+      else store.setSource(OBJECTS_COLLECTION, row.no, objectUnits(parse(row.doc), config));
       return;
     }
-    const coll = deps.source().coll(row.coll);
-    if (!coll || coll.deleted) return void store.dropColl(row.coll);
-    if (coll.dataset === EDITOR || !isIndexed(coll.dataset, config)) return;
-    const units: IndexUnit[] = row.doc === null ? [] : recordUnits(coll.object, coll.dataset, parse(row.doc), config);
-    store.setSource(row.coll, row.no, units);
+    const collection = deps.source().collection(row.collectionId);
+    if (!collection || collection.deleted) return void store.dropCollection(row.collectionId);
+    if (collection.dataset === EDITOR || !isIndexed(collection.dataset, config)) return;
+    const units: IndexUnit[] =
+      row.doc === null ? [] : recordUnits(collection.object, collection.dataset, parse(row.doc), config);
+    store.setSource(row.collectionId, row.no, units);
   };
 
   const setDocument = (no: number): void => {
-    const coll = deps.source().coll(no);
-    if (!coll || coll.deleted) return void store.dropColl(no);
-    store.setSource(no, 0, documentUnits(coll.object, deps.source().docsOf(no)));
+    const collection = deps.source().collection(no);
+    if (!collection || collection.deleted) return void store.dropCollection(no);
+    store.setSource(no, 0, documentUnits(collection.object, deps.source().docsOf(no)));
   };
 
   /** Reads the sources of some entries anew. What is gone from the space goes from the index. */
   const follow = (entries: readonly LogEntry[], seen: { rows: Set<number>; documents: Set<number> }): void => {
-    for (const { row: no, coll: collNo } of entries) {
-      if (seen.rows.has(no) || seen.documents.has(collNo)) continue;
-      const coll = collNo === OBJECTS_COLL ? undefined : deps.source().coll(collNo);
-      if (coll?.dataset === EDITOR || (!coll && collNo !== OBJECTS_COLL)) {
-        seen.documents.add(collNo);
-        setDocument(collNo);
+    for (const { row: no, collectionId } of entries) {
+      if (seen.rows.has(no) || seen.documents.has(collectionId)) continue;
+      const collection = collectionId === OBJECTS_COLLECTION ? undefined : deps.source().collection(collectionId);
+      if (collection?.dataset === EDITOR || (!collection && collectionId !== OBJECTS_COLLECTION)) {
+        seen.documents.add(collectionId);
+        setDocument(collectionId);
         continue;
       }
       seen.rows.add(no);
       const row = deps.source().row(no);
       if (row) setRow(row);
-      else store.setSource(collNo, no, []);
+      else store.setSource(collectionId, no, []);
     }
   };
 
@@ -177,12 +178,12 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
 
   const concerns = ({ objects, datasets }: Backlog, row: SourceRow): boolean => {
     if (datasets === undefined && objects === undefined) return true;
-    if (row.coll === OBJECTS_COLL) return objects === true;
-    return datasets?.includes(deps.source().coll(row.coll)?.dataset ?? "") === true;
+    if (row.collectionId === OBJECTS_COLLECTION) return objects === true;
+    return datasets?.includes(deps.source().collection(row.collectionId)?.dataset ?? "") === true;
   };
 
   const readDocument = (left: Backlog): void => {
-    const [no] = deps.source().collsBelow(left.documents, EDITOR, 1);
+    const [no] = deps.source().collectionsBelow(left.documents, EDITOR, 1);
     if (no !== undefined) setDocument(no);
     left.documents = no ?? 0;
   };
@@ -233,11 +234,11 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
       }
     },
     /** Brings the sources of some units up to date though the log is not followed that far. */
-    refresh(sources: readonly { readonly coll: number; readonly row: number }[]): void {
+    refresh(sources: readonly { readonly collectionId: number; readonly row: number }[]): void {
       store.transaction(() => {
-        for (const { coll, row } of sources) {
-          if (row === 0) setDocument(coll);
-          else follow([{ seq: 0, row, coll }], { rows: new Set(), documents: new Set() });
+        for (const { collectionId, row } of sources) {
+          if (row === 0) setDocument(collectionId);
+          else follow([{ seq: 0, row, collectionId }], { rows: new Set(), documents: new Set() });
         }
       });
     },

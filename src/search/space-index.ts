@@ -136,8 +136,8 @@ export function openSpaceIndex(place: IndexPlace) {
   function outdatedAmong(units: readonly StoredUnit[]): StoredUnit[] {
     const behind = sourceOf().entriesAfter(follower.cursor(), 100_000);
     const rows = new Set(behind.map(({ row }) => row));
-    const colls = new Set(behind.map(({ coll }) => coll));
-    return units.filter(({ coll, row }) => (row === 0 ? colls.has(coll) : rows.has(row)));
+    const collections = new Set(behind.map(({ collectionId }) => collectionId));
+    return units.filter(({ collectionId, row }) => (row === 0 ? collections.has(collectionId) : rows.has(row)));
   }
 }
 

@@ -12,13 +12,13 @@ export const UNCOUNTED_ROW_BYTES = 512;
 export interface StoredChange {
   no: number;
   id: Uint8Array;
-  obj: number;
+  objectNo: number;
   lamport: number;
   writer: number;
   seq: number;
   aclPos: number;
   timeMs: number;
-  ds: number;
+  datasetNo: number;
   counts: boolean;
   kind: ChangeKind;
   bytes: Uint8Array;
@@ -27,13 +27,13 @@ export interface StoredChange {
 interface ChangeRow {
   no: number;
   id: Uint8Array;
-  obj: number;
+  objectNo: number;
   lamport: number;
   writer: number;
   seq: number;
   acl_pos: number;
   time: number;
-  ds: number;
+  datasetNo: number;
   counts: number;
   kind: number;
   bytes: Uint8Array;
@@ -72,18 +72,18 @@ const toWriter = (row: RawWriter): WriterRow => ({
 });
 
 const WRITER_COLUMNS = "no, author, id, seq, last, lamport, acl_pos";
-const COLUMNS = "no, id, obj, lamport, writer, seq, acl_pos, time, ds, counts, kind, bytes";
+const COLUMNS = "no, id, objectNo, lamport, writer, seq, acl_pos, time, datasetNo, counts, kind, bytes";
 
 const fromRow = (row: ChangeRow): StoredChange => ({
   no: row.no,
   id: row.id,
-  obj: row.obj,
+  objectNo: row.objectNo,
   lamport: row.lamport,
   writer: row.writer,
   seq: row.seq,
   aclPos: row.acl_pos,
   timeMs: row.time,
-  ds: row.ds,
+  datasetNo: row.datasetNo,
   counts: row.counts === 1,
   kind: row.kind as ChangeKind,
   bytes: row.bytes,
@@ -99,7 +99,7 @@ export function createChangeTable(db: Database) {
     null,
     [Uint8Array, number, number, number, number, number, number, number, number, number, Uint8Array]
   >(
-    "INSERT INTO changes(id, obj, lamport, writer, seq, acl_pos, time, ds, counts, kind, bytes) VALUES(?,?,?,?,?,?,?,?,?,?,?)",
+    "INSERT INTO changes(id, objectNo, lamport, writer, seq, acl_pos, time, datasetNo, counts, kind, bytes) VALUES(?,?,?,?,?,?,?,?,?,?,?)",
   );
   const byId = db.query<ChangeRow, [Uint8Array]>(`SELECT ${COLUMNS} FROM changes WHERE id = ?`);
   const noOf = db.query<{ no: number }, [Uint8Array]>("SELECT no FROM changes WHERE id = ?");
@@ -111,15 +111,17 @@ export function createChangeTable(db: Database) {
      WHERE t.row = ?1 AND t.lamport >= ?2 AND (t.lamport > ?2 OR c.id > ?3) AND c.counts = 1
      ORDER BY t.lamport, c.id LIMIT ?4+0`,
   );
-  const ofObject = db.query<ChangeRow, [number]>(`SELECT ${COLUMNS} FROM changes WHERE obj = ? ORDER BY lamport, id`);
+  const ofObject = db.query<ChangeRow, [number]>(
+    `SELECT ${COLUMNS} FROM changes WHERE objectNo = ? ORDER BY lamport, id`,
+  );
   const newestOfObject = db.query<ChangeRow, [number]>(
-    `SELECT ${COLUMNS} FROM changes WHERE obj = ? AND counts = 1 AND ds <> 0 ORDER BY lamport DESC, id DESC LIMIT 1`,
+    `SELECT ${COLUMNS} FROM changes WHERE objectNo = ? AND counts = 1 AND datasetNo <> 0 ORDER BY lamport DESC, id DESC LIMIT 1`,
   );
   const ofWriter = db.query<ChangeRow, [number, number, number]>(
     `SELECT ${COLUMNS} FROM changes WHERE writer = ? AND seq >= ? ORDER BY seq, id LIMIT ?`,
   );
   const atLamport = db.query<ChangeRow, [number, number]>(
-    `SELECT ${COLUMNS} FROM changes WHERE obj = ? AND lamport = ?`,
+    `SELECT ${COLUMNS} FROM changes WHERE objectNo = ? AND lamport = ?`,
   );
   const atSeq = db.query<ChangeRow, [number, number]>(`SELECT ${COLUMNS} FROM changes WHERE writer = ? AND seq = ?`);
   const after = db.query<ChangeRow, [number, number]>(
@@ -129,8 +131,8 @@ export function createChangeTable(db: Database) {
   const newestOfWriter = db.query<{ seq: number; id: Uint8Array; lamport: number }, [number]>(
     "SELECT seq, id, lamport FROM changes WHERE writer = ? ORDER BY seq DESC, id LIMIT 1",
   );
-  const uncountedOfWriter = db.query<{ id: Uint8Array; obj: number }, [number, number]>(
-    "SELECT id, obj FROM changes WHERE writer = ? AND counts = 0 ORDER BY seq DESC, id LIMIT ?",
+  const uncountedOfWriter = db.query<{ id: Uint8Array; objectNo: number }, [number, number]>(
+    "SELECT id, objectNo FROM changes WHERE writer = ? AND counts = 0 ORDER BY seq DESC, id LIMIT ?",
   );
   const countUncounted = db.query<{ count: number }, [number]>(
     "SELECT count(*) AS count FROM changes WHERE writer = ? AND counts = 0",
@@ -146,22 +148,22 @@ export function createChangeTable(db: Database) {
   );
   const setAclPos = db.query<null, [number, number]>("UPDATE changes SET acl_pos = ? WHERE no = ?");
   const setBytes = db.query<null, [Uint8Array, number, number, number]>(
-    "UPDATE changes SET bytes = ?, kind = ?, ds = ? WHERE no = ?",
+    "UPDATE changes SET bytes = ?, kind = ?, datasetNo = ? WHERE no = ?",
   );
   const wholeOf = db.query<ChangeRow, [number, number, number, number]>(
-    `SELECT ${COLUMNS} FROM changes WHERE obj = ? AND (lamport, no) > (?, ?) AND kind = 1
+    `SELECT ${COLUMNS} FROM changes WHERE objectNo = ? AND (lamport, no) > (?, ?) AND kind = 1
      ORDER BY lamport, no LIMIT ?`,
   );
   const stubsOf = db.query<{ id: Uint8Array }, [number, number]>(
-    "SELECT id FROM changes WHERE obj = ? AND kind = 2 ORDER BY lamport, no LIMIT ?",
+    "SELECT id FROM changes WHERE objectNo = ? AND kind = 2 ORDER BY lamport, no LIMIT ?",
   );
   const setCounts = db.query<null, [number, number]>("UPDATE changes SET counts = ? WHERE no = ?");
 
   const headsOf = db.query<{ no: number; id: Uint8Array; lamport: number; acl_pos: number }, [number]>(
-    "SELECT c.no, c.id, c.lamport, c.acl_pos FROM heads h JOIN changes c ON c.no = h.change WHERE h.obj = ? ORDER BY c.id",
+    "SELECT c.no, c.id, c.lamport, c.acl_pos FROM heads h JOIN changes c ON c.no = h.change WHERE h.objectNo = ? ORDER BY c.id",
   );
-  const addHead = db.query<null, [number, number]>("INSERT OR IGNORE INTO heads(obj, change) VALUES(?, ?)");
-  const dropHead = db.query<null, [number, number]>("DELETE FROM heads WHERE obj = ? AND change = ?");
+  const addHead = db.query<null, [number, number]>("INSERT OR IGNORE INTO heads(objectNo, change) VALUES(?, ?)");
+  const dropHead = db.query<null, [number, number]>("DELETE FROM heads WHERE objectNo = ? AND change = ?");
 
   const writerBy = db.query<RawWriter, [Uint8Array, Uint8Array]>(
     `SELECT ${WRITER_COLUMNS} FROM writers WHERE author = ? AND id = ?`,
@@ -187,13 +189,13 @@ export function createChangeTable(db: Database) {
       return Number(
         insert.run(
           change.id,
-          change.obj,
+          change.objectNo,
           change.lamport,
           change.writer,
           change.seq,
           change.aclPos,
           change.timeMs,
-          change.ds,
+          change.datasetNo,
           change.counts ? 1 : 0,
           change.kind,
           change.bytes,
@@ -207,13 +209,13 @@ export function createChangeTable(db: Database) {
     /** A page of the counted changes that touch a row, in the order of the fold, after a place in it. */
     ofRowAfter: (row: number, lamport: number, id: Uint8Array, limit: number) =>
       ofRow.all(row, lamport, id, limit).map(fromRow),
-    ofObject: (obj: number) => ofObject.all(obj).map(fromRow),
+    ofObject: (objectNo: number) => ofObject.all(objectNo).map(fromRow),
     /** Of those that are folded. */
-    newestOfObject: (obj: number) => orUndefined(newestOfObject.get(obj)),
+    newestOfObject: (objectNo: number) => orUndefined(newestOfObject.get(objectNo)),
     /** A page of a writer's chain from a seq on; both changes where one seq was used twice. */
     ofWriter: (writer: number, fromSeq: number, limit: number) => ofWriter.all(writer, fromSeq, limit).map(fromRow),
     /** The changes of an object at one lamport: few, and told apart by their ids. */
-    atLamport: (obj: number, lamport: number) => atLamport.all(obj, lamport).map(fromRow),
+    atLamport: (objectNo: number, lamport: number) => atLamport.all(objectNo, lamport).map(fromRow),
     atSeq: (writer: number, seq: number) => atSeq.all(writer, seq).map(fromRow),
     /** In the order of arrival. */
     after: (no: number, limit: number) => after.all(no, limit).map(fromRow),
@@ -231,24 +233,24 @@ export function createChangeTable(db: Database) {
     /** Of a writer's changes those that do not count, newest first. */
     uncountedOfWriter: (writer: number, limit: number) => uncountedOfWriter.all(writer, limit),
     countUncounted: (writer: number): number => countUncounted.get(writer)!.count,
-    /** The same change, whole or as a stub; `ds` is 0 for as long as its body is not folded. */
-    setBytes(no: number, bytes: Uint8Array, kind: ChangeKind, ds: number): void {
+    /** The same change, whole or as a stub; `datasetNo` is 0 for as long as its body is not folded. */
+    setBytes(no: number, bytes: Uint8Array, kind: ChangeKind, datasetNo: number): void {
       rewrites++;
-      setBytes.run(bytes, kind, ds, no);
+      setBytes.run(bytes, kind, datasetNo, no);
     },
     /** Grows with each of these; a rollback does not take it back. */
     rewrites: (): number => rewrites,
     /** A page of an object's changes that are kept with their bodies, after a place in the order (lamport, no). */
-    wholeOf: (obj: number, after: { lamport: number; no: number }, limit: number) =>
-      wholeOf.all(obj, after.lamport, after.no, limit).map(fromRow),
+    wholeOf: (objectNo: number, after: { lamport: number; no: number }, limit: number) =>
+      wholeOf.all(objectNo, after.lamport, after.no, limit).map(fromRow),
     /** Ids of an object's changes that are kept without their bodies, oldest first. */
-    stubsOf: (obj: number, limit: number): Uint8Array[] => stubsOf.all(obj, limit).map(({ id }) => id),
+    stubsOf: (objectNo: number, limit: number): Uint8Array[] => stubsOf.all(objectNo, limit).map(({ id }) => id),
     setCounts: (no: number, counts: boolean) => void setCounts.run(counts ? 1 : 0, no),
 
-    heads: (obj: number) =>
-      headsOf.all(obj).map((row) => ({ no: row.no, id: row.id, lamport: row.lamport, aclPos: row.acl_pos })),
-    addHead: (obj: number, change: number) => void addHead.run(obj, change),
-    dropHead: (obj: number, change: number) => void dropHead.run(obj, change),
+    heads: (objectNo: number) =>
+      headsOf.all(objectNo).map((row) => ({ no: row.no, id: row.id, lamport: row.lamport, aclPos: row.acl_pos })),
+    addHead: (objectNo: number, change: number) => void addHead.run(objectNo, change),
+    dropHead: (objectNo: number, change: number) => void dropHead.run(objectNo, change),
 
     writer(author: Uint8Array, id: Uint8Array): WriterRow | undefined {
       const row = writerBy.get(author, id);

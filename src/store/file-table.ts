@@ -157,10 +157,10 @@ export function createFileTable(db: Database) {
      WHERE orphan_ms > 0 AND EXISTS(SELECT 1 FROM file_refs r WHERE r.root = file_contents.root)`,
   );
   const liveRows = db.query<{ live: number | null }, [number]>(
-    "SELECT sum(c.live) AS live FROM collections c JOIN objects o ON o.no = c.obj WHERE c.ds = ? AND o.deleted = 0",
+    "SELECT sum(c.live) AS live FROM collections c JOIN objects o ON o.no = c.objectNo WHERE c.datasetNo = ? AND o.deleted = 0",
   );
   const collections = db.query<{ collectionId: number }, [number]>(
-    "SELECT c.no AS collectionId FROM collections c JOIN objects o ON o.no = c.obj WHERE c.ds = ? AND o.deleted = 0",
+    "SELECT c.no AS collectionId FROM collections c JOIN objects o ON o.no = c.objectNo WHERE c.datasetNo = ? AND o.deleted = 0",
   );
   const clearRefs = db.query<null, []>("DELETE FROM file_refs");
   const isWaiting = db.query<{ one: number }, []>(

@@ -5,7 +5,7 @@ export interface HistoryEntry {
   change: number;
   lamport: number;
   writer: number;
-  ds: number;
+  datasetNo: number;
   /** Of a dataset that keeps no history: part of the graph, never shown. */
   hidden: boolean;
   timeMs: number;
@@ -19,16 +19,16 @@ export interface ListedChange {
   id: Uint8Array;
   lamport: number;
   writer: number;
-  ds: number;
+  datasetNo: number;
   timeMs: number;
 }
 
 /** Which changes of an object a page is about. Absent: all. */
 export interface HistoryFilter {
-  obj: number;
+  objectNo: number;
   row?: number;
   trace?: Uint8Array;
-  ds?: number;
+  datasetNo?: number;
   writers?: readonly number[];
 }
 
@@ -42,7 +42,7 @@ interface EntryRow {
   change: number;
   lamport: number;
   writer: number;
-  ds: number;
+  datasetNo: number;
   hidden: number;
   time: number;
   parents: number | string | null;
@@ -50,33 +50,33 @@ interface EntryRow {
 
 /** What an index is walked through for: the changes of an object, of one of its rows, or of a trace. */
 const SOURCES = {
-  object: { from: "history h", where: "h.obj = ?1", lamport: "h.lamport" },
+  object: { from: "history h", where: "h.objectNo = ?1", lamport: "h.lamport" },
   row: {
-    from: "touches k CROSS JOIN history h ON h.obj = ?1 AND h.lamport = k.lamport AND h.change = k.change",
+    from: "touches k CROSS JOIN history h ON h.objectNo = ?1 AND h.lamport = k.lamport AND h.change = k.change",
     where: "k.row = ?2",
     lamport: "k.lamport",
   },
   trace: {
-    from: "history_traces k CROSS JOIN history h ON h.obj = ?1 AND h.lamport = k.lamport AND h.change = k.change",
-    where: "k.obj = ?1 AND k.trace = ?3",
+    from: "history_traces k CROSS JOIN history h ON h.objectNo = ?1 AND h.lamport = k.lamport AND h.change = k.change",
+    where: "k.objectNo = ?1 AND k.trace = ?3",
     lamport: "k.lamport",
   },
 } as const;
 type Source = keyof typeof SOURCES;
 
 const KEYS: Readonly<Record<Source, string>> = {
-  object: "SELECT lamport FROM history WHERE obj = ?1 AND lamport <= ?2 ORDER BY lamport DESC LIMIT 1 OFFSET ?3",
+  object: "SELECT lamport FROM history WHERE objectNo = ?1 AND lamport <= ?2 ORDER BY lamport DESC LIMIT 1 OFFSET ?3",
   row: "SELECT lamport FROM touches WHERE row = ?1 AND lamport <= ?2 ORDER BY lamport DESC LIMIT 1 OFFSET ?3",
   trace:
-    "SELECT lamport FROM history_traces WHERE obj = ?1 AND lamport <= ?2 AND trace = ?4 ORDER BY lamport DESC LIMIT 1 OFFSET ?3",
+    "SELECT lamport FROM history_traces WHERE objectNo = ?1 AND lamport <= ?2 AND trace = ?4 ORDER BY lamport DESC LIMIT 1 OFFSET ?3",
 };
 
 const pageSql = ({ from, where, lamport }: (typeof SOURCES)[Source]): string =>
-  `SELECT c.no, c.id, c.lamport, c.writer, c.ds, c.time AS timeMs FROM ${from} CROSS JOIN changes c ON c.no = h.change
+  `SELECT c.no, c.id, c.lamport, c.writer, c.datasetNo, c.time AS timeMs FROM ${from} CROSS JOIN changes c ON c.no = h.change
    WHERE ${where} AND ${lamport} BETWEEN ?4 AND ?5 AND h.hidden = 0 AND c.counts = 1
-     AND (?6 IS NULL OR h.ds = ?6)
+     AND (?6 IS NULL OR h.datasetNo = ?6)
      AND (?7 IS NULL OR h.writer IN (SELECT value FROM json_each(?7)))
-     AND (?3 IS NULL OR EXISTS (SELECT 1 FROM history_traces x WHERE x.obj = ?1 AND x.trace = ?3 AND x.lamport = h.lamport AND x.change = h.change))
+     AND (?3 IS NULL OR EXISTS (SELECT 1 FROM history_traces x WHERE x.objectNo = ?1 AND x.trace = ?3 AND x.lamport = h.lamport AND x.change = h.change))
      AND (c.lamport < ?5 OR ?8 IS NULL OR c.id < ?8)
    ORDER BY ${lamport} DESC, c.id DESC LIMIT ?9`;
 
@@ -85,23 +85,23 @@ export type HistoryTable = ReturnType<typeof createHistoryTable>;
 
 export function createHistoryTable(db: Database) {
   const add = db.query<null, [number, number, number, number, number, number, number, number | string | null]>(
-    "INSERT OR REPLACE INTO history(obj, lamport, change, writer, ds, hidden, time, parents) VALUES(?,?,?,?,?,?,?,?)",
+    "INSERT OR REPLACE INTO history(objectNo, lamport, change, writer, datasetNo, hidden, time, parents) VALUES(?,?,?,?,?,?,?,?)",
   );
   const addTrace = db.query<null, [number, Uint8Array, number, number]>(
-    "INSERT OR IGNORE INTO history_traces(obj, trace, lamport, change) VALUES(?,?,?,?)",
+    "INSERT OR IGNORE INTO history_traces(objectNo, trace, lamport, change) VALUES(?,?,?,?)",
   );
   const hide = db.query<null, [number, number, number]>(
-    "UPDATE history SET hidden = 1, ds = 0 WHERE obj = ? AND lamport = ? AND change = ?",
+    "UPDATE history SET hidden = 1, datasetNo = 0 WHERE objectNo = ? AND lamport = ? AND change = ?",
   );
   const dropTraces = db.query<null, [number, number]>(
-    `DELETE FROM history_traces WHERE obj = ?1 AND (trace, lamport, change) IN
-       (SELECT trace, lamport, change FROM history_traces WHERE obj = ?1 LIMIT ?2)`,
+    `DELETE FROM history_traces WHERE objectNo = ?1 AND (trace, lamport, change) IN
+       (SELECT trace, lamport, change FROM history_traces WHERE objectNo = ?1 LIMIT ?2)`,
   );
   /** How often entries of an object were replaced: whoever read them before has to read them again. */
   const revisions = new Map<number, number>();
   const entries = db.query<EntryRow, [number, number, number, number, number, number]>(
-    `SELECT change, lamport, writer, ds, hidden, time, parents FROM history
-     WHERE obj = ?1 AND (lamport, change) > (?2, ?3) AND change > ?4 AND change <= ?5 ORDER BY lamport, change LIMIT ?6`,
+    `SELECT change, lamport, writer, datasetNo, hidden, time, parents FROM history
+     WHERE objectNo = ?1 AND (lamport, change) > (?2, ?3) AND change > ?4 AND change <= ?5 ORDER BY lamport, change LIMIT ?6`,
   );
   type PageParams = [
     number,
@@ -144,7 +144,7 @@ export function createHistoryTable(db: Database) {
     { no: number; id: Uint8Array; lamport: number; timeMs: number },
     [number, number, number, Uint8Array, number]
   >(
-    `SELECT no, id, lamport, time AS timeMs FROM changes WHERE obj = ? AND counts = 1 AND ds <> 0 AND (lamport < ? OR (lamport = ? AND id <= ?))
+    `SELECT no, id, lamport, time AS timeMs FROM changes WHERE objectNo = ? AND counts = 1 AND datasetNo <> 0 AND (lamport < ? OR (lamport = ? AND id <= ?))
      ORDER BY lamport DESC, id DESC LIMIT ?`,
   );
 
@@ -152,44 +152,44 @@ export function createHistoryTable(db: Database) {
     filter.row !== undefined ? "row" : filter.trace !== undefined ? "trace" : "object";
 
   return {
-    add(obj: number, entry: HistoryEntry): void {
+    add(objectNo: number, entry: HistoryEntry): void {
       const { parents } = entry;
       add.run(
-        obj,
+        objectNo,
         entry.lamport,
         entry.change,
         entry.writer,
-        entry.ds,
+        entry.datasetNo,
         entry.hidden ? 1 : 0,
         entry.timeMs,
         parents.length === 0 ? null : parents.length === 1 ? parents[0]! : parents.join(","),
       );
     },
-    addTrace: (obj: number, trace: Uint8Array, lamport: number, change: number) =>
-      void addTrace.run(obj, trace, lamport, change),
+    addTrace: (objectNo: number, trace: Uint8Array, lamport: number, change: number) =>
+      void addTrace.run(objectNo, trace, lamport, change),
 
     /** An entry that was hidden is shown now, or the other way round. */
-    amended: (obj: number) => void revisions.set(obj, (revisions.get(obj) ?? 0) + 1),
+    amended: (objectNo: number) => void revisions.set(objectNo, (revisions.get(objectNo) ?? 0) + 1),
     /** Counts what was amended; a rollback does not take it back, which costs a reading. */
-    revisionOf: (obj: number): number => revisions.get(obj) ?? 0,
+    revisionOf: (objectNo: number): number => revisions.get(objectNo) ?? 0,
     /** A change is listed no more; its place in the graph stays. `amended` follows. */
-    hide: (obj: number, lamport: number, change: number) => void hide.run(obj, lamport, change),
+    hide: (objectNo: number, lamport: number, change: number) => void hide.run(objectNo, lamport, change),
     /** Some of what an object's changes are found by; answers how many. */
-    dropTraces: (obj: number, limit: number): number => dropTraces.run(obj, limit).changes,
+    dropTraces: (objectNo: number, limit: number): number => dropTraces.run(objectNo, limit).changes,
 
     /** Entries whose change numbers lie in (after, upTo], a page by (lamport, change) after `from`. */
     entries: (
-      obj: number,
+      objectNo: number,
       from: { lamport: number; change: number },
       after: number,
       upTo: number,
       limit: number,
     ): HistoryEntry[] =>
-      entries.all(obj, from.lamport, from.change, after, upTo, limit).map((row) => ({
+      entries.all(objectNo, from.lamport, from.change, after, upTo, limit).map((row) => ({
         change: row.change,
         lamport: row.lamport,
         writer: row.writer,
-        ds: row.ds,
+        datasetNo: row.datasetNo,
         hidden: row.hidden === 1,
         timeMs: row.time,
         parents:
@@ -207,8 +207,8 @@ export function createHistoryTable(db: Database) {
         source === "row"
           ? keyByRow.get(filter.row!, fromLamport, steps)
           : source === "trace"
-            ? keyByTrace.get(filter.obj, fromLamport, steps, filter.trace!)
-            : keyByObject.get(filter.obj, fromLamport, steps);
+            ? keyByTrace.get(filter.objectNo, fromLamport, steps, filter.trace!)
+            : keyByObject.get(filter.objectNo, fromLamport, steps);
       return found?.lamport;
     },
 
@@ -218,12 +218,12 @@ export function createHistoryTable(db: Database) {
      */
     page(filter: HistoryFilter, floor: number, before: { lamport: number; id?: Uint8Array }, limit: number) {
       return pages[sourceOf(filter)].all(
-        filter.obj,
+        filter.objectNo,
         filter.row ?? null,
         filter.trace ?? null,
         floor,
         before.lamport,
-        filter.ds ?? null,
+        filter.datasetNo ?? null,
         filter.writers ? JSON.stringify(filter.writers) : null,
         before.id ?? null,
         limit,
@@ -243,7 +243,7 @@ export function createHistoryTable(db: Database) {
     /** Rows of a collection in the order of their ids, live or not. */
     rowsAfter: (collectionId: number, id: string, limit: number) => rowsOf.all(collectionId, id, limit),
     /** Changes of an object that count and are folded, up to a place, newest first. */
-    countedUpTo: (obj: number, place: Place, limit: number) =>
-      countedBefore.all(obj, place.lamport, place.lamport, place.id, limit),
+    countedUpTo: (objectNo: number, place: Place, limit: number) =>
+      countedBefore.all(objectNo, place.lamport, place.lamport, place.id, limit),
   };
 }

@@ -66,7 +66,7 @@ export function createObjectTable(db: Database) {
   const setPurged = db.query<null, [number]>("UPDATE objects SET purged = 1 WHERE no = ?");
   const idleDerived = db.query<{ count: number }, []>(
     `SELECT count(*) AS count FROM objects o WHERE derived = 1
-     AND NOT EXISTS(SELECT 1 FROM changes c WHERE c.obj = o.no AND c.lamport > 0)`,
+     AND NOT EXISTS(SELECT 1 FROM changes c WHERE c.objectNo = o.no AND c.lamport > 0)`,
   );
   const setProjection = db.query<null, [number, number]>("UPDATE objects SET projection = ? WHERE no = ?");
 

@@ -31,7 +31,7 @@ export function createQueryIndexTable(db: Database) {
   const byState = db.query<QueryIndex, [number]>(
     "SELECT no, collectionId, path FROM query_indexes WHERE state = ? ORDER BY no",
   );
-  const ofColl = db.query<QueryIndex, [number]>(
+  const ofCollection = db.query<QueryIndex, [number]>(
     `SELECT no, collectionId, path FROM query_indexes WHERE collectionId = ? AND state = ${IN_USE} ORDER BY no`,
   );
   const add = db.query<null, [number, string, string, string, string | null]>(
@@ -49,7 +49,7 @@ export function createQueryIndexTable(db: Database) {
     "DELETE FROM query_keys WHERE (idx, key, rid) IN (SELECT idx, key, rid FROM query_keys WHERE idx = ? LIMIT ?+0)",
   );
   const remove = db.query<null, [number]>("DELETE FROM query_indexes WHERE no = ?");
-  const retireOfColl = db.query<null, [number]>(
+  const retireOfCollection = db.query<null, [number]>(
     `UPDATE query_indexes SET state = ${DROPPING} WHERE collectionId = ? AND state < ${DROPPING}`,
   );
 
@@ -61,7 +61,7 @@ export function createQueryIndexTable(db: Database) {
     inUse(collectionId: number): ReadonlyMap<string, number> {
       const known = inUse.get(collectionId);
       if (known) return known;
-      const found = new Map(ofColl.all(collectionId).map(({ path, no }) => [path, no]));
+      const found = new Map(ofCollection.all(collectionId).map(({ path, no }) => [path, no]));
       if (db.inTransaction) return found;
       if (inUse.size >= MAX_CACHED_COLLS) inUse.clear();
       inUse.set(collectionId, found);
@@ -100,8 +100,8 @@ export function createQueryIndexTable(db: Database) {
       return true;
     },
     /** The same for all indexes of a collection. */
-    retireColl(collectionId: number): void {
-      retireOfColl.run(collectionId);
+    retireCollection(collectionId: number): void {
+      retireOfCollection.run(collectionId);
       inUse.delete(collectionId);
     },
   };

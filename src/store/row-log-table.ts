@@ -3,13 +3,13 @@ import type { Database } from "bun:sqlite";
 export const ROW_LOG_SCHEMA = `
   -- Rows whose text has changed, in the order of commits: what the search index follows. A projection of rows, trimmed
   -- once it was followed; the last entry stays, so that numbers are never given twice.
-  CREATE TABLE row_log(seq INTEGER PRIMARY KEY, row INTEGER NOT NULL, coll INTEGER NOT NULL);
+  CREATE TABLE row_log(seq INTEGER PRIMARY KEY, row INTEGER NOT NULL, collectionId INTEGER NOT NULL);
   CREATE TRIGGER log_new_row AFTER INSERT ON rows WHEN NEW.doc IS NOT NULL
-    BEGIN INSERT INTO row_log(row, coll) VALUES(NEW.no, NEW.collectionId); END;
+    BEGIN INSERT INTO row_log(row, collectionId) VALUES(NEW.no, NEW.collectionId); END;
   CREATE TRIGGER log_changed_row AFTER UPDATE OF doc ON rows WHEN NEW.doc IS NOT OLD.doc
-    BEGIN INSERT INTO row_log(row, coll) VALUES(NEW.no, NEW.collectionId); END;
+    BEGIN INSERT INTO row_log(row, collectionId) VALUES(NEW.no, NEW.collectionId); END;
   CREATE TRIGGER log_gone_row AFTER DELETE ON rows WHEN OLD.doc IS NOT NULL
-    BEGIN INSERT INTO row_log(row, coll) VALUES(OLD.no, OLD.collectionId); END;
+    BEGIN INSERT INTO row_log(row, collectionId) VALUES(OLD.no, OLD.collectionId); END;
   -- Another file under the same name has another log.
   INSERT INTO meta(key, value) VALUES('row-log', randomblob(16));
 `;

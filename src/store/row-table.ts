@@ -63,7 +63,7 @@ const toHead = (row: RawRow): RowHead => ({
 /** The projection: rows, what touched them, checkpoints and device-local fields. */
 export type RowTable = ReturnType<typeof createRowTable>;
 
-export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable, "retireColl">) {
+export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable, "retireCollection">) {
   const get = db.query<RawRow, [number, string]>(
     "SELECT no, doc, state, lamport, change, ops, has_local FROM rows WHERE collectionId = ? AND id = ?",
   );
@@ -88,7 +88,7 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     "INSERT OR IGNORE INTO touches(row, lamport, change) VALUES(?,?,?)",
   );
   const rowsOfObject = db.query<RowKey & { state: number }, [number, string]>(
-    `SELECT r.no, r.collectionId, r.id, r.state FROM collections c JOIN rows r ON r.collectionId = c.no WHERE c.obj = ? AND c.no <> ${OBJECTS_COLLECTION}
+    `SELECT r.no, r.collectionId, r.id, r.state FROM collections c JOIN rows r ON r.collectionId = c.no WHERE c.objectNo = ? AND c.no <> ${OBJECTS_COLLECTION}
      UNION ALL SELECT no, collectionId, id, state FROM rows WHERE collectionId = ${OBJECTS_COLLECTION} AND id = ?`,
   );
   const docs = db.query<{ doc: string }, [number]>(
@@ -121,7 +121,7 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     "DELETE FROM checkpoints WHERE row = ? AND lamport = ? AND change = ?",
   );
   const collectionsOfDeleted = db.query<{ no: number }, []>(
-    `SELECT c.no FROM objects o JOIN collections c ON c.obj = o.no WHERE o.deleted = 1 AND c.no <> ${OBJECTS_COLLECTION}`,
+    `SELECT c.no FROM objects o JOIN collections c ON c.objectNo = o.no WHERE o.deleted = 1 AND c.no <> ${OBJECTS_COLLECTION}`,
   );
   const someRows = db.query<{ no: number }, [number, number]>("SELECT no FROM rows WHERE collectionId = ? LIMIT ?");
   const dropRow = db.query<null, [number]>("DELETE FROM rows WHERE no = ?");
@@ -137,22 +137,22 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
   const dropLocal = db.query<null, [number]>("DELETE FROM locals WHERE row = ?");
 
   const collectionIdOf = db.query<{ no: number }, [number, number]>(
-    "SELECT no FROM collections WHERE obj = ? AND ds = ?",
+    "SELECT no FROM collections WHERE objectNo = ? AND datasetNo = ?",
   );
-  const addCollection = db.query<null, [number, number]>("INSERT INTO collections(obj, ds) VALUES(?, ?)");
-  const collectionInfo = db.query<{ no: number; obj: number; ds: number; live: number }, [number]>(
-    "SELECT no, obj, ds, live FROM collections WHERE no = ?",
+  const addCollection = db.query<null, [number, number]>("INSERT INTO collections(objectNo, datasetNo) VALUES(?, ?)");
+  const collectionInfo = db.query<{ no: number; objectNo: number; datasetNo: number; live: number }, [number]>(
+    "SELECT no, objectNo, datasetNo, live FROM collections WHERE no = ?",
   );
   const addLive = db.query<null, [number, number]>("UPDATE collections SET live = live + ? WHERE no = ?");
 
   /** Numbers of collections by object and dataset, as far as they were read lately. */
   const collectionIdsByKey = new Map<number, number>();
 
-  function findCollectionId(obj: number, ds: number): number | undefined {
-    const key = obj * MAX_DATASETS + ds;
+  function findCollectionId(objectNo: number, datasetNo: number): number | undefined {
+    const key = objectNo * MAX_DATASETS + datasetNo;
     const known = collectionIdsByKey.get(key);
     if (known !== undefined) return known;
-    const no = collectionIdOf.get(obj, ds)?.no;
+    const no = collectionIdOf.get(objectNo, datasetNo)?.no;
     if (no === undefined) return undefined;
     if (collectionIdsByKey.size >= MAX_CACHED_COLLECTIONS) collectionIdsByKey.clear();
     collectionIdsByKey.set(key, no);
@@ -218,7 +218,8 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     lastPosition: (parentId: string): string | undefined => lastPosition.get(parentId)?.pos ?? undefined,
     /** The stored texts of a small collection, by id. */
     docs: (collectionId: number): string[] => docs.all(collectionId).map((row) => row.doc),
-    rowsOfObject: (obj: number, objectId: string): (RowKey & { state: number })[] => rowsOfObject.all(obj, objectId),
+    rowsOfObject: (objectNo: number, objectId: string): (RowKey & { state: number })[] =>
+      rowsOfObject.all(objectNo, objectId),
 
     addCheckpoint: (row: number, at: Checkpoint) =>
       void addCheckpoint.run(row, at.lamport, at.change, at.ops, at.state, at.doc),
@@ -241,7 +242,7 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     collectionsOfDeleted: (): number[] => collectionsOfDeleted.all().map((row) => row.no),
     /** Removes up to `limit` rows of a collection with all that belongs to them; the collection itself with the last. Answers whether it is gone. */
     tearDown(collectionId: number, limit: number): boolean {
-      queryIndexes.retireColl(collectionId);
+      queryIndexes.retireCollection(collectionId);
       const numbers = someRows.all(collectionId, limit);
       for (const { no } of numbers) {
         dropTouches.run(no);
@@ -266,8 +267,8 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     },
 
     findCollectionId,
-    collectionId(obj: number, ds: number): number {
-      return findCollectionId(obj, ds) ?? Number(addCollection.run(obj, ds).lastInsertRowid);
+    collectionId(objectNo: number, datasetNo: number): number {
+      return findCollectionId(objectNo, datasetNo) ?? Number(addCollection.run(objectNo, datasetNo).lastInsertRowid);
     },
     collectionInfo: (no: number) => collectionInfo.get(no) ?? undefined,
     /** How many live records a collection has. */

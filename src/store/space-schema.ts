@@ -1,18 +1,18 @@
+import { ACL_SCHEMA } from "./acl-table.ts";
 import { UNCOUNTED_ROW_BYTES } from "./change-table.ts";
 import type { Schema } from "./database.ts";
 import { FILE_SCHEMA } from "./file-table.ts";
+import { INBOX_SCHEMA } from "./inbox-table.ts";
 import { QUERY_KEY_SCHEMA } from "./query-key-schema.ts";
 import { ROW_LOG_SCHEMA } from "./row-log-table.ts";
 
 /**
- * One database per space. `changes`, `writers`, `acl_records`, `parked` and `unopened` are the truth; `objects`, `heads`,
+ * One database per space. `changes`, `writers`, the ACL's tables, `parked` and `unopened` are the truth; `objects`, `heads`,
  * `rows`, `touches`, `checkpoints` and `history` are projections of it and can be rebuilt; `locals` exists on this device
  * only. What refers to a row of another table does so by that row's `no`.
  */
 const TRUTH = `
   CREATE TABLE meta(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
-
-  CREATE TABLE acl_records(pos INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, bytes BLOB NOT NULL);
 
   -- A writer belongs to its author: the same 16 bytes under another author are another writer. changes: how many there are
   -- of it, more than its highest seq when its chain forks; counted: how many of these count.
@@ -34,12 +34,12 @@ const TRUTH = `
   CREATE INDEX objects_to_purge ON objects(deleted_ms) WHERE deleted = 1 AND purged = 0;
 
   -- counts: whether the author had the right (verdict); never decides membership of the graph. kind: 0 a root, which has no
-  -- body, 1 whole, 2 a stub. ds: its dataset, 0 while its body is not folded.
+  -- body, 1 whole, 2 a stub. datasetNo: its dataset, 0 while its body is not folded.
   CREATE TABLE changes(
-    no INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, obj INTEGER NOT NULL, lamport INTEGER NOT NULL,
+    no INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, objectNo INTEGER NOT NULL, lamport INTEGER NOT NULL,
     writer INTEGER NOT NULL, seq INTEGER NOT NULL, acl_pos INTEGER NOT NULL, time INTEGER NOT NULL,
-    ds INTEGER NOT NULL, counts INTEGER NOT NULL, kind INTEGER NOT NULL DEFAULT 0, bytes BLOB NOT NULL);
-  CREATE INDEX changes_by_object ON changes(obj, lamport);
+    datasetNo INTEGER NOT NULL, counts INTEGER NOT NULL, kind INTEGER NOT NULL DEFAULT 0, bytes BLOB NOT NULL);
+  CREATE INDEX changes_by_object ON changes(objectNo, lamport);
   CREATE INDEX changes_by_writer ON changes(writer, seq);
 
   -- What is in the graph and does not count: its number, its bytes and what a row costs besides. One row.
@@ -60,7 +60,7 @@ const TRUTH = `
     UPDATE uncounted SET bytes = bytes + length(NEW.bytes) - length(OLD.bytes);
   END;
 
-  CREATE TABLE heads(obj INTEGER NOT NULL, change INTEGER NOT NULL, PRIMARY KEY(obj, change)) WITHOUT ROWID;
+  CREATE TABLE heads(objectNo INTEGER NOT NULL, change INTEGER NOT NULL, PRIMARY KEY(objectNo, change)) WITHOUT ROWID;
 
   -- rounds: how many passed with somebody without what it waits for.
   CREATE TABLE parked(
@@ -72,10 +72,10 @@ const TRUTH = `
 
   -- In the graph, but not folded. wait_kind: body (only a stub is here, wait_for: the change's id), or as in parked.
   CREATE TABLE unopened(
-    change INTEGER PRIMARY KEY, obj INTEGER NOT NULL, wait_kind TEXT NOT NULL, wait_for BLOB NOT NULL,
+    change INTEGER PRIMARY KEY, objectNo INTEGER NOT NULL, wait_kind TEXT NOT NULL, wait_for BLOB NOT NULL,
     rounds INTEGER NOT NULL DEFAULT 0);
   CREATE INDEX unopened_by_wait ON unopened(wait_kind, wait_for);
-  CREATE INDEX unopened_by_object ON unopened(obj);
+  CREATE INDEX unopened_by_object ON unopened(objectNo);
 
   -- What has come that changes wait for, parked or unopened, until all of them were tried; see arrival-table.ts.
   CREATE TABLE arrivals(
@@ -95,9 +95,9 @@ const TRUTH = `
 
 const PROJECTION = `
   -- A collection is a dataset of an object; number 0 is the collection of all objects.
-  CREATE TABLE collections(no INTEGER PRIMARY KEY, obj INTEGER NOT NULL, ds INTEGER NOT NULL, live INTEGER NOT NULL DEFAULT 0, UNIQUE(obj, ds));
-  INSERT INTO collections(no, obj, ds) VALUES(0, 0, 0);
-  CREATE INDEX collections_by_dataset ON collections(ds);
+  CREATE TABLE collections(no INTEGER PRIMARY KEY, objectNo INTEGER NOT NULL, datasetNo INTEGER NOT NULL, live INTEGER NOT NULL DEFAULT 0, UNIQUE(objectNo, datasetNo));
+  INSERT INTO collections(no, objectNo, datasetNo) VALUES(0, 0, 0);
+  CREATE INDEX collections_by_dataset ON collections(datasetNo);
 
   -- state: 0 absent (only touched), 1 live, 2 tombstone. (lamport, change): the last one folded. ops: how many were.
   CREATE TABLE rows(
@@ -119,12 +119,12 @@ const PROJECTION = `
   -- The graphs of objects without the bytes: enough to find a version's ancestors and to list changes. parents: one number,
   -- or several as text joined by commas. hidden: its dataset keeps no history.
   CREATE TABLE history(
-    obj INTEGER NOT NULL, lamport INTEGER NOT NULL, change INTEGER NOT NULL, writer INTEGER NOT NULL, ds INTEGER NOT NULL,
-    hidden INTEGER NOT NULL, time INTEGER NOT NULL, parents, PRIMARY KEY(obj, lamport, change)) WITHOUT ROWID;
+    objectNo INTEGER NOT NULL, lamport INTEGER NOT NULL, change INTEGER NOT NULL, writer INTEGER NOT NULL, datasetNo INTEGER NOT NULL,
+    hidden INTEGER NOT NULL, time INTEGER NOT NULL, parents, PRIMARY KEY(objectNo, lamport, change)) WITHOUT ROWID;
   -- trace: 16 bytes of a hash of the trace id.
   CREATE TABLE history_traces(
-    obj INTEGER NOT NULL, trace BLOB NOT NULL, lamport INTEGER NOT NULL, change INTEGER NOT NULL,
-    PRIMARY KEY(obj, trace, lamport, change)) WITHOUT ROWID;
+    objectNo INTEGER NOT NULL, trace BLOB NOT NULL, lamport INTEGER NOT NULL, change INTEGER NOT NULL,
+    PRIMARY KEY(objectNo, trace, lamport, change)) WITHOUT ROWID;
 `;
 
 /** Reverse of the links (svc://<objectId>) in array values of the objects' rows: follows from `rows.doc`. */
@@ -150,12 +150,14 @@ const LINKS = `
     WHEN OLD.collectionId = 0 BEGIN DELETE FROM links WHERE row = OLD.no; END;
 `;
 
-/** Fourteen steps that were never released came before: their databases are refused. */
+/** Fifteen steps that were never released came before: their databases are refused. */
 export const SPACE_SCHEMA: Schema = {
-  givenUp: 14,
+  givenUp: 15,
   migrations: [
     (db) => {
       db.exec(TRUTH);
+      db.exec(ACL_SCHEMA);
+      db.exec(INBOX_SCHEMA);
       db.exec(PROJECTION);
       db.exec(LINKS);
       db.exec(QUERY_KEY_SCHEMA);

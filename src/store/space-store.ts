@@ -1,9 +1,11 @@
 import type { Database } from "bun:sqlite";
+import { createAclTable } from "./acl-table.ts";
 import { createArrivalTable } from "./arrival-table.ts";
 import { createChangeTable } from "./change-table.ts";
 import { BUSY_TIMEOUT_MS, type OpenOptions, openDatabase } from "./database.ts";
 import { createFileTable } from "./file-table.ts";
 import { createHistoryTable } from "./history-table.ts";
+import { createInboxTable } from "./inbox-table.ts";
 import { createParkedTable } from "./parked-table.ts";
 import { createQueryIndexTable } from "./query-index-table.ts";
 import { createRowLogTable } from "./row-log-table.ts";
@@ -32,20 +34,9 @@ export function openSpaceStore(path: string, { durability = "full", copying }: S
     "INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value",
   );
   const dropMeta = db.query<null, [string]>("DELETE FROM meta WHERE key = ?");
-  const metaUnder = db.query<{ key: string; value: Uint8Array }, [string, string]>(
-    "SELECT key, value FROM meta WHERE key >= ? AND key < ? ORDER BY key",
-  );
   const datasetByName = db.query<{ no: number }, [string]>("SELECT no FROM datasets WHERE name = ?");
   const datasetByNo = db.query<{ name: string }, [number]>("SELECT name FROM datasets WHERE no = ?");
   const addDataset = db.query<null, [string]>("INSERT INTO datasets(name) VALUES(?)");
-  const aclAll = db.query<{ pos: number; id: Uint8Array; bytes: Uint8Array }, []>(
-    "SELECT pos, id, bytes FROM acl_records ORDER BY pos",
-  );
-  const aclAdd = db.query<null, [number, Uint8Array, Uint8Array]>(
-    "INSERT INTO acl_records(pos, id, bytes) VALUES(?, ?, ?)",
-  );
-  const aclCut = db.query<null, [number]>("DELETE FROM acl_records WHERE pos >= ?");
-
   const eraseLog = db.query<{ busy: number }, []>("PRAGMA wal_checkpoint(TRUNCATE)");
 
   const changes = createChangeTable(db);
@@ -84,19 +75,16 @@ export function openSpaceStore(path: string, { durability = "full", copying }: S
     unopened: createUnopenedTable(db),
     schema,
     sync: createSyncTable(db, changes.rewrites),
+    /** Single values, each under a name of its own. */
     meta: (key: string): Uint8Array | undefined => getMeta.get(key)?.value,
     putMeta: (key: string, value: Uint8Array) => void putMeta.run(key, value),
     dropMeta: (key: string) => void dropMeta.run(key),
-    /** Entries whose keys begin with a prefix, by key. */
-    metaUnder: (prefix: string) => metaUnder.all(prefix, `${prefix}\u{10ffff}`),
     /** The local number of a dataset's name, minted on first use. */
     datasetNo: (name: string): number => findDatasetNo(name) ?? Number(addDataset.run(name).lastInsertRowid),
     findDatasetNo,
     datasetName: (no: number): string => datasetByNo.get(no)?.name ?? "",
-    aclRecords: () => aclAll.all(),
-    addAclRecord: (pos: number, id: Uint8Array, bytes: Uint8Array) => void aclAdd.run(pos, id, bytes),
-    /** A fork was resolved: records from a position on are replaced. */
-    cutAclRecords: (pos: number) => void aclCut.run(pos),
+    ...createAclTable(db),
+    inbox: createInboxTable(db),
     /**
      * Outside a transaction: copies the log into the database and leaves it empty, so that nothing is left in it of what was
      * deleted. Answers whether it could: a reader, or another program, may need it.

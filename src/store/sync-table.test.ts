@@ -13,17 +13,25 @@ test("[status] what is kept nowhere else is counted as if it were counted anew e
   const store = openSpaceStore(join(dir.path, "space.db"));
   const { db, sync } = store;
   const rng = createRng(seed);
-  const all = db.query<{ obj: number; count: number }, []>(
-    `SELECT obj, count(*) AS count FROM changes c
+  const all = db.query<{ objectNo: number; count: number }, []>(
+    `SELECT objectNo, count(*) AS count FROM changes c
      WHERE no > (SELECT coalesce(max(upto), 0) FROM sync_marks) AND writer <> 0
-       AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) GROUP BY obj`,
+       AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) GROUP BY objectNo`,
   );
   for (const writer of [1, 2]) store.changes.addWriter(new Uint8Array(32), new Uint8Array(16).fill(writer));
   let next = 0;
   const add = () => {
     const id = new Uint8Array(32);
     new DataView(id.buffer).setUint32(0, ++next);
-    const place = { obj: rng.int(1, 4), lamport: next, writer: rng.int(0, 2), seq: next, aclPos: 0, timeMs: 0, ds: 1 };
+    const place = {
+      objectNo: rng.int(1, 4),
+      lamport: next,
+      writer: rng.int(0, 2),
+      seq: next,
+      aclPos: 0,
+      timeMs: 0,
+      datasetNo: 1,
+    };
     store.changes.insert({ ...place, id, counts: true, kind: CHANGE_ROOT, bytes: id });
   };
   const newest = () => rng.int(0, sync.newestNo());
@@ -51,7 +59,7 @@ test("[status] what is kept nowhere else is counted as if it were counted anew e
       if (!isUndone) throw error;
     }
     if (rng.chance(0.7))
-      expect([...sync.keptNowhereElse()].sort()).toEqual(all.all().map(({ obj, count }) => [obj, count]));
+      expect([...sync.keptNowhereElse()].sort()).toEqual(all.all().map(({ objectNo, count }) => [objectNo, count]));
   }
   store.close();
 });

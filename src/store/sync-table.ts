@@ -75,14 +75,14 @@ export function createSyncTable(db: Database, rewrites: () => number) {
      WHERE no > ?1 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.target = ?2 AND a.change = c.no)
        AND (c.writer = 0 OR ${IS_OF_SOMEBODY}) AND ${IS_WHOLE} ORDER BY no LIMIT ?3`,
   );
-  const nowhere = db.query<{ obj: number; count: number }, [number, number]>(
-    `SELECT obj, count(*) AS count FROM changes c
+  const nowhere = db.query<{ objectNo: number; count: number }, [number, number]>(
+    `SELECT objectNo, count(*) AS count FROM changes c
      WHERE no > ? AND no <= ? AND ${IS_OF_SOMEBODY} AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) AND ${IS_WHOLE}
-     GROUP BY obj`,
+     GROUP BY objectNo`,
   );
   const nowhereOf = db.query<{ count: number }, [number, number]>(
     `SELECT count(*) AS count FROM changes c
-     WHERE obj = ? AND no > ? AND ${IS_OF_SOMEBODY} AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) AND ${IS_WHOLE}`,
+     WHERE objectNo = ? AND no > ? AND ${IS_OF_SOMEBODY} AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) AND ${IS_WHOLE}`,
   );
   const chains = db.query<ChainSize, []>(
     "SELECT no AS writer, author, id, seq, changes AS count, last FROM writers WHERE counted > 0",
@@ -94,14 +94,14 @@ export function createSyncTable(db: Database, rewrites: () => number) {
   const idsOfWriter = db.query<{ id: Uint8Array; no: number }, [number, number]>(
     "SELECT id, no FROM changes WHERE writer = ? ORDER BY seq DESC LIMIT ?",
   );
-  const placeOf = db.query<ChangePlace & { obj: number }, [Uint8Array]>(
-    "SELECT no, writer, seq, obj FROM changes WHERE id = ?",
+  const placeOf = db.query<ChangePlace & { objectNo: number }, [Uint8Array]>(
+    "SELECT no, writer, seq, objectNo FROM changes WHERE id = ?",
   );
   const objectCounts = db.query<{ total: number }, []>(
     "SELECT count(*) AS total FROM objects WHERE derived = 0 AND deleted = 0",
   );
   const objectSize = db.query<{ count: number; newest: number | null }, [number]>(
-    "SELECT count(*) AS count, max(no) AS newest FROM changes WHERE obj = ?",
+    "SELECT count(*) AS count, max(no) AS newest FROM changes WHERE objectNo = ?",
   );
 
   /** Grows whenever single changes become known, or are no longer known, to be kept elsewhere. */
@@ -180,11 +180,12 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       const as = confirmed + rewrites();
       const known = counted?.from === from && counted.as === as && !db.inTransaction ? counted : undefined;
       const counts = new Map(known?.counts);
-      for (const { obj, count } of nowhere.all(known?.to ?? from, to)) counts.set(obj, (counts.get(obj) ?? 0) + count);
+      for (const { objectNo, count } of nowhere.all(known?.to ?? from, to))
+        counts.set(objectNo, (counts.get(objectNo) ?? 0) + count);
       if (!db.inTransaction) counted = { from, to, as, counts };
       return counts;
     },
-    keptNowhereElseOf: (obj: number): number => nowhereOf.get(obj, everywhereUpto())?.count ?? 0,
+    keptNowhereElseOf: (objectNo: number): number => nowhereOf.get(objectNo, everywhereUpto())?.count ?? 0,
 
     /** In the order of arrival, which is parents first. */
     places: (afterNo: number, limit: number) => places.all(afterNo, limit),
@@ -196,8 +197,8 @@ export function createSyncTable(db: Database, rewrites: () => number) {
     placeOf: (id: Uint8Array) => placeOf.get(id) ?? undefined,
 
     regularObjects: (): number => objectCounts.get()?.total ?? 0,
-    objectSize(obj: number): { count: number; newestNo: number } {
-      const row = objectSize.get(obj);
+    objectSize(objectNo: number): { count: number; newestNo: number } {
+      const row = objectSize.get(objectNo);
       return { count: row?.count ?? 0, newestNo: row?.newest ?? 0 };
     },
   };

@@ -26,7 +26,7 @@ export type UnopenedTable = ReturnType<typeof createUnopenedTable>;
 
 export function createUnopenedTable(db: Database) {
   const put = db.query<null, [number, number, string, Uint8Array]>(
-    `INSERT INTO unopened(change, obj, wait_kind, wait_for) VALUES(?,?,?,?)
+    `INSERT INTO unopened(change, objectNo, wait_kind, wait_for) VALUES(?,?,?,?)
      ON CONFLICT(change) DO UPDATE SET wait_kind = excluded.wait_kind, wait_for = excluded.wait_for, rounds = 0
        WHERE wait_kind <> excluded.wait_kind OR wait_for <> excluded.wait_for`,
   );
@@ -53,10 +53,10 @@ export function createUnopenedTable(db: Database) {
     `SELECT count(*) AS count FROM unopened WHERE NOT (${IN_VAIN})`,
   );
   const waitingCountOf = db.query<{ count: number }, [number, number]>(
-    `SELECT count(*) AS count FROM unopened WHERE obj = ? AND NOT (${IN_VAIN})`,
+    `SELECT count(*) AS count FROM unopened WHERE objectNo = ? AND NOT (${IN_VAIN})`,
   );
-  const waitingObjects = db.query<{ obj: number }, [number, number]>(
-    `SELECT DISTINCT obj FROM unopened WHERE NOT (${IN_VAIN}) LIMIT ?`,
+  const waitingObjects = db.query<{ objectNo: number }, [number, number]>(
+    `SELECT DISTINCT objectNo FROM unopened WHERE NOT (${IN_VAIN}) LIMIT ?`,
   );
   const inVain = db.query<{ wait_for: Uint8Array }, [number, number]>(
     `SELECT c.id AS wait_for FROM unopened u JOIN changes c ON c.no = u.change WHERE ${IN_VAIN} LIMIT ?`,
@@ -71,19 +71,19 @@ export function createUnopenedTable(db: Database) {
     "SELECT wait_for FROM unopened WHERE wait_kind = 'body' AND wait_for > ? ORDER BY wait_for LIMIT ?",
   );
   const age = db.query<null, [number]>("UPDATE unopened SET rounds = rounds + 1 WHERE rounds < ?");
-  const dropBodies = db.query<null, [number]>("DELETE FROM unopened WHERE obj = ? AND wait_kind = 'body'");
+  const dropBodies = db.query<null, [number]>("DELETE FROM unopened WHERE objectNo = ? AND wait_kind = 'body'");
   const missStubs = db.query<null, [number]>(
-    `INSERT OR REPLACE INTO unopened(change, obj, wait_kind, wait_for)
-     SELECT no, obj, 'body', id FROM changes WHERE obj = ? AND kind = 2`,
+    `INSERT OR REPLACE INTO unopened(change, objectNo, wait_kind, wait_for)
+     SELECT no, objectNo, 'body', id FROM changes WHERE objectNo = ? AND kind = 2`,
   );
   const toUnopened = (row: RawUnopened | null): Unopened | undefined =>
     row ? { change: row.change, waitKind: row.wait_kind as UnopenedWait, waitFor: row.wait_for } : undefined;
   let revision = 0;
 
   return {
-    put(change: number, obj: number, kind: UnopenedWait, what: Uint8Array): void {
+    put(change: number, objectNo: number, kind: UnopenedWait, what: Uint8Array): void {
       revision++;
-      put.run(change, obj, kind, what);
+      put.run(change, objectNo, kind, what);
     },
     has: (change: number): boolean => has.get(change) !== null,
     drop(change: number): void {
@@ -106,10 +106,10 @@ export function createUnopenedTable(db: Database) {
     count: (): number => count.get()!.count,
     /** But for what was missed in vain through `patience` rounds. */
     waitingCount: (patience: number): number => waitingCount.get(patience)!.count,
-    waitingCountOf: (obj: number, patience: number): number => waitingCountOf.get(obj, patience)!.count,
+    waitingCountOf: (objectNo: number, patience: number): number => waitingCountOf.get(objectNo, patience)!.count,
     /** Numbers of the objects that they are in. */
     waitingObjects: (patience: number, limit: number): number[] =>
-      waitingObjects.all(patience, limit).map(({ obj }) => obj),
+      waitingObjects.all(patience, limit).map(({ objectNo }) => objectNo),
     /** Ids of the changes that wait in vain. They are folded should that come. */
     inVain: (patience: number, limit: number): Uint8Array[] => inVain.all(patience, limit).map((row) => row.wait_for),
     /** Missing bodies of which it is not known that nobody has them. */
@@ -121,14 +121,14 @@ export function createUnopenedTable(db: Database) {
     /** One round with somebody passed without what is missed; more than `patience` are not counted. */
     age: (patience: number): void => void age.run(patience),
     /** The object is deleted: nobody misses its bodies. */
-    settle(obj: number): void {
+    settle(objectNo: number): void {
       revision++;
-      dropBodies.run(obj);
+      dropBodies.run(objectNo);
     },
     /** It is not, after all: the bodies of its stubs are missed. Answers how many. */
-    missStubs(obj: number): number {
+    missStubs(objectNo: number): number {
       revision++;
-      return missStubs.run(obj).changes;
+      return missStubs.run(objectNo).changes;
     },
   };
 }

@@ -25,9 +25,9 @@ export function cutChangesOf(space: Space): CutChanges[] {
       identity,
       self: bytesToHex(space.accountKey) === name,
       count,
-      changes: newest.map(({ id, obj }) => ({
+      changes: newest.map(({ id, objectNo }) => ({
         id: cidFromDigest(id),
-        objectId: space.engine.objects.byNo(obj)?.idText ?? "",
+        objectId: space.engine.objects.byNo(objectNo)?.idText ?? "",
       })),
     };
   });

@@ -45,7 +45,7 @@ export async function takeIn(space: Space, changes: readonly Uint8Array[]): Prom
     if (verdict.kind !== "stored") return;
     const id = ids[index]!;
     const place = engine.store.sync.placeOf(id);
-    const object = place && engine.objects.byNo(place.obj);
+    const object = place && engine.objects.byNo(place.objectNo);
     if (object && equalBytes(object.id, id)) fresh++;
     else changed++;
     if (own !== undefined && place?.writer === own && !verdict.late) foreignOwn = true;

@@ -61,7 +61,7 @@ function copy({ table, from, dataset }: Extract<FloorRequest, { kind: "copy" }>)
   const collectionId =
     dataset === undefined
       ? "0"
-      : "(SELECT c.no FROM space.collections c JOIN space.datasets d ON d.no = c.ds WHERE d.name = ? ORDER BY c.live DESC LIMIT 1)";
+      : "(SELECT c.no FROM space.collections c JOIN space.datasets d ON d.no = c.datasetNo WHERE d.name = ? ORDER BY c.live DESC LIMIT 1)";
   db.run(
     `INSERT INTO ${table}(id, doc) SELECT id, doc FROM space.rows WHERE collectionId = ${collectionId} AND state = 1 ORDER BY id`,
     dataset === undefined ? [] : [dataset],

@@ -524,7 +524,9 @@ describe("definitions that come late, or do not count", () => {
       }
       expect(purged).toBeGreaterThan(0);
       const kept = engine.store.changes.wholeOf(engine.object(at.typeId)!.no, { lamport: -1, no: 0 }, 100);
-      expect([...new Set(kept.map(({ ds }) => engine.store.datasetName(ds)))]).toEqual(["definition_versions"]);
+      expect([...new Set(kept.map(({ datasetNo }) => engine.store.datasetName(datasetNo)))]).toEqual([
+        "definition_versions",
+      ]);
       await late!.services.engine.ingest(await writer!.packets());
       expect(late!.parkedCount()).toBe(0);
       expect(late!.services.engine.store.unopened.count()).toBe(0);

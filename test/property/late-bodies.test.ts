@@ -231,7 +231,7 @@ async function stateOf(device: Device) {
   const objects = engine.objects.all().map(({ no, id, deleted, modLamport, modChange, modMs }) => {
     const heads = engine.objects.byNo(no)!.heads.map((head) => bytesToHex(head.id));
     const listed = history
-      .page({ obj: no }, 0, { lamport: Number.MAX_SAFE_INTEGER }, 10_000)
+      .page({ objectNo: no }, 0, { lamport: Number.MAX_SAFE_INTEGER }, 10_000)
       .map((change) => bytesToHex(change.id));
     const modified = [modLamport, bytesToHex(modChange ?? new Uint8Array(0)), modMs];
     return { id: bytesToHex(id), deleted, heads, ...(deleted ? {} : { listed, modified }) };
@@ -241,16 +241,16 @@ async function stateOf(device: Device) {
     verdicts: rowsOf("SELECT hex(id), counts, acl_pos, lamport FROM changes WHERE writer <> 0 ORDER BY id"),
     records: rowsOf(
       `SELECT hex(o.id), d.name, r.id, r.doc, r.state, r.lamport, hex(r.change), r.ops FROM rows r
-       JOIN collections c ON c.no = r.collectionId JOIN objects o ON o.no = c.obj JOIN datasets d ON d.no = c.ds
+       JOIN collections c ON c.no = r.collectionId JOIN objects o ON o.no = c.objectNo JOIN datasets d ON d.no = c.datasetNo
        WHERE r.state > 0 AND o.deleted = 0 ORDER BY 1, 2, 3`,
     ),
     own: rowsOf("SELECT id, doc, state FROM rows WHERE collectionId = 0 AND state > 0 ORDER BY id"),
     live: rowsOf(
-      `SELECT hex(o.id), d.name, c.live FROM collections c JOIN objects o ON o.no = c.obj JOIN datasets d ON d.no = c.ds
+      `SELECT hex(o.id), d.name, c.live FROM collections c JOIN objects o ON o.no = c.objectNo JOIN datasets d ON d.no = c.datasetNo
        WHERE o.deleted = 0 AND c.live > 0 UNION ALL SELECT '', 'objects', live FROM collections WHERE no = 0 ORDER BY 1, 2`,
     ),
     traces: rowsOf(
-      `SELECT hex(o.id), hex(t.trace), hex(c.id) FROM history_traces t JOIN objects o ON o.no = t.obj
+      `SELECT hex(o.id), hex(t.trace), hex(c.id) FROM history_traces t JOIN objects o ON o.no = t.objectNo
        JOIN changes c ON c.no = t.change WHERE o.deleted = 0 ORDER BY 1, 2, 3`,
     ),
     vector: bytesToHex(vectorOf(device.space).digest),

@@ -27,7 +27,7 @@ function sealedOf(path: string): Buffer[] {
   using db = new Database(path, { readonly: true });
   return db
     .query<{ bytes: Uint8Array }, []>(
-      "SELECT bytes FROM changes WHERE writer <> 0 AND obj IN (SELECT no FROM objects WHERE deleted = 1)",
+      "SELECT bytes FROM changes WHERE writer <> 0 AND objectNo IN (SELECT no FROM objects WHERE deleted = 1)",
     )
     .all()
     .flatMap(({ bytes }) => {
@@ -67,7 +67,8 @@ rule(
     await until(
       () => {
         using db = new Database(join(folder, `${space.id}.db`), { readonly: true });
-        const left = "SELECT count(*) AS n FROM collections WHERE obj IN (SELECT no FROM objects WHERE deleted = 1)";
+        const left =
+          "SELECT count(*) AS n FROM collections WHERE objectNo IN (SELECT no FROM objects WHERE deleted = 1)";
         return Promise.resolve(db.query<{ n: number }, []>(left).get()!.n === 0);
       },
       "the object to be torn down",

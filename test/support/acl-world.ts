@@ -71,7 +71,7 @@ export function createAclWorld(planted?: { owner: Account; seed: SpaceGenesis })
   if (rooted) throw new Error(rooted);
 
   const keysOf = (account: Account) =>
-    createKeyRing(seed.spaceId, header, { state }, { metaUnder: () => [], putMeta: () => undefined }, account);
+    createKeyRing(seed.spaceId, header, { state }, { keptKeys: { all: () => [], put: () => undefined } }, account);
   const contextOf = (account: Account, clock = 0): AclContext => ({
     spaceId: seed.spaceId,
     header,

@@ -14,7 +14,7 @@ export function rowBytesOf(dataRoot: string, spaceId: string): string[] {
       .query<{ object: string | null; dataset: string | null; id: string; state: number; doc: string }, []>(
         `SELECT hex(o.id) AS object, d.name AS dataset, r.id, r.state, coalesce(l.base, r.doc) AS doc
          FROM rows r JOIN collections c ON c.no = r.collectionId LEFT JOIN locals l ON l.row = r.no
-         LEFT JOIN objects o ON o.no = c.obj LEFT JOIN datasets d ON d.no = c.ds
+         LEFT JOIN objects o ON o.no = c.objectNo LEFT JOIN datasets d ON d.no = c.datasetNo
          WHERE r.state > 0 AND coalesce(o.deleted, 0) = 0`,
       )
       .all()

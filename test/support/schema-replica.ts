@@ -119,13 +119,14 @@ export function openSchemaReplica(options: {
     /** Every live row and tombstone of objects that are not deleted, with where it stands; local numbers left out. */
     async rowTexts(): Promise<string[]> {
       await open.engine.idle();
-      const rows = query<{ obj: Uint8Array | null; dataset: string | null; doc: string }>(
-        `SELECT o.id AS obj, d.name AS dataset, r.doc FROM rows r JOIN collections c ON c.no = r.collectionId
-         LEFT JOIN objects o ON o.no = c.obj LEFT JOIN datasets d ON d.no = c.ds WHERE r.state > 0 AND coalesce(o.deleted, 0) = 0`,
+      const rows = query<{ objectId: Uint8Array | null; dataset: string | null; doc: string }>(
+        `SELECT o.id AS objectId, d.name AS dataset, r.doc FROM rows r JOIN collections c ON c.no = r.collectionId
+         LEFT JOIN objects o ON o.no = c.objectNo LEFT JOIN datasets d ON d.no = c.datasetNo WHERE r.state > 0 AND coalesce(o.deleted, 0) = 0`,
       );
       return rows
         .map(
-          ({ obj, dataset, doc }) => `${obj ? Buffer.from(obj).toString("hex") : "*"} ${dataset ?? "objects"} ${doc}`,
+          ({ objectId, dataset, doc }) =>
+            `${objectId ? Buffer.from(objectId).toString("hex") : "*"} ${dataset ?? "objects"} ${doc}`,
         )
         .sort();
     },

@@ -28,9 +28,9 @@ export function createVerdicts({ changes, objects, acl, projection, onBodyMissed
     const counts = placed && acl.counts({ author, writer: writerId, seq, id, aclPos }) && !ranBackwards(stored);
     if (counts === stored.counts) return false;
     changes.setCounts(stored.no, counts);
-    const object = objects.byNo(stored.obj);
+    const object = objects.byNo(stored.objectNo);
     if (!object || object.deleted) return true;
-    if (stored.ds !== 0) projection.refoldTouchedBy({ ...stored, counts }, object);
+    if (stored.datasetNo !== 0) projection.refoldTouchedBy({ ...stored, counts }, object);
     else if (counts && isStub(stored.bytes)) onBodyMissed(stored);
     return true;
   };

@@ -93,7 +93,7 @@ const liveRows = (space: Space) =>
 const shownRows = ({ engine }: Space) =>
   engine.store.db
     .query<{ id: string; doc: string }, []>(
-      `SELECT r.id, r.doc FROM rows r JOIN collections c ON c.no = r.collectionId LEFT JOIN objects o ON o.no = c.obj
+      `SELECT r.id, r.doc FROM rows r JOIN collections c ON c.no = r.collectionId LEFT JOIN objects o ON o.no = c.objectNo
        WHERE r.state > 0 AND coalesce(o.deleted, 0) = 0 ORDER BY r.collectionId, r.id`,
     )
     .all();

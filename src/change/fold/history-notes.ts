@@ -12,7 +12,7 @@ export function createHistoryNotes(history: HistoryTable | undefined, datasetNo:
     change: ReplayInput["change"],
     parents: readonly number[],
     object: ObjectEntry,
-    shown: { ds: number; hidden: boolean },
+    shown: { datasetNo: number; hidden: boolean },
   ): void =>
     history?.add(object.no, {
       change: change.no,
@@ -27,12 +27,12 @@ export function createHistoryNotes(history: HistoryTable | undefined, datasetNo:
     note({ change, parents, object, body, rules }: FoldInput): void {
       if (!history) return;
       const hidden = rules.skipHistory === true;
-      add(change, parents, object, { ds: datasetNo(body.dataset), hidden });
+      add(change, parents, object, { datasetNo: datasetNo(body.dataset), hidden });
       if (hidden) return;
       for (const trace of traceKeys(body.traceIds)) history.addTrace(object.no, trace, change.lamport, change.no);
     },
     /** A change that is in the graph, but cannot be read yet. */
     noteUnopened: (change: ReplayInput["change"], parents: readonly number[], object: ObjectEntry): void =>
-      add(change, parents, object, { ds: 0, hidden: true }),
+      add(change, parents, object, { datasetNo: 0, hidden: true }),
   };
 }

@@ -89,8 +89,8 @@ export function createObjectDeletions({
    */
   const purgeObject = async (no: number, queue: Queue): Promise<number> => {
     const { history, unopened } = store;
-    const keeps = ({ ds, no: change }: StoredChange) =>
-      ds === 0 ? unopened.has(change) : registry.outlives?.(store.datasetName(ds)) === true;
+    const keeps = ({ datasetNo, no: change }: StoredChange) =>
+      datasetNo === 0 ? unopened.has(change) : registry.outlives?.(store.datasetName(datasetNo)) === true;
     let after = { lamport: -1, no: 0 };
     let purged = 0;
     while (!queue.closing()) {
@@ -145,8 +145,8 @@ export function createObjectDeletions({
     },
 
     /** A change counts of which only the stub was kept: its body is missed from now on. */
-    missBody({ no, obj, id }: StoredChange): void {
-      store.unopened.put(no, obj, "body", id);
+    missBody({ no, objectNo, id }: StoredChange): void {
+      store.unopened.put(no, objectNo, "body", id);
       store.putMeta(BODIES_GIVEN_UP, Uint8Array.of(1));
     },
 

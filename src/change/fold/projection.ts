@@ -77,7 +77,7 @@ export function createProjection({ store, objects, opener, registry, batch, ...d
       }
       modified.clear(object);
       for (const stored of changes.ofObject(object.no)) {
-        if (stored.ds !== 0) foldChange(reader.inputOf(stored, object));
+        if (stored.datasetNo !== 0) foldChange(reader.inputOf(stored, object));
       }
     },
 

@@ -45,7 +45,7 @@ function rowsOf({ space }: Device, id: string): string[] {
 
 const changesOf = (device: Device, id: string) => {
   const { no } = device.space.engine.object(id)!;
-  return device.changes().filter(({ obj, writer }) => obj === no && writer !== 0);
+  return device.changes().filter(({ objectNo, writer }) => objectNo === no && writer !== 0);
 };
 const stubsOf = (device: Device, id: string) => changesOf(device, id).filter(({ bytes }) => isStub(bytes));
 const waitingForKey = ({ space }: Device) =>

@@ -13,7 +13,7 @@ export interface NewChange {
   seq: number;
   aclPos: number;
   timeMs: number;
-  ds: number;
+  datasetNo: number;
   counts: boolean;
 }
 
@@ -50,13 +50,13 @@ export function createChangeLog(changes: ChangeTable, objects: ObjectCache) {
     append(change: NewChange, object: ObjectEntry, writer: WriterRow, scope: WriteScope): number {
       const no = changes.insert({
         id: change.id,
-        obj: object.no,
+        objectNo: object.no,
         lamport: change.lamport,
         writer: writer.no,
         seq: change.seq,
         aclPos: change.aclPos,
         timeMs: change.timeMs,
-        ds: change.ds,
+        datasetNo: change.datasetNo,
         counts: change.counts,
         kind: kindOf(change.bytes),
         bytes: change.bytes,

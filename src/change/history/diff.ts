@@ -73,8 +73,8 @@ async function* movedRows(
   recordIds: readonly string[] | undefined,
 ): AsyncGenerator<RowRef> {
   const { graph } = reading;
-  const ds = store.findDatasetNo(dataset);
-  const moved = between.filter((index) => graph.dsAt(index) === ds);
+  const datasetNo = store.findDatasetNo(dataset);
+  const moved = between.filter((index) => graph.datasetNoAt(index) === datasetNo);
   let ids = recordIds;
   if (!ids && moved.length <= OPENED_AT_MOST) {
     const found = new Set<string>();

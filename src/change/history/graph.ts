@@ -23,7 +23,7 @@ export class HistoryGraph {
   #lamport = new Float64Array(FIRST_CAPACITY);
   #timeMs = new Float64Array(FIRST_CAPACITY);
   #writer = new Uint32Array(FIRST_CAPACITY);
-  #ds = new Uint32Array(FIRST_CAPACITY);
+  #datasetNo = new Uint32Array(FIRST_CAPACITY);
   #flags = new Uint8Array(FIRST_CAPACITY);
   /** How many children an entry has, as far as "more than one". */
   #children = new Uint8Array(FIRST_CAPACITY);
@@ -44,7 +44,7 @@ export class HistoryGraph {
     this.#lamport[at] = entry.lamport;
     this.#timeMs[at] = entry.timeMs;
     this.#writer[at] = entry.writer;
-    this.#ds[at] = entry.ds;
+    this.#datasetNo[at] = entry.datasetNo;
     this.#flags[at] = entry.hidden ? HIDDEN : 0;
     for (const change of entry.parents) {
       const parent = this.indexOf(change, at);
@@ -62,7 +62,7 @@ export class HistoryGraph {
     this.#lamport = grown(this.#lamport, Float64Array);
     this.#timeMs = grown(this.#timeMs, Float64Array);
     this.#writer = grown(this.#writer, Uint32Array);
-    this.#ds = grown(this.#ds, Uint32Array);
+    this.#datasetNo = grown(this.#datasetNo, Uint32Array);
     this.#flags = grown(this.#flags, Uint8Array);
     this.#children = grown(this.#children, Uint8Array);
     this.#parentsEnd = grown(this.#parentsEnd, Uint32Array);
@@ -91,7 +91,7 @@ export class HistoryGraph {
   lamportAt = (index: number): number => this.#lamport[index]!;
   timeMsAt = (index: number): number => this.#timeMs[index]!;
   writerAt = (index: number): number => this.#writer[index]!;
-  dsAt = (index: number): number => this.#ds[index]!;
+  datasetNoAt = (index: number): number => this.#datasetNo[index]!;
   isHidden = (index: number): boolean => (this.#flags[index]! & HIDDEN) !== 0;
 
   /** The one parent of an entry whose one child the entry is, else -1: where the graph is a line. */

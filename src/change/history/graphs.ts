@@ -21,21 +21,21 @@ export function createGraphs(
   const reading = new Map<number, Promise<unknown>>();
 
   /** The last change that came to an object is always one of its heads. */
-  const newestOf = (obj: number): number => {
+  const newestOf = (objectNo: number): number => {
     let newest = 0;
-    for (const head of objects.byNo(obj)?.heads ?? []) newest = Math.max(newest, head.no);
+    for (const head of objects.byNo(objectNo)?.heads ?? []) newest = Math.max(newest, head.no);
     return newest;
   };
 
-  const isCurrent = (graph: HistoryGraph, obj: number) => (readTo.get(graph) ?? 0) >= newestOf(obj);
+  const isCurrent = (graph: HistoryGraph, objectNo: number) => (readTo.get(graph) ?? 0) >= newestOf(objectNo);
 
-  const extend = async (graph: HistoryGraph, obj: number, slices: Slices): Promise<void> => {
-    const upTo = newestOf(obj);
+  const extend = async (graph: HistoryGraph, objectNo: number, slices: Slices): Promise<void> => {
+    const upTo = newestOf(objectNo);
     const after = readTo.get(graph) ?? 0;
     const pages = [];
     let from = { lamport: -1, change: 0 };
     for (;;) {
-      const page = table.entries(obj, from, after, upTo, ENTRIES_A_READ);
+      const page = table.entries(objectNo, from, after, upTo, ENTRIES_A_READ);
       pages.push(page);
       if (page.length < ENTRIES_A_READ) break;
       from = page[page.length - 1]!;
@@ -48,29 +48,29 @@ export function createGraphs(
       if (slices.due()) await slices.pause();
     }
     readTo.set(graph, upTo);
-    memory.keep(`${owner}${obj}`, graph, graph.bytes);
+    memory.keep(`${owner}${objectNo}`, graph, graph.bytes);
   };
 
   return {
     /** The object's graph with every change that is here when the promise settles. */
-    async of(obj: number, slices: Slices): Promise<HistoryGraph> {
+    async of(objectNo: number, slices: Slices): Promise<HistoryGraph> {
       for (;;) {
-        const busy = reading.get(obj);
+        const busy = reading.get(objectNo);
         if (busy) {
           await busy.catch(() => undefined); // told to whoever started it
           continue;
         }
-        const known = memory.get(`${owner}${obj}`);
-        const revision = table.revisionOf(obj);
+        const known = memory.get(`${owner}${objectNo}`);
+        const revision = table.revisionOf(objectNo);
         const graph = known && revisionOf.get(known) === revision ? known : new HistoryGraph();
         revisionOf.set(graph, revision);
-        if (isCurrent(graph, obj)) return graph;
-        const read = extend(graph, obj, slices);
-        reading.set(obj, read);
+        if (isCurrent(graph, objectNo)) return graph;
+        const read = extend(graph, objectNo, slices);
+        reading.set(objectNo, read);
         try {
           await read;
         } finally {
-          reading.delete(obj);
+          reading.delete(objectNo);
         }
       }
     },

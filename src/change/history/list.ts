@@ -81,14 +81,14 @@ function pageLimit(asked: number | undefined): number {
 
 /** What the store is asked for; undefined when nothing can match. */
 function filterOf(store: SpaceStore, { object }: ObjectRead, query: HistoryQuery): HistoryFilter | undefined {
-  const filter: HistoryFilter = { obj: object.no };
+  const filter: HistoryFilter = { objectNo: object.no };
   if (query.dataset) {
-    const ds = store.findDatasetNo(query.dataset);
-    if (ds === undefined) return undefined;
-    filter.ds = ds;
+    const datasetNo = store.findDatasetNo(query.dataset);
+    if (datasetNo === undefined) return undefined;
+    filter.datasetNo = datasetNo;
     if (query.recordId) {
       const collectionId =
-        query.dataset === OBJECTS_DATASET ? OBJECTS_COLLECTION : store.rows.findCollectionId(object.no, ds);
+        query.dataset === OBJECTS_DATASET ? OBJECTS_COLLECTION : store.rows.findCollectionId(object.no, datasetNo);
       const row = collectionId === undefined ? undefined : store.rows.get(collectionId, query.recordId);
       if (!row) return undefined;
       filter.row = row.no;

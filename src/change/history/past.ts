@@ -116,7 +116,7 @@ export function changeOfVersion(changes: ChangeTable, object: ObjectEntry, versi
   const digest = digestOfCid(version);
   if (digest) {
     const found = changes.byId(digest);
-    if (found?.obj === object.no) return found;
+    if (found?.objectNo === object.no) return found;
   }
   const place = parseVersion(version);
   if (place) {

@@ -16,7 +16,8 @@ export interface RowRef {
 export function datasetsOf(store: SpaceStore, graph: HistoryGraph, isAsked: (index: number) => boolean): string[] {
   const numbers = new Set<number>();
   for (let index = 0; index < graph.size; index++) {
-    if (!graph.isHidden(index) && !numbers.has(graph.dsAt(index)) && isAsked(index)) numbers.add(graph.dsAt(index));
+    if (!graph.isHidden(index) && !numbers.has(graph.datasetNoAt(index)) && isAsked(index))
+      numbers.add(graph.datasetNoAt(index));
   }
   return [...numbers].map((no) => store.datasetName(no)).sort();
 }
@@ -65,13 +66,13 @@ export function stampModified(
 /** Time of the newest change of a past that counts. */
 function newestCounted(
   store: SpaceStore,
-  obj: number,
+  objectNo: number,
   past: Past,
   version: { lamport: number; id: Uint8Array },
 ): number | undefined {
   let place = version;
   for (;;) {
-    const page = store.history.countedUpTo(obj, place, ROWS_A_READ);
+    const page = store.history.countedUpTo(objectNo, place, ROWS_A_READ);
     const found = page.find((change) => past.has(change.no));
     if (found) return found.timeMs;
     const last = page[page.length - 1];

@@ -46,8 +46,8 @@ export function createPlaceFinder({ store, objects, acl, aside }: PlaceFinderDep
       const parent = changes.byId(parentId);
       if (!parent) return { verdict: parkBehind(parentId, id, waiter, bytes) };
       parents.push(parent.no);
-      object ??= objects.byNo(parent.obj);
-      if (!object || parent.obj !== object.no) return refused("its parents belong to different objects");
+      object ??= objects.byNo(parent.objectNo);
+      if (!object || parent.objectNo !== object.no) return refused("its parents belong to different objects");
       clock = Math.max(clock, parent.lamport);
       notBefore = Math.max(notBefore, parent.aclPos);
     }

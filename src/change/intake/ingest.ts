@@ -137,7 +137,7 @@ export function createIngest(deps: IngestDeps) {
     const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
     const created = objects.insert(id, bytes, header.author, header.time);
     scope.onRollback(() => objects.forget(created));
-    log.append({ ...entryOf(change, place), bytes, ds: 0 }, created, writer, scope);
+    log.append({ ...entryOf(change, place), bytes, datasetNo: 0 }, created, writer, scope);
     deps.deletions.settle(created); // it may be in the deletion log already
     parked.drop(id);
     noteSettled(change);
@@ -164,8 +164,8 @@ export function createIngest(deps: IngestDeps) {
       (!counts && "wait" in content) || isNeedless(content, object, isStranger(header.author), registry);
     const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
     const kept = isDropped ? stubOf(bytes) : whole;
-    const ds = "body" in content && !isDropped ? store.datasetNo(content.body.dataset) : 0;
-    const no = log.append({ ...entryOf(change, place), bytes: kept, ds }, object, writer, scope);
+    const datasetNo = "body" in content && !isDropped ? store.datasetNo(content.body.dataset) : 0;
+    const no = log.append({ ...entryOf(change, place), bytes: kept, datasetNo }, object, writer, scope);
     if ("wait" in content && !isDropped && !(content.wait === "body" && object.deleted))
       unopened.put(no, object.no, content.wait, content.what);
     const folding = { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time };

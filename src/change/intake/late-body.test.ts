@@ -38,7 +38,7 @@ const missing = ({ space }: Device) => space.engine.store.unopened.count();
 /** Changes of an object that are here with their bodies. */
 const wholeOf = (device: Device, id: string) => {
   const { no } = device.space.engine.object(id)!;
-  return device.changes().filter(({ obj, bytes }) => obj === no && stubOf(bytes) !== bytes);
+  return device.changes().filter(({ objectNo, bytes }) => objectNo === no && stubOf(bytes) !== bytes);
 };
 
 /** The same as `fetchFrom`, in one go. */
@@ -59,7 +59,7 @@ const listedStubs = ({ space }: Device) =>
 /** Ids of the changes that an object's history lists, newest first. */
 const listed = ({ space }: Device, id: string) =>
   space.engine.store.history
-    .page({ obj: space.engine.object(id)!.no }, 0, { lamport: Number.MAX_SAFE_INTEGER }, 1_000)
+    .page({ objectNo: space.engine.object(id)!.no }, 0, { lamport: Number.MAX_SAFE_INTEGER }, 1_000)
     .map((change) => Buffer.from(change.id).toString("hex"));
 
 /** A change behind `of` with any bytes for a body, signed by whoever is given. */

@@ -26,7 +26,7 @@ export function createLateBodies({ store, objects, opener, registry, aside, fold
   const { changes, unopened } = store;
 
   return (stored: StoredChange, bytes: Uint8Array): IngestVerdict => {
-    const object = objects.byNo(stored.obj)!;
+    const object = objects.byNo(stored.objectNo)!;
     const isTooLarge = sealedPartsOf(bytes)!.sealed.length > LIMITS.sealedChangeBytes;
     const content = isTooLarge
       ? { broken: "too_large: the sealed body is too large" }
@@ -40,9 +40,9 @@ export function createLateBodies({ store, objects, opener, registry, aside, fold
       changes.setBytes(stored.no, stubOf(bytes), CHANGE_STUB, 0);
       return { kind: "stored", counts: stored.counts, late: true };
     }
-    const ds = "body" in content ? store.datasetNo(content.body.dataset) : 0;
+    const datasetNo = "body" in content ? store.datasetNo(content.body.dataset) : 0;
     const kept = isTooLarge ? stored.bytes : bytes;
-    if (kept !== stored.bytes || ds !== 0) changes.setBytes(stored.no, kept, kindOf(kept), ds);
+    if (kept !== stored.bytes || datasetNo !== 0) changes.setBytes(stored.no, kept, kindOf(kept), datasetNo);
     if ("broken" in content) {
       aside.quarantine(stored.id, content.broken, kept);
       return { kind: "stored", counts: stored.counts, reason: content.broken, late: true };

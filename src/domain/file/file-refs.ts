@@ -44,11 +44,11 @@ export function followFileRows(engine: ChangeEngine) {
       const dataset = store.findDatasetNo(FILES_DATASET);
       const pinned = table.newest(undefined, -1).filter((ref) => ref.pinned === 1);
       table.clearRefs();
-      for (const coll of dataset === undefined ? [] : table.collections(dataset)) {
-        const info = store.rows.collectionInfo(coll);
-        const child = info && engine.objects.byNo(info.obj);
+      for (const collectionId of dataset === undefined ? [] : table.collections(dataset)) {
+        const info = store.rows.collectionInfo(collectionId);
+        const child = info && engine.objects.byNo(info.objectNo);
         if (!child || child.deleted) continue;
-        for (const text of store.rows.docs(coll)) {
+        for (const text of store.rows.docs(collectionId)) {
           const doc = JSON.parse(text) as JsonObject;
           if (!tx.object(doc["objectId"] as string)?.deleted) table.putRef(refOfDoc(child.idText, doc));
         }

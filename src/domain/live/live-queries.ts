@@ -227,7 +227,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   function readerOf(id: LiveCollection) {
     let collectionId: number | undefined;
     const reader = createCollectionReader(engine, readers, () => {
-      collectionId ??= collNumber(id);
+      collectionId ??= collectionIdIn(id);
       return collectionId;
     });
     const aside: CollectionReader["aside"] = async (...args) => {
@@ -239,7 +239,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   }
 
   /** The number of a collection once something was written there; it never changes then. */
-  function collNumber(id: LiveCollection): number | undefined {
+  function collectionIdIn(id: LiveCollection): number | undefined {
     if (id === "objects") return OBJECTS_COLLECTION;
     const object = engine.object(id.objectId);
     return object && engine.collectionIdOf(object, id.dataset);

@@ -114,12 +114,12 @@ export function createIndexAdvisor(deps: IndexAdvisorDeps): IndexAdvisor {
   const findRoom = (collectionId: number): { drop?: QueryIndex } | undefined => {
     const all = queryIndexes.allInUse().filter(({ no }) => !leaving.has(no));
     const coming = builder.coming();
-    const ofColl = all.filter((index) => index.collectionId === collectionId);
+    const ofCollection = all.filter((index) => index.collectionId === collectionId);
     const isFull =
-      ofColl.length + coming.filter((each) => each.collectionId === collectionId).length >= MAX_A_COLLECTION;
+      ofCollection.length + coming.filter((each) => each.collectionId === collectionId).length >= MAX_A_COLLECTION;
     if (!isFull && all.length + coming.length < MAX_A_SPACE) return {};
     const lastUse = (index: QueryIndex) => usedMs.get(keyOf(index.collectionId, index.path)) ?? openedMs;
-    const [idlest] = (isFull ? ofColl : all).toSorted((a, b) => lastUse(a) - lastUse(b));
+    const [idlest] = (isFull ? ofCollection : all).toSorted((a, b) => lastUse(a) - lastUse(b));
     return idlest && clock.nowMs() - lastUse(idlest) >= IDLE_MS ? { drop: idlest } : undefined;
   };
 

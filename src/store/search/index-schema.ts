@@ -1,21 +1,21 @@
 import type { Database } from "bun:sqlite";
 
 /** Raised when the tables below change; the index is then made anew. */
-export const INDEX_SCHEMA = 2;
+export const INDEX_SCHEMA = 3;
 
 /**
  * One database a space. `units` is what can be found, `ft` its words, `embeddings` its meaning by the hash of the text.
- * Everything can be made anew from the space's own database. A unit comes from a source, (coll, row) there; row 0 stands
+ * Everything can be made anew from the space's own database. A unit comes from a source, (collectionId, row) there; row 0 stands
  * for a whole collection. vector: 0 is not embedded, 1 waits to be, 2 is, 3 cannot be. parts: how many vectors it has.
  */
 export function createIndexTables(db: Database): void {
   db.exec(`
     CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS units(
-      id INTEGER PRIMARY KEY AUTOINCREMENT, coll INTEGER NOT NULL, row INTEGER NOT NULL, object TEXT NOT NULL, dataset TEXT NOT NULL,
+      id INTEGER PRIMARY KEY AUTOINCREMENT, collectionId INTEGER NOT NULL, row INTEGER NOT NULL, object TEXT NOT NULL, dataset TEXT NOT NULL,
       record TEXT NOT NULL, chunk INTEGER NOT NULL, scope TEXT NOT NULL, text TEXT NOT NULL, hash BLOB, vector INTEGER NOT NULL,
       parts INTEGER NOT NULL DEFAULT 0);
-    CREATE INDEX IF NOT EXISTS units_by_source ON units(coll, row);
+    CREATE INDEX IF NOT EXISTS units_by_source ON units(collectionId, row);
     CREATE INDEX IF NOT EXISTS units_by_object ON units(object);
     CREATE INDEX IF NOT EXISTS units_to_embed ON units(id) WHERE vector = 1;
     CREATE INDEX IF NOT EXISTS units_by_hash ON units(hash) WHERE hash IS NOT NULL;

@@ -17,7 +17,7 @@ export interface IndexUnit {
 
 export interface StoredUnit extends IndexUnit {
   readonly id: number;
-  readonly coll: number;
+  readonly collectionId: number;
   readonly row: number;
 }
 
@@ -41,7 +41,7 @@ export type IndexStore = ReturnType<typeof createIndexStore>;
 
 interface RawUnit {
   id: number;
-  coll: number;
+  collectionId: number;
   row: number;
   object: string;
   dataset: string;
@@ -54,7 +54,7 @@ interface RawUnit {
 
 /** Only one thread of ours writes; another program that holds the file is not waited for long. */
 const BUSY_MS = 500;
-const COLUMNS = "id, coll, row, object, dataset, record, chunk, scope, text, vector";
+const COLUMNS = "id, collectionId, row, object, dataset, record, chunk, scope, text, vector";
 /** Stands between the parts of a key; no text of ours holds it. */
 const APART = "\u0000";
 
@@ -119,8 +119,10 @@ export function placeToken(kind: "scope" | "object" | "dataset", value: string):
 function createIndexStore(db: Database, cut: (text: string) => CutText) {
   const getMeta = db.query<{ value: string }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, string]>("INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)");
-  const ofSource = db.query<RawUnit, [number, number]>(`SELECT ${COLUMNS} FROM units WHERE coll = ? AND row = ?`);
-  const ofColl = db.query<RawUnit, [number]>(`SELECT ${COLUMNS} FROM units WHERE coll = ?`);
+  const ofSource = db.query<RawUnit, [number, number]>(
+    `SELECT ${COLUMNS} FROM units WHERE collectionId = ? AND row = ?`,
+  );
+  const ofCollection = db.query<RawUnit, [number]>(`SELECT ${COLUMNS} FROM units WHERE collectionId = ?`);
   const ofObject = db.query<RawUnit, [string]>(`SELECT ${COLUMNS} FROM units WHERE object = ?`);
   const ofDataset = db.query<RawUnit, [string, number]>(`SELECT ${COLUMNS} FROM units WHERE dataset = ? LIMIT ?`);
   const byIds = db.query<RawUnit, [string]>(
@@ -130,7 +132,7 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
     null,
     [number, number, string, string, string, number, string, string, Uint8Array | null, number]
   >(
-    "INSERT INTO units(coll, row, object, dataset, record, chunk, scope, text, hash, vector) VALUES(?,?,?,?,?,?,?,?,?,?)",
+    "INSERT INTO units(collectionId, row, object, dataset, record, chunk, scope, text, hash, vector) VALUES(?,?,?,?,?,?,?,?,?,?)",
   );
   const drop = db.query<null, [number]>("DELETE FROM units WHERE id = ?");
   const addWords = db.query<null, [number, string, string, string]>(
@@ -165,11 +167,11 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
   const placeOf = ({ scope, object, dataset }: IndexUnit): string =>
     `${placeToken("scope", scope)} ${placeToken("object", object)} ${placeToken("dataset", dataset)}`;
 
-  const addUnit = (coll: number, row: number, unit: IndexUnit): void => {
+  const addUnit = (collectionId: number, row: number, unit: IndexUnit): void => {
     const hash = unit.embed ? createHash("sha256").update(unit.text).digest().subarray(0, 16) : null;
     const { object, dataset, record, chunk, scope, text } = unit;
     const id = Number(
-      add.run(coll, row, object, dataset, record, chunk, scope, text, hash, unit.embed ? 1 : 0).lastInsertRowid,
+      add.run(collectionId, row, object, dataset, record, chunk, scope, text, hash, unit.embed ? 1 : 0).lastInsertRowid,
     );
     const { exact, words } = cut(text);
     addWords.run(id, exact, words, placeOf(unit));
@@ -221,15 +223,15 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
     },
 
     /** Makes the units of a source those given; what is the same stays. Answers how many came and went. */
-    setSource(coll: number, row: number, units: readonly IndexUnit[]): number {
-      const old = new Map(ofSource.all(coll, row).map((unit) => [keyOf(unit), unit]));
+    setSource(collectionId: number, row: number, units: readonly IndexUnit[]): number {
+      const old = new Map(ofSource.all(collectionId, row).map((unit) => [keyOf(unit), unit]));
       let moved = 0;
       const fresh = units.filter((unit) => !old.delete(keyOf(unit)));
       moved += dropAll([...old.values()]);
-      for (const unit of fresh) addUnit(coll, row, unit);
+      for (const unit of fresh) addUnit(collectionId, row, unit);
       return moved + fresh.length;
     },
-    dropColl: (coll: number): number => dropAll(ofColl.all(coll)),
+    dropCollection: (collectionId: number): number => dropAll(ofCollection.all(collectionId)),
     dropObject: (objectId: string): number => dropAll(ofObject.all(objectId)),
     /** Up to `limit` units of a dataset. Answers how many there were. */
     dropDataset: (dataset: string, limit: number): number => dropAll(ofDataset.all(dataset, limit)),

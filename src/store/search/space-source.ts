@@ -5,18 +5,18 @@ import { openReader } from "../database.ts";
 export interface LogEntry {
   readonly seq: number;
   readonly row: number;
-  readonly coll: number;
+  readonly collectionId: number;
 }
 
 export interface SourceRow {
   readonly no: number;
-  readonly coll: number;
+  readonly collectionId: number;
   readonly id: string;
   /** Null when the record is not live. */
   readonly doc: string | null;
 }
 
-export interface SourceColl {
+export interface SourceCollection {
   readonly no: number;
   readonly object: string;
   readonly dataset: string;
@@ -33,29 +33,29 @@ export function openSpaceSource(path: string) {
     "SELECT (SELECT min(seq) FROM row_log) AS first, (SELECT max(seq) FROM row_log) AS last",
   );
   const after = db.query<LogEntry, [number, number]>(
-    "SELECT seq, row, coll FROM row_log WHERE seq > ? ORDER BY seq LIMIT ?",
+    "SELECT seq, row, collectionId FROM row_log WHERE seq > ? ORDER BY seq LIMIT ?",
   );
   const byNo = db.query<SourceRow, [number]>(
-    "SELECT no, collectionId AS coll, id, CASE state WHEN 1 THEN doc END AS doc FROM rows WHERE no = ?",
+    "SELECT no, collectionId, id, CASE state WHEN 1 THEN doc END AS doc FROM rows WHERE no = ?",
   );
   const objectRow = db.query<SourceRow, [string]>(
-    "SELECT no, collectionId AS coll, id, CASE state WHEN 1 THEN doc END AS doc FROM rows WHERE collectionId = 0 AND id = ?",
+    "SELECT no, collectionId, id, CASE state WHEN 1 THEN doc END AS doc FROM rows WHERE collectionId = 0 AND id = ?",
   );
-  const coll = db.query<{ id: Uint8Array; deleted: number; dataset: string }, [number]>(
-    "SELECT o.id, o.deleted, d.name AS dataset FROM collections c JOIN objects o ON o.no = c.obj JOIN datasets d ON d.no = c.ds WHERE c.no = ?",
+  const collection = db.query<{ id: Uint8Array; deleted: number; dataset: string }, [number]>(
+    "SELECT o.id, o.deleted, d.name AS dataset FROM collections c JOIN objects o ON o.no = c.objectNo JOIN datasets d ON d.no = c.datasetNo WHERE c.no = ?",
   );
   const docs = db.query<{ doc: string }, [number]>(
     "SELECT doc FROM rows WHERE collectionId = ? AND state = 1 ORDER BY id",
   );
   const below = db.query<SourceRow, [number, number]>(
-    "SELECT no, collectionId AS coll, id, doc FROM rows WHERE no < ? AND state = 1 ORDER BY no DESC LIMIT ?",
+    "SELECT no, collectionId, id, doc FROM rows WHERE no < ? AND state = 1 ORDER BY no DESC LIMIT ?",
   );
-  const collsBelow = db.query<{ no: number }, [number, string, number]>(
-    "SELECT c.no FROM collections c JOIN datasets d ON d.no = c.ds WHERE c.no < ? AND d.name = ? ORDER BY c.no DESC LIMIT ?",
+  const collectionsBelow = db.query<{ no: number }, [number, string, number]>(
+    "SELECT c.no FROM collections c JOIN datasets d ON d.no = c.datasetNo WHERE c.no < ? AND d.name = ? ORDER BY c.no DESC LIMIT ?",
   );
   const count = db.query<{ n: number }, []>("SELECT max(no) AS n FROM rows");
   /** Collections never change whose they are; whether the object is deleted is asked each time. */
-  const statements = [incarnation, bounds, after, byNo, objectRow, coll, docs, below, collsBelow, count];
+  const statements = [incarnation, bounds, after, byNo, objectRow, collection, docs, below, collectionsBelow, count];
 
   return {
     incarnation: (): string => Buffer.from(incarnation.get()?.value ?? []).toString("hex"),
@@ -68,8 +68,8 @@ export function openSpaceSource(path: string) {
     row: (no: number): SourceRow | undefined => byNo.get(no) ?? undefined,
     /** The row of an object in the collection of all objects. */
     objectRow: (objectId: string): SourceRow | undefined => objectRow.get(objectId) ?? undefined,
-    coll(no: number): SourceColl | undefined {
-      const found = coll.get(no);
+    collection(no: number): SourceCollection | undefined {
+      const found = collection.get(no);
       if (!found) return undefined;
       return { no, object: cidFromDigest(found.id), dataset: found.dataset, deleted: found.deleted === 1 };
     },
@@ -77,8 +77,8 @@ export function openSpaceSource(path: string) {
     /** Live rows with smaller numbers, newest first. */
     rowsBelow: (no: number, limit: number): SourceRow[] => below.all(no, limit),
     /** Collections of a dataset with smaller numbers, newest first. */
-    collsBelow: (no: number, dataset: string, limit: number): number[] =>
-      collsBelow.all(no, dataset, limit).map((row) => row.no),
+    collectionsBelow: (no: number, dataset: string, limit: number): number[] =>
+      collectionsBelow.all(no, dataset, limit).map((row) => row.no),
     /** About how many rows there are. */
     rowCount: (): number => count.get()?.n ?? 0,
     close(): void {

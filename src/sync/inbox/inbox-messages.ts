@@ -1,4 +1,4 @@
-import { bytesToHex, bytesToUtf8, concatBytes, equalBytes, utf8ToBytes } from "../../base/bytes.ts";
+import { bytesToHex, bytesToUtf8, equalBytes, utf8ToBytes } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope } from "../../base/dag-cbor.ts";
 import type { AccountId } from "../../base/ids.ts";
@@ -12,6 +12,7 @@ import { verify } from "../../crypto/sign.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { isJsonObject } from "../../protocol/json.ts";
 import type { Space } from "../../space/space.ts";
+import type { OutgoingMessage } from "../../store/inbox-table.ts";
 import { parseLogCursor } from "../network/log-cursor.ts";
 import type { NetworkStore } from "../network/network-store.ts";
 import type { Inbox } from "./network-inbox.ts";
@@ -33,8 +34,6 @@ export interface InboxMessagesDeps {
   readonly log: Log;
 }
 
-const OUTBOX = "inbox-out/";
-const TAKEN = "inbox-in/";
 const CURSOR = "inbox-cursor";
 const CONTEXT = "svc/inbox/v1";
 const FORMAT = 1;
@@ -55,7 +54,7 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
   let inbox: Inbox | undefined;
   let retry: ReturnType<typeof setInterval> | undefined;
   let sending: Promise<void> | undefined;
-  /** Names of waiting inbox messages that a device of the receiver has taken; they wait on for the network alone. */
+  /** Ids of waiting inbox messages that a device of the receiver has taken; they wait on for the network alone. */
   const handed = new Set<string>();
   const listeners = new Set<() => void>();
   const outboxChanged = (): void => {
@@ -96,8 +95,8 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
 
   /** `giver`: the account that handed it over, which then must be its author; undefined where anybody may have left it. */
   const take = async (sealed: Uint8Array, giver?: AccountId): Promise<void> => {
-    const name = TAKEN + bytesToHex(sha256(sealed).subarray(0, 16));
-    if (store.meta(name)) return;
+    const id = sha256(sealed);
+    if (store.inbox.isTaken(id)) return;
     let received: ReturnType<typeof unwrap>;
     try {
       received = unwrap(sealed);
@@ -111,25 +110,17 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
     const handler = received && handlers.get(received.message.kind);
     if (received && handler) await handler(received.from, received.message.body);
     else log.debug("inbox: one was not understood", { kind: received?.message.kind });
-    await tech.engine.write(() => {
-      store.putMeta(name, utf8ToBytes(String(clock.nowMs())));
-      const taken = store.metaUnder(TAKEN);
-      if (taken.length > REMEMBERED) for (const { key } of oldest(taken)) store.dropMeta(key);
-    });
+    await tech.engine.write(() => store.inbox.noteTaken(id, clock.nowMs(), REMEMBERED));
   };
 
-  const drop = async (name: string): Promise<void> => {
-    await tech.engine.write(() => store.dropMeta(name));
-    handed.delete(name);
+  const drop = async (id: Uint8Array): Promise<void> => {
+    await tech.engine.write(() => store.inbox.drop(id));
+    handed.delete(bytesToHex(id));
     outboxChanged();
   };
 
   /** What no device of its receiver has taken yet. */
-  const unhanded = (): { name: string; to: Uint8Array; sealed: Uint8Array }[] =>
-    store
-      .metaUnder(OUTBOX)
-      .filter(({ key }) => !handed.has(key))
-      .map(({ key, value }) => ({ name: key, to: value.subarray(0, 32), sealed: value.subarray(32) }));
+  const unhanded = (): OutgoingMessage[] => store.inbox.outgoing().filter(({ id }) => !handed.has(bytesToHex(id)));
 
   /** Sends what waits; what cannot be sent now waits on. */
   const flush = (): Promise<void> => {
@@ -137,10 +128,10 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
     sending ??= (async () => {
       while (more) {
         more = false;
-        for (const { key, value } of store.metaUnder(OUTBOX)) {
+        for (const { id, receiver, sealed } of store.inbox.outgoing()) {
           if (network?.state().phase !== "online") return;
-          await network.sendToInbox(value.subarray(0, 32), value.subarray(32));
-          await drop(key);
+          await network.sendToInbox(receiver, sealed);
+          await drop(id);
         }
       }
     })()
@@ -155,12 +146,11 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
   return {
     /** Durable when it resolves; sent as soon as the network is there. Throws RangeError above 32 KiB. */
     async send(to: AccountId, message: InboxMessage): Promise<void> {
-      const key = parseAccountId(to);
-      if (!key) throw new RangeError("an inbox message goes to an account id");
-      const sealed = wrap(key, message);
+      const receiver = parseAccountId(to);
+      if (!receiver) throw new RangeError("an inbox message goes to an account id");
+      const sealed = wrap(receiver, message);
       if (sealed.length > MAX_BYTES) throw new RangeError(`an inbox message of ${sealed.length} bytes`);
-      const name = OUTBOX + bytesToHex(sha256(sealed).subarray(0, 16));
-      await tech.engine.write(() => store.putMeta(name, concatBytes(key, sealed)));
+      await tech.engine.write(() => store.inbox.put({ id: sha256(sealed), receiver, sealed }));
       outboxChanged();
       void flush();
     },
@@ -169,7 +159,7 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
     onOutbox: (listener: () => void): void => void listeners.add(listener),
     /** Public keys of the accounts for which inbox messages wait that none of their devices has taken. */
     receivers: (): Uint8Array[] => [
-      ...new Map(unhanded().map(({ to }) => [bytesToHex(to), new Uint8Array(to)])).values(),
+      ...new Map(unhanded().map(({ receiver }) => [bytesToHex(receiver), receiver])).values(),
     ],
     /**
      * Hands a device of an account what waits for it. Where there is a network an inbox message waits on for that: another device
@@ -178,13 +168,13 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
     async handOver(account: AccountId, give: (sealed: Uint8Array) => Promise<void>): Promise<void> {
       const key = parseAccountId(account);
       for (;;) {
-        const next = key && unhanded().find(({ to }) => equalBytes(to, key));
+        const next = key && unhanded().find(({ receiver }) => equalBytes(receiver, key));
         if (!next) return;
-        await give(new Uint8Array(next.sealed));
+        await give(next.sealed);
         if (hasNetwork) {
-          handed.add(next.name);
+          handed.add(bytesToHex(next.id));
           outboxChanged();
-        } else await drop(next.name);
+        } else await drop(next.id);
       }
     },
     /** Takes what a device of `giver` hands over. What it did not write is not taken. */
@@ -226,9 +216,4 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
       await sending;
     },
   };
-}
-
-function oldest(taken: readonly { key: string; value: Uint8Array }[]): { key: string }[] {
-  const at = ({ value }: { value: Uint8Array }): number => Number(bytesToUtf8(value) ?? 0);
-  return [...taken].sort((a, b) => at(a) - at(b)).slice(0, taken.length - REMEMBERED);
 }

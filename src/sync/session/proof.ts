@@ -47,7 +47,8 @@ function sampleOf({ engine }: Space, after: number, upto: number): Uint8Array[] 
   for (const no of numbersWithin(after, upto)) {
     const change = changes.byNo(no);
     // Nobody's: derived roots, which everybody computes. Of what is deleted, and where this side has a stub, stubs do.
-    if (!change || change.writer === 0 || isStub(change.bytes) || engine.objects.byNo(change.obj)?.deleted) continue;
+    if (!change || change.writer === 0 || isStub(change.bytes) || engine.objects.byNo(change.objectNo)?.deleted)
+      continue;
     if (!change.counts) continue; // where its author was not known when it came, its stub is all there is
     bytes += change.bytes.length;
     if (bytes > SAMPLE_BYTES && ids.length > 0) break;

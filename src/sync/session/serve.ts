@@ -81,13 +81,13 @@ export function pullFrame(space: Space, request: PullRequest): PullReply {
           // What waits there for a key is in the graph by its stub: whoever has that alone gets the body back for it.
           if (held.has(id) && !isStub(change.bytes)) withheld++;
           else {
-            const object = objects.byNo(change.obj);
+            const object = objects.byNo(change.objectNo);
             const root = object?.derived && !rootsSent.has(object.no) ? store.changes.byId(object.id) : undefined;
             const size = change.bytes.length + (root?.bytes.length ?? 0);
             const full = bytes + size > SYNC_BOUNDS.frameBytes || changes.length + 2 > SYNC_BOUNDS.frameChanges;
             if (full && changes.length > 0) return { changes, next: at, withheld, needIds };
             if (root) {
-              rootsSent.add(change.obj);
+              rootsSent.add(change.objectNo);
               changes.push(root.bytes);
             }
             changes.push(change.bytes);

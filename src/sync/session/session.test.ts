@@ -117,7 +117,7 @@ function addWriters(spaces: readonly Space[], author: Uint8Array, count: number)
       "INSERT INTO writers(author, id, seq, last) VALUES(?, ?, 1, ?) RETURNING no",
     );
     const addChange = db.query<null, [Uint8Array, number]>(
-      "INSERT INTO changes(id, obj, lamport, writer, seq, acl_pos, time, ds, counts, bytes) VALUES(?, 0, 1, ?, 1, 0, 0, 0, 1, x'00')",
+      "INSERT INTO changes(id, objectNo, lamport, writer, seq, acl_pos, time, datasetNo, counts, bytes) VALUES(?, 0, 1, ?, 1, 0, 0, 0, 1, x'00')",
     );
     db.transaction(() => {
       for (const { writer, id } of made) addChange.run(id, addWriter.get(author, writer, id)!.no);
@@ -524,7 +524,7 @@ describe("sessions", () => {
       append(type, tx, { dataset: "defs" }, "v");
       return type.idText;
     });
-    const isOfType = (bytes: Uint8Array) => a.engine.store.sync.placeOf(changeIdOf(bytes))?.obj === typeNo;
+    const isOfType = (bytes: Uint8Array) => a.engine.store.sync.placeOf(changeIdOf(bytes))?.objectNo === typeNo;
     const typeNo = a.engine.object(typeId)!.no;
     await a.engine.write((tx) => tx.deleteObject(tx.object(typeId)!));
     await pullAll(stubbing(a, account, isOfType), b);

@@ -1,0 +1,115 @@
+import type { Database } from "bun:sqlite";
+
+/**
+ * The ACL log by position, and beside it what does not stand in it. pending_records: what waits for the owner to give it a
+ * place; lost: 1 for a record of a branch that lost which waits no more, but which others may follow. unplaced_records: what
+ * stood in the log until its branch lost; named: whether changes here name it. kept_keys: read keys, sealed to the account, of
+ * epochs that are in the log no more.
+ */
+export const ACL_SCHEMA = `
+  CREATE TABLE acl_records(pos INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, bytes BLOB NOT NULL);
+  CREATE TABLE pending_records(
+    id BLOB PRIMARY KEY, lost INTEGER NOT NULL DEFAULT 0, received_ms INTEGER NOT NULL, bytes BLOB NOT NULL) WITHOUT ROWID;
+  CREATE TABLE unplaced_records(id BLOB PRIMARY KEY, named INTEGER NOT NULL) WITHOUT ROWID;
+  CREATE TABLE kept_keys(id BLOB PRIMARY KEY, box BLOB NOT NULL) WITHOUT ROWID;
+`;
+
+export interface PendingRow {
+  readonly id: Uint8Array;
+  readonly lost: boolean;
+  readonly receivedMs: number;
+  readonly bytes: Uint8Array;
+}
+
+interface RawPending {
+  id: Uint8Array;
+  lost: number;
+  received_ms: number;
+  bytes: Uint8Array;
+}
+
+const PENDING_COLUMNS = "id, lost, received_ms, bytes";
+
+const toPending = (row: RawPending): PendingRow => ({
+  id: row.id,
+  lost: row.lost === 1,
+  receivedMs: row.received_ms,
+  bytes: row.bytes,
+});
+
+export function createAclTable(db: Database) {
+  const all = db.query<{ pos: number; id: Uint8Array; bytes: Uint8Array }, []>(
+    "SELECT pos, id, bytes FROM acl_records ORDER BY pos",
+  );
+  const add = db.query<null, [number, Uint8Array, Uint8Array]>(
+    "INSERT INTO acl_records(pos, id, bytes) VALUES(?, ?, ?)",
+  );
+  const cut = db.query<null, [number]>("DELETE FROM acl_records WHERE pos >= ?");
+  return {
+    aclRecords: () => all.all(),
+    addAclRecord: (pos: number, id: Uint8Array, bytes: Uint8Array) => void add.run(pos, id, bytes),
+    /** A fork was resolved: records from a position on are replaced. */
+    cutAclRecords: (pos: number) => void cut.run(pos),
+    pendingRecords: createPendingTable(db),
+    unplacedRecords: createUnplacedTable(db),
+    keptKeys: createKeptKeyTable(db),
+  };
+}
+
+function createPendingTable(db: Database) {
+  const get = db.query<RawPending, [Uint8Array]>(`SELECT ${PENDING_COLUMNS} FROM pending_records WHERE id = ?`);
+  const all = db.query<RawPending, []>(`SELECT ${PENDING_COLUMNS} FROM pending_records ORDER BY lost, id`);
+  const waiting = db.query<RawPending, []>(`SELECT ${PENDING_COLUMNS} FROM pending_records WHERE lost = 0 ORDER BY id`);
+  const put = db.query<null, [Uint8Array, number, Uint8Array]>(
+    "INSERT OR REPLACE INTO pending_records(id, lost, received_ms, bytes) VALUES(?, 0, ?, ?)",
+  );
+  const lose = db.query<null, [Uint8Array]>("UPDATE pending_records SET lost = 1 WHERE id = ?");
+  const drop = db.query<null, [Uint8Array]>("DELETE FROM pending_records WHERE id = ?");
+  const dropOldest = db.query<null, [number]>(
+    `DELETE FROM pending_records WHERE id IN
+       (SELECT id FROM pending_records WHERE lost = 1 ORDER BY received_ms DESC, id LIMIT -1 OFFSET ?)`,
+  );
+  return {
+    get(id: Uint8Array): PendingRow | undefined {
+      const row = get.get(id);
+      return row ? toPending(row) : undefined;
+    },
+    /** What waits, then what lost. */
+    all: (): PendingRow[] => all.all().map(toPending),
+    waiting: (): PendingRow[] => waiting.all().map(toPending),
+    /** It waits from now on. */
+    put: (id: Uint8Array, bytes: Uint8Array, receivedMs: number) => void put.run(id, receivedMs, bytes),
+    /** It waits no more; of those that do not, so many of the newest are kept. */
+    lose(id: Uint8Array, kept: number): void {
+      lose.run(id);
+      dropOldest.run(kept);
+    },
+    drop: (id: Uint8Array) => void drop.run(id),
+  };
+}
+
+function createUnplacedTable(db: Database) {
+  const get = db.query<{ named: number }, [Uint8Array]>("SELECT named FROM unplaced_records WHERE id = ?");
+  const ids = db.query<{ id: Uint8Array }, []>("SELECT id FROM unplaced_records");
+  const put = db.query<null, [Uint8Array, number]>("INSERT OR REPLACE INTO unplaced_records(id, named) VALUES(?, ?)");
+  const drop = db.query<null, [Uint8Array]>("DELETE FROM unplaced_records WHERE id = ?");
+  return {
+    /** Whether changes here name it; undefined for a record that never lost its place. */
+    get(id: Uint8Array): { named: boolean } | undefined {
+      const row = get.get(id);
+      return row ? { named: row.named === 1 } : undefined;
+    },
+    ids: (): Uint8Array[] => ids.all().map((row) => row.id),
+    put: (id: Uint8Array, named: boolean) => void put.run(id, named ? 1 : 0),
+    drop: (id: Uint8Array) => void drop.run(id),
+  };
+}
+
+function createKeptKeyTable(db: Database) {
+  const all = db.query<{ id: Uint8Array; box: Uint8Array }, []>("SELECT id, box FROM kept_keys");
+  const put = db.query<null, [Uint8Array, Uint8Array]>("INSERT OR REPLACE INTO kept_keys(id, box) VALUES(?, ?)");
+  return {
+    all: () => all.all(),
+    put: (id: Uint8Array, box: Uint8Array) => void put.run(id, box),
+  };
+}

@@ -1,0 +1,43 @@
+import type { Database } from "bun:sqlite";
+
+/**
+ * Inbox messages, in the database of the account's own space. inbox_outgoing: what no receiver has got yet. inbox_taken: what
+ * was taken is not taken again. Ids are hashes of the sealed bytes.
+ */
+export const INBOX_SCHEMA = `
+  CREATE TABLE inbox_outgoing(id BLOB PRIMARY KEY, receiver BLOB NOT NULL, sealed BLOB NOT NULL) WITHOUT ROWID;
+  CREATE TABLE inbox_taken(id BLOB PRIMARY KEY, taken_ms INTEGER NOT NULL) WITHOUT ROWID;
+`;
+
+export interface OutgoingMessage {
+  readonly id: Uint8Array;
+  /** The receiver's public key. */
+  readonly receiver: Uint8Array;
+  readonly sealed: Uint8Array;
+}
+
+export function createInboxTable(db: Database) {
+  const outgoing = db.query<OutgoingMessage, []>("SELECT id, receiver, sealed FROM inbox_outgoing ORDER BY id");
+  const put = db.query<null, [Uint8Array, Uint8Array, Uint8Array]>(
+    "INSERT OR REPLACE INTO inbox_outgoing(id, receiver, sealed) VALUES(?, ?, ?)",
+  );
+  const drop = db.query<null, [Uint8Array]>("DELETE FROM inbox_outgoing WHERE id = ?");
+  const isTaken = db.query<{ found: number }, [Uint8Array]>("SELECT 1 AS found FROM inbox_taken WHERE id = ?");
+  const noteTaken = db.query<null, [Uint8Array, number]>(
+    "INSERT OR REPLACE INTO inbox_taken(id, taken_ms) VALUES(?, ?)",
+  );
+  const forgetOldest = db.query<null, [number]>(
+    `DELETE FROM inbox_taken WHERE id IN (SELECT id FROM inbox_taken ORDER BY taken_ms DESC, id LIMIT -1 OFFSET ?)`,
+  );
+  return {
+    outgoing: (): OutgoingMessage[] => outgoing.all(),
+    put: ({ id, receiver, sealed }: OutgoingMessage) => void put.run(id, receiver, sealed),
+    drop: (id: Uint8Array) => void drop.run(id),
+    isTaken: (id: Uint8Array): boolean => isTaken.get(id) !== null,
+    /** So many of the newest are remembered. */
+    noteTaken(id: Uint8Array, nowMs: number, remembered: number): void {
+      noteTaken.run(id, nowMs);
+      forgetOldest.run(remembered);
+    },
+  };
+}
