@@ -114,7 +114,7 @@ function readBytes(value: CborValue | undefined, length: number): Uint8Array {
   return value;
 }
 
-export function readBlob(value: CborValue | undefined, maxBytes: number): Uint8Array {
+function readBlob(value: CborValue | undefined, maxBytes: number): Uint8Array {
   if (!(value instanceof Uint8Array) || value.length === 0 || value.length > maxBytes)
     throw new RangeError("not bytes of that size");
   return value;

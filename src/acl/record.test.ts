@@ -2,9 +2,10 @@ import { describe, expect, test } from "bun:test";
 import { createAclWorld } from "../../test/support/acl-world.ts";
 import { createRng, runSeed } from "../../test/support/rng.ts";
 import { equalBytes } from "../base/bytes.ts";
-import { decodeCbor, encodeCbor, encodeEnvelope } from "../base/dag-cbor.ts";
+import { decodeCbor, encodeCbor } from "../base/dag-cbor.ts";
 import { randomBytes } from "../base/random.ts";
 import { createSigner } from "../crypto/sign.ts";
+import { signEnvelope } from "../crypto/signed-envelope.ts";
 import { makeEpoch } from "./epoch.ts";
 import { ACL_BOUNDS, type AclOp, type AclOpKind, opMap, readOp } from "./op.ts";
 import { decodeAclRecord, decodeAclUnit, encodeAclProposal, encodeAclRecord } from "./record.ts";
@@ -50,8 +51,7 @@ const proposal = (ops: AclOp[]) =>
 
 /** Signs whatever header is given, well made or not. */
 function signHeader(header: { [key: string]: unknown }, kind: "acl" | "acl-proposal" = "acl"): Uint8Array {
-  const bytes = encodeCbor(header as never).slice();
-  return encodeEnvelope({ header: bytes, signature: signer.sign(kind, encodeEnvelope({ header: bytes })) });
+  return signEnvelope(kind, encodeCbor(header as never), signer);
 }
 const headerOf = (bytes: Uint8Array) => (decodeCbor(bytes) as { h: { [key: string]: unknown } }).h;
 

@@ -1,12 +1,12 @@
-import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope, Link } from "../base/dag-cbor.ts";
+import { encodeCbor, Link } from "../base/dag-cbor.ts";
 import { sha256 } from "../crypto/hash.ts";
-import { type SignatureKind, type Signer, verify } from "../crypto/sign.ts";
+import type { Signer } from "../crypto/sign.ts";
+import { type EnvelopeHeader, isSignedBy, readEnvelope, signEnvelope } from "../crypto/signed-envelope.ts";
 import {
   ACL_BOUNDS,
   type AclOp,
   countPins,
   opMap,
-  readBlob,
   readCount,
   readKey,
   readLink,
@@ -50,11 +50,6 @@ export type PendingRecord = AclRecord | AclProposal;
 
 const FORMAT = 1;
 
-function seal(header: { [key: string]: CborValue }, kind: SignatureKind, signer: Signer): Uint8Array {
-  const bytes = encodeCbor(header).slice();
-  return encodeEnvelope({ header: bytes, signature: signer.sign(kind, encodeEnvelope({ header: bytes })) }).slice();
-}
-
 /** Signs and encodes a record of the space's ACL chain. */
 export function encodeAclRecord(
   record: Pick<AclRecord, "space" | "prev" | "time" | "clock" | "ops">,
@@ -70,7 +65,7 @@ export function encodeAclRecord(
     clock: record.clock,
     ops: record.ops.map(opMap),
   };
-  const bytes = seal(header, "acl", signer);
+  const bytes = signEnvelope("acl", encodeCbor(header), signer);
   return { bytes, id: sha256(bytes) };
 }
 
@@ -88,7 +83,7 @@ export function encodeAclProposal(
     time: proposal.time,
     ops: proposal.ops.map(opMap),
   };
-  const bytes = seal(header, "acl-proposal", signer);
+  const bytes = signEnvelope("acl-proposal", encodeCbor(header), signer);
   return { bytes, id: sha256(bytes) };
 }
 
@@ -99,18 +94,10 @@ export function encodeAclProposal(
 export function decodeAclUnit(given: Uint8Array): PendingRecord | undefined {
   if (given.length > ACL_BOUNDS.recordBytes) return undefined;
   const bytes = new Uint8Array(given); // what is read keeps views of it, and frames are reused
-  let decoded: CborValue;
   try {
-    decoded = decodeCbor(bytes);
-  } catch {
-    return undefined;
-  }
-  try {
-    const envelope = readMap(decoded, "h", "s");
-    const header = envelope["h"] as { [key: string]: CborValue };
-    const unit = readUnit(header, bytes);
-    const signed = encodeEnvelope({ header: encodeCbor(header) });
-    return verify(unit.author, unit.kind, signed, readBlob(envelope["s"], 64)) ? unit : undefined;
+    const envelope = readEnvelope(bytes);
+    const unit = readUnit(envelope.header, bytes);
+    return !envelope.bodyHash && isSignedBy(unit.author, unit.kind, envelope) ? unit : undefined;
   } catch (error) {
     if (error instanceof RangeError) return undefined;
     throw error;
@@ -123,7 +110,7 @@ export function decodeAclRecord(bytes: Uint8Array): AclRecord | undefined {
   return unit?.kind === "acl" ? unit : undefined;
 }
 
-function readUnit(header: { [key: string]: CborValue }, bytes: Uint8Array): PendingRecord {
+function readUnit(header: EnvelopeHeader, bytes: Uint8Array): PendingRecord {
   readMap(header, "v", "kind", "space", "author", "time", "ops", "prev?", "clock?", "basis?");
   if (header["v"] !== FORMAT) throw new RangeError("another format");
   const fields = {

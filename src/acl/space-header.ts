@@ -1,10 +1,17 @@
 import { equalBytes } from "../base/bytes.ts";
-import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope } from "../base/dag-cbor.ts";
+import { type CborValue, encodeCbor } from "../base/dag-cbor.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { cidFromDigest } from "../crypto/cid.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { admitPublicKey } from "../crypto/public-key.ts";
-import { type Signer, verify } from "../crypto/sign.ts";
+import type { Signer } from "../crypto/sign.ts";
+import {
+  encodeUnsigned,
+  isSignedBy,
+  readEnvelope,
+  type SignedEnvelope,
+  signEnvelope,
+} from "../crypto/signed-envelope.ts";
 
 /** `svc.space` is shared by invites; `svc.onetoone` belongs to two accounts for ever (SPACE-1). */
 export const SPACE_TYPE = "svc.space";
@@ -42,29 +49,27 @@ function finish(header: SpaceHeader, bytes: Uint8Array): EncodedHeader {
 
 /** Signs and encodes the header of a created or derived space. */
 export function encodeSpaceHeader(header: Exclude<SpaceHeader, { kind: "onetoone" }>, signer: Signer): EncodedHeader {
-  const headerBytes = encodeCbor(headerMap(header)).slice();
-  const signature = signer.sign("space", encodeEnvelope({ header: headerBytes }));
-  return finish(header, encodeEnvelope({ header: headerBytes, signature }));
+  return finish(header, signEnvelope("space", encodeCbor(headerMap(header)), signer));
 }
 
 /** The header both sides of a one-to-one space compute alike. */
 export function encodeOneToOneHeader(a: Uint8Array, b: Uint8Array): EncodedHeader {
   const pair: [Uint8Array, Uint8Array] = Buffer.compare(a, b) <= 0 ? [a, b] : [b, a];
   const header: SpaceHeader = { kind: "onetoone", spaceType: ONE_TO_ONE_TYPE, pair };
-  return finish(header, encodeEnvelope({ header: encodeCbor(headerMap(header)).slice() }));
+  return finish(header, encodeUnsigned(encodeCbor(headerMap(header))));
 }
 
 /** Reads and verifies a header, or answers undefined for bytes that are none. */
 export function decodeSpaceHeader(bytes: Uint8Array): EncodedHeader | undefined {
-  let envelope: CborValue;
+  let envelope: SignedEnvelope;
   try {
-    envelope = decodeCbor(bytes);
-  } catch {
-    return undefined;
+    envelope = readEnvelope(bytes);
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
   }
-  const map = envelope as { [key: string]: CborValue };
-  const fields = map["h"] as { [key: string]: CborValue } | undefined;
-  if (!fields || fields["v"] !== FORMAT || typeof fields["spaceType"] !== "string") return undefined;
+  const fields = envelope.header;
+  if (envelope.bodyHash || fields["v"] !== FORMAT || typeof fields["spaceType"] !== "string") return undefined;
   const spaceType = fields["spaceType"];
   if (fields["kind"] === "onetoone") {
     const pair = fields["pair"];
@@ -76,18 +81,13 @@ export function decodeSpaceHeader(bytes: Uint8Array): EncodedHeader | undefined 
     return equalBytes(expected.bytes, bytes) ? expected : undefined;
   }
   const { author, time, seed, name } = fields;
-  const signature = map["s"];
-  if (!(author instanceof Uint8Array) || !(signature instanceof Uint8Array) || !admitPublicKey(author))
-    return undefined;
+  if (!(author instanceof Uint8Array) || !admitPublicKey(author)) return undefined;
   let header: SpaceHeader;
   if (fields["kind"] === "created" && typeof time === "number" && seed instanceof Uint8Array && seed.length === 16) {
     header = { kind: "created", spaceType, author, time, seed };
   } else if (fields["kind"] === "derived" && typeof name === "string") {
     header = { kind: "derived", spaceType, author, name };
   } else return undefined;
-  const headerBytes = encodeCbor(headerMap(header)).slice();
-  if (!equalBytes(encodeEnvelope({ header: headerBytes, signature }), bytes)) return undefined;
-  return verify(author, "space", encodeEnvelope({ header: headerBytes }), signature)
-    ? finish(header, bytes)
-    : undefined;
+  if (!equalBytes(encodeCbor(headerMap(header)), envelope.headerBytes)) return undefined;
+  return isSignedBy(author, "space", envelope) ? finish(header, bytes) : undefined;
 }

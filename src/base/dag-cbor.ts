@@ -146,29 +146,10 @@ export function encodeOrderedMap(keys: readonly string[], values: readonly CborV
   return writer.take();
 }
 
-/**
- * `{b, h, s}`, or `{c, h, s}` with the body's hash in its place, assembled around an already encoded header, whose bytes
- * were sealed and signed as they are.
- */
-export function encodeEnvelope(parts: {
-  body?: Uint8Array | undefined;
-  bodyHash?: Uint8Array | undefined;
-  header: Uint8Array;
-  signature?: Uint8Array;
-}): Uint8Array {
-  const content = parts.body ?? parts.bodyHash;
+/** What stands before a byte string of this length. */
+export function byteStringHead(length: number): Uint8Array {
   const writer = new Writer();
-  writer.head(5, 1 + (content ? 1 : 0) + (parts.signature ? 1 : 0));
-  if (content) {
-    writer.value(parts.body ? "b" : "c");
-    writer.value(content);
-  }
-  writer.value("h");
-  writer.raw(parts.header);
-  if (parts.signature) {
-    writer.value("s");
-    writer.value(parts.signature);
-  }
+  writer.head(2, length);
   return writer.take();
 }
 

@@ -1,6 +1,6 @@
 import { bytesToHex, bytesToUtf8, utf8ToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
-import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope } from "../base/dag-cbor.ts";
+import { type CborValue, decodeCbor, encodeCbor } from "../base/dag-cbor.ts";
 import type { PeerId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Account } from "../crypto/account.ts";
@@ -9,7 +9,7 @@ import { deriveKey } from "../crypto/derive.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { admitPublicKey } from "../crypto/public-key.ts";
 import { seal, open as unseal } from "../crypto/seal.ts";
-import { verify } from "../crypto/sign.ts";
+import { isSignedBy, readEnvelope, signEnvelope } from "../crypto/signed-envelope.ts";
 import type { Json } from "../protocol/json.ts";
 import type { Space } from "../space/space.ts";
 
@@ -77,9 +77,8 @@ export function createEventRelay(deps: EventRelayDeps) {
       author: account.signer.publicKey,
       peer: deps.peerId,
       time: clock.nowMs(),
-    }).slice();
-    const signature = account.signer.sign("event", encodeEnvelope({ header }).slice());
-    const signed = encodeEnvelope({ header, signature }).slice();
+    });
+    const signed = signEnvelope("event", header, account.signer);
     return encodeCbor({ k: epoch.id, b: seal(keyOf(epoch.key, space.id), signed, epoch.id) }).slice();
   };
 
@@ -102,18 +101,22 @@ export function createEventRelay(deps: EventRelayDeps) {
     // Under the present key alone: whoever was removed holds the former ones.
     if (!current || bytesToHex(current.id) !== bytesToHex(keyId)) return undefined;
     const signed = unseal(keyOf(current.key, space.id), body, current.id);
-    const envelope = signed && fields(signed);
-    const header = envelope?.["h"];
-    const signature = envelope?.["s"];
-    if (!header || !(signature instanceof Uint8Array)) return undefined;
-    const { v, space: spaceId, topic, data, author, peer, time } = header as { [key: string]: CborValue };
-    if (v !== FORMAT || spaceId !== space.id || typeof topic !== "string" || typeof peer !== "string") return undefined;
+    if (!signed) return undefined;
+    const envelope = readEnvelope(signed);
+    const { v, space: spaceId, topic, data, author, peer, time } = envelope.header;
+    if (
+      envelope.bodyHash ||
+      v !== FORMAT ||
+      spaceId !== space.id ||
+      typeof topic !== "string" ||
+      typeof peer !== "string"
+    )
+      return undefined;
     // The LAN brings whatever is said in the room.
     if (!patterns.some((pattern) => letsThrough(pattern, topic))) return "unwanted";
     if (!(author instanceof Uint8Array) || !admitPublicKey(author) || typeof time !== "number") return undefined;
     if (Math.abs(clock.nowMs() - time) > MAX_SKEW_MS) return undefined;
-    if (!verify(author, "event", encodeEnvelope({ header: encodeCbor(header).slice() }).slice(), signature))
-      return undefined;
+    if (!isSignedBy(author, "event", envelope)) return undefined;
     const permission = space.acl.permission(author);
     if (permission === "none" || permission === "guest") return undefined;
     const room = roomOf(space);

@@ -3,15 +3,22 @@ import {
   decodeCanonicalCbor,
   decodeCbor,
   encodeCbor,
-  encodeEnvelope,
   encodeOrderedMap,
   Link,
 } from "../../base/dag-cbor.ts";
 import { sha256 } from "../../crypto/hash.ts";
-import { type Signer, verify } from "../../crypto/sign.ts";
+import type { Signer } from "../../crypto/sign.ts";
+import {
+  type EnvelopeHeader,
+  encodeUnsigned,
+  headerIn,
+  isSignedBy,
+  openEnvelope,
+  signEnvelope,
+  signEnvelopeWithBody,
+} from "../../crypto/signed-envelope.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { changeIdOf } from "./change-stub.ts";
-import { sealedPartsOf } from "./stored-change.ts";
 
 /** The formats this program writes and understands. A later one is parked, never guessed at. */
 const CHANGE_FORMAT = 1;
@@ -127,10 +134,12 @@ export function encodeChange(
   sealed: Uint8Array | undefined,
   signer: Signer,
 ): { bytes: Uint8Array; id: Uint8Array } {
-  const bodyHash = sealed && sha256(sealed);
-  const signature = signer.sign("change", encodeEnvelope({ bodyHash, header: headerBytes }));
-  const stub = encodeEnvelope({ bodyHash, header: headerBytes, signature });
-  return { bytes: sealed ? encodeEnvelope({ body: sealed, header: headerBytes, signature }) : stub, id: sha256(stub) };
+  if (sealed) {
+    const { bytes, stub } = signEnvelopeWithBody("change", headerBytes, sealed, signer);
+    return { bytes, id: sha256(stub) };
+  }
+  const bytes = signEnvelope("change", headerBytes, signer);
+  return { bytes, id: sha256(bytes) };
 }
 
 /** The bytes, and by them the id, of a derived root: a pure function that every device computes alike. */
@@ -142,7 +151,7 @@ export function encodeDerivedRoot(header: Omit<DerivedRootHeader, "kind">): { by
     type: header.type,
     derivation: header.derivation,
   });
-  const bytes = encodeEnvelope({ header: headerBytes });
+  const bytes = encodeUnsigned(headerBytes);
   return { bytes, id: sha256(bytes) };
 }
 
@@ -151,15 +160,6 @@ export function derivedTypeOf(root: Uint8Array): string {
   const decoded = decodeChange(root);
   return isDerivedRoot(decoded) ? decoded.header.type : "";
 }
-
-type Map = { [key: string]: CborValue };
-
-const isMap = (value: CborValue | undefined): value is Map =>
-  typeof value === "object" &&
-  value !== null &&
-  !Array.isArray(value) &&
-  !(value instanceof Uint8Array) &&
-  !(value instanceof Link);
 
 function digest(value: CborValue | undefined, field: string): Uint8Array {
   if (!(value instanceof Link)) throw new ChangeFault("malformed", `${field} is not a link`);
@@ -178,7 +178,7 @@ function count(value: CborValue | undefined, field: string, least: number, most 
   return value;
 }
 
-function decodeHeader(map: Map): ChangeHeader {
+function decodeHeader(map: EnvelopeHeader): ChangeHeader {
   const kind = map["kind"];
   if (kind !== "root" && kind !== "change") throw new ChangeFault("malformed", "kind is unknown");
   if (Object.keys(map).length !== 13) throw new ChangeFault("malformed", "the header has other fields");
@@ -230,14 +230,8 @@ function decode(
 ): Change | DerivedRoot {
   if (bytes.length > LIMITS.sealedChangeBytes + ENVELOPE_OVERHEAD_BYTES)
     throw new ChangeFault("too_large", "the change is too large");
-  let envelope: CborValue;
-  try {
-    envelope = decodeValue(bytes);
-  } catch (error) {
-    throw new ChangeFault("malformed", error instanceof Error ? error.message : "not dag-cbor");
-  }
-  if (!isMap(envelope) || !isMap(envelope["h"])) throw new ChangeFault("malformed", "no header");
-  const header = envelope["h"];
+  const decoded = orMalformed(() => decodeValue(bytes));
+  const header = orMalformed(() => headerIn(decoded));
   if (header["v"] !== CHANGE_FORMAT) {
     throw new ChangeFault(
       typeof header["v"] === "number" && header["v"] > CHANGE_FORMAT ? "unsupported" : "malformed",
@@ -247,7 +241,7 @@ function decode(
   if (header["kind"] === "derived") {
     const { space, type, derivation } = header;
     if (
-      Object.keys(envelope).length !== 1 ||
+      Object.keys(decoded as EnvelopeHeader).length !== 1 ||
       Object.keys(header).length !== 5 ||
       typeof type !== "string" ||
       typeof derivation !== "string"
@@ -258,36 +252,26 @@ function decode(
       throw new ChangeFault("too_large", "the derived root's type or derivation is too long");
     return { id, header: { kind: "derived", space: digest(space, "space"), type, derivation } };
   }
-  const decoded = decodeHeader(header);
-  const isRoot = decoded.kind === "root";
-  const { b: sealed, c: bodyHash } = envelope;
-  if (Object.keys(envelope).length !== (isRoot ? 2 : 3) || (sealed !== undefined && bodyHash !== undefined))
-    throw new ChangeFault("malformed", "the envelope has other fields");
-  if (isRoot && (sealed !== undefined || bodyHash !== undefined))
-    throw new ChangeFault("malformed", "a root has no body");
-  if (sealed !== undefined && !(sealed instanceof Uint8Array))
-    throw new ChangeFault("malformed", "the body is not bytes");
+  const read = decodeHeader(header);
+  const isRoot = read.kind === "root";
+  const { body: sealed, bodyHash, headerBytes, signature } = orMalformed(() => openEnvelope(bytes, decoded));
+  if (!signature) throw new ChangeFault("malformed", "the change is not signed");
+  if (isRoot !== (bodyHash === undefined)) throw new ChangeFault("malformed", "only a root has no body");
   if (sealed && sealed.length > LIMITS.sealedChangeBytes)
     throw new ChangeFault("too_large", "the sealed body is too large");
-  return {
-    id,
-    header: decoded,
-    headerBytes: (sealed && sealedPartsOf(bytes)?.headerBytes) ?? encodeCbor(header),
-    sealed,
-    bodyHash: isRoot ? undefined : sealed ? sha256(sealed) : bytesOf(bodyHash, "hash of the body", [32]),
-    signature: bytesOf(envelope["s"], "signature", [64]),
-  };
+  return { id, header: read, headerBytes, sealed, bodyHash, signature };
 }
 
-/** What the signature of a change covers. */
-export function signedBytes(change: Change): Uint8Array {
-  return encodeEnvelope({ bodyHash: change.bodyHash, header: change.headerBytes });
+function orMalformed<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new ChangeFault("malformed", error instanceof Error ? error.message : "not dag-cbor");
+  }
 }
 
 /** Whether the author's key is admissible and the signature is made with it. */
-export function isSignedByAuthor(change: Change): boolean {
-  return verify(change.header.author, "change", signedBytes(change), change.signature);
-}
+export const isSignedByAuthor = (change: Change): boolean => isSignedBy(change.header.author, "change", change);
 
 export function isDerivedRoot(change: Change | DerivedRoot): change is DerivedRoot {
   return change.header.kind === "derived";

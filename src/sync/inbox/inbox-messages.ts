@@ -1,6 +1,6 @@
 import { bytesToHex, bytesToUtf8, equalBytes, utf8ToBytes } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
-import { type CborValue, decodeCbor, encodeCbor, encodeEnvelope } from "../../base/dag-cbor.ts";
+import { encodeCbor } from "../../base/dag-cbor.ts";
 import type { AccountId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { Account } from "../../crypto/account.ts";
@@ -8,7 +8,7 @@ import { accountIdOf, parseAccountId } from "../../crypto/account-id.ts";
 import { openWith, sealTo } from "../../crypto/box.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { admitPublicKey } from "../../crypto/public-key.ts";
-import { verify } from "../../crypto/sign.ts";
+import { isSignedBy, readEnvelope, signEnvelope } from "../../crypto/signed-envelope.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { isJsonObject } from "../../protocol/json.ts";
 import type { Space } from "../../space/space.ts";
@@ -72,22 +72,19 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
       time: clock.nowMs(),
       body: utf8ToBytes(JSON.stringify(body)),
     });
-    const signature = account.signer.sign("inbox", encodeEnvelope({ header }));
-    return sealTo(to, new Uint8Array(encodeEnvelope({ header, signature })), CONTEXT);
+    return sealTo(to, signEnvelope("inbox", header, account.signer), CONTEXT);
   };
 
   const unwrap = (sealed: Uint8Array): { from: AccountId; message: InboxMessage } | undefined => {
     const signed = sealed.length <= MAX_BYTES * 2 ? openWith(account.seed, sealed, CONTEXT) : undefined;
     if (!signed) return undefined;
-    const envelope = decodeCbor(signed) as { [key: string]: CborValue };
-    const header = envelope["h"] as { [key: string]: CborValue } | undefined;
-    const signature = envelope["s"];
-    if (!header || !(signature instanceof Uint8Array)) return undefined;
-    const { v, kind, to, from, body } = header;
-    if (v !== FORMAT || typeof kind !== "string" || !(body instanceof Uint8Array)) return undefined;
+    const envelope = readEnvelope(signed);
+    const { v, kind, to, from, body } = envelope.header;
+    if (envelope.bodyHash || v !== FORMAT || typeof kind !== "string" || !(body instanceof Uint8Array))
+      return undefined;
     if (!(to instanceof Uint8Array) || !equalBytes(to, account.signer.publicKey)) return undefined;
     if (!(from instanceof Uint8Array) || !admitPublicKey(from)) return undefined;
-    if (!verify(from, "inbox", encodeEnvelope({ header: encodeCbor(header) }), signature)) return undefined;
+    if (!isSignedBy(from, "inbox", envelope)) return undefined;
     const text = bytesToUtf8(body);
     const parsed = text === undefined ? undefined : (JSON.parse(text) as Json);
     return isJsonObject(parsed) ? { from: accountIdOf(from), message: { kind, body: parsed } } : undefined;

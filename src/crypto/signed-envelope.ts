@@ -1,0 +1,115 @@
+import { concatBytes } from "../base/bytes.ts";
+import { byteStringHead, type CborValue, decodeCbor, Link } from "../base/dag-cbor.ts";
+import { sha256 } from "./hash.ts";
+import { SIGNATURE_BYTES, type SignatureKind, type Signer, verify } from "./sign.ts";
+
+/**
+ * What accounts sign: the DAG-CBOR map `{h, s}` of a header and the signature over `{h}`. A change has its sealed body beside
+ * them, `{b, h, s}`, and is signed over `{c, h}`, where `c` is the body's sha2-256: so `{c, h, s}`, its stub, proves it
+ * without the body. A header that nobody signs stands alone, `{h}`.
+ */
+export interface SignedEnvelope {
+  readonly header: EnvelopeHeader;
+  /** The header's canonical bytes, a view of the envelope's. */
+  readonly headerBytes: Uint8Array;
+  readonly body: Uint8Array | undefined;
+  /** Of the body, whether that is here or not. */
+  readonly bodyHash: Uint8Array | undefined;
+  readonly signature: Uint8Array | undefined;
+}
+
+export interface EnvelopeHeader {
+  readonly [key: string]: CborValue;
+}
+
+const HASH_BYTES = 32;
+const BODY = Uint8Array.of(0x61, 0x62); // "b"
+const BODY_HASH = Uint8Array.of(0x61, 0x63, ...byteStringHead(HASH_BYTES)); // "c"
+const HEADER = Uint8Array.of(0x61, 0x68); // "h"
+const SIGNATURE = Uint8Array.of(0x61, 0x73, ...byteStringHead(SIGNATURE_BYTES)); // "s"
+const MAPS = [0xa0, 0xa1, 0xa2, 0xa3].map((head) => Uint8Array.of(head));
+const NOTHING = new Uint8Array(0);
+
+/** The bytes of a header that nobody signs. `header`: its canonical bytes. */
+export const encodeUnsigned = (header: Uint8Array): Uint8Array => encodeEnvelope(NOTHING, NOTHING, header);
+
+/** Signs a header, given as canonical bytes. */
+export function signEnvelope(kind: SignatureKind, header: Uint8Array, signer: Signer): Uint8Array {
+  return encodeEnvelope(NOTHING, NOTHING, header, signer.sign(kind, encodeUnsigned(header)));
+}
+
+/** The same for one with a body: its bytes, and its stub's. */
+export function signEnvelopeWithBody(
+  kind: SignatureKind,
+  header: Uint8Array,
+  body: Uint8Array,
+  signer: Signer,
+): { bytes: Uint8Array; stub: Uint8Array } {
+  const hash = sha256(body);
+  const signature = signer.sign(kind, encodeEnvelope(BODY_HASH, hash, header));
+  return {
+    bytes: encodeEnvelope(concatBytes(BODY, byteStringHead(body.length)), body, header, signature),
+    stub: encodeEnvelope(BODY_HASH, hash, header, signature),
+  };
+}
+
+function encodeEnvelope(
+  label: Uint8Array,
+  content: Uint8Array,
+  header: Uint8Array,
+  signature?: Uint8Array,
+): Uint8Array {
+  const fields = MAPS[1 + (label.length > 0 ? 1 : 0) + (signature ? 1 : 0)]!;
+  return signature
+    ? concatBytes(fields, label, content, HEADER, header, SIGNATURE, signature)
+    : concatBytes(fields, label, content, HEADER, header);
+}
+
+/** Reads canonical bytes as an envelope. Throws RangeError for any others; the signature is `isSignedBy`'s to judge. */
+export const readEnvelope = (bytes: Uint8Array): SignedEnvelope => openEnvelope(bytes, decodeCbor(bytes));
+
+/** The header in a decoded envelope, whatever else that holds: a later format may hold more. Throws RangeError. */
+export function headerIn(decoded: CborValue): EnvelopeHeader {
+  const header = isMap(decoded) ? decoded["h"] : undefined;
+  if (!isMap(header)) throw new RangeError("no header");
+  return header;
+}
+
+/** The same as `readEnvelope` for bytes that were decoded. */
+export function openEnvelope(bytes: Uint8Array, decoded: CborValue): SignedEnvelope {
+  const header = headerIn(decoded);
+  const { b: body, c: hash, s: signature } = decoded as EnvelopeHeader;
+  const known = [body, hash, signature].filter((field) => field !== undefined).length;
+  if (Object.keys(decoded as EnvelopeHeader).length !== 1 + known)
+    throw new RangeError("the envelope has other fields");
+  if (body !== undefined && hash !== undefined) throw new RangeError("the envelope has a body and its hash");
+  if (body !== undefined && !(body instanceof Uint8Array)) throw new RangeError("the body is not bytes");
+  if (!isBytes(hash, HASH_BYTES)) throw new RangeError("the hash of the body has another length");
+  if (!isBytes(signature, SIGNATURE_BYTES)) throw new RangeError("the signature has another length");
+  const before = body ? BODY.length + byteStringHead(body.length).length + body.length : 0;
+  const start = 1 + before + (hash ? BODY_HASH.length + HASH_BYTES : 0) + HEADER.length;
+  const end = bytes.length - (signature ? SIGNATURE.length + SIGNATURE_BYTES : 0);
+  const bodyHash = body ? sha256(body) : hash;
+  return { header, headerBytes: bytes.subarray(start, end), body, bodyHash, signature };
+}
+
+const isBytes = (value: CborValue | undefined, length: number): value is Uint8Array | undefined =>
+  value === undefined || (value instanceof Uint8Array && value.length === length);
+
+const isMap = (value: CborValue | undefined): value is { [key: string]: CborValue } =>
+  typeof value === "object" &&
+  value !== null &&
+  !Array.isArray(value) &&
+  !(value instanceof Uint8Array) &&
+  !(value instanceof Link);
+
+/** Whether the key is admissible and the envelope bears its signature of this kind. */
+export function isSignedBy(
+  publicKey: Uint8Array,
+  kind: SignatureKind,
+  { headerBytes, bodyHash, signature }: Pick<SignedEnvelope, "headerBytes" | "bodyHash" | "signature">,
+): boolean {
+  if (!signature) return false;
+  const signed = bodyHash ? encodeEnvelope(BODY_HASH, bodyHash, headerBytes) : encodeUnsigned(headerBytes);
+  return verify(publicKey, kind, signed, signature);
+}
