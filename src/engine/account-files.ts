@@ -14,13 +14,15 @@ import { chunkCount } from "../files/chunk-tree.ts";
 import type { Content } from "../files/content.ts";
 import { createContentSealer } from "../files/content-sealer.ts";
 import { type ContentStore, createContentStore } from "../files/content-store.ts";
+import { FILE_DURABLE } from "../protocol/file-state.ts";
 import type { Space } from "../space/space.ts";
-import { FILE_DURABLE, type FileContent } from "../store/file-table.ts";
+import type { FileContent } from "../store/file-table.ts";
 import { createFileBackup } from "../sync/file/file-backup.ts";
 import { createChunkServer, createPeerChunks } from "../sync/file/lan-chunks.ts";
 import { createNetworkChunks } from "../sync/file/network-chunks.ts";
 import type { PeerLink } from "../sync/lan/peer-link.ts";
 import type { NetworkStore } from "../sync/network/network-store.ts";
+import { backupSpaceOf } from "./backup-space.ts";
 
 export interface AccountFilesDeps {
   readonly accountDir: string;
@@ -111,7 +113,7 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
   };
   const showWork =
     (kind: string, title: string) =>
-    ({ root }: FileContent): LongWork =>
+    ({ root }: Pick<FileContent, "root">): LongWork =>
       deps.startLongWork({ kind, title, target: root });
   /** The network does not have a chunk of what was found to be there: others are to upload it again. */
   const missedOnNetwork = ({ spaceId, rootCid }: Content): void => {
@@ -160,7 +162,7 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
         clock: deps.clock,
         log,
         activeIds: deps.activeIds,
-        use,
+        use: (spaceId, run) => use(spaceId, (own) => run(backupSpaceOf(own))),
         onWork,
         showWork: showWork("file.backup", "Backing up a file"),
       });

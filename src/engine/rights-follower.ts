@@ -4,8 +4,8 @@ import type { AccountId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { IdentityDirectory } from "../domain/identity/identity-directory.ts";
 import { rosterIn } from "../space/pair-profiles.ts";
+import { ownCutCount } from "../space/replica/cut-changes.ts";
 import type { Space } from "../space/space.ts";
-import { ownCutCount } from "../sync/cut-changes.ts";
 
 /** An owner's devices do not all complete a removal at once: whoever comes first spares the others the work. */
 const OWNER_SPREAD_MS = 1_000;

@@ -1,9 +1,8 @@
 import { existsSync, renameSync, rmSync } from "node:fs";
-import { type AclLog, openAclLog } from "../acl/acl-log.ts";
-import { type AclService, createAclService } from "../acl/acl-service.ts";
+import { openAclLog } from "../acl/acl-log.ts";
+import { createAclService } from "../acl/acl-service.ts";
 import { makeEpoch, READ_KEY_BYTES } from "../acl/epoch.ts";
-import { createKeyRing, type SpaceKeyRing } from "../acl/key-ring.ts";
-import type { Permission } from "../acl/permission.ts";
+import { createKeyRing } from "../acl/key-ring.ts";
 import { decodeSpaceHeader, encodeSpaceHeader, SPACE_TYPE, type SpaceHeader } from "../acl/space-header.ts";
 import { derivedReadKey } from "../acl/space-keys.ts";
 import { bytesToUtf8, equalBytes, utf8ToBytes } from "../base/bytes.ts";
@@ -15,33 +14,25 @@ import type { ParkQuota } from "../change/intake/set-aside.ts";
 import type { RulesRegistry } from "../change/ports.ts";
 import { type ChangeEngine, createChangeEngine, WRITER_KEY } from "../change/space-engine.ts";
 import type { Account } from "../crypto/account.ts";
-import type { Signer } from "../crypto/sign.ts";
 import { openSpaceStore, type SpaceStore } from "../store/space-store.ts";
 import type { WalCopying } from "../store/wal-keeper.ts";
 import { makeGenesis, type SpaceGenesis } from "./genesis.ts";
 import { oneToOneGenesis } from "./one-to-one.ts";
+import { openReplica } from "./replica/open-replica.ts";
+import type { ReplicaSource } from "./replica/source.ts";
+import type { Replica } from "./replica.ts";
 
 export type { SpaceGenesis };
 
 const HEADER_KEY = "header";
 
 /** An open space: its ACL log, its keys and its engine. */
-export interface Space {
-  readonly id: SpaceId;
+export interface Space extends ReplicaSource {
   readonly header: SpaceHeader;
   /** The header as it was signed: what the id is the CID of. */
   readonly headerBytes: Uint8Array;
-  readonly acl: AclLog;
-  /** What moves the ACL. */
-  readonly aclService: AclService;
-  readonly keys: SpaceKeyRing;
-  readonly engine: ChangeEngine;
-  /** Public key of the account that opened it: one's own, or the guest key's. */
-  readonly accountKey: Uint8Array;
-  /** Signs as that account. */
-  readonly signer: Signer;
-  /** This account's permission now. */
-  role(): Permission;
+  /** The space as sync sees it. */
+  readonly replica: Replica;
   close(): Promise<void>;
 }
 
@@ -145,10 +136,8 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     },
   });
   const opened = engine;
-  return {
+  const parts: ReplicaSource = {
     id: spaceId,
-    header,
-    headerBytes,
     acl,
     aclService: createAclService({ spaceId, header, account, store, acl, keys, engine: opened, clock }),
     keys,
@@ -156,8 +145,8 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     accountKey: account.signer.publicKey,
     signer: account.signer,
     role: () => acl.permission(account.signer.publicKey),
-    close: () => opened.close(),
   };
+  return { ...parts, header, headerBytes, replica: openReplica(parts), close: () => opened.close() };
 }
 
 const WRITER_DEVICE_KEY = "writer-device";

@@ -1,10 +1,5 @@
 import type { Database } from "bun:sqlite";
-
-/** Where a content's backup stands on this device. */
-export const FILE_INFLIGHT = 0;
-export const FILE_DURABLE = 1;
-export const FILE_LIMITED = 2;
-export type FileStateNo = typeof FILE_INFLIGHT | typeof FILE_DURABLE | typeof FILE_LIMITED;
+import { FILE_INFLIGHT, type FileStateNo } from "../protocol/file-state.ts";
 
 /**
  * refs: one row a live file, a projection of the rows of the dataset `files`, kept in step in the same transaction, so that a

@@ -11,7 +11,7 @@ import { admitPublicKey } from "../crypto/public-key.ts";
 import { seal, open as unseal } from "../crypto/seal.ts";
 import { isSignedBy, readEnvelope, signEnvelope } from "../crypto/signed-envelope.ts";
 import type { Json } from "../protocol/json.ts";
-import type { Space } from "../space/space.ts";
+import type { Replica } from "../space/replica.ts";
 
 /** Where an event goes: among the account's devices, or among a space's members. */
 export type EventPlace = { readonly scope: "account" } | { readonly scope: "space"; readonly spaceId: string };
@@ -26,9 +26,9 @@ export interface ReceivedEvent {
 
 /** A way for events: sends to whoever listens now, keeps nothing. */
 export interface EventCarrier {
-  publish(space: Space, topic: string, payload: Uint8Array): void;
+  publish(replica: Replica, topic: string, payload: Uint8Array): void;
   /** Replaces the topic patterns wanted from a space's room; what comes in is handed to the relay. */
-  watch(space: Space, patterns: readonly string[], take: (payload: Uint8Array) => void): void;
+  watch(replica: Replica, patterns: readonly string[], take: (payload: Uint8Array) => void): void;
   /** A space ended. */
   forget(spaceId: SpaceId): void;
 }
@@ -36,10 +36,10 @@ export interface EventCarrier {
 export interface EventRelayDeps {
   readonly account: Account;
   readonly peerId: PeerId;
-  readonly tech: Space;
+  readonly tech: Replica;
   readonly clock: Clock;
   readonly log: Log;
-  open(spaceId: string): Promise<Space | undefined>;
+  open(spaceId: string): Promise<Replica | undefined>;
   receive(event: ReceivedEvent): void;
 }
 
@@ -59,19 +59,19 @@ export function createEventRelay(deps: EventRelayDeps) {
   const seen = new Set<string>();
   let dropped = 0;
 
-  const spaceOf = async (room: EventPlace): Promise<Space | undefined> =>
+  const spaceOf = async (room: EventPlace): Promise<Replica | undefined> =>
     room.scope === "account" ? tech : deps.open(room.spaceId);
-  const roomOf = (space: Space): EventPlace =>
-    space.id === tech.id ? { scope: "account" } : { scope: "space", spaceId: space.id };
+  const roomOf = (replica: Replica): EventPlace =>
+    replica.id === tech.id ? { scope: "account" } : { scope: "space", spaceId: replica.id };
   const keyOf = (readKey: Uint8Array, spaceId: SpaceId) => deriveKey(readKey, "event", spaceId);
 
-  /** `{k, b}`: id of the read key, and sealed under it the signed `{v, space, topic, data, author, peer, time}`. */
-  const wrap = (space: Space, topic: string, data: Json | undefined): Uint8Array | undefined => {
-    const epoch = space.keys.current();
+  /** `{k, b}`: id of the read key, and sealed under it the signed `{v, replica, topic, data, author, peer, time}`. */
+  const wrap = (replica: Replica, topic: string, data: Json | undefined): Uint8Array | undefined => {
+    const epoch = replica.readKey();
     if (!epoch) return undefined;
     const header = encodeCbor({
       v: FORMAT,
-      space: space.id,
+      space: replica.id,
       topic,
       data: data === undefined ? null : utf8ToBytes(JSON.stringify(data)),
       author: account.signer.publicKey,
@@ -79,7 +79,7 @@ export function createEventRelay(deps: EventRelayDeps) {
       time: clock.nowMs(),
     });
     const signed = signEnvelope("event", header, account.signer);
-    return encodeCbor({ k: epoch.id, b: seal(keyOf(epoch.key, space.id), signed, epoch.id) }).slice();
+    return encodeCbor({ k: epoch.id, b: seal(keyOf(epoch.key, replica.id), signed, epoch.id) }).slice();
   };
 
   const nameOf = (payload: Uint8Array): string => bytesToHex(sha256(payload).subarray(0, 16));
@@ -89,7 +89,7 @@ export function createEventRelay(deps: EventRelayDeps) {
   };
 
   const unwrap = (
-    space: Space,
+    replica: Replica,
     payload: Uint8Array,
     patterns: readonly string[],
   ): ReceivedEvent | "unwanted" | undefined => {
@@ -97,17 +97,17 @@ export function createEventRelay(deps: EventRelayDeps) {
     const keyId = outer?.["k"];
     const body = outer?.["b"];
     if (!(keyId instanceof Uint8Array) || !(body instanceof Uint8Array)) return undefined;
-    const current = space.keys.current();
+    const current = replica.readKey();
     // Under the present key alone: whoever was removed holds the former ones.
     if (!current || bytesToHex(current.id) !== bytesToHex(keyId)) return undefined;
-    const signed = unseal(keyOf(current.key, space.id), body, current.id);
+    const signed = unseal(keyOf(current.key, replica.id), body, current.id);
     if (!signed) return undefined;
     const envelope = readEnvelope(signed);
     const { v, space: spaceId, topic, data, author, peer, time } = envelope.header;
     if (
       envelope.bodyHash ||
       v !== FORMAT ||
-      spaceId !== space.id ||
+      spaceId !== replica.id ||
       typeof topic !== "string" ||
       typeof peer !== "string"
     )
@@ -117,9 +117,9 @@ export function createEventRelay(deps: EventRelayDeps) {
     if (!(author instanceof Uint8Array) || !admitPublicKey(author) || typeof time !== "number") return undefined;
     if (Math.abs(clock.nowMs() - time) > MAX_SKEW_MS) return undefined;
     if (!isSignedBy(author, "event", envelope)) return undefined;
-    const permission = space.acl.permission(author);
+    const permission = replica.acl.permissionOf(author);
     if (permission === "none" || permission === "guest") return undefined;
-    const room = roomOf(space);
+    const room = roomOf(replica);
     const base = { room, topic, identity: accountIdOf(author), peerId: peer };
     if (data === null) return base;
     const text = data instanceof Uint8Array ? bytesToUtf8(data) : undefined;
@@ -127,13 +127,13 @@ export function createEventRelay(deps: EventRelayDeps) {
   };
 
   /** Takes in a payload that came for a space's room, from whichever transport, once. */
-  const take = (space: Space, payload: Uint8Array): void => {
-    const patterns = patternsBySpace.get(space.id);
+  const take = (replica: Replica, payload: Uint8Array): void => {
+    const patterns = patternsBySpace.get(replica.id);
     const name = nameOf(payload);
     if (!patterns || seen.has(name)) return;
     let event: ReturnType<typeof unwrap>;
     try {
-      event = unwrap(space, payload, patterns);
+      event = unwrap(replica, payload, patterns);
     } catch (error) {
       if (!(error instanceof SyntaxError || error instanceof RangeError)) throw error;
     }
@@ -144,8 +144,8 @@ export function createEventRelay(deps: EventRelayDeps) {
       deps.receive(event);
     }
   };
-  const watchOn = (transport: EventCarrier, space: Space, patterns: readonly string[]): void =>
-    transport.watch(space, patterns, (payload) => take(space, payload));
+  const watchOn = (transport: EventCarrier, replica: Replica, patterns: readonly string[]): void =>
+    transport.watch(replica, patterns, (payload) => take(replica, payload));
 
   return {
     take,
@@ -154,8 +154,8 @@ export function createEventRelay(deps: EventRelayDeps) {
     async addTransport(transport: EventCarrier): Promise<void> {
       transports.push(transport);
       for (const [spaceId, patterns] of patternsBySpace) {
-        const space = spaceId === tech.id ? tech : await deps.open(spaceId);
-        if (space) watchOn(transport, space, patterns);
+        const replica = spaceId === tech.id ? tech : await deps.open(spaceId);
+        if (replica) watchOn(transport, replica, patterns);
       }
     },
 
@@ -163,19 +163,19 @@ export function createEventRelay(deps: EventRelayDeps) {
     send(room: EventPlace, topic: string, data: Json | undefined): void {
       if (transports.length === 0) return;
       spaceOf(room)
-        .then((space) => {
-          const payload = space && wrap(space, topic, data);
-          if (!space || !payload) return;
+        .then((replica) => {
+          const payload = replica && wrap(replica, topic, data);
+          if (!replica || !payload) return;
           remember(nameOf(payload));
-          for (const transport of transports) transport.publish(space, topic, payload);
+          for (const transport of transports) transport.publish(replica, topic, payload);
         })
         .catch((error: unknown) => log.debug("events: not sent", { err: error }));
     },
 
     /** What is wanted from a space's room can be listened for, now that the space is open and its key is here. */
-    attach(space: Space): void {
-      const patterns = patternsBySpace.get(space.id);
-      if (patterns) for (const transport of transports) watchOn(transport, space, patterns);
+    attach(replica: Replica): void {
+      const patterns = patternsBySpace.get(replica.id);
+      if (patterns) for (const transport of transports) watchOn(transport, replica, patterns);
     },
 
     /** Replaces the patterns wanted from a room. */
@@ -189,8 +189,9 @@ export function createEventRelay(deps: EventRelayDeps) {
       }
       patternsBySpace.set(spaceId, patterns);
       spaceOf(room)
-        .then((space) => {
-          if (space) for (const transport of transports) watchOn(transport, space, patternsBySpace.get(spaceId) ?? []);
+        .then((replica) => {
+          if (replica)
+            for (const transport of transports) watchOn(transport, replica, patternsBySpace.get(spaceId) ?? []);
         })
         .catch((error: unknown) => log.debug("events: not watched", { err: error }));
     },

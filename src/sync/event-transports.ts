@@ -1,8 +1,7 @@
 import { encodeCbor } from "../base/dag-cbor.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
-import type { Space } from "../space/space.ts";
-import { transportSecretOf } from "../space/transport-secret.ts";
+import type { Replica } from "../space/replica.ts";
 import type { EventCarrier } from "./event-relay.ts";
 import type { LinkManager } from "./lan/link-manager.ts";
 import type { PeerLink } from "./lan/peer-link.ts";
@@ -17,21 +16,21 @@ export function createLanEvents(deps: {
   readonly links: Pick<LinkManager, "links" | "onNotice">;
   readonly techId: SpaceId;
   readonly log: Log;
-  open(spaceId: string): Promise<Space | undefined>;
-  take(space: Space, payload: Uint8Array): void;
+  open(spaceId: string): Promise<Replica | undefined>;
+  take(replica: Replica, payload: Uint8Array): void;
 }): EventCarrier {
   const shares = (link: PeerLink, spaceId: SpaceId): boolean =>
     link.own || (spaceId !== deps.techId && link.sharedSpaces().includes(spaceId));
   deps.links.onNotice(EVENT, async (link, body) => {
     const { space: spaceId, payload } = decodeSpacePayload(body);
-    const space = await deps.open(spaceId);
-    if (space && shares(link, space.id)) deps.take(space, payload);
+    const replica = await deps.open(spaceId);
+    if (replica && shares(link, replica.id)) deps.take(replica, payload);
   });
   return {
-    publish(space, _topic, payload) {
-      const body = encodeCbor({ space: space.id, payload }).slice();
+    publish(replica, _topic, payload) {
+      const body = encodeCbor({ space: replica.id, payload }).slice();
       for (const link of deps.links.links()) {
-        if (!shares(link, space.id)) continue;
+        if (!shares(link, replica.id)) continue;
         link.notify(EVENT, body).catch((error: unknown) => deps.log.debug("events: not sent", { err: error }));
       }
     },
@@ -44,23 +43,23 @@ export function createLanEvents(deps: {
 export function createNetworkEvents(store: NetworkStore, log: Log): EventCarrier {
   const keysBySpace = new Map<SpaceId, ChannelKeys>();
   const watchedBySpace = new Map<SpaceId, Map<string, Disposable>>();
-  const keysOf = (space: Space): ChannelKeys | undefined => {
-    const known = keysBySpace.get(space.id);
+  const keysOf = (replica: Replica): ChannelKeys | undefined => {
+    const known = keysBySpace.get(replica.id);
     if (known) return known;
-    const secret = transportSecretOf(space);
+    const secret = replica.transportSecret();
     const keys = secret && deriveChannelKeys(secret);
-    if (keys) keysBySpace.set(space.id, keys);
+    if (keys) keysBySpace.set(replica.id, keys);
     return keys;
   };
   return {
-    publish(space, topic, payload) {
-      const keys = keysOf(space);
+    publish(replica, topic, payload) {
+      const keys = keysOf(replica);
       if (keys && !store.events.publish(keys, topic, payload)) log.debug("events: the network is not reached");
     },
-    watch(space, patterns, take) {
-      const keys = keysOf(space);
+    watch(replica, patterns, take) {
+      const keys = keysOf(replica);
       if (!keys) return;
-      const watched = watchedBySpace.get(space.id) ?? new Map<string, Disposable>();
+      const watched = watchedBySpace.get(replica.id) ?? new Map<string, Disposable>();
       for (const [pattern, subscription] of watched) {
         if (patterns.includes(pattern)) continue;
         subscription[Symbol.dispose]();
@@ -68,7 +67,7 @@ export function createNetworkEvents(store: NetworkStore, log: Log): EventCarrier
       }
       for (const pattern of patterns)
         if (!watched.has(pattern)) watched.set(pattern, store.events.subscribe(keys, pattern, take));
-      watchedBySpace.set(space.id, watched);
+      watchedBySpace.set(replica.id, watched);
     },
     forget(spaceId) {
       for (const subscription of watchedBySpace.get(spaceId)?.values() ?? []) subscription[Symbol.dispose]();

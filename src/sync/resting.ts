@@ -2,17 +2,15 @@ import { concatBytes, utf8ToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { sha256 } from "../crypto/hash.ts";
-import type { Space } from "../space/space.ts";
-import { hasPending, pendingDigest } from "./acl-exchange.ts";
+import type { Replica } from "../space/replica.ts";
 import type { ProgressBook } from "./progress.ts";
-import { vectorOf } from "./session/vector.ts";
 import type { Transport } from "./transport.ts";
 
 const DOMAIN = utf8ToBytes("svc/sync-mark/v1\0");
 
 /** What a replica is at, in 32 bytes: two with the same mark have nothing to tell each other. */
-function markOf(space: Space): Uint8Array {
-  return sha256(concatBytes(DOMAIN, space.acl.head().id, pendingDigest(space), vectorOf(space).digest));
+function markOf(replica: Replica): Uint8Array {
+  return sha256(concatBytes(DOMAIN, replica.acl.head(), replica.acl.pendingDigest(), replica.vector().digest));
 }
 
 /**
@@ -26,8 +24,8 @@ export function createResting(deps: { readonly book: ProgressBook; readonly cloc
 
   return {
     /** A round has found the space synced. What waits for an owner is looked at every round. */
-    begin(space: Space): void {
-      if (!hasPending(pendingDigest(space))) marks.set(space.id, markOf(space));
+    begin(replica: Replica): void {
+      if (!replica.acl.hasPending()) marks.set(replica.id, markOf(replica));
     },
     end: (spaceId: SpaceId): void => void marks.delete(spaceId),
     mark: (spaceId: SpaceId): Uint8Array | undefined => marks.get(spaceId),

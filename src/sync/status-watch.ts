@@ -1,10 +1,10 @@
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { ObjectSyncStatus, SpaceSyncStatus } from "../protocol/sync.ts";
-import type { Space } from "../space/space.ts";
+import type { Replica } from "../space/replica.ts";
 import type { ProgressBook } from "./progress.ts";
 import type { ReachedReplicas } from "./reached-replicas.ts";
-import { factsOf, objectStatus, type SpaceFacts, spaceStatus } from "./status.ts";
+import { objectStatus, type StoredStatus, spaceStatus, storedStatusOf } from "./status.ts";
 
 const NOTIFY_MS = 50;
 
@@ -17,7 +17,7 @@ interface StatusWatchDeps {
   /** Active spaces. */
   active(): SpaceId[];
   /** An active space, opened if need be. Fails with the space resolution errors. */
-  open(spaceId: string): Promise<Space>;
+  open(spaceId: string): Promise<Replica>;
 }
 
 /** The states of spaces and objects, for whoever asks once or watches. */
@@ -26,23 +26,23 @@ export function createStatusWatch(deps: StatusWatchDeps) {
   const listeners = new Set<Listener>();
   const stale = new Set<SpaceId>();
   /** Of spaces to which nothing happened since: they need not be opened to tell their status. */
-  const factsBySpace = new Map<SpaceId, SpaceFacts>();
+  const storedBySpace = new Map<SpaceId, StoredStatus>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let closed = false;
 
-  const statusFrom = (spaceId: SpaceId, facts: SpaceFacts): SpaceSyncStatus =>
-    spaceStatus(spaceId, facts, book.of(spaceId), reached.of(spaceId));
-  const of = (space: Space): SpaceSyncStatus => {
-    const facts = factsOf(space);
-    if (!facts.stale) factsBySpace.set(space.id, facts);
-    return statusFrom(space.id, facts);
+  const statusFrom = (spaceId: SpaceId, stored: StoredStatus): SpaceSyncStatus =>
+    spaceStatus(spaceId, stored, book.of(spaceId), reached.of(spaceId));
+  const of = (replica: Replica): SpaceSyncStatus => {
+    const stored = storedStatusOf(replica);
+    if (!stored.stale) storedBySpace.set(replica.id, stored);
+    return statusFrom(replica.id, stored);
   };
   const ofActive = async (spaceId: SpaceId): Promise<SpaceSyncStatus> => {
-    const facts = factsBySpace.get(spaceId);
-    return facts ? statusFrom(spaceId, facts) : of(await deps.open(spaceId));
+    const stored = storedBySpace.get(spaceId);
+    return stored ? statusFrom(spaceId, stored) : of(await deps.open(spaceId));
   };
-  const ofObject = (space: Space, objectId: string): ObjectSyncStatus =>
-    objectStatus(space, objectId, book.of(space.id), reached.of(space.id));
+  const ofObject = (replica: Replica, objectId: string): ObjectSyncStatus =>
+    objectStatus(replica, objectId, book.of(replica.id), reached.of(replica.id));
 
   /** The states of spaces may have changed: whoever watches hears of it soon, once for all that happened meanwhile. */
   const notify = (spaceId: SpaceId): void => {
@@ -61,7 +61,7 @@ export function createStatusWatch(deps: StatusWatchDeps) {
     ofObject,
     notify,
     /** What is known of a space's database does not stand any more. */
-    forget: (spaceId: SpaceId): void => void factsBySpace.delete(spaceId),
+    forget: (spaceId: SpaceId): void => void storedBySpace.delete(spaceId),
 
     /** Gives the statuses of all active spaces, and each again when it changed. */
     async watch(give: (status: SpaceSyncStatus) => void): Promise<() => void> {

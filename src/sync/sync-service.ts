@@ -1,11 +1,9 @@
-import type { AclBuild, AclMade, ComposeOptions } from "../acl/compose.ts";
 import type { Clock } from "../base/clock.ts";
 import type { PeerId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { svcError } from "../protocol/errors.ts";
 import type { ObjectDebug, ObjectSyncStatus, P2pDebug, SpaceDebug, SpaceSyncStatus } from "../protocol/sync.ts";
-import type { Space } from "../space/space.ts";
-import { sequencePending } from "./acl-exchange.ts";
+import type { AclBuild, AclMade, ComposeOptions, Replica } from "../space/replica.ts";
 import { type CatchUpView, createCatchUp } from "./catch-up.ts";
 import { waitConverged } from "./convergence.ts";
 import { createDeviceCopy } from "./device-copy.ts";
@@ -21,17 +19,17 @@ import type { SpacePlace } from "./transport.ts";
 /** What the account's spaces lend to sync. */
 interface SyncSpaces {
   /** The account's own space, open all the time. */
-  readonly tech: Space;
+  readonly tech: Replica;
   /** Active spaces, newest first; the account's own is not among them. */
   active(): SpaceId[];
   /** Spaces that are kept in step: the active ones, and those of which the ACL log alone is here so far. */
   held(): SpaceId[];
   isHeld(spaceId: SpaceId): boolean;
-  openHeld(spaceId: SpaceId): Promise<Space>;
+  openHeld(spaceId: SpaceId): Promise<Replica>;
   /** The account has no other device, and the space no other member, as far as is known here. */
   isOnlyHere(spaceId: SpaceId): boolean;
   /** An active space, opened if need be. Fails with the space resolution errors. */
-  open(spaceId: string): Promise<Space>;
+  open(spaceId: string): Promise<Replica>;
 }
 
 interface NetworkView {
@@ -67,7 +65,7 @@ export function createSyncService(deps: SyncServiceDeps) {
 
   const isHere = (spaceId: SpaceId): boolean => spaceId === spaces.tech.id || spaces.isHeld(spaceId);
   const isAlone = (spaceId: SpaceId): boolean => reached.names(spaceId).length === 0 && spaces.isOnlyHere(spaceId);
-  const openHeld = (spaceId: SpaceId): Promise<Space> =>
+  const openHeld = (spaceId: SpaceId): Promise<Replica> =>
     spaceId === spaces.tech.id ? Promise.resolve(spaces.tech) : spaces.openHeld(spaceId);
 
   /** Something happened to a space. */
@@ -77,36 +75,41 @@ export function createSyncService(deps: SyncServiceDeps) {
     statuses.notify(spaceId);
   };
 
+  const committed = (replica: Replica): void => {
+    for (const transport of transports) transport.changed(replica);
+    notifyChanged(replica.id);
+  };
+
   /** One round for one space; what is found then is entered into the progress. */
   const oneRound = async (spaceId: SpaceId): Promise<void> => {
     if (!isHere(spaceId)) return; // ended meanwhile, or a peer shares what is only being looked for
-    const space = await openHeld(spaceId);
+    const replica = await openHeld(spaceId);
     try {
-      await Promise.all(transports.map((transport) => transport.round(space)));
+      await Promise.all(transports.map((transport) => transport.round(replica)));
     } catch (error) {
-      if (!space.engine.closing()) throw error;
+      if (!replica.closing()) throw error;
     }
-    if (space.engine.closing()) {
+    if (replica.closing()) {
       // It ended during its own round: nothing is known of it any more.
       if (!isHere(spaceId)) book.forget(spaceId);
       return;
     }
     if (!isHere(spaceId)) return; // by what the round brought, or by somebody here
-    await sequencePending(space); // what came before a crash has come to nobody's notice since
-    await noteRound(space);
+    await replica.acl.sequencePending(); // what came before a crash has come to nobody's notice since
+    await noteRound(replica);
     statuses.notify(spaceId);
   };
 
-  const noteRound = async (space: Space): Promise<void> => {
-    const progress = book.of(space.id);
+  const noteRound = async (replica: Replica): Promise<void> => {
+    const progress = book.of(replica.id);
     progress.roundEnded = true;
     progress.lastRoundEndedMs = clock.nowMs();
-    resting.end(space.id);
-    if (statuses.of(space).state !== "synced") return;
+    resting.end(replica.id);
+    if (statuses.of(replica).state !== "synced") return;
     progress.lastSyncedMs = clock.nowMs();
-    await markSynced(space.engine, progress.lastSyncedMs);
+    await markSynced(replica, progress.lastSyncedMs);
     // What was written meanwhile is not in what was found synced.
-    if (statuses.of(space).state === "synced") resting.begin(space);
+    if (statuses.of(replica).state === "synced") resting.begin(replica);
   };
 
   const scheduler = createRoundScheduler({
@@ -125,14 +128,18 @@ export function createSyncService(deps: SyncServiceDeps) {
   });
   const { round, soon: roundSoon } = scheduler;
 
-  const changeAcl = async (space: Space, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined> => {
+  const changeAcl = async (
+    replica: Replica,
+    build: AclBuild,
+    options?: ComposeOptions,
+  ): Promise<AclMade | undefined> => {
     // A space that was opened, or ended and begun anew, a moment ago is not known to the network's transport yet.
-    if (!reached.sequencer(space.id) && transports.some(({ appendAcl }) => appendAcl)) await round(space.id);
-    const sequencer = reached.sequencer(space.id);
-    if (sequencer?.appendAcl) return sequencer.appendAcl(space, build, options);
-    if (space.role() === "owner") return space.aclService.act(build, options);
-    const made = await space.aclService.propose(build);
-    roundSoon(space.id);
+    if (!reached.sequencer(replica.id) && transports.some(({ appendAcl }) => appendAcl)) await round(replica.id);
+    const sequencer = reached.sequencer(replica.id);
+    if (sequencer?.appendAcl) return sequencer.appendAcl(replica, build, options);
+    if (replica.role() === "owner") return replica.acl.act(build, options);
+    const made = await replica.acl.propose(build);
+    roundSoon(replica.id);
     return made;
   };
 
@@ -163,17 +170,12 @@ export function createSyncService(deps: SyncServiceDeps) {
     setNetwork: (view: NetworkView) => {
       network = view;
     },
-    /** Follows what is written to a space while it is open. */
-    attach(space: Space): void {
-      const changed = () => {
-        for (const transport of transports) transport.changed(space);
-        notifyChanged(space.id);
-      };
-      space.engine.onCommit(changed);
-      space.aclService.onMoved(() => {
-        changed();
-        roundSoon(space.id);
-      });
+    /** Something was committed to an open space, here or by others. */
+    committed,
+    /** The ACL of an open space has moved. */
+    aclMoved(replica: Replica): void {
+      committed(replica);
+      roundSoon(replica.id);
     },
 
     /**
@@ -192,8 +194,8 @@ export function createSyncService(deps: SyncServiceDeps) {
      * owner's device, and as a proposal to those on any other. Undefined when nothing had to be done. Errors: those of
      * `build`, acl.forbidden, network.unavailable.
      */
-    changeAcl: (space: Space, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined> =>
-      uses.hold(space.id, () => changeAcl(space, build, options)),
+    changeAcl: (replica: Replica, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined> =>
+      uses.hold(replica.id, () => changeAcl(replica, build, options)),
 
     start: scheduler.start,
 
@@ -212,14 +214,14 @@ export function createSyncService(deps: SyncServiceDeps) {
       return statuses.ofObject(await spaces.open(spaceId), objectId);
     },
     async debug(spaceId: string): Promise<SpaceDebug> {
-      const space = await spaces.open(spaceId);
-      return spaceDebug(space, book.of(space.id), reached.of(space.id));
+      const replica = await spaces.open(spaceId);
+      return spaceDebug(replica, book.of(replica.id), reached.of(replica.id));
     },
     async objectDebug(spaceId: string, objectId: string): Promise<ObjectDebug> {
-      const space = await spaces.open(spaceId);
-      const object = space.engine.object(objectId);
-      if (!object || object.deleted) throw svcError("object.not_found", { objectId });
-      return objectDebug(space, object, book.of(space.id), reached.of(space.id));
+      const replica = await spaces.open(spaceId);
+      const facts = replica.objectFacts(objectId);
+      if (!facts) throw svcError("object.not_found", { objectId });
+      return objectDebug(facts, book.of(replica.id), reached.of(replica.id));
     },
     p2pDebug(): P2pDebug {
       const deviceCopied = copy.state();
@@ -240,8 +242,8 @@ export function createSyncService(deps: SyncServiceDeps) {
     waitConverged: async (spaceId: SpaceId): Promise<boolean> =>
       isAlone(spaceId) || waitConverged({ book, reached, round, isClosed: () => closed }, spaceId),
     /** Whether everything of an object is kept elsewhere and nothing of it is missing; true where there is nobody else. */
-    isObjectSynced: (space: Space, objectId: string): boolean =>
-      isAlone(space.id) || statuses.ofObject(space, objectId).state === "synced",
+    isObjectSynced: (replica: Replica, objectId: string): boolean =>
+      isAlone(replica.id) || statuses.ofObject(replica, objectId).state === "synced",
 
     /** Everything known of a space's rounds is forgotten: it ended. */
     async forget(spaceId: SpaceId): Promise<void> {

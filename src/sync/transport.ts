@@ -1,8 +1,7 @@
-import type { AclBuild, AclMade, ComposeOptions } from "../acl/compose.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
-import type { Space } from "../space/space.ts";
+import type { AclBuild, AclMade, ComposeOptions, Replica } from "../space/replica.ts";
 import type { ProgressBook } from "./progress.ts";
 
 /** What sync lends to every transport. */
@@ -11,7 +10,7 @@ export interface TransportHost {
   readonly clock: Clock;
   readonly log: Log;
   /** A space that is held here and active, or the account's own, opened; undefined for anything else. */
-  open(spaceId: string): Promise<Space | undefined>;
+  open(spaceId: string): Promise<Replica | undefined>;
   /** Keeps a space open while `work` runs. */
   hold<T>(spaceId: SpaceId, work: () => Promise<T>): Promise<T>;
   /** Something happened to the space. */
@@ -38,7 +37,7 @@ export interface Transport {
    * One round in both directions with everyone who is reached: what they have comes here, what is here goes there.
    * Failures are entered into the progress, not thrown.
    */
-  round(space: Space): Promise<void>;
+  round(replica: Replica): Promise<void>;
   /**
    * Of these spaces those for which a round would bring nothing: nobody who is reached keeps them, or everybody who does is
    * surely at the mark that is given (undefined: the space was not found synced since it was touched). Opens no space.
@@ -48,14 +47,14 @@ export interface Transport {
    * Puts a record of this account behind the last one that everybody sees, built anew as often as somebody is faster.
    * Undefined when nothing had to be done. Only where somebody else keeps the order. Errors: network.unavailable.
    */
-  appendAcl?(space: Space, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined>;
+  appendAcl?(replica: Replica, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined>;
   /**
    * Looks for a space that is not held here, by what an invite or guest token says: the records of its ACL log,
    * from the root on, or undefined when nobody who is reached has it.
    */
   findChain(place: SpacePlace): Promise<Uint8Array[] | undefined>;
   /** Something was written to the space, here or by others. */
-  changed(space: Space): void;
+  changed(replica: Replica): void;
   /** The space ended, or is closed: nothing of it is held any longer. */
   forget(spaceId: SpaceId): Promise<void>;
   close(): Promise<void>;

@@ -8,7 +8,7 @@ import { isStub, stubOf } from "../../src/change/codec/change-stub.ts";
 import { DELETED_GRACE_MS } from "../../src/change/fold/object-deletions.ts";
 import { OBJECT_RULES } from "../../src/domain/object/object-rules.ts";
 import { SvcError } from "../../src/protocol/errors.ts";
-import { vectorOf } from "../../src/sync/session/vector.ts";
+import { vectorOf } from "../../src/space/replica/own-vector.ts";
 import {
   add,
   type Device,

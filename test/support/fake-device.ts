@@ -9,6 +9,7 @@ import { type Change, decodeChange, isDerivedRoot } from "../../src/change/codec
 import { changeIdOf } from "../../src/change/codec/change-stub.ts";
 import type { Account } from "../../src/crypto/account.ts";
 import { deriveAccountSecret } from "../../src/crypto/account-keys.ts";
+import { byWriter, type WriterState, writerKey } from "../../src/space/version-vector.ts";
 import { type LinkManager, startLinkManager } from "../../src/sync/lan/link-manager.ts";
 import type { PeerLink } from "../../src/sync/lan/peer-link.ts";
 import { aclFrom } from "../../src/sync/session/acl-fetch.ts";
@@ -29,7 +30,6 @@ import {
   type SpaceState,
 } from "../../src/sync/session/messages.ts";
 import { SYNC_KINDS } from "../../src/sync/session/remote-replica.ts";
-import { byWriter, type WriterState, writerKey } from "../../src/sync/session/vector.ts";
 
 export interface FakeDevice extends AsyncDisposable {
   /** Changes that it has of the space, by the hex of their ids. */
@@ -44,7 +44,7 @@ export interface FakeDevice extends AsyncDisposable {
 
 export interface Lies {
   /** What it says of its state instead of the truth. */
-  state?(truth: SpaceState, request: { readonly aclHead: Uint8Array; readonly units: Uint8Array }): SpaceState;
+  state?(truth: SpaceState, request: { readonly aclHead: Uint8Array; readonly pending: Uint8Array }): SpaceState;
   /** Never answers. */
   silent?: boolean;
   /** Whether it takes in nothing more. */
@@ -61,7 +61,7 @@ export async function startFakeDevice(account: Account, spaceId: string): Promis
   let asked = 0;
   let aclHead: Uint8Array = NOTHING;
   let chain: Uint8Array[] = [];
-  let units: Uint8Array = NOTHING;
+  let pending: Uint8Array = NOTHING;
   const manager: LinkManager = await startLinkManager({
     deviceSeed: randomBytes(32),
     account: account.signer,
@@ -75,9 +75,9 @@ export async function startFakeDevice(account: Account, spaceId: string): Promis
   });
 
   const fetchFrom = async (link: PeerLink): Promise<void> => {
-    const request = encodeStateRequest({ space: spaceId, aclHead: NOTHING, units: NOTHING, digest: NOTHING });
+    const request = encodeStateRequest({ space: spaceId, aclHead: NOTHING, pending: NOTHING, digest: NOTHING });
     const theirs = decodeState(await link.request(SYNC_KINDS.state, request));
-    ({ aclHead, units } = theirs);
+    ({ aclHead, pending } = theirs);
     chain = await aclFrom(link, spaceId, 0);
     const vector = vectorOf(held.values());
     for (let cursor = 0; ; ) {
@@ -94,7 +94,7 @@ export async function startFakeDevice(account: Account, spaceId: string): Promis
     more: false,
     aclHead,
     aclCount: chain.length,
-    units,
+    pending,
     content: true,
     lacks: new Uint8Array(32),
     vector: vectorOf(held.values()),
@@ -134,7 +134,7 @@ export async function startFakeDevice(account: Account, spaceId: string): Promis
     if (lies.silent) return never();
     return encodeItems(lies.mean ? [] : chain.slice(decodeAclRequest(body).from));
   });
-  manager.onRequest(SYNC_KINDS.units, async () => (lies.silent ? never() : encodeItems([])));
+  manager.onRequest(SYNC_KINDS.pending, async () => (lies.silent ? never() : encodeItems([])));
   manager.onNotice("sync.changed", async () => {});
 
   return {

@@ -16,6 +16,7 @@ import { deriveKey } from "../../src/crypto/derive.ts";
 import { sha256 } from "../../src/crypto/hash.ts";
 import { mnemonicToEntropy } from "../../src/crypto/mnemonic.ts";
 import { genesisOfRoot } from "../../src/space/genesis.ts";
+import type { PulledFrame } from "../../src/space/replica.ts";
 import { createDeviceCertificate } from "../../src/sync/lan/device-certificate.ts";
 import { dialPeer } from "../../src/sync/lan/link-socket.ts";
 import { type OpenLink, openPeerLink } from "../../src/sync/lan/peer-link.ts";
@@ -31,7 +32,6 @@ import {
   encodeSpaceName,
   encodeState,
   NOT_HELD,
-  type PullReply,
   type SpaceState,
 } from "../../src/sync/session/messages.ts";
 import { SYNC_KINDS } from "../../src/sync/session/remote-replica.ts";
@@ -45,7 +45,7 @@ export interface Offer {
   /** Fields of the state that it lies about. */
   state?: Partial<SpaceState>;
   /** Frames of changes, one a request; the last is the end. A function makes them up. */
-  frames?: readonly (readonly Uint8Array[])[] | ((cursor: number) => PullReply);
+  frames?: readonly (readonly Uint8Array[])[] | ((cursor: number) => PulledFrame);
 }
 
 type Answer = (body: Uint8Array) => Promise<Uint8Array> | Uint8Array;
@@ -160,7 +160,7 @@ function answerFrom(offers: ReadonlyMap<string, Offer>, kind: string, body: Uint
       return encodeState(offer ? stateOf(offer) : NOT_HELD);
     case SYNC_KINDS.acl:
       return encodeItems(offer?.chain.slice(decodeAclRequest(body).from) ?? []);
-    case SYNC_KINDS.units:
+    case SYNC_KINDS.pending:
       return encodeItems(offer?.units ?? []);
     case SYNC_KINDS.pull:
       return encodePullReply(frameOf(offer, decodePullRequest(body).cursor));
@@ -175,14 +175,14 @@ const stateOf = ({ chain, units, state }: Offer): SpaceState => ({
   more: false,
   aclHead: sha256(chain.at(-1)!),
   aclCount: chain.length,
-  units: units && units.length > 0 ? randomBytes(32) : new Uint8Array(32),
+  pending: units && units.length > 0 ? randomBytes(32) : new Uint8Array(32),
   content: true,
   lacks: new Uint8Array(32),
   vector: [],
   ...state,
 });
 
-function frameOf(offer: Offer | undefined, cursor: number): PullReply {
+function frameOf(offer: Offer | undefined, cursor: number): PulledFrame {
   const frames = offer?.frames ?? [];
   if (typeof frames === "function") return frames(cursor);
   const next = cursor + 1 < frames.length ? cursor + 1 : 0;

@@ -31,7 +31,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     "account",
     "files",
   ],
-  sync: ["base", "protocol", "crypto", "store", "change", "acl", "space", "files"],
+  sync: ["base", "protocol", "crypto", "space", "files"],
   engine: [
     "base",
     "protocol",
@@ -68,6 +68,8 @@ const NODE_COMMAND_ROOMS = ["push-node"];
 /** The entry of the executable is also that of its child processes. */
 const CHILD_ENTRY = "cli/main.ts";
 const CHILD_ENTRY_ROOMS = ["sandbox", "search"];
+/** All that sync may know of a space. */
+const REPLICA_PORT = /^src\/space\/(replica|version-vector)\.ts$/;
 const PORT_FILE = /(^|\/|-)port\.ts$/;
 const TEST_FILE = /\.test\.tsx?$/;
 /** Independent second opinions: they prove nothing if they share code with what they judge. */
@@ -97,6 +99,8 @@ function judge(path: string, { specifier, typeOnly }: ImportEdge): string | unde
   if (from === to) return siblingFault(path, target);
   const allowed = roomsFor(path, from);
   if (!allowed.includes(to)) return `${from} may not import ${to} (${target})`;
+  if (from === "sync" && to === "space" && !REPLICA_PORT.test(target))
+    return `sync sees a space through src/space/replica.ts alone (${target})`;
   if (from === "ui" && !typeOnly) return `ui takes only types from ${to} (${target}); write import type`;
   return undefined;
 }

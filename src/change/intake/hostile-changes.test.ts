@@ -8,7 +8,7 @@ import { bodyBytes, bodyOf, createForger } from "../../../test/support/forged-ch
 import { cidFromDigest } from "../../crypto/cid.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { vectorOf } from "../../sync/session/vector.ts";
+import { vectorOf } from "../../space/replica/own-vector.ts";
 import { decodeChange, encodeDerivedRoot } from "../codec/change-codec.ts";
 import { stubOf } from "../codec/change-stub.ts";
 import { DELETIONS_DATASET, DELETIONS_TYPE } from "../fold/deletion-log.ts";

@@ -11,8 +11,8 @@ import {
 import { createAccount } from "../../../test/support/acl-world.ts";
 import { OBJECT_RULES } from "../../domain/object/object-rules.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { takeIn } from "../../sync/intake.ts";
-import { vectorOf } from "../../sync/session/vector.ts";
+import { vectorOf } from "../../space/replica/own-vector.ts";
+import { takeIn } from "../../space/replica/take.ts";
 import { type Change, type ChangeHeader, decodeChange, encodeChange, encodeHeader } from "../codec/change-codec.ts";
 import { isStub, stubOf } from "../codec/change-stub.ts";
 import { DELETIONS_TYPE } from "../fold/deletion-log.ts";

@@ -1,7 +1,7 @@
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { ContentStore } from "../../files/content-store.ts";
-import { FILE_DURABLE } from "../../store/file-table.ts";
+import { FILE_DURABLE } from "../../protocol/file-state.ts";
 import type { FileContents } from "./file-contents.ts";
 
 export interface FileCacheDeps {

@@ -2,15 +2,10 @@ import { equalBytes } from "../../base/bytes.ts";
 import { type Content, contentOf } from "../../files/content.ts";
 import type { ContentStore } from "../../files/content-store.ts";
 import { svcError } from "../../protocol/errors.ts";
+import { FILE_DURABLE, FILE_INFLIGHT, type FileStateNo } from "../../protocol/file-state.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import type { Space } from "../../space/space.ts";
-import {
-  FILE_DURABLE,
-  FILE_INFLIGHT,
-  type FileContent,
-  type FileRef,
-  type FileStateNo,
-} from "../../store/file-table.ts";
+import type { FileContent, FileRef } from "../../store/file-table.ts";
 import { followFileRows } from "./file-refs.ts";
 import { bytesOfRow } from "./file-row.ts";
 import { FILES_DATASET } from "./file-rules.ts";

@@ -1,8 +1,9 @@
 import { bytesToHex, hexToBytes } from "../../base/bytes.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
 import { sha256 } from "../../crypto/hash.ts";
+import { FILE_DURABLE, FILE_LIMITED, type FileStateNo } from "../../protocol/file-state.ts";
 import type { JsonObject } from "../../protocol/json.ts";
-import { FILE_DURABLE, FILE_LIMITED, type FileRef, type FileStateNo } from "../../store/file-table.ts";
+import type { FileRef } from "../../store/file-table.ts";
 
 export type FileState = "durable" | "inflight" | "limited";
 

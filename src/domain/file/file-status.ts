@@ -1,4 +1,5 @@
-import { FILE_DURABLE, type FileRef, type FileStateNo, type FileTable } from "../../store/file-table.ts";
+import { FILE_DURABLE, type FileStateNo } from "../../protocol/file-state.ts";
+import type { FileRef, FileTable } from "../../store/file-table.ts";
 import { type FileState, stateName } from "./file-row.ts";
 
 /** Status body and frame (FILE-3). */

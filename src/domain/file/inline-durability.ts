@@ -1,7 +1,8 @@
 import { equalBytes } from "../../base/bytes.ts";
 import { parseVersion } from "../../change/codec/version.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
-import { FILE_DURABLE, FILE_INFLIGHT, type FileRef, type FileStateNo } from "../../store/file-table.ts";
+import { FILE_DURABLE, FILE_INFLIGHT, type FileStateNo } from "../../protocol/file-state.ts";
+import type { FileRef } from "../../store/file-table.ts";
 import { FILES_DATASET } from "./file-rules.ts";
 
 const AT_ONCE = 500;

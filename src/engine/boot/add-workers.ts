@@ -1,7 +1,7 @@
 import type { Service, Services } from "../../base/service.ts";
 import type { PushService } from "../../domain/push/push-service.ts";
 import type { SearchService } from "../../domain/search/search-service.ts";
-import type { Space } from "../../space/space.ts";
+import type { Replica } from "../../space/replica.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import type { SyncService } from "../../sync/sync-service.ts";
 import type { AccountFiles } from "../account-files.ts";
@@ -31,7 +31,7 @@ export interface BootParts {
   readonly services: OpenServices;
   readonly events: SpaceEvents;
   /** A space that is active here, opened; undefined for anything else. */
-  openHeld(spaceId: string): Promise<Space | undefined>;
+  openHeld(spaceId: string): Promise<Replica | undefined>;
   isClosing(): boolean;
 }
 

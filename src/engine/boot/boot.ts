@@ -4,6 +4,7 @@ import type { Account } from "../../crypto/account.ts";
 import { createSigner } from "../../crypto/sign.ts";
 import type { Wallet } from "../../crypto/wallet.ts";
 import { TECH_DATASETS } from "../../domain/type/built-in-schemas.ts";
+import type { Replica } from "../../space/replica.ts";
 import type { Space } from "../../space/space.ts";
 import { createSpaceEvents, type SpaceEvents } from "../../space/space-events.ts";
 import { createSpaceHolds } from "../../space/space-holds.ts";
@@ -124,9 +125,9 @@ function accountOf(wallet: Wallet): Account {
 
 /** Opens spaces that are active here, the account's own among them; undefined for anything else. */
 function heldSpacesOf({ spaces, tech }: OpenAccount): BootParts["openHeld"] {
-  return async (spaceId): Promise<Space | undefined> => {
-    if (spaceId === tech.space.id) return tech.space;
-    return spaces.isHeld(spaceId) ? spaces.openHeld(spaceId as SpaceId) : undefined;
+  return async (spaceId): Promise<Replica | undefined> => {
+    if (spaceId === tech.space.id) return tech.space.replica;
+    return spaces.isHeld(spaceId) ? (await spaces.openHeld(spaceId as SpaceId)).replica : undefined;
   };
 }
 

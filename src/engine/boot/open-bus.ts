@@ -4,6 +4,7 @@ import type { Log } from "../../base/log.ts";
 import { createEventHub } from "../../domain/event/event-hub.ts";
 import { createLongWorks } from "../../domain/process/long-work.ts";
 import { createProcessRegistry } from "../../domain/process/process-registry.ts";
+import type { Replica } from "../../space/replica.ts";
 import type { Space } from "../../space/space.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import { createEventRelay } from "../../sync/event-relay.ts";
@@ -18,7 +19,7 @@ export function openBus(deps: {
   events: SpaceEvents;
   clock: Clock;
   log: Log;
-  open(spaceId: string): Promise<Space | undefined>;
+  open(spaceId: string): Promise<Replica | undefined>;
 }) {
   const { clock, log } = deps;
   const { account, spaces, tech } = deps.opened;
@@ -30,7 +31,7 @@ export function openBus(deps: {
   const relay = createEventRelay({
     account,
     peerId: account.peerId,
-    tech: tech.space,
+    tech: tech.space.replica,
     clock,
     log,
     open: deps.open,
@@ -43,7 +44,7 @@ export function openBus(deps: {
   const listenIn = (space: Space): void => {
     if (space.id === tech.space.id || !space.keys.current()) return;
     processes.hear(space.id);
-    relay.attach(space);
+    relay.attach(space.replica);
   };
   deps.events.on("opened", listenIn);
   deps.events.on("aclChanged", listenIn);

@@ -4,6 +4,7 @@ import { createOneToOneService } from "../../account/one-to-one-service.ts";
 import { createSpaceClaims } from "../../account/space-claims.ts";
 import { createSpaceCreation } from "../../account/space-creation.ts";
 import { createSpaceLife } from "../../account/space-life.ts";
+import type { AclBuild, ComposeOptions } from "../../acl/compose.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
@@ -17,6 +18,7 @@ import { createInboxMessages } from "../../sync/inbox/inbox-messages.ts";
 import type { SyncService } from "../../sync/sync-service.ts";
 import type { AccountFiles } from "../account-files.ts";
 import { crashPoint } from "../crash-point.ts";
+import { inboxBoxOf } from "../inbox-box.ts";
 import { createInvitationMessages, takeInvitationMessages } from "../invitations.ts";
 import { createProfileNews } from "../profile-news.ts";
 import { createRightsFollower } from "../rights-follower.ts";
@@ -49,7 +51,8 @@ export type OpenServices = ReturnType<typeof openServices>;
 export function openServices(deps: OpenServicesDeps) {
   const { stores, opened, sync, events, clock, log } = deps;
   const { account, tech, secrets, farewells, geneses, spaces } = opened;
-  const { changeAcl } = sync;
+  const changeAcl = (space: Space, build: AclBuild, options?: ComposeOptions) =>
+    sync.changeAcl(space.replica, build, options);
   const profile = () => tech.profile();
   const creation = createSpaceCreation({
     account,
@@ -74,7 +77,13 @@ export function openServices(deps: OpenServicesDeps) {
     changeAcl,
     isGuest: (spaceId) => secrets.tokenOf(spaceId)?.kind === "guest",
   });
-  const inboxMessages = createInboxMessages({ account, tech: tech.space, clock, log });
+  const inboxMessages = createInboxMessages({
+    account,
+    tech: tech.space.replica,
+    box: inboxBoxOf(tech.space.engine),
+    clock,
+    log,
+  });
   const messages = createInvitationMessages({ inboxMessages, profile });
   const isKnown = (identity: string): boolean => stores.account.spacesOf(identity).length > 0;
   const directAdds = createDirectAddService({ tech, spaces, secrets, isKnown });
@@ -178,7 +187,7 @@ function servicesOf(
     account: opened.account,
     secrets: opened.secrets,
     changeAcl: async (build) => {
-      const made = await sync.changeAcl(space, build);
+      const made = await sync.changeAcl(space.replica, build);
       // Whoever reads the row after the answer sees what the answer was about.
       await spaces.settleRow(space);
       return made;
@@ -196,7 +205,7 @@ function servicesOf(
     fileContents: files.open(space),
     convergence: {
       waitConverged: () => sync.waitConverged(space.id),
-      isSynced: (objectId) => sync.isObjectSynced(space, objectId),
+      isSynced: (objectId) => sync.isObjectSynced(space.replica, objectId),
     },
   });
 }

@@ -6,7 +6,7 @@ import type { BootOptions } from "./boot-engine.ts";
 import type { OpenAccount } from "./open-account.ts";
 import type { Bus } from "./open-bus.ts";
 
-/** Boot, phase 3: sync follows every space from its opening on. */
+/** Boot, phase 3: sync hears of whatever is committed. */
 export function openSync(
   { config, clock, log }: BootOptions,
   parts: { opened: OpenAccount; bus: Bus; events: SpaceEvents; holds: SpaceHolds },
@@ -22,17 +22,17 @@ export function openSync(
     showCatchUp: () =>
       bus.startLongWork({ kind: "sync.restore", title: "Getting what other devices have", target: account.id }),
     spaces: {
-      tech: tech.space,
+      tech: tech.space.replica,
       active: spaces.activeIds,
       held: spaces.heldIds,
       isHeld: spaces.isHeld,
       isOnlyHere: (spaceId) => devices.list().devices.length <= 1 && !shared.has(spaceId),
-      openHeld: spaces.openHeld,
-      open: spaces.open,
+      openHeld: async (spaceId) => (await spaces.openHeld(spaceId)).replica,
+      open: async (spaceId) => (await spaces.open(spaceId)).replica,
     },
   });
-  sync.attach(tech.space);
-  events.on("opened", sync.attach);
+  events.on("committed", (space) => sync.committed(space.replica));
+  events.on("aclChanged", (space) => sync.aclMoved(space.replica));
   events.on("known", sync.firstRoundSoon);
   events.on("ending", (spaceId) => {
     sync.forget(spaceId).catch((err: unknown) => log.error("forgetting a space failed", { err, spaceId }));

@@ -7,8 +7,8 @@ import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
 import type { Account } from "../../crypto/account.ts";
 import { deriveAccountSecret } from "../../crypto/account-keys.ts";
+import type { Replica } from "../../space/replica.ts";
 import type { Space } from "../../space/space.ts";
-import { transportSecretOf } from "../../space/transport-secret.ts";
 import type { EventRelay } from "../../sync/event-relay.ts";
 import { createLanEvents, createNetworkEvents } from "../../sync/event-transports.ts";
 import type { createChunkServer } from "../../sync/file/lan-chunks.ts";
@@ -46,7 +46,7 @@ interface TransportsDeps {
   usePeer(link: PeerLink): void;
   serveChunk: ReturnType<typeof createChunkServer>;
   /** A space that is active here, opened; undefined for anything else. */
-  open(spaceId: string): Promise<Space | undefined>;
+  open(spaceId: string): Promise<Replica | undefined>;
 }
 
 /** A peer hands over an inbox message for this account. */
@@ -114,7 +114,7 @@ async function startNetwork(deps: TransportsDeps, servers: NetworkServers): Prom
       log,
       open: deps.open,
       inviteSeedOf: deps.inviteSeedOf,
-      secretOf: (space) => transportSecretOf(space) ?? deps.placeOf(space.id)?.transportSecret,
+      secretOf: (replica) => replica.transportSecret() ?? deps.placeOf(replica.id)?.transportSecret,
       hold: sync.hold,
       notifyChanged: sync.notifyChanged,
       notifyProgress: sync.notifyProgress,
@@ -125,7 +125,7 @@ async function startNetwork(deps: TransportsDeps, servers: NetworkServers): Prom
   deps.inboxMessages.connect(store);
   deps.useNetwork(store);
   sync.setNetwork({ init: (replicas) => store.init(replicas) });
-  const transportSecret = transportSecretOf(deps.tech);
+  const transportSecret = deps.tech.replica.transportSecret();
   const readKey = deps.tech.keys.current()?.key;
   const copies =
     transportSecret && readKey

@@ -5,9 +5,9 @@ import { digestAt, levelCounts } from "../../files/chunk-tree.ts";
 import type { Content } from "../../files/content.ts";
 import { CHUNK_BYTES } from "../../files/content-seal.ts";
 import type { ContentStore } from "../../files/content-store.ts";
-import { FILE_INFLIGHT, FILE_LIMITED, type FileContent } from "../../store/file-table.ts";
+import { FILE_INFLIGHT, FILE_LIMITED } from "../../protocol/file-state.ts";
 import type { ChunkPlaceInStore, ChunkStore } from "../network/chunk-store.ts";
-import type { BackupSpace } from "./backup-space.ts";
+import type { BackupContent, BackupSpace } from "./backup-space.ts";
 import { chunkKeysOf } from "./network-chunks.ts";
 
 export type UploadEnd =
@@ -46,12 +46,11 @@ export function createContentUpload(deps: ContentUploadDeps) {
   const waitedMs = new Map<string, number>();
 
   /** Waits a while for changes that are to be sent; not again soon, should they be held up by something else. */
-  const changesFirst = async ({ space }: BackupSpace, isOver: () => boolean): Promise<void> => {
-    const { sync } = space.engine.store;
+  const changesFirst = async ({ replica }: BackupSpace, isOver: () => boolean): Promise<void> => {
     const nowMs = performance.now();
-    if (nowMs - (waitedMs.get(space.id) ?? Number.NEGATIVE_INFINITY) < CHANGES_AGAIN_MS) return;
-    while (sync.unconfirmed("network", 1).length > 0 && !isOver()) {
-      if (performance.now() - nowMs > CHANGES_FIRST_MS) return void waitedMs.set(space.id, performance.now());
+    if (nowMs - (waitedMs.get(replica.id) ?? Number.NEGATIVE_INFINITY) < CHANGES_AGAIN_MS) return;
+    while (replica.unpublished(1).length > 0 && !isOver()) {
+      if (performance.now() - nowMs > CHANGES_FIRST_MS) return void waitedMs.set(replica.id, performance.now());
       await Bun.sleep(CHANGES_STEP_MS);
     }
   };
@@ -64,7 +63,7 @@ export function createContentUpload(deps: ContentUploadDeps) {
 
   return async (
     own: BackupSpace,
-    row: FileContent,
+    row: BackupContent,
     content: Content,
     connection: number | undefined,
     onProgress: (done: number, total: number) => void,
@@ -92,7 +91,7 @@ export function createContentUpload(deps: ContentUploadDeps) {
       if (!newest) return;
       notedMs = performance.now();
       await deps.keepMark(own, newest);
-      await own.space.engine.write(() => own.table.setSent(row.root, sent.slice()));
+      await own.noteSent(row.root, sent.slice());
     };
     /** Undefined, and `end` says why, when it was not taken. */
     const send = async (sealed: Uint8Array | undefined, digest: Uint8Array): Promise<ChunkPlaceInStore | undefined> => {
@@ -110,7 +109,7 @@ export function createContentUpload(deps: ContentUploadDeps) {
         end = { kind: "full" };
         return undefined;
       }
-      if (own.table.content(row.root)?.state === FILE_LIMITED)
+      if (own.content(row.root)?.state === FILE_LIMITED)
         await own.setStates(row.root, FILE_INFLIGHT, { attempts: 0, lastErr: "", nextMs: 0 });
       if (!newest || place.seq > newest.seq) newest = place;
       return place;

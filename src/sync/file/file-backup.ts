@@ -6,9 +6,9 @@ import type { Service } from "../../base/service.ts";
 import type { Content } from "../../files/content.ts";
 import { CHUNK_BYTES } from "../../files/content-seal.ts";
 import type { ContentStore } from "../../files/content-store.ts";
-import { FILE_DURABLE, FILE_INFLIGHT, FILE_LIMITED, type FileContent } from "../../store/file-table.ts";
+import { FILE_DURABLE, FILE_INFLIGHT, FILE_LIMITED } from "../../protocol/file-state.ts";
 import type { NetworkStore } from "../network/network-store.ts";
-import type { BackupSpace } from "./backup-space.ts";
+import type { BackupContent, BackupSpace } from "./backup-space.ts";
 import { createContentUpload, type UploadEnd } from "./content-upload.ts";
 import { proveWithoutBytes } from "./proof-of-backup.ts";
 import { createStoreMark } from "./store-mark.ts";
@@ -24,7 +24,7 @@ export interface FileBackupDeps {
   /** Called with spaces in which there is news. Answers how to stop. */
   onWork(listener: (spaceId: SpaceId) => void): () => void;
   /** Shows long work as a process. */
-  showWork(content: FileContent): { progress(done: number, total: number): void; end(error?: unknown): void };
+  showWork(content: BackupContent): { progress(done: number, total: number): void; end(error?: unknown): void };
 }
 
 /** Contents backed up at once; of these one slot is for small ones alone, so that they never wait for a large one. */
@@ -70,24 +70,24 @@ export function createFileBackup(deps: FileBackupDeps): Service {
     chunks: store.chunks,
     contents,
     lag,
-    keepMark: (own, place) => mark.keep(own.space, place),
+    keepMark: (own, place) => mark.keep(own.replica, place),
     isStopped: () => !isOnline(),
   });
 
   /** Nothing can be done for it now; it is looked at again, but not at once. */
-  const later = (own: BackupSpace, row: FileContent): Promise<void> =>
+  const later = (own: BackupSpace, row: BackupContent): Promise<void> =>
     own.setStates(row.root, row.state, { ...row, nextMs: clock.nowMs() + ELSEWHERE_RETRY_MS });
 
-  const backUp = async (own: BackupSpace, row: FileContent, connection: number | undefined): Promise<void> => {
+  const backUp = async (own: BackupSpace, row: BackupContent, connection: number | undefined): Promise<void> => {
     let content: Content | undefined;
     try {
       content = own.contentOfRoot(row.root);
     } catch (error) {
-      log.debug("files: one cannot be backed up yet", { err: error, spaceId: own.space.id });
+      log.debug("files: one cannot be backed up yet", { err: error, spaceId: own.replica.id });
     }
     if (!content) return later(own, row);
     if (!(await contents.whole(content)) || row.hash === null) return proveElsewhere(own, row, content);
-    log.debug("files: a backup begins", { spaceId: own.space.id, rootCid: row.root, bytes: row.size });
+    log.debug("files: a backup begins", { spaceId: own.replica.id, rootCid: row.root, bytes: row.size });
     const work = deps.showWork(row);
     let end: UploadEnd;
     try {
@@ -99,19 +99,19 @@ export function createFileBackup(deps: FileBackupDeps): Service {
       const attempts = row.attempts + 1;
       const lastErr = error instanceof Error ? error.message : String(error);
       const nextMs = clock.nowMs() + Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** Math.min(attempts, 16));
-      const state = own.table.content(row.root)?.state ?? FILE_INFLIGHT;
+      const state = own.content(row.root)?.state ?? FILE_INFLIGHT;
       await own.setStates(row.root, state, { attempts, lastErr, nextMs });
       return;
     }
-    log.debug("files: a backup ended", { spaceId: own.space.id, rootCid: row.root, outcome: end.kind });
+    log.debug("files: a backup ended", { spaceId: own.replica.id, rootCid: row.root, outcome: end.kind });
     await settle(own, row, end);
   };
 
-  const settle = async (own: BackupSpace, row: FileContent, end: UploadEnd): Promise<void> => {
+  const settle = async (own: BackupSpace, row: BackupContent, end: UploadEnd): Promise<void> => {
     switch (end.kind) {
       case "durable":
-        await mark.keep(own.space, end.place);
-        await own.space.engine.write(() => own.table.setSent(row.root, null));
+        await mark.keep(own.replica, end.place);
+        await own.noteSent(row.root, null);
         return own.setStates(row.root, FILE_DURABLE, { attempts: 0, lastErr: "", nextMs: 0 });
       case "full":
         return own.setStates(row.root, FILE_LIMITED, {
@@ -125,7 +125,7 @@ export function createFileBackup(deps: FileBackupDeps): Service {
   };
 
   /** A device that has no bytes sees for itself whether the network has them all. */
-  const proveElsewhere = async (own: BackupSpace, row: FileContent, content: Content): Promise<void> => {
+  const proveElsewhere = async (own: BackupSpace, row: BackupContent, content: Content): Promise<void> => {
     try {
       const place = await proveWithoutBytes(store.chunks, content);
       if (place) return settle(own, row, { kind: "durable", place });
@@ -135,7 +135,7 @@ export function createFileBackup(deps: FileBackupDeps): Service {
     await later(own, row);
   };
 
-  const begin = (spaceId: SpaceId, row: FileContent, connection: number | undefined): void => {
+  const begin = (spaceId: SpaceId, row: BackupContent, connection: number | undefined): void => {
     const name = `${spaceId}/${row.root}`;
     const isLarge = row.size > SMALL_BYTES;
     if (isLarge) large++;
@@ -150,24 +150,25 @@ export function createFileBackup(deps: FileBackupDeps): Service {
     running.set(name, done);
   };
 
-  const hasSlot = (row: FileContent): boolean => running.size < SLOTS && (row.size <= SMALL_BYTES || large < SLOTS - 1);
+  const hasSlot = (row: BackupContent): boolean =>
+    running.size < SLOTS && (row.size <= SMALL_BYTES || large < SLOTS - 1);
 
   /** Begins what can be begun in a space; answers how soon it is to be looked at again, or undefined when all is durable. */
   const lookAt = async (spaceId: SpaceId, own: BackupSpace): Promise<number | undefined> => {
     const connection = store.chunks.connection();
-    if (await mark.isLost(own.space)) {
+    if (await mark.isLost(own.replica)) {
       log.warn("files: the network's store lost something or is another one; files are backed up again from here", {
         spaceId,
       });
       await own.doubtAll();
-      await mark.forget(own.space);
+      await mark.forget(own.replica);
     }
     await own.doubtInline();
     await own.settleInline();
     for (const state of [FILE_INFLIGHT, FILE_LIMITED] as const) {
       let after = "";
       for (let isMore = true; isMore && running.size < SLOTS; ) {
-        const page = own.table.pending(state, clock.nowMs(), after, PAGE);
+        const page = own.due(state, clock.nowMs(), after, PAGE);
         for (const row of page) {
           after = row.root;
           if (!running.has(`${spaceId}/${row.root}`) && hasSlot(row)) begin(spaceId, row, connection);
@@ -175,8 +176,7 @@ export function createFileBackup(deps: FileBackupDeps): Service {
         isMore = page.length === PAGE;
       }
     }
-    const isAllDurable = own.table.counts().every(({ state }) => state === FILE_DURABLE);
-    if (isAllDurable) return undefined;
+    if (own.isAllDurable()) return undefined;
     return nextPatience(spaceId);
   };
   const nextPatience = (spaceId: SpaceId): number =>
@@ -209,14 +209,14 @@ export function createFileBackup(deps: FileBackupDeps): Service {
     const spaceId = spaceIds[audits++ % Math.max(1, spaceIds.length)];
     if (spaceId === undefined) return;
     await deps.use(spaceId, async (own) => {
-      const row = own.table.oldestChecked(clock.nowMs() - AUDIT_AFTER_MS);
+      const row = own.oldestChecked(clock.nowMs() - AUDIT_AFTER_MS);
       const content = row && own.contentOfRoot(row.root);
       if (!row || !content) return;
       if (!(await proveWithoutBytes(store.chunks, content))) {
         await own.doubt(row.root);
         lookSoon(spaceId);
       }
-      await own.space.engine.write(() => own.table.setChecked(row.root, clock.nowMs()));
+      await own.noteChecked(row.root, clock.nowMs());
     });
   };
 

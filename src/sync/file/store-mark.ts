@@ -1,6 +1,6 @@
 import { bytesToUtf8, utf8ToBytes } from "../../base/bytes.ts";
 import type { SpaceId } from "../../base/ids.ts";
-import type { Space } from "../../space/space.ts";
+import type { Replica } from "../../space/replica.ts";
 import type { ChunkPlaceInStore, ChunkStore } from "../network/chunk-store.ts";
 
 const MARK = "files.store-mark";
@@ -14,28 +14,28 @@ export function createStoreMark(chunks: Pick<ChunkStore, "isSame">) {
   /** Spaces whose mark was found in its place over this connection. */
   const seen = new Set<SpaceId>();
 
-  const markOf = (space: Space): ChunkPlaceInStore | undefined => {
-    const text = bytesToUtf8(space.engine.store.meta(MARK) ?? new Uint8Array(0));
+  const markOf = (replica: Replica): ChunkPlaceInStore | undefined => {
+    const text = bytesToUtf8(replica.note(MARK) ?? new Uint8Array(0));
     return text ? (JSON.parse(text) as ChunkPlaceInStore) : undefined;
   };
 
   return {
     /** Marks are looked at anew: this may be another store. */
     doubt: (): void => seen.clear(),
-    async isLost(space: Space): Promise<boolean> {
-      if (seen.has(space.id)) return false;
-      const mark = markOf(space);
+    async isLost(replica: Replica): Promise<boolean> {
+      if (seen.has(replica.id)) return false;
+      const mark = markOf(replica);
       if (mark && !(await chunks.isSame(mark))) return true;
-      seen.add(space.id);
+      seen.add(replica.id);
       return false;
     },
-    async keep(space: Space, place: ChunkPlaceInStore): Promise<void> {
-      const known = markOf(space);
+    async keep(replica: Replica, place: ChunkPlaceInStore): Promise<void> {
+      const known = markOf(replica);
       if (known && known.created === place.created && known.seq >= place.seq) return;
-      await space.engine.write(() => space.engine.store.putMeta(MARK, utf8ToBytes(JSON.stringify(place))));
+      await replica.write((write) => write.putNote(MARK, utf8ToBytes(JSON.stringify(place))));
     },
-    async forget(space: Space): Promise<void> {
-      await space.engine.write(() => space.engine.store.dropMeta(MARK));
+    async forget(replica: Replica): Promise<void> {
+      await replica.write((write) => write.dropNote(MARK));
     },
   };
 }

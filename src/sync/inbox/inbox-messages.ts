@@ -11,8 +11,7 @@ import { admitPublicKey } from "../../crypto/public-key.ts";
 import { isSignedBy, readEnvelope, signEnvelope } from "../../crypto/signed-envelope.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { isJsonObject } from "../../protocol/json.ts";
-import type { Space } from "../../space/space.ts";
-import type { OutgoingMessage } from "../../store/inbox-table.ts";
+import type { Replica } from "../../space/replica.ts";
 import { parseLogCursor } from "../network/log-cursor.ts";
 import type { NetworkStore } from "../network/network-store.ts";
 import type { Inbox } from "./network-inbox.ts";
@@ -26,10 +25,29 @@ export interface InboxMessage {
   readonly body: JsonObject;
 }
 
+export interface OutgoingMessage {
+  /** Hash of the sealed bytes. */
+  readonly id: Uint8Array;
+  /** The receiver's public key. */
+  readonly receiver: Uint8Array;
+  readonly sealed: Uint8Array;
+}
+
+/** What is to be sent and what was taken, kept on this device. What is written is durable when it resolves. */
+export interface InboxBox {
+  outgoing(): OutgoingMessage[];
+  put(message: OutgoingMessage): Promise<void>;
+  drop(id: Uint8Array): Promise<void>;
+  isTaken(id: Uint8Array): boolean;
+  /** So many of the newest are remembered. */
+  noteTaken(id: Uint8Array, nowMs: number, remembered: number): Promise<void>;
+}
+
 export interface InboxMessagesDeps {
   readonly account: Account;
-  /** The account's own space: its store keeps, on this device, what is to be sent and what was taken. */
-  readonly tech: Space;
+  /** The account's own space, with which is noted how far the inbox was read. */
+  readonly tech: Replica;
+  readonly box: InboxBox;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -46,8 +64,7 @@ const REMEMBERED = 4096;
 export type InboxMessages = ReturnType<typeof createInboxMessages>;
 
 export function createInboxMessages(deps: InboxMessagesDeps) {
-  const { account, tech, clock, log } = deps;
-  const { store } = tech.engine;
+  const { account, tech, box, clock, log } = deps;
   const handlers = new Map<string, (from: AccountId, body: JsonObject) => Promise<void>>();
   let network: NetworkStore | undefined;
   let hasNetwork = false;
@@ -93,7 +110,7 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
   /** `giver`: the account that handed it over, which then must be its author; undefined where anybody may have left it. */
   const take = async (sealed: Uint8Array, giver?: AccountId): Promise<void> => {
     const id = sha256(sealed);
-    if (store.inbox.isTaken(id)) return;
+    if (box.isTaken(id)) return;
     let received: ReturnType<typeof unwrap>;
     try {
       received = unwrap(sealed);
@@ -107,17 +124,17 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
     const handler = received && handlers.get(received.message.kind);
     if (received && handler) await handler(received.from, received.message.body);
     else log.debug("inbox: one was not understood", { kind: received?.message.kind });
-    await tech.engine.write(() => store.inbox.noteTaken(id, clock.nowMs(), REMEMBERED));
+    await box.noteTaken(id, clock.nowMs(), REMEMBERED);
   };
 
   const drop = async (id: Uint8Array): Promise<void> => {
-    await tech.engine.write(() => store.inbox.drop(id));
+    await box.drop(id);
     handed.delete(bytesToHex(id));
     outboxChanged();
   };
 
   /** What no device of its receiver has taken yet. */
-  const unhanded = (): OutgoingMessage[] => store.inbox.outgoing().filter(({ id }) => !handed.has(bytesToHex(id)));
+  const unhanded = (): OutgoingMessage[] => box.outgoing().filter(({ id }) => !handed.has(bytesToHex(id)));
 
   /** Sends what waits; what cannot be sent now waits on. */
   const flush = (): Promise<void> => {
@@ -125,7 +142,7 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
     sending ??= (async () => {
       while (more) {
         more = false;
-        for (const { id, receiver, sealed } of store.inbox.outgoing()) {
+        for (const { id, receiver, sealed } of box.outgoing()) {
           if (network?.state().phase !== "online") return;
           await network.sendToInbox(receiver, sealed);
           await drop(id);
@@ -147,7 +164,7 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
       if (!receiver) throw new RangeError("an inbox message goes to an account id");
       const sealed = wrap(receiver, message);
       if (sealed.length > MAX_BYTES) throw new RangeError(`an inbox message of ${sealed.length} bytes`);
-      await tech.engine.write(() => store.inbox.put({ id: sha256(sealed), receiver, sealed }));
+      await box.put({ id: sha256(sealed), receiver, sealed });
       outboxChanged();
       void flush();
     },
@@ -185,9 +202,9 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
     connect(next: NetworkStore): void {
       network = next;
       hasNetwork = true;
-      const text = bytesToUtf8(store.meta(CURSOR) ?? new Uint8Array(0));
+      const text = bytesToUtf8(tech.note(CURSOR) ?? new Uint8Array(0));
       const putCursor = (cursor: unknown) =>
-        tech.engine.write(() => store.putMeta(CURSOR, utf8ToBytes(JSON.stringify(cursor))));
+        tech.write((write) => write.putNote(CURSOR, utf8ToBytes(JSON.stringify(cursor))));
       inbox = next.openInbox({
         accountPublicKey: account.signer.publicKey,
         cursor: text ? parseLogCursor(JSON.parse(text) as Json) : undefined,

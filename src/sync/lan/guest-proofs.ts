@@ -1,6 +1,6 @@
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import type { SpaceId } from "../../base/ids.ts";
-import type { Space } from "../../space/space.ts";
+import type { Replica } from "../../space/replica.ts";
 import { decodeGuestProof, encodeGuestProof, SessionFault } from "../session/messages.ts";
 import { SYNC_KINDS } from "../session/remote-replica.ts";
 import type { PeerLink } from "./peer-link.ts";
@@ -18,14 +18,14 @@ export function createGuestProofs() {
 
   return {
     /** Where this account is a space's guest, the peer is told so, once a link. */
-    async show(link: PeerLink, space: Space): Promise<void> {
-      if (link.own || space.role() !== "guest") return;
+    async show(link: PeerLink, replica: Replica): Promise<void> {
+      if (link.own || replica.role() !== "guest") return;
       const told = shown.get(link) ?? new Set();
       shown.set(link, told);
-      const name = `${space.id} ${bytesToHex(space.accountKey)}`;
+      const name = `${replica.id} ${bytesToHex(replica.accountKey)}`;
       if (told.has(name)) return;
-      const proof = link.proveGuest(space.signer, space.id);
-      await link.request(SYNC_KINDS.guest, encodeGuestProof(space.id, space.accountKey, proof));
+      const proof = link.proveGuest(replica.signer, replica.id);
+      await link.request(SYNC_KINDS.guest, encodeGuestProof(replica.id, replica.accountKey, proof));
       told.add(name);
     },
     /** Takes what a peer shows. Throws a SessionFault for what proves nothing. */
@@ -39,10 +39,10 @@ export function createGuestProofs() {
       keys.set(space, new Uint8Array(key));
     },
     /** Whether the peer proved the key that the space's guests read by now. */
-    isGuest(link: PeerLink, space: Space): boolean {
-      const { guest } = space.acl.state;
-      const key = proven.get(link)?.get(space.id);
-      return guest !== undefined && key !== undefined && equalBytes(guest.key, key);
+    isGuest(link: PeerLink, replica: Replica): boolean {
+      const guestKey = replica.acl.guestKey();
+      const key = proven.get(link)?.get(replica.id);
+      return guestKey !== undefined && key !== undefined && equalBytes(guestKey, key);
     },
   };
 }

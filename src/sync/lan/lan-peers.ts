@@ -1,6 +1,5 @@
 import type { PeerId, SpaceId } from "../../base/ids.ts";
-import type { Space } from "../../space/space.ts";
-import { mayReadSpace } from "../acl-exchange.ts";
+import type { Replica } from "../../space/replica.ts";
 import { createGuestProofs } from "./guest-proofs.ts";
 import type { LinkManager } from "./link-manager.ts";
 import type { PeerLink } from "./peer-link.ts";
@@ -9,7 +8,7 @@ interface LanPeersDeps {
   readonly links: Pick<LinkManager, "links">;
   /** The account's own space: for its own devices alone. */
   readonly techId: SpaceId;
-  open(spaceId: string): Promise<Space | undefined>;
+  open(spaceId: string): Promise<Replica | undefined>;
 }
 
 /** Which peers on the LAN may know of a space, hold it, and may have its content. */
@@ -38,12 +37,12 @@ export function createLanPeers(deps: LanPeersDeps) {
     },
     forget: (spaceId: SpaceId): void => void withoutBySpace.delete(spaceId),
     /** The space, if the keys that matched say that the peer may know of it. */
-    async shared(link: PeerLink, spaceId: string): Promise<Space | undefined> {
-      const space = await deps.open(spaceId);
-      return space && shares(link, space.id) ? space : undefined;
+    async shared(link: PeerLink, spaceId: string): Promise<Replica | undefined> {
+      const replica = await deps.open(spaceId);
+      return replica && shares(link, replica.id) ? replica : undefined;
     },
     /** Whether the ACL log gives the peer the content too. */
-    mayHaveContent: (link: PeerLink, space: Space): boolean =>
-      link.own || mayReadSpace(space, link.accountId) || guests.isGuest(link, space),
+    mayHaveContent: (link: PeerLink, replica: Replica): boolean =>
+      link.own || replica.acl.mayRead(link.accountId) || guests.isGuest(link, replica),
   };
 }

@@ -1,7 +1,6 @@
 import { equalBytes } from "../../base/bytes.ts";
 import type { PeerId, SpaceId } from "../../base/ids.ts";
-import type { Space } from "../../space/space.ts";
-import { aclRecordsFrom, pendingRecords } from "../acl-exchange.ts";
+import type { Replica } from "../../space/replica.ts";
 import { CHUNK_KIND } from "../file/lan-chunks.ts";
 import {
   decodeAclRequest,
@@ -18,9 +17,9 @@ import {
   NOT_HELD,
   type SpaceState,
 } from "../session/messages.ts";
+import { stateFor } from "../session/own-state.ts";
 import { SYNC_KINDS } from "../session/remote-replica.ts";
-import { pullFrame, stateFor, wanted } from "../session/serve.ts";
-import { vectorOf, vectorPage } from "../session/vector.ts";
+import { vectorPage } from "../session/vector-parts.ts";
 import type { LanPeers } from "./lan-peers.ts";
 import type { LinkManager } from "./link-manager.ts";
 import type { PeerLink } from "./peer-link.ts";
@@ -39,46 +38,46 @@ interface LanServeDeps {
   markOf(spaceId: SpaceId): Uint8Array | undefined;
   readonly chunk: AnswerChunk;
   /** The peer asks us to fetch what it has. Answers what we are at then. */
-  fetchBack(link: PeerLink, space: Space): Promise<SpaceState>;
+  fetchBack(link: PeerLink, replica: Replica): Promise<SpaceState>;
 }
 
 /** Answers the requests of a session: what is here, to whom it may be given. */
 export function serveSessions(deps: LanServeDeps): void {
   const { links, peers } = deps;
   const { shared, mayHaveContent } = peers;
-  const served = async (link: PeerLink, spaceId: string): Promise<Space | undefined> => {
-    const space = await shared(link, spaceId);
-    return space && mayHaveContent(link, space) ? space : undefined;
+  const served = async (link: PeerLink, spaceId: string): Promise<Replica | undefined> => {
+    const replica = await shared(link, spaceId);
+    return replica && mayHaveContent(link, replica) ? replica : undefined;
   };
 
   links.onRequest(SYNC_KINDS.state, async (link, body) => {
     const request = decodeStateRequest(body);
-    const space = await shared(link, request.space);
-    return encodeState(space ? stateFor(space, request, mayHaveContent(link, space)) : NOT_HELD);
+    const replica = await shared(link, request.space);
+    return encodeState(replica ? stateFor(replica, request, mayHaveContent(link, replica)) : NOT_HELD);
   });
   links.onRequest(SYNC_KINDS.vector, async (link, body) => {
     const { space: spaceId, after } = decodeVectorRequest(body);
-    const space = await served(link, spaceId);
-    return encodeVectorPage(space ? vectorPage(vectorOf(space).vector, after) : { vector: [], rest: false });
+    const replica = await served(link, spaceId);
+    return encodeVectorPage(replica ? vectorPage(replica.vector().vector, after) : { vector: [], rest: false });
   });
   links.onRequest(SYNC_KINDS.pull, async (link, body) => {
     const request = decodePullRequest(body);
-    const space = await served(link, request.space);
-    return encodePullReply(space ? pullFrame(space, request) : { changes: [], next: 0, withheld: 0, needIds: [] });
+    const replica = await served(link, request.space);
+    return encodePullReply(replica ? replica.pull(request) : { changes: [], next: 0, withheld: 0, needIds: [] });
   });
   links.onRequest(SYNC_KINDS.wants, async (link, body) => {
     const { space: spaceId, ids } = decodeWants(body);
-    const space = await served(link, spaceId);
-    return encodeItems(space ? wanted(space.engine.store, ids) : []);
+    const replica = await served(link, spaceId);
+    return encodeItems(replica ? replica.changesNamed(ids) : []);
   });
   links.onRequest(SYNC_KINDS.acl, async (link, body) => {
     const { space: spaceId, from } = decodeAclRequest(body);
-    const space = await shared(link, spaceId);
-    return encodeItems(space ? aclRecordsFrom(space, from) : []);
+    const replica = await shared(link, spaceId);
+    return encodeItems(replica ? replica.acl.recordsFrom(from) : []);
   });
-  links.onRequest(SYNC_KINDS.units, async (link, body) => {
-    const space = await shared(link, decodeSpaceName(body));
-    return encodeItems(space ? pendingRecords(space) : []);
+  links.onRequest(SYNC_KINDS.pending, async (link, body) => {
+    const replica = await shared(link, decodeSpaceName(body));
+    return encodeItems(replica ? replica.acl.pending() : []);
   });
   links.onRequest(CHUNK_KIND, (link, body) =>
     deps.chunk(link.peerId, body, async (spaceId) => (await served(link, spaceId))?.id),
@@ -94,7 +93,7 @@ export function serveSessions(deps: LanServeDeps): void {
     return encodeItems([]);
   });
   links.onRequest(SYNC_KINDS.back, async (link, body) => {
-    const space = await shared(link, decodeSpaceName(body));
-    return encodeState(space ? await deps.fetchBack(link, space) : NOT_HELD);
+    const replica = await shared(link, decodeSpaceName(body));
+    return encodeState(replica ? await deps.fetchBack(link, replica) : NOT_HELD);
   });
 }

@@ -1,7 +1,6 @@
 import type { SpaceId } from "../../base/ids.ts";
 import { createRateLimitedLog } from "../../base/rate-limited-log.ts";
-import type { Space } from "../../space/space.ts";
-import { ageWaiting } from "../patience.ts";
+import type { Replica } from "../../space/replica.ts";
 import { aclFrom } from "../session/acl-fetch.ts";
 import { SYNC_BOUNDS } from "../session/bounds.ts";
 import { decodeSpaceName, encodeMarks, encodeSpaceName } from "../session/messages.ts";
@@ -49,23 +48,23 @@ export function createLanSync(deps: LanSyncDeps): Transport {
 
   serveSessions({ ...deps, peers, fetchBack: rounds.fetchBack });
   links.onNotice(CHANGED, async (link, body) => {
-    const space = await peers.shared(link, decodeSpaceName(body));
-    if (!space) return;
-    peers.noteHolder(space.id, link.peerId, true);
-    deps.roundSoon(space.id);
+    const replica = await peers.shared(link, decodeSpaceName(body));
+    if (!replica) return;
+    peers.noteHolder(replica.id, link.peerId, true);
+    deps.roundSoon(replica.id);
     // A round with all may be waiting for somebody else.
-    if (joint.has(space.id)) void rounds.round(link, space);
+    if (joint.has(replica.id)) void rounds.round(link, replica);
   });
 
-  const round = async (space: Space): Promise<void> => {
-    joint.add(space.id);
+  const round = async (replica: Replica): Promise<void> => {
+    joint.add(replica.id);
     try {
-      await Promise.all(sharers(space.id).map((link) => rounds.patientRound(link, space)));
+      await Promise.all(sharers(replica.id).map((link) => rounds.patientRound(link, replica)));
     } finally {
-      joint.delete(space.id);
+      joint.delete(replica.id);
     }
-    if (space.engine.closing()) return;
-    if (peers.holders(space.id).length > 0) await ageWaiting(space);
+    if (replica.closing()) return;
+    if (peers.holders(replica.id).length > 0) await replica.age();
   };
 
   /** Takes out of `resting` the spaces of which a peer is not at the mark. */
@@ -126,11 +125,11 @@ export function createLanSync(deps: LanSyncDeps): Transport {
     round,
     resting,
     findChain,
-    changed(space) {
-      if (closed || notices.has(space.id) || sharers(space.id).length === 0) return;
+    changed(replica) {
+      if (closed || notices.has(replica.id) || sharers(replica.id).length === 0) return;
       notices.set(
-        space.id,
-        setTimeout(() => sendNotices(space.id), NOTICE_MS),
+        replica.id,
+        setTimeout(() => sendNotices(replica.id), NOTICE_MS),
       );
     },
     forget: async (spaceId) => peers.forget(spaceId),

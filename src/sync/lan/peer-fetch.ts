@@ -1,12 +1,9 @@
 import type { PeerId, SpaceId } from "../../base/ids.ts";
 import type { RateLimitedLog } from "../../base/rate-limited-log.ts";
-import type { Space } from "../../space/space.ts";
-import { sequencePending } from "../acl-exchange.ts";
-import type { Taken } from "../intake.ts";
+import type { Replica, Taken } from "../../space/replica.ts";
 import { fetchAcl } from "../session/acl-fetch.ts";
 import { fetchMissing } from "../session/fetch.ts";
 import type { SpaceState } from "../session/messages.ts";
-import { claimedBeyond } from "../session/vector.ts";
 import type { TransportHost } from "../transport.ts";
 import type { PeerLink } from "./peer-link.ts";
 
@@ -26,44 +23,50 @@ export function createPeerFetch(deps: PeerFetchDeps) {
   const advancedAtMs = new Map<string, number>();
 
   /** Logged once of each peer and space: what a peer sends is judged anew every round. */
-  const refusedOnce = (link: PeerLink, space: Space, reason: string): void =>
-    deps.rateLimited.warn(`${link.accountId} ${space.id}`, "sync: what a peer sent was refused", {
-      spaceId: space.id,
+  const refusedOnce = (link: PeerLink, replica: Replica, reason: string): void =>
+    deps.rateLimited.warn(`${link.accountId} ${replica.id}`, "sync: what a peer sent was refused", {
+      spaceId: replica.id,
       peerId: link.peerId,
       accountId: link.accountId,
       reason,
     });
 
-  const replaceWriter = async (space: Space, peerId: PeerId): Promise<void> => {
-    book.of(space.id).writersReplaced++;
+  const replaceWriter = async (replica: Replica, peerId: PeerId): Promise<void> => {
+    book.of(replica.id).writersReplaced++;
     log.warn(
       "sync: this device's writer was used elsewhere too: it is a copy or was put back; it writes on as another",
-      { spaceId: space.id, peerId },
+      { spaceId: replica.id, peerId },
     );
-    await space.engine.mintWriter();
+    await replica.replaceWriter();
   };
 
-  const fetchAlone = async (link: PeerLink, space: Space, state: SpaceState, deadlineMs?: number): Promise<boolean> => {
-    const progress = book.peer(space.id, link.peerId);
-    const fault = await fetchAcl(link, space, state);
+  const fetchAlone = async (
+    link: PeerLink,
+    replica: Replica,
+    state: SpaceState,
+    deadlineMs?: number,
+  ): Promise<boolean> => {
+    const progress = book.peer(replica.id, link.peerId);
+    const fault = await fetchAcl(link, replica, state);
     if (fault) progress.lastError = fault;
-    if (fault && fault !== "gap") refusedOnce(link, space, fault);
+    if (fault && fault !== "gap") refusedOnce(link, replica, fault);
     if (!state.content) return false;
-    progress.behind = claimedBeyond(space, state.vector);
+    progress.behind = replica.claimedBeyond(state.vector);
     const onTaken = (taken: Taken): void => {
-      if (taken.fresh + taken.changed + taken.parked > 0) advancedAtMs.set(roundKey(link, space.id), performance.now());
+      if (taken.fresh + taken.changed + taken.parked > 0)
+        advancedAtMs.set(roundKey(link, replica.id), performance.now());
       progress.fresh += taken.fresh;
       progress.changed += taken.changed;
       progress.behind = Math.max(0, progress.behind - taken.fresh - taken.changed);
       deps.notifyProgress();
     };
-    const fetched = await fetchMissing(link, space, state.vector, { deadlineMs, onTaken });
-    if (fetched.reason) refusedOnce(link, space, fetched.reason);
+    const fetched = await fetchMissing(link, replica, state.vector, { deadlineMs, onTaken });
+    if (fetched.reason) refusedOnce(link, replica, fetched.reason);
     progress.missing = fetched.missing;
     if (!fetched.cut) progress.behind = 0;
     if (fetched.refused > 0) progress.lastError = "changes were not kept: the quota of waiting changes is used up";
-    await sequencePending(space);
-    if (fetched.foreignOwn) await replaceWriter(space, link.peerId);
+    await replica.acl.sequencePending();
+    if (fetched.foreignOwn) await replaceWriter(replica, link.peerId);
     if (state.isPart) progress.missing = true;
     return fetched.cut || state.isPart === true;
   };
@@ -71,12 +74,12 @@ export function createPeerFetch(deps: PeerFetchDeps) {
   return {
     refusedOnce,
     /** ACL first, then changes; each frame is durable before the next. True when the deadline came first. */
-    from(link: PeerLink, space: Space, state: SpaceState, deadlineMs?: number): Promise<boolean> {
-      const key = roundKey(link, space.id);
+    from(link: PeerLink, replica: Replica, state: SpaceState, deadlineMs?: number): Promise<boolean> {
+      const key = roundKey(link, replica.id);
       const running = fetching.get(key);
       // Whoever comes while it runs gets what it brings, instead of the same once more.
       if (running) return running.then(() => true);
-      const work = fetchAlone(link, space, state, deadlineMs).finally(() => {
+      const work = fetchAlone(link, replica, state, deadlineMs).finally(() => {
         fetching.delete(key);
         advancedAtMs.delete(key);
       });

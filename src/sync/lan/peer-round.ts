@@ -3,15 +3,13 @@ import type { RateLimitedLog } from "../../base/rate-limited-log.ts";
 import { createSemaphore, type Semaphore } from "../../base/semaphore.ts";
 import { createSingleFlight } from "../../base/single-flight.ts";
 import { SvcError } from "../../protocol/errors.ts";
-import type { Space } from "../../space/space.ts";
-import { hasPending, pendingDigest } from "../acl-exchange.ts";
+import type { Replica } from "../../space/replica.ts";
 import { SYNC_BOUNDS } from "../session/bounds.ts";
 import { confirm } from "../session/confirm.ts";
 import { askState, wholeState } from "../session/fetch.ts";
 import { encodeSpaceName, NOT_HELD, SessionFault, type SpaceState } from "../session/messages.ts";
+import { fullState } from "../session/own-state.ts";
 import { SYNC_KINDS } from "../session/remote-replica.ts";
-import { fullState } from "../session/serve.ts";
-import { coversAll } from "../session/vector.ts";
 import type { TransportHost } from "../transport.ts";
 import type { LanPeers } from "./lan-peers.ts";
 import type { PeerFetch } from "./peer-fetch.ts";
@@ -41,10 +39,10 @@ const sizeOf = ({ aclCount, vector }: SpaceState): number => vector.reduce((sum,
 const hasAdvanced = (before: SpaceState, after: SpaceState): boolean =>
   sizeOf(after) > sizeOf(before) || !equalBytes(after.lacks, before.lacks);
 
-const isBehind = (space: Space, state: SpaceState): boolean =>
-  (state.content && !coversAll(space, state.vector)) ||
-  !equalBytes(state.aclHead, space.acl.head().id) ||
-  (hasPending(pendingDigest(space)) && !equalBytes(state.units, pendingDigest(space)));
+const isBehind = (replica: Replica, state: SpaceState): boolean =>
+  (state.content && !replica.isCoveredBy(state.vector)) ||
+  !equalBytes(state.aclHead, replica.acl.head()) ||
+  (replica.acl.hasPending() && !equalBytes(state.pending, replica.acl.pendingDigest()));
 
 /** Rounds with single peers, in both directions. */
 export function createPeerRounds(deps: PeerRoundsDeps) {
@@ -61,36 +59,36 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
   };
 
   /** Theirs here. The state they are at then, or undefined when there is more than one round brings. */
-  const bringHere = async (link: PeerLink, space: Space, first: SpaceState): Promise<SpaceState | undefined> => {
+  const bringHere = async (link: PeerLink, replica: Replica, first: SpaceState): Promise<SpaceState | undefined> => {
     let state = first;
     // What somebody else was fetching already is there now; what came meanwhile is asked for anew.
-    for (let restarts = 0; await fetch.from(link, space, state); ) {
+    for (let restarts = 0; await fetch.from(link, replica, state); ) {
       if (++restarts > SYNC_BOUNDS.restarts) return undefined;
-      state = await askState(link, space);
+      state = await askState(link, replica);
     }
     return state;
   };
 
-  const confirmed = async (link: PeerLink, space: Space, state: SpaceState): Promise<void> => {
-    if (!(await confirm(link, space, state))) peers.noteHolder(space.id, link.peerId, false);
+  const confirmed = async (link: PeerLink, replica: Replica, state: SpaceState): Promise<void> => {
+    if (!(await confirm(link, replica, state))) peers.noteHolder(replica.id, link.peerId, false);
   };
 
   /** Ours there: they are asked to fetch, for as long as that brings them something. Undefined when they hold it no more. */
-  const bringThere = async (link: PeerLink, space: Space, first: SpaceState): Promise<SpaceState | undefined> => {
+  const bringThere = async (link: PeerLink, replica: Replica, first: SpaceState): Promise<SpaceState | undefined> => {
     let state = first;
     let idle = 0;
-    for (let asked = 0; asked < BACK_ATTEMPTS && isBehind(space, state); asked++) {
+    for (let asked = 0; asked < BACK_ATTEMPTS && isBehind(replica, state); asked++) {
       const before = state;
-      const reply = await link.request(SYNC_KINDS.back, encodeSpaceName(space.id), { timeoutMs: BACK_TIMEOUT_MS });
-      state = await wholeState(link, space, reply);
+      const reply = await link.request(SYNC_KINDS.back, encodeSpaceName(replica.id), { timeoutMs: BACK_TIMEOUT_MS });
+      state = await wholeState(link, replica, reply);
       if (!state.known) {
-        peers.noteHolder(space.id, link.peerId, false);
+        peers.noteHolder(replica.id, link.peerId, false);
         return undefined;
       }
       const advanced = hasAdvanced(before, state);
-      if (advanced) fetch.noteAdvance(link, space.id);
-      await confirmed(link, space, state);
-      deps.notifyChanged(space.id);
+      if (advanced) fetch.noteAdvance(link, replica.id);
+      await confirmed(link, replica, state);
+      deps.notifyChanged(replica.id);
       if (advanced) idle = 0;
       else if (++idle >= SYNC_BOUNDS.idleBacks) break;
       if (!state.more) break;
@@ -99,80 +97,80 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
   };
 
   /** One round with one peer: theirs here, ours there, and the proof of it. */
-  const roundWith = async (link: PeerLink, space: Space): Promise<void> => {
-    await peers.guests.show(link, space);
-    let state: SpaceState | undefined = await askState(link, space);
-    peers.noteHolder(space.id, link.peerId, state.known);
+  const roundWith = async (link: PeerLink, replica: Replica): Promise<void> => {
+    await peers.guests.show(link, replica);
+    let state: SpaceState | undefined = await askState(link, replica);
+    peers.noteHolder(replica.id, link.peerId, state.known);
     if (!state.known) return;
-    const progress = book.peer(space.id, link.peerId);
+    const progress = book.peer(replica.id, link.peerId);
     progress.lastError = "";
     if (state.same) progress.missing = false;
     else {
-      state = await bringHere(link, space, state);
-      state &&= await bringThere(link, space, state);
+      state = await bringHere(link, replica, state);
+      state &&= await bringThere(link, replica, state);
       if (!state) return;
-      fetch.forgetAdvance(link, space.id);
+      fetch.forgetAdvance(link, replica.id);
     }
     if (!state.content) return;
-    await confirmed(link, space, state);
+    await confirmed(link, replica, state);
     progress.lastSyncAtMs = clock.nowMs();
   };
 
-  const notedRound = async (link: PeerLink, space: Space): Promise<void> => {
+  const notedRound = async (link: PeerLink, replica: Replica): Promise<void> => {
     try {
-      await roundWith(link, space);
+      await roundWith(link, replica);
     } catch (error) {
       // The peer is gone, and no longer among those that are reached; or the space is.
-      if (link.signal.aborted || deps.isClosed() || space.engine.closing()) return;
+      if (link.signal.aborted || deps.isClosed() || replica.closing()) return;
       const reason = error instanceof Error ? error.message : String(error);
-      book.peer(space.id, link.peerId).lastError = reason;
-      const fields = { err: error, spaceId: space.id, peerId: link.peerId };
-      if (error instanceof SessionFault) fetch.refusedOnce(link, space, reason);
+      book.peer(replica.id, link.peerId).lastError = reason;
+      const fields = { err: error, spaceId: replica.id, peerId: link.peerId };
+      if (error instanceof SessionFault) fetch.refusedOnce(link, replica, reason);
       else if (error instanceof SvcError) log.debug(ROUND_FAILED, fields);
-      else deps.rateLimited.warn(`${link.accountId} ${space.id} failed`, ROUND_FAILED, fields);
+      else deps.rateLimited.warn(`${link.accountId} ${replica.id} failed`, ROUND_FAILED, fields);
     } finally {
-      deps.notifyChanged(space.id);
+      deps.notifyChanged(replica.id);
     }
   };
 
   /** One round with a peer that begins after this call, beside those with others. Its failure is noted, not thrown. */
-  const round = (link: PeerLink, space: Space): Promise<void> =>
-    rounds.run(`${link.peerId} ${space.id}`, () =>
+  const round = (link: PeerLink, replica: Replica): Promise<void> =>
+    rounds.run(`${link.peerId} ${replica.id}`, () =>
       semaphoreOf(link)(async () => {
         // Nobody held the space open for a round that only waited for its turn.
-        if (!space.engine.closing()) await deps.hold(space.id, () => notedRound(link, space));
+        if (!replica.closing()) await deps.hold(replica.id, () => notedRound(link, replica));
       }),
     );
 
-  const fetchAll = async (link: PeerLink, space: Space): Promise<SpaceState> => {
+  const fetchAll = async (link: PeerLink, replica: Replica): Promise<SpaceState> => {
     const deadlineMs = performance.now() + SYNC_BOUNDS.backMs;
-    await peers.guests.show(link, space);
-    const state = await askState(link, space);
-    if (!state.known) return fullState(space, peers.mayHaveContent(link, space), false);
-    const fetched = state.same ? false : fetch.from(link, space, state, deadlineMs);
+    await peers.guests.show(link, replica);
+    const state = await askState(link, replica);
+    if (!state.known) return fullState(replica, peers.mayHaveContent(link, replica), false);
+    const fetched = state.same ? false : fetch.from(link, replica, state, deadlineMs);
     const cut = await Promise.race([fetched, Bun.sleep(SYNC_BOUNDS.backMs).then(() => true)]);
-    if (!cut) await confirmed(link, space, state);
-    deps.notifyChanged(space.id);
-    return fullState(space, peers.mayHaveContent(link, space), cut);
+    if (!cut) await confirmed(link, replica, state);
+    deps.notifyChanged(replica.id);
+    return fullState(replica, peers.mayHaveContent(link, replica), cut);
   };
 
   return {
     round,
 
     /** A peer's part of a round, for as long as it brings something: nobody waits for one that only keeps us busy. */
-    async patientRound(link: PeerLink, space: Space): Promise<void> {
+    async patientRound(link: PeerLink, replica: Replica): Promise<void> {
       let ended = false;
-      const work = round(link, space).finally(() => {
+      const work = round(link, replica).finally(() => {
         ended = true;
       });
       let quietSinceMs = performance.now();
       while (!ended && !deps.isClosed()) {
         await Promise.race([work, Bun.sleep(PATIENCE_STEP_MS)]);
-        quietSinceMs = Math.max(quietSinceMs, fetch.advancedAtMs(link, space.id) ?? 0);
+        quietSinceMs = Math.max(quietSinceMs, fetch.advancedAtMs(link, replica.id) ?? 0);
         // One that is silent already is not waited for in every other space as well.
         const patienceMs = silent.has(link) ? PATIENCE_STEP_MS : PATIENCE_MS;
         if (ended || performance.now() - quietSinceMs < patienceMs) continue;
-        book.peer(space.id, link.peerId).missing = true; // until its round ends: nobody knows what it has
+        book.peer(replica.id, link.peerId).missing = true; // until its round ends: nobody knows what it has
         silent.add(link);
         const heard = () => void silent.delete(link);
         work.then(heard, heard);
@@ -181,12 +179,12 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
     },
 
     /** A peer asks us to fetch what it has. Answers what we are at then, and whether there is more. */
-    fetchBack: (link: PeerLink, space: Space): Promise<SpaceState> =>
-      deps.hold<SpaceState>(space.id, async () => {
+    fetchBack: (link: PeerLink, replica: Replica): Promise<SpaceState> =>
+      deps.hold<SpaceState>(replica.id, async () => {
         try {
-          return await fetchAll(link, space);
+          return await fetchAll(link, replica);
         } catch (error) {
-          if (space.engine.closing()) return NOT_HELD;
+          if (replica.closing()) return NOT_HELD;
           throw error;
         }
       }),

@@ -1,9 +1,7 @@
-import { ownSequence } from "../../acl/acl-service.ts";
-import type { AclBuild, AclMade, ComposeOptions } from "../../acl/compose.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import { SvcError, svcError } from "../../protocol/errors.ts";
-import type { Space } from "../../space/space.ts";
+import type { AclBuild, AclMade, ComposeOptions, Replica } from "../../space/replica.ts";
 import type { Channel } from "./channel.ts";
 import type { SpaceChannel } from "./space-channels.ts";
 
@@ -13,7 +11,7 @@ const READ_STEP_MS = 20;
 
 interface AclPublisherDeps {
   readonly log: Log;
-  channelOf(space: Space): SpaceChannel | undefined;
+  channelOf(replica: Replica): SpaceChannel | undefined;
   /** Secret of the invite by which this account joins the space, if it does. */
   inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
 }
@@ -33,27 +31,25 @@ export function createAclPublisher(deps: AclPublisherDeps) {
    * Puts the ACL records that the network lacks behind those it has, in the order of the log. Then those of branches
    * that lost: an owner's device that never met them gives them a place, since changes may name them.
    */
-  const publish = async (space: Space, channel: Channel): Promise<void> => {
-    const { sync } = space.engine.store;
+  const publish = async (replica: Replica, channel: Channel): Promise<void> => {
     for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
-      const lost = space.acl.units.list().flatMap(({ unit }) => (unit.kind === "acl" ? unit : []));
-      const next = [...space.engine.store.aclRecords(), ...lost].find(({ id }) => !sync.hasRecord("network", id));
+      const next = replica.acl.unpublished();
       if (!next) return;
-      await channel.appendAcl(next.bytes);
+      await channel.appendAcl(next);
     }
   };
 
-  const append = async (space: Space, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined> => {
-    const own = deps.channelOf(space);
+  const append = async (replica: Replica, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined> => {
+    const own = deps.channelOf(replica);
     if (!own) throw svcError("network.unavailable");
     for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
       await read(own);
-      if (space.role() !== "none") await publish(space, own.channel);
-      const made = space.aclService.draft(build, options);
+      if (replica.role() !== "none") await publish(replica, own.channel);
+      const made = replica.acl.draft(build, options);
       if (!made) return undefined;
       if ((await own.channel.appendAcl(made.bytes)).outcome === "conflict") continue;
-      if (!space.acl.at(made.id)) await space.aclService.take([made.bytes]);
-      if (space.acl.at(made.id)) return made;
+      if (!replica.acl.isPlaced(made.id)) await replica.acl.take([made.bytes]);
+      if (replica.acl.isPlaced(made.id)) return made;
     }
     throw svcError("network.unavailable", undefined, "Others were faster every time; retry");
   };
@@ -66,14 +62,14 @@ export function createAclPublisher(deps: AclPublisherDeps) {
      * What this account could only propose while the network was away takes effect now, behind the last record that
      * everybody sees. One that somebody else's record made impossible meanwhile is forgotten.
      */
-    async publishProposals(space: Space): Promise<void> {
-      for (const pending of await space.aclService.ownProposals()) {
+    async publishProposals(replica: Replica): Promise<void> {
+      for (const build of await replica.acl.ownProposals()) {
         try {
-          const inviteSeed = deps.inviteSeedOf(space.id);
-          await append(space, ownSequence(pending), inviteSeed ? { inviteSeed } : {});
+          const inviteSeed = deps.inviteSeedOf(replica.id);
+          await append(replica, build, inviteSeed ? { inviteSeed } : {});
         } catch (error) {
           if (!(error instanceof SvcError) || error.code === "network.unavailable") throw error;
-          deps.log.warn("sync: a proposal could not take effect on the network", { err: error, spaceId: space.id });
+          deps.log.warn("sync: a proposal could not take effect on the network", { err: error, spaceId: replica.id });
         }
       }
     },

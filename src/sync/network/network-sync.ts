@@ -1,7 +1,6 @@
 import type { SpaceId } from "../../base/ids.ts";
 import { createRateLimitedLog } from "../../base/rate-limited-log.ts";
-import type { Space } from "../../space/space.ts";
-import { ageWaiting } from "../patience.ts";
+import type { Replica } from "../../space/replica.ts";
 import { NETWORK_PEER } from "../progress.ts";
 import type { Transport } from "../transport.ts";
 import { createAclPublisher } from "./acl-publisher.ts";
@@ -19,7 +18,7 @@ const FLUSH_STEP_MS = 250;
 export interface NetworkSyncDeps extends Omit<SpacePortDeps, "rateLimited"> {
   readonly store: NetworkStore;
   /** What a space's channel is found and opened by; undefined while it is not known here. */
-  secretOf(space: Space): Uint8Array | undefined;
+  secretOf(replica: Replica): Uint8Array | undefined;
   /** Secret of the invite by which this account joins the space, if it does. */
   inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
 }
@@ -38,9 +37,9 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
   const isOnline = (): boolean => store.state().phase === "online";
 
   /** Waits until what this device wrote has come back from the network, or does not go there. */
-  const flush = async (space: Space, own: SpaceChannel): Promise<void> => {
+  const flush = async (replica: Replica, own: SpaceChannel): Promise<void> => {
     const deadline = performance.now() + FLUSH_WAIT_MS;
-    while (!own.ended.signal.aborted && performance.now() < deadline && hasOutgoing(space)) {
+    while (!own.ended.signal.aborted && performance.now() < deadline && hasOutgoing(replica)) {
       const { phase } = own.channel.state();
       if (phase === "failing" || phase === "offline") return;
       own.channel.wake();
@@ -48,35 +47,35 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
     }
   };
 
-  const roundOver = async (space: Space, own: SpaceChannel): Promise<void> => {
-    const progress = book.peer(space.id, NETWORK_PEER);
+  const roundOver = async (replica: Replica, own: SpaceChannel): Promise<void> => {
+    const progress = book.peer(replica.id, NETWORK_PEER);
     await acl.read(own);
-    if (space.acl.units.list().length > 0) await acl.publishProposals(space);
-    if (space.role() === "none") return;
+    if (replica.acl.hasPending()) await acl.publishProposals(replica);
+    if (replica.role() === "none") return;
     await own.channel.round();
-    await acl.publish(space, own.channel);
-    await flush(space, own);
+    await acl.publish(replica, own.channel);
+    await flush(replica, own);
     const { phase, atTail } = own.channel.state();
     if (phase === "failing" || phase === "offline") return; // its own state says why
     progress.missing = !atTail || own.leftOut;
     progress.lastError = "";
     progress.lastSyncAtMs = clock.nowMs();
-    await ageWaiting(space);
+    await replica.age();
   };
 
-  const round = async (space: Space): Promise<void> => {
-    if (isToBeReadAgain(space)) {
-      await channels.forget(space.id);
-      await readFromStart(space);
+  const round = async (replica: Replica): Promise<void> => {
+    if (isToBeReadAgain(replica)) {
+      await channels.forget(replica.id);
+      await readFromStart(replica);
     }
-    const own = channels.of(space);
+    const own = channels.of(replica);
     if (!own || !isOnline()) return;
     try {
-      await roundOver(space, own);
+      await roundOver(replica, own);
     } catch (error) {
-      if (closed || own.ended.signal.aborted || !isOnline() || space.engine.closing()) return;
-      book.peer(space.id, NETWORK_PEER).lastError = error instanceof Error ? error.message : String(error);
-      log.warn("sync: a round with the network failed", { err: error, spaceId: space.id });
+      if (closed || own.ended.signal.aborted || !isOnline() || replica.closing()) return;
+      book.peer(replica.id, NETWORK_PEER).lastError = error instanceof Error ? error.message : String(error);
+      log.warn("sync: a round with the network failed", { err: error, spaceId: replica.id });
     }
   };
 
@@ -121,7 +120,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
     },
     appendAcl: acl.append,
     findChain: async ({ transportSecret }) => (isOnline() ? findAcl(store, transportSecret, () => closed) : undefined),
-    changed: (space) => channels.get(space.id)?.channel.wake(),
+    changed: (replica) => channels.get(replica.id)?.channel.wake(),
     forget: channels.spaceEnded,
     async close() {
       closed = true;

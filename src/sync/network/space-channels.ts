@@ -1,5 +1,5 @@
 import type { SpaceId } from "../../base/ids.ts";
-import type { Space } from "../../space/space.ts";
+import type { Replica } from "../../space/replica.ts";
 import type { Channel, ChannelPort } from "./channel.ts";
 import { cursorOf, hasMissed } from "./log-notes.ts";
 import type { NetworkStore } from "./network-store.ts";
@@ -28,7 +28,7 @@ export interface SpaceChannel {
 interface SpaceChannelsDeps {
   readonly store: Pick<NetworkStore, "openChannel">;
   /** What a space's channel is found and opened by; undefined while it is not known here. */
-  secretOf(space: Space): Uint8Array | undefined;
+  secretOf(replica: Replica): Uint8Array | undefined;
   /** What the space lends to its channel. `own` is there before anything is asked of the port. */
   portOf(spaceId: SpaceId, ended: AbortSignal, own: () => SpaceChannel): ChannelPort;
 }
@@ -37,23 +37,23 @@ interface SpaceChannelsDeps {
 export function createSpaceChannels(deps: SpaceChannelsDeps) {
   const channels = new Map<SpaceId, SpaceChannel>();
   /** Of each the copy of its space that is open, or was last. */
-  const copies = new Map<SpaceId, Space>();
+  const copies = new Map<SpaceId, Replica>();
   /** Copies that have ended: a space that comes anew has a database of its own, of which their cursors say nothing. */
-  const endedCopies = new WeakSet<Space>();
+  const endedCopies = new WeakSet<Replica>();
   let closed = false;
 
-  const open = (space: Space, transportSecret: Uint8Array): SpaceChannel => {
+  const open = (replica: Replica, transportSecret: Uint8Array): SpaceChannel => {
     const ended = new AbortController();
     const own: SpaceChannel = {
-      spaceId: space.id,
+      spaceId: replica.id,
       ended,
       channel: deps.store.openChannel({
         transportSecret,
-        itemsCursor: cursorOf(space, "items"),
-        aclCursor: cursorOf(space, "acl"),
-        port: deps.portOf(space.id, ended.signal, () => own),
+        itemsCursor: cursorOf(replica, "items"),
+        aclCursor: cursorOf(replica, "acl"),
+        port: deps.portOf(replica.id, ended.signal, () => own),
       }),
-      leftOut: hasMissed(space),
+      leftOut: hasMissed(replica),
       changed: Promise.withResolvers(),
       fault: "",
       othersUpto: 0,
@@ -79,15 +79,15 @@ export function createSpaceChannels(deps: SpaceChannelsDeps) {
   return {
     get: (spaceId: SpaceId): SpaceChannel | undefined => channels.get(spaceId),
     /** The space's channel, opened if need be; undefined when it cannot be found yet, or the space is ending. */
-    of(space: Space): SpaceChannel | undefined {
-      const known = channels.get(space.id);
-      if (known && !endedCopies.has(space)) copies.set(space.id, space);
-      if (known || closed || endedCopies.has(space) || space.engine.closing()) return known;
-      const transportSecret = deps.secretOf(space);
+    of(replica: Replica): SpaceChannel | undefined {
+      const known = channels.get(replica.id);
+      if (known && !endedCopies.has(replica)) copies.set(replica.id, replica);
+      if (known || closed || endedCopies.has(replica) || replica.closing()) return known;
+      const transportSecret = deps.secretOf(replica);
       if (!transportSecret) return undefined;
-      const own = open(space, transportSecret);
-      channels.set(space.id, own);
-      copies.set(space.id, space);
+      const own = open(replica, transportSecret);
+      channels.set(replica.id, own);
+      copies.set(replica.id, replica);
       return own;
     },
     /** It is opened anew when it is asked for again. */

@@ -1,16 +1,13 @@
-import { bytesToHex } from "../../base/bytes.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { RateLimitedLog } from "../../base/rate-limited-log.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { svcError } from "../../protocol/errors.ts";
-import type { Space } from "../../space/space.ts";
-import { sequencePending, takeEachRecord } from "../acl-exchange.ts";
-import { type Taken, takeIn } from "../intake.ts";
+import type { Replica, ReplicaWrite, Taken } from "../../space/replica.ts";
 import { NETWORK_PEER, type ProgressBook } from "../progress.ts";
 import type { TransportHost } from "../transport.ts";
 import type { ChannelPort } from "./channel.ts";
 import { putCursor, putLeftOut, putRefilling } from "./log-notes.ts";
-import { confirmTaken, outgoingOf } from "./outgoing-changes.ts";
+import { outgoingOf } from "./outgoing-changes.ts";
 import type { SpaceChannel } from "./space-channels.ts";
 
 /** What others wrote and published themselves a moment ago need not be published again from here. */
@@ -35,17 +32,17 @@ export function createSpacePort(
   const { book, log } = deps;
 
   /** What ended is not opened again: whoever asks waits until it hears of that, and goes quietly. */
-  const withSpace = <T>(work: (space: Space) => Promise<T>): Promise<T> =>
+  const withSpace = <T>(work: (replica: Replica) => Promise<T>): Promise<T> =>
     deps.hold(spaceId, async () => {
-      const space = ended.aborted ? undefined : await deps.open(spaceId);
-      if (space && !ended.aborted) return work(space);
+      const replica = ended.aborted ? undefined : await deps.open(spaceId);
+      if (replica && !ended.aborted) return work(replica);
       await Promise.race([aborted(ended), Bun.sleep(ENDING_MS)]);
       throw svcError("space.not_found", { spaceId });
     });
 
   /** Nothing of a space's content is taken in before this account is a member: it could not be opened. */
   const untilAdmitted = async (): Promise<void> => {
-    while (await withSpace(async (space) => space.role() === "none")) {
+    while (await withSpace(async (replica) => replica.role() === "none")) {
       await Promise.race([aborted(ended), Bun.sleep(ADMISSION_POLL_MS)]);
       if (ended.aborted) throw svcError("server.unavailable");
     }
@@ -55,89 +52,80 @@ export function createSpacePort(
   const refusedOnce = (reason: string): void =>
     deps.rateLimited.warn(spaceId, "sync: what the network held was refused", { spaceId, reason });
 
-  /** Some of what was read had no room: it is read again once there is. Inside a write of the space's engine. */
-  const noteLeftOut = (space: Space, { refused, strange }: Taken): void => {
-    if (refused + strange > 0) putLeftOut(space, refused > 0);
+  /** Some of what was read had no room: it is read again once there is. */
+  const noteLeftOut = (write: ReplicaWrite, replica: Replica, { refused, strange }: Taken): void => {
+    if (refused + strange > 0) putLeftOut(write, replica.waitingBytes(), refused > 0);
     if (refused > 0) own().leftOut = true;
   };
 
-  const replaceWriter = async (space: Space): Promise<void> => {
+  const replaceWriter = async (replica: Replica): Promise<void> => {
     book.of(spaceId).writersReplaced++;
     log.warn(
       "sync: this device's writer was used elsewhere too: it is a copy or was put back; it writes on as another",
       { spaceId, peerId: NETWORK_PEER },
     );
-    await space.engine.mintWriter();
+    await replica.replaceWriter();
   };
 
   return {
     outgoing: (limits) =>
-      withSpace((space) => outgoingOf(space, limits, (newestNo) => othersUpto(own(), newestNo, deps.clock.nowMs()))),
+      withSpace((replica) =>
+        outgoingOf(replica, limits, (newestNo) => othersUpto(own(), newestNo, deps.clock.nowMs())),
+      ),
 
     async deliverItems(items, cursor, messages) {
       await untilAdmitted();
-      await withSpace(async (space) => {
-        const taken = await takeIn(
-          space,
-          items.map(({ bytes }) => new Uint8Array(bytes)),
-        );
+      await withSpace(async (replica) => {
+        const taken = await replica.take(items.map(({ bytes }) => new Uint8Array(bytes)));
         const progress = book.peer(spaceId, NETWORK_PEER);
         progress.fresh += taken.fresh;
         progress.changed += taken.changed;
         if (taken.reason) refusedOnce(taken.reason);
         if (messages > 0) own().perMessage = items.length / messages;
         deps.notifyProgress();
-        await space.engine.write(() => {
-          noteLeftOut(space, taken);
-          confirmTaken(space, taken);
-          putCursor(space, "items", cursor);
+        await replica.write((write) => {
+          noteLeftOut(write, replica, taken);
+          write.published(taken);
+          putCursor(write, "items", cursor);
         });
-        if (taken.foreignOwn) await replaceWriter(space);
-        if (taken.parked > 0) await sequencePending(space);
+        if (taken.foreignOwn) await replaceWriter(replica);
+        if (taken.parked > 0) await replica.acl.sequencePending();
         deps.notifyChanged(spaceId);
       });
     },
 
     resetItems: (cursor) =>
-      withSpace(async (space) => {
-        const { engine } = space;
+      withSpace(async (replica) => {
         log.warn("sync: the network's store lost something or is another one; it is filled again from here", {
           spaceId,
         });
-        await engine.write(() => {
-          engine.store.sync.forget("network");
-          putRefilling(space, true);
-          putCursor(space, "items", cursor);
+        await replica.write((write) => {
+          write.forgetPublished();
+          putRefilling(write, true);
+          putCursor(write, "items", cursor);
         });
         book.of(spaceId).networkResets++;
         deps.notifyChanged(spaceId);
       }),
 
     deliverAcl: (records, cursor) =>
-      withSpace(async (space) => {
+      withSpace(async (replica) => {
         // Whoever holds the secret can put anything here: what follows it is judged by itself.
-        const fault = await takeEachRecord(
-          space,
-          records.map(({ bytes }) => new Uint8Array(bytes)),
-        );
+        const fault = await replica.acl.takeEach(records.map(({ bytes }) => new Uint8Array(bytes)));
         if (fault) refusedOnce(fault);
-        await space.engine.write(() => {
-          for (const { bytes } of records) space.engine.store.sync.noteRecord("network", sha256(bytes));
-          putCursor(space, "acl", cursor);
+        await replica.write((write) => {
+          write.recordsPublished(records.map(({ bytes }) => sha256(bytes)));
+          putCursor(write, "acl", cursor);
         });
-        await sequencePending(space);
+        await replica.acl.sequencePending();
         deps.notifyChanged(spaceId);
       }),
 
     resetAcl: (cursor) =>
-      withSpace(async (space) => {
-        await space.engine.write(() => {
-          const { sync } = space.engine.store;
-          // The record that was read last is not there any more: whoever comes anew is shown an older chain, or another one.
-          const lost = space.acl.records().findLast(({ id }) => sync.hasRecord("network", id));
-          if (lost) space.acl.alarms.raise({ kind: "rolled_back", record: bytesToHex(lost.id) });
-          sync.forgetRecords("network");
-          putCursor(space, "acl", cursor);
+      withSpace(async (replica) => {
+        await replica.write((write) => {
+          write.forgetRecordsPublished();
+          putCursor(write, "acl", cursor);
         });
         deps.notifyChanged(spaceId);
       }),

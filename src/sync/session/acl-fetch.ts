@@ -1,25 +1,34 @@
-import { ACL_BOUNDS } from "../../acl/op.ts";
 import { equalBytes } from "../../base/bytes.ts";
-import type { Space } from "../../space/space.ts";
-import { hasPending, pendingDigest, sequencePending, takeAclRecords, takeAclUnits } from "../acl-exchange.ts";
+import { ACL_RECORD_BYTES, type Replica } from "../../space/replica.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
-import { decodeItems, encodeAclRequest, encodeSpaceName, SessionFault, type SpaceState } from "./messages.ts";
+import {
+  decodeItems,
+  encodeAclRequest,
+  encodeSpaceName,
+  isPending,
+  SessionFault,
+  type SpaceState,
+} from "./messages.ts";
 import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
 
-/** Gets the records of rights that are not here, and what waits for the owner there. Answers what was wrong with them. */
-export async function fetchAcl(remote: RemoteReplica, space: Space, state: SpaceState): Promise<string | undefined> {
+/** Gets the ACL records that are not here, and what waits for the owner there. Answers what was wrong with them. */
+export async function fetchAcl(
+  remote: RemoteReplica,
+  replica: Replica,
+  state: SpaceState,
+): Promise<string | undefined> {
+  const { acl } = replica;
   let fault: string | undefined;
-  if (!space.acl.at(state.aclHead)) {
-    const ours = space.acl.records().length;
+  if (!acl.isPlaced(state.aclHead)) {
+    const ours = acl.count();
     // Behind our own end first; from the start when the two have parted before it.
-    fault = state.aclCount > ours ? await takeAclRecords(space, await aclFrom(remote, space.id, ours)) : "gap";
-    if (fault === "gap" || !space.acl.at(state.aclHead))
-      fault = await takeAclRecords(space, await aclFrom(remote, space.id, 0));
+    fault = state.aclCount > ours ? await acl.take(await aclFrom(remote, replica.id, ours)) : "gap";
+    if (fault === "gap" || !acl.isPlaced(state.aclHead)) fault = await acl.take(await aclFrom(remote, replica.id, 0));
   }
-  if (hasPending(state.units) && !equalBytes(state.units, pendingDigest(space))) {
-    const units = decodeItems(await remote.request(SYNC_KINDS.units, encodeSpaceName(space.id)));
-    await takeAclUnits(space, units);
-  } else await sequencePending(space);
+  if (isPending(state.pending) && !equalBytes(state.pending, acl.pendingDigest())) {
+    const pending = decodeItems(await remote.request(SYNC_KINDS.pending, encodeSpaceName(replica.id)));
+    await acl.takePending(pending);
+  } else await acl.sequencePending();
   return fault;
 }
 
@@ -28,20 +37,20 @@ export async function fetchAcl(remote: RemoteReplica, space: Space, state: Space
  * gives none that could be one, or too many at once, or takes too long.
  */
 export async function aclFrom(remote: RemoteReplica, spaceId: string, from: number): Promise<Uint8Array[]> {
-  const chain: Uint8Array[] = [];
+  const log: Uint8Array[] = [];
   const deadlineMs = performance.now() + SYNC_BOUNDS.aclMs;
   for (let cost = 0; cost < SYNC_BOUNDS.aclBytes; ) {
-    const request = encodeAclRequest(spaceId, from + chain.length);
+    const request = encodeAclRequest(spaceId, from + log.length);
     const records = decodeItems(await remote.request(SYNC_KINDS.acl, request));
     if (records.length === 0) break;
-    if (records.length > SYNC_BOUNDS.aclRecords) throw new SessionFault("too many records of rights in one message");
+    if (records.length > SYNC_BOUNDS.aclRecords) throw new SessionFault("too many ACL records in one message");
     for (const record of records) {
-      if (record.length === 0 || record.length > ACL_BOUNDS.recordBytes)
-        throw new SessionFault("a record of rights has no length that one can have");
+      if (record.length === 0 || record.length > ACL_RECORD_BYTES)
+        throw new SessionFault("an ACL record has no length that one can have");
       cost += record.length + SYNC_BOUNDS.aclRecordCost;
-      chain.push(record);
+      log.push(record);
     }
-    if (performance.now() > deadlineMs) throw new SessionFault("the peer's records of rights do not end");
+    if (performance.now() > deadlineMs) throw new SessionFault("the peer's ACL records do not end");
   }
-  return chain;
+  return log;
 }

@@ -1,13 +1,11 @@
+import { REPLICA_BOUNDS } from "../../space/replica.ts";
+
 /** What one message of a session holds at most, so that neither side has to hold much. */
 export const SYNC_BOUNDS = {
-  frameBytes: 1 << 20,
-  frameChanges: 500,
   /** Writers of a vector in one message: some 600 KB. */
   writers: 4_096,
   /** Writers of which a peer has something else, that are held while a session runs: some 100 MB. The next goes on. */
   writersInAll: 1 << 18,
-  /** Rows looked at for one frame. */
-  scanned: 50_000,
   /** Ids of chains that are compared because their writers forked, in all of a message; older ones are sent again. */
   chainIds: 16_384,
   /** Changes received but not stored that a peer is told of. */
@@ -15,7 +13,7 @@ export const SYNC_BOUNDS = {
   wants: 256,
   /** Requests for changes by name in one session that bring nothing: the next session goes on behind them. */
   idleWants: 16,
-  aclRecords: 500,
+  aclRecords: REPLICA_BOUNDS.aclRecords,
   /** Of an ACL log that is taken in at once; of a longer one what comes first. */
   aclBytes: 64 << 20,
   /** What each of its records costs besides its bytes. */

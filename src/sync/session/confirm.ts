@@ -1,50 +1,39 @@
-import { equalBytes } from "../../base/bytes.ts";
-import type { Space } from "../../space/space.ts";
-import { pendingDigest } from "../acl-exchange.ts";
+import { bytesToHex, equalBytes } from "../../base/bytes.ts";
+import { type Claim, changeIdOf, isStub, type Replica } from "../../space/replica.ts";
+import { aclFrom } from "./acl-fetch.ts";
 import { askState } from "./fetch.ts";
-import { SessionFault, type SpaceState } from "./messages.ts";
-import { givesBack, givesBackRights } from "./proof.ts";
-import type { RemoteReplica } from "./remote-replica.ts";
-import { coverage, hasOurBodies } from "./vector.ts";
-
-/** What of the ACL a peer says it has, and nobody on the LAN was known to have. */
-function aclToConfirm(space: Space, state: SpaceState) {
-  const { store } = space.engine;
-  const isNew = ({ id }: { readonly id: Uint8Array }): boolean => !store.sync.hasRecord("peer", id);
-  const log = store.aclRecords();
-  // Whoever has a record of the log has those before it.
-  const theirs = log.slice(0, log.findIndex(({ id }) => equalBytes(id, state.aclHead)) + 1);
-  const from = theirs.findIndex(isNew);
-  const samePending = equalBytes(state.units, pendingDigest(space));
-  const units = samePending ? space.acl.units.list().flatMap(({ unit }) => (isNew(unit) ? [unit] : [])) : [];
-  return { from, records: from < 0 ? [] : theirs.slice(from), units };
-}
+import { decodeItems, encodeSpaceName, encodeWants, SessionFault, type SpaceState } from "./messages.ts";
+import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
 
 /**
- * Counts what the remote keeps as kept, once it has given back some of it. Answers false when it turned out not to hold the
- * space any more. Throws a SessionFault for one that does not give back what it claims to have.
+ * Counts what the remote keeps as kept, once it has given back some of it: its word alone is not enough, since ids can be
+ * repeated by whoever was told them. Answers false when it turned out not to hold the space any more. Throws a SessionFault
+ * for one that does not give back what it claims to have.
  */
-export async function confirm(remote: RemoteReplica, space: Space, state: SpaceState): Promise<boolean> {
-  if (!state.content || !hasOurBodies(space, state)) return true;
-  const { sync } = space.engine.store;
-  const upto = sync.reachOf("peer", coverage(space, state.vector));
-  const acl = aclToConfirm(space, state);
-  const given =
-    (await givesBack(remote, space, sync.markOf("peer"), upto)) &&
-    (await givesBackRights(remote, space, {
-      from: acl.from,
-      records: acl.records.map(({ bytes }) => bytes),
-      units: acl.units.map(({ bytes }) => bytes),
-    }));
-  if (!given) {
-    // The space may have ended there, or its content for us, between two answers.
-    const now = await askState(remote, space);
-    if (now.known && now.content) throw new SessionFault("the peer does not give back what it claims to have");
-    return now.known;
+export async function confirm(remote: RemoteReplica, replica: Replica, state: SpaceState): Promise<boolean> {
+  const claim = state.content ? replica.claimOf(state) : undefined;
+  if (!claim) return true;
+  if (await givesBack(remote, replica, claim)) {
+    await claim.accept();
+    return true;
   }
-  await space.engine.write(() => {
-    sync.advance("peer", upto);
-    for (const { id } of [...acl.records, ...acl.units]) sync.noteRecord("peer", id);
-  });
-  return true;
+  // The space may have ended there, or its content for us, between two answers.
+  const now = await askState(remote, replica);
+  if (now.known && now.content) throw new SessionFault("the peer does not give back what it claims to have");
+  return now.known;
+}
+
+/** Whether the remote gives back what it claims to keep. ACL records are few, so all of them are asked for. */
+export async function givesBack(remote: RemoteReplica, { id: spaceId }: Replica, claim: Claim): Promise<boolean> {
+  const { changeIds, from, records, pending } = claim;
+  if (changeIds.length > 0) {
+    const items = decodeItems(await remote.request(SYNC_KINDS.wants, encodeWants(spaceId, changeIds)));
+    const given = new Set(items.filter((bytes) => !isStub(bytes)).map((bytes) => bytesToHex(changeIdOf(bytes))));
+    if (!changeIds.every((id) => given.has(bytesToHex(id)))) return false;
+  }
+  const log = records.length > 0 ? await aclFrom(remote, spaceId, from) : [];
+  if (!records.every((bytes, index) => log[index] && equalBytes(bytes, log[index]))) return false;
+  if (pending.length === 0) return true;
+  const given = decodeItems(await remote.request(SYNC_KINDS.pending, encodeSpaceName(spaceId)));
+  return pending.every((bytes) => given.some((other) => equalBytes(bytes, other)));
 }

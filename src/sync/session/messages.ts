@@ -1,7 +1,8 @@
-import { concatBytes } from "../../base/bytes.ts";
+import { concatBytes, equalBytes } from "../../base/bytes.ts";
 import { type CborValue, decodeCbor, encodeCbor } from "../../base/dag-cbor.ts";
+import type { Pull, PulledFrame, RemoteState } from "../../space/replica.ts";
+import { LACKS_NOTHING, type WriterRange, type WriterState } from "../../space/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
-import { LACKS_NOTHING, type WriterRange, type WriterState } from "./vector.ts";
 
 /** Bytes of a peer that do not follow the protocol. */
 export class SessionFault extends Error {}
@@ -9,27 +10,25 @@ export class SessionFault extends Error {}
 type Fields = { [key: string]: CborValue };
 
 /** What a space's replica is at. */
-export interface SpaceState {
+export interface SpaceState extends RemoteState {
   /** False: the peer does not hold the space, or does not serve it to us. Nothing else is said then. */
   readonly known: boolean;
   /** It has exactly what we said we have; the vector is left out. */
   readonly same: boolean;
   /** It is still fetching what we have. */
   readonly more: boolean;
-  readonly aclHead: Uint8Array;
   readonly aclCount: number;
-  /** Of what waits for the space's owner there. */
-  readonly units: Uint8Array;
   /** Whether the space's content is served to us; if not, its ACL log alone is. */
   readonly content: boolean;
-  /** A hash of which changes in the vector it has as stubs although they are not deleted; zero where it lacks no body. */
-  readonly lacks: Uint8Array;
-  readonly vector: readonly WriterState[];
   /** The vector goes on: the rest is to be asked for. */
   readonly rest?: boolean;
   /** Here alone: more of the vector was not asked for. */
   readonly isPart?: boolean;
 }
+
+const NOTHING_PENDING = new Uint8Array(32);
+/** Whether something waits for the owner where this digest comes from. */
+export const isPending = (digest: Uint8Array): boolean => !equalBytes(digest, NOTHING_PENDING);
 
 /** The answer about a space that is not here, or not the asker's to know of. */
 export const NOT_HELD: SpaceState = {
@@ -38,7 +37,7 @@ export const NOT_HELD: SpaceState = {
   more: false,
   aclHead: new Uint8Array(32),
   aclCount: 0,
-  units: new Uint8Array(32),
+  pending: NOTHING_PENDING,
   content: false,
   lacks: LACKS_NOTHING,
   vector: [],
@@ -47,31 +46,12 @@ export const NOT_HELD: SpaceState = {
 export interface StateRequest {
   readonly space: string;
   readonly aclHead: Uint8Array;
-  readonly units: Uint8Array;
+  readonly pending: Uint8Array;
   readonly digest: Uint8Array;
 }
 
-export interface PullRequest {
+export interface PullRequest extends Pull {
   readonly space: string;
-  readonly vector: readonly WriterState[];
-  /** What writers this is about: all without it. */
-  readonly range?: WriterRange;
-  /** Where the last frame ended; 0 at the beginning. */
-  readonly cursor: number;
-  /** All that is here of writers whose chains differ. */
-  readonly chains: readonly { readonly author: Uint8Array; readonly writer: Uint8Array; readonly ids: Uint8Array[] }[];
-  /** Received before, but not stored: parked or refused for good. */
-  readonly held: readonly Uint8Array[];
-}
-
-export interface PullReply {
-  readonly changes: readonly Uint8Array[];
-  /** 0: nothing is left. */
-  readonly next: number;
-  /** Left out of this frame because they are held already. */
-  readonly withheld: number;
-  /** Writers of whose chains the ids are needed: both fields of each, joined. */
-  readonly needIds: readonly Uint8Array[];
 }
 
 export const encodeStateRequest = (request: StateRequest): Uint8Array => encodeCbor({ ...request });
@@ -81,7 +61,7 @@ export function decodeStateRequest(bytes: Uint8Array): StateRequest {
   return {
     space: text(map, "space"),
     aclHead: blob(map, "aclHead", 32),
-    units: blob(map, "units", 32),
+    pending: blob(map, "pending", 32),
     digest: blob(map, "digest", 32),
   };
 }
@@ -99,7 +79,7 @@ export function decodeState(bytes: Uint8Array): SpaceState {
     more: map["more"] === true,
     aclHead: blob(map, "aclHead", 32),
     aclCount: count(map, "aclCount"),
-    units: blob(map, "units", 32),
+    pending: blob(map, "pending", 32),
     content: map["content"] === true,
     lacks: blob(map, "lacks", 32),
     vector: readVector(map["vector"]),
@@ -147,11 +127,11 @@ export function decodePullRequest(bytes: Uint8Array): PullRequest {
   };
 }
 
-export function encodePullReply(reply: PullReply): Uint8Array {
+export function encodePullReply(reply: PulledFrame): Uint8Array {
   return encodeCbor({ ...reply, changes: [...reply.changes], needIds: [...reply.needIds] });
 }
 
-export function decodePullReply(bytes: Uint8Array): PullReply {
+export function decodePullReply(bytes: Uint8Array): PulledFrame {
   const map = fieldsOf(bytes);
   return {
     changes: blobs(map, "changes"),

@@ -5,7 +5,7 @@ export const SYNC_KINDS = {
   pull: "sync.pull",
   wants: "sync.wants",
   acl: "sync.acl",
-  units: "sync.units",
+  pending: "sync.pending",
   back: "sync.back",
   guest: "sync.guest",
   same: "sync.same",

@@ -20,11 +20,13 @@ import type { Account } from "../../crypto/account.ts";
 import { accountIdOf } from "../../crypto/account-id.ts";
 import { createSigner } from "../../crypto/sign.ts";
 import type { SpaceGenesis } from "../../space/genesis.ts";
+import { coversAll, hasOurBodies, vectorOf } from "../../space/replica/own-vector.ts";
 import { createdSpaceGenesis, openSpace, type Space, writeGenesis } from "../../space/space.ts";
-import { aclRecordsFrom, mayReadSpace, pendingRecords } from "../acl-exchange.ts";
+import { writerKey } from "../../space/version-vector.ts";
 import { CHANNEL_LIMITS } from "../lan/message-channel.ts";
 import { fetchAcl } from "./acl-fetch.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
+import { givesBack } from "./confirm.ts";
 import { askState, fetchMissing } from "./fetch.ts";
 import {
   decodeAclRequest,
@@ -40,10 +42,9 @@ import {
   encodeVectorPage,
   SessionFault,
 } from "./messages.ts";
-import { givesBack } from "./proof.ts";
+import { stateFor } from "./own-state.ts";
 import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
-import { pullFrame, stateFor, wanted } from "./serve.ts";
-import { coversAll, hasOurBodies, vectorOf, vectorPage, writerKey } from "./vector.ts";
+import { vectorPage } from "./vector-parts.ts";
 
 const ITEMS: DatasetRules = { name: "items", idRule: "user" };
 const directories: string[] = [];
@@ -147,21 +148,21 @@ type Tamper = (kind: string, reply: Uint8Array) => Uint8Array;
 function remoteOf(space: Space, reader: Account, tamper: Tamper = (_kind, reply) => reply): RemoteReplica {
   const answer = (kind: string, body: Uint8Array): Uint8Array => {
     if (kind === SYNC_KINDS.state)
-      return encodeState(stateFor(space, decodeStateRequest(body), mayReadSpace(space, reader.id)));
-    if (kind === SYNC_KINDS.pull) return encodePullReply(pullFrame(space, decodePullRequest(body)));
+      return encodeState(stateFor(space.replica, decodeStateRequest(body), space.replica.acl.mayRead(reader.id)));
+    if (kind === SYNC_KINDS.pull) return encodePullReply(space.replica.pull(decodePullRequest(body)));
     if (kind === SYNC_KINDS.vector)
       return encodeVectorPage(vectorPage(vectorOf(space).vector, decodeVectorRequest(body).after));
-    if (kind === SYNC_KINDS.wants) return encodeItems(wanted(space.engine.store, decodeWants(body).ids));
-    if (kind === SYNC_KINDS.acl) return encodeItems(aclRecordsFrom(space, decodeAclRequest(body).from));
-    return encodeItems(pendingRecords(space));
+    if (kind === SYNC_KINDS.wants) return encodeItems(space.replica.changesNamed(decodeWants(body).ids));
+    if (kind === SYNC_KINDS.acl) return encodeItems(space.replica.acl.recordsFrom(decodeAclRequest(body).from));
+    return encodeItems(space.replica.acl.pending());
   };
   return { request: async (kind, body) => new Uint8Array(tamper(kind, answer(kind, new Uint8Array(body)))) };
 }
 
 async function pullAll(from: RemoteReplica, into: Space) {
-  const state = await askState(from, into);
-  expect(await fetchAcl(from, into, state)).toBeUndefined();
-  return { state, fetched: await fetchMissing(from, into, state.vector) };
+  const state = await askState(from, into.replica);
+  expect(await fetchAcl(from, into.replica, state)).toBeUndefined();
+  return { state, fetched: await fetchMissing(from, into.replica, state.vector) };
 }
 
 describe("sessions", () => {
@@ -185,7 +186,7 @@ describe("sessions", () => {
     expect(fetched).toMatchObject({ missing: false, refused: 0, foreignOwn: false });
     expect(rows(b)).toBe(rows(a));
     expect(coversAll(a, vectorOf(b).vector)).toBe(true);
-    expect((await askState(remoteOf(a, account), b)).same).toBe(true);
+    expect((await askState(remoteOf(a, account), b.replica)).same).toBe(true);
     await write(a, "one", "more");
     expect((await pullAll(remoteOf(a, account), b)).fetched.changed).toBe(1);
   }, 20_000);
@@ -215,10 +216,10 @@ describe("sessions", () => {
     const remote: RemoteReplica = {
       request: async (kind, body) =>
         kind === SYNC_KINDS.state
-          ? encodeState({ ...stateFor(a, decodeStateRequest(body), true), same: false, ...page(0) })
+          ? encodeState({ ...stateFor(a.replica, decodeStateRequest(body), true), same: false, ...page(0) })
           : encodeVectorPage(page(indexOf(decodeVectorRequest(body).after))),
     };
-    const state = await askState(remote, a);
+    const state = await askState(remote, a.replica);
     expect(state.isPart).toBe(true);
     expect(state.vector.length).toBeGreaterThanOrEqual(SYNC_BOUNDS.writersInAll);
     expect(state.vector.length).toBeLessThan(all.length);
@@ -232,7 +233,7 @@ describe("sessions", () => {
     await pullAll(remoteOf(a, account), b);
     addWriters([a, b], account.signer.publicKey, 50_000);
     const same = measured(remoteOf(a, account));
-    expect((await askState(same, b)).same).toBe(true);
+    expect((await askState(same, b.replica)).same).toBe(true);
     expect(same.asked(SYNC_KINDS.vector)).toBe(0);
 
     for (const [space, name] of [
@@ -258,8 +259,8 @@ describe("sessions", () => {
       expect(remote.asked(SYNC_KINDS.vector)).toBeGreaterThanOrEqual(12);
     }
     expect(rows(a)).toBe(rows(b));
-    expect(coversAll(a, (await askState(remoteOf(b, account), empty)).vector)).toBe(true);
-    expect((await askState(remoteOf(a, account), b)).same).toBe(true);
+    expect(coversAll(a, (await askState(remoteOf(b, account), empty.replica)).vector)).toBe(true);
+    expect((await askState(remoteOf(a, account), b.replica)).same).toBe(true);
   }, 60_000);
 
   test("[hostile] a vector that does not go forward or never ends is a fault", async () => {
@@ -268,7 +269,7 @@ describe("sessions", () => {
     const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
     await write(a, "x", "text");
     const [own] = vectorOf(a).vector;
-    const goesOn = encodeState({ ...(await askState(remoteOf(a, account), b)), rest: true });
+    const goesOn = encodeState({ ...(await askState(remoteOf(a, account), b.replica)), rest: true });
     for (const page of [
       { vector: [own!], rest: true },
       { vector: [], rest: true },
@@ -277,7 +278,7 @@ describe("sessions", () => {
         if (kind === SYNC_KINDS.state) return goesOn;
         return kind === SYNC_KINDS.vector ? encodeVectorPage(page) : reply;
       });
-      expect(await askState(hostile, b).catch((error: unknown) => error)).toBeInstanceOf(SessionFault);
+      expect(await askState(hostile, b.replica).catch((error: unknown) => error)).toBeInstanceOf(SessionFault);
     }
   });
 
@@ -286,7 +287,7 @@ describe("sessions", () => {
     const seed = createdSpaceGenesis(owner, systemClock);
     const [a, b] = [replicaOf(seed, owner), replicaOf(seed, member)];
     await write(a, "x", "before");
-    const stranger = await askState(remoteOf(a, member), b);
+    const stranger = await askState(remoteOf(a, member), b.replica);
     expect(stranger).toMatchObject({ known: true, content: false, vector: [] });
     await a.aclService.act((context) => addAccounts(context, [{ identity: member.id, permission: "writer" }]));
     await write(a, "x", "after");
@@ -405,15 +406,18 @@ describe("sessions", () => {
     const { state, fetched } = await pullAll(remoteOf(b, account), c);
     expect([state.same, hasOurBodies(a, state)]).toEqual([false, false]);
     expect(fetched.missing).toBe(true);
-    expect((await askState(remoteOf(a, account), b)).same).toBe(false);
-    expect(await givesBack(withoutBodies, a, 0, a.engine.store.sync.newestNo())).toBe(false);
-    expect(await givesBack(remoteOf(a, account), a, 0, a.engine.store.sync.newestNo())).toBe(true);
+    expect((await askState(remoteOf(a, account), b.replica)).same).toBe(false);
+    const { vector } = a.replica.vector();
+    const nothing = new Uint8Array(32);
+    const claim = a.replica.claimOf({ aclHead: nothing, pending: nothing, lacks: nothing, vector })!;
+    expect(await givesBack(withoutBodies, a.replica, claim)).toBe(false);
+    expect(await givesBack(remoteOf(a, account), a.replica, claim)).toBe(true);
     for (const replica of [b, c]) {
       expect((await pullAll(remoteOf(a, account), replica)).fetched.missing).toBe(false);
       expect(replica.engine.store.unopened.count()).toBe(0);
       expect(rows(replica)).toBe(rows(a));
-      expect(await askState(remoteOf(a, account), replica)).toMatchObject({ same: true });
-      expect(hasOurBodies(a, await askState(remoteOf(replica, account), a))).toBe(true);
+      expect(await askState(remoteOf(a, account), replica.replica)).toMatchObject({ same: true });
+      expect(hasOurBodies(a, await askState(remoteOf(replica, account), a.replica))).toBe(true);
     }
   });
 
@@ -459,15 +463,15 @@ describe("sessions", () => {
         stubbing(a, account, () => true),
         replica,
       );
-    expect(await askState(remoteOf(b, account), c)).toMatchObject({ same: true });
+    expect(await askState(remoteOf(b, account), c.replica)).toMatchObject({ same: true });
     await write(b, "kept", "text");
     await pullAll(remoteOf(b, account), c);
     expect(rows(c)).toContain("kept");
-    const state = await askState(remoteOf(c, account), b);
+    const state = await askState(remoteOf(c, account), b.replica);
     expect([state.same, hasOurBodies(b, state)]).toEqual([true, true]);
     await write(c, "more", "text"); // and also when they differ in what came since
-    expect(hasOurBodies(b, await askState(remoteOf(c, account), b))).toBe(true);
-    expect(hasOurBodies(a, await askState(remoteOf(c, account), a))).toBe(false);
+    expect(hasOurBodies(b, await askState(remoteOf(c, account), b.replica))).toBe(true);
+    expect(hasOurBodies(a, await askState(remoteOf(c, account), a.replica))).toBe(false);
   });
 
   test("[stubs] bodies that nobody has do not stand before others, and all that fit no frame come in several", async () => {
@@ -507,7 +511,7 @@ describe("sessions", () => {
       expect(engine.store.parked.usage().count).toBe(0);
       expect([engine.store.unopened.count(), engine.store.unopened.ofKind("key").length]).toEqual([1, 1]);
     }
-    expect(await askState(remoteOf(b, account), a)).toMatchObject({ same: true });
+    expect(await askState(remoteOf(b, account), a.replica)).toMatchObject({ same: true });
   });
 
   test("[stubs] the definition of a deleted type is asked for when something was written under it", async () => {
@@ -557,8 +561,8 @@ describe("sessions", () => {
     ];
     for (const [name, reply] of replies) {
       const hostile = remoteOf(a, account, (kind, honest) => (kind === SYNC_KINDS.pull ? reply : honest));
-      const state = await askState(hostile, b);
-      const outcome = await fetchMissing(hostile, b, state.vector).catch((error: unknown) => error);
+      const state = await askState(hostile, b.replica);
+      const outcome = await fetchMissing(hostile, b.replica, state.vector).catch((error: unknown) => error);
       expect(outcome, name).toBeInstanceOf(SessionFault);
     }
     for (const decode of [decodePullRequest, decodeStateRequest, decodeWants, decodeAclRequest])

@@ -64,7 +64,7 @@ async function saidWhile(
 
 const SAYS_SAME: Lies = {
   lazy: true,
-  state: (truth, request) => ({ ...truth, aclHead: request.aclHead, units: request.units, same: true, vector: [] }),
+  state: (truth, request) => ({ ...truth, aclHead: request.aclHead, pending: request.pending, same: true, vector: [] }),
 };
 
 const statesIn = (said: Record<string, string[]>): string[] => [...new Set(Object.values(said).flat())];

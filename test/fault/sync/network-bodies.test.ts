@@ -21,7 +21,7 @@ async function networkOf(url: string, { space }: Device) {
     book: createProgressBook(),
     clock: systemClock,
     log: silentLog,
-    open: async () => space,
+    open: async () => space.replica,
     secretOf: () => space.keys.transportSecret(),
     inviteSeedOf: () => undefined,
     hold: (_spaceId, work) => work(),
@@ -51,7 +51,7 @@ describeWithNats("bodies on the network", () => {
       const networks = await Promise.all([owner, witness].map((device) => networkOf(nats.url, device)));
       try {
         const round = async (): Promise<void> => {
-          for (const [index, { space }] of [owner, witness].entries()) await networks[index]!.round(space);
+          for (const [index, { space }] of [owner, witness].entries()) await networks[index]!.round(space.replica);
         };
         await round();
         await fetchFrom(member, owner);

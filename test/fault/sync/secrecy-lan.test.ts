@@ -136,7 +136,7 @@ skipGroupUnless(canCapturePackets(), "packets cannot be captured here")("what pa
       const state = decodeState(
         await link!.request(
           SYNC_KINDS.state,
-          encodeStateRequest({ space: spaceId, aclHead: nothing, units: nothing, digest: nothing }),
+          encodeStateRequest({ space: spaceId, aclHead: nothing, pending: nothing, digest: nothing }),
         ),
       );
       expect(state).toMatchObject({ known: true, content: false, vector: [] });

@@ -1,17 +1,19 @@
-import { bytesToHex } from "../base/bytes.ts";
-import type { AccountId } from "../base/ids.ts";
-import { accountIdOf } from "../crypto/account-id.ts";
-import { cidFromDigest } from "../crypto/cid.ts";
-import type { CutChanges } from "../protocol/sync.ts";
-import type { Space } from "../space/space.ts";
+import { bytesToHex } from "../../base/bytes.ts";
+import type { AccountId } from "../../base/ids.ts";
+import { accountIdOf } from "../../crypto/account-id.ts";
+import { cidFromDigest } from "../../crypto/cid.ts";
+import type { CutChanges } from "../../protocol/sync.ts";
+import type { ReplicaSource } from "./source.ts";
 
 const SHOWN = 50;
+
+type CutSource = Pick<ReplicaSource, "engine" | "acl" | "accountKey">;
 
 /**
  * What members wrote that does not count because a record took the right to write from them before anybody had seen it:
  * kept, and shown to nobody but here. Accounts that lost nothing are left out.
  */
-export function cutChangesOf(space: Space): CutChanges[] {
+export function cutChangesOf(space: CutSource): CutChanges[] {
   const { changes } = space.engine.store;
   const writersByAuthor = Map.groupBy(changes.writers(), ({ author }) => bytesToHex(author));
   return [...space.acl.state.cuts.keys()].flatMap((name) => {
@@ -34,7 +36,7 @@ export function cutChangesOf(space: Space): CutChanges[] {
 }
 
 /** How many of this account's own changes do not count. */
-export function ownCutCount(space: Space): number {
+export function ownCutCount(space: CutSource): number {
   const own = bytesToHex(space.accountKey);
   if (!space.acl.state.cuts.has(own)) return 0;
   const { changes } = space.engine.store;

@@ -2,43 +2,29 @@ import { bytesToHex, concatBytes, equalBytes, utf8ToBytes } from "../../base/byt
 import { encodeCbor } from "../../base/dag-cbor.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
-import { SYNC_BOUNDS } from "./bounds.ts";
+import {
+  byWriter,
+  isForked,
+  LACKS_NOTHING,
+  type OwnState,
+  type OwnVector,
+  sameState,
+  type WriterState,
+  writerKey,
+} from "../version-vector.ts";
 
-/**
- * What a replica has of one writer. A chain has no holes, so its highest seq says it all, unless the writer forked: two
- * devices wrote under one name. Then there are more changes than seqs, and `forks` is a hash over the doubled ones.
- */
-export interface WriterState {
-  readonly author: Uint8Array;
-  readonly writer: Uint8Array;
-  readonly seq: number;
-  readonly count: number;
-  /** Id at `seq`, the lowest of several. */
-  readonly last: Uint8Array;
-  /** Empty, or 32 bytes. */
-  readonly forks: Uint8Array;
+/** What is here of a writer, with its number in the store. */
+export interface StoredState extends OwnState {
+  readonly no: number;
 }
 
-/** What is here of a writer. */
-export interface OwnState extends WriterState {
-  /** Its number in the store. */
-  readonly no: number;
-  readonly key: string;
+export interface StoredVector extends OwnVector {
+  readonly vector: readonly StoredState[];
 }
 
 const NOTHING = new Uint8Array(0);
 /** Of so many missing bodies it is told which they are, beyond that how many. */
 const LACKS_TOLD = 4096;
-/** Of nothing. */
-export const LACKS_NOTHING: Uint8Array = new Uint8Array(32);
-
-interface OwnVector {
-  readonly vector: readonly OwnState[];
-  /** Which of the changes have no body here that should: equal where the same are missing. */
-  readonly lacks: Uint8Array;
-  /** Of the vector and what it lacks: with whoever lacks other bodies there is something to do. */
-  readonly digest: Uint8Array;
-}
 
 /** What a vector is of: a space, as far as it matters here. */
 export interface VectorSource {
@@ -46,13 +32,13 @@ export interface VectorSource {
   readonly acl: { head(): { readonly id: Uint8Array } };
 }
 
-const cached = new WeakMap<SpaceStore, OwnVector & { newestNo: number; revision: number; aclHead: string }>();
+const cached = new WeakMap<SpaceStore, StoredVector & { newestNo: number; revision: number; aclHead: string }>();
 
 /**
- * Everything stored, in brief: one entry a writer, ordered. Computed once for as long as nothing is added and the ACL log
- * stays as it is, by which a writer's changes come to count or cease to.
+ * Everything stored, in brief. Computed once for as long as nothing is added and the ACL log stays as it is, by which a
+ * writer's changes come to count or cease to.
  */
-export function vectorOf(source: VectorSource): OwnVector {
+export function vectorOf(source: VectorSource): StoredVector {
   const { store } = source.engine;
   const newestNo = store.sync.newestNo();
   const revision = store.unopened.revision();
@@ -67,10 +53,10 @@ export function vectorOf(source: VectorSource): OwnVector {
   return fresh;
 }
 
-const chainsOf = (store: SpaceStore): OwnState[] =>
+const chainsOf = (store: SpaceStore): StoredState[] =>
   store.sync
     .chains()
-    .map(({ writer, author, id, seq, count, last }): OwnState => {
+    .map(({ writer, author, id, seq, count, last }): StoredState => {
       const forked = count > seq;
       return {
         no: writer,
@@ -108,79 +94,10 @@ function digestOf(vector: readonly WriterState[], lacks: Uint8Array): Uint8Array
   return sha256(concatBytes(utf8ToBytes("svc/vector/v1\0"), encodeCbor([lacks, entries])));
 }
 
-/** Part of a vector: the writers behind `after`, up to and with `upto`. Both fields of a writer, joined; empty: no bound. */
-export interface WriterRange {
-  readonly after: Uint8Array;
-  readonly upto: Uint8Array;
-}
-
-export interface VectorPart {
-  readonly range: WriterRange;
-  readonly vector: readonly OwnState[];
-}
-
-const boundOf = ({ author, writer }: WriterState): Uint8Array => concatBytes(author, writer);
-
-/** A vector in parts that fit into a message each. Together their ranges hold every writer that there can be. */
-function rangesOf(vector: readonly OwnState[]): VectorPart[] {
-  const size = SYNC_BOUNDS.writers;
-  const parts: VectorPart[] = [];
-  for (let from = 0; from === 0 || from < vector.length; from += size) {
-    const part = vector.slice(from, from + size);
-    const after = from === 0 ? NOTHING : boundOf(vector[from - 1]!);
-    const upto = from + size >= vector.length ? NOTHING : boundOf(part.at(-1)!);
-    parts.push({ range: { after, upto }, vector: part });
-  }
-  return parts;
-}
-
-/** Those parts of ours in which the other has something else; the only one there is in any case. */
-export function rangesThatDiffer(mine: readonly OwnState[], theirs: readonly WriterState[]): VectorPart[] {
-  const parts = rangesOf(mine);
-  if (parts.length === 1) return parts;
-  const mineByWriter = new Map(mine.map((state) => [state.key, state]));
-  const different = theirs
-    .map((other) => ({ other, key: writerKey(other.author, other.writer) }))
-    .filter(({ other, key }) => {
-      const own = mineByWriter.get(key);
-      return !own || !sameState(own, other);
-    })
-    .map(({ key }) => key);
-  const ends = parts.map(({ range }) => bytesToHex(range.upto));
-  const at = new Set(different.map((key) => ends.findIndex((end) => end === "" || key <= end)));
-  return parts.filter((_, index) => at.has(index));
-}
-
-/** The writers of a range. */
-export function withinRange(vector: readonly OwnState[], { after, upto }: WriterRange): readonly OwnState[] {
-  const [first, last] = [bytesToHex(after), bytesToHex(upto)];
-  return first === "" && last === "" ? vector : vector.filter(({ key }) => key > first && (last === "" || key <= last));
-}
-
-/** As much of a vector as fits into a message, from a writer on, and whether it goes on after that. */
-export function vectorPage(
-  vector: readonly OwnState[],
-  after: Uint8Array,
-): { vector: readonly OwnState[]; rest: boolean } {
-  const left = withinRange(vector, { after, upto: NOTHING });
-  return { vector: left.slice(0, SYNC_BOUNDS.writers), rest: left.length > SYNC_BOUNDS.writers };
-}
-
 export function lowestAt(store: SpaceStore, writer: number, seq: number): Uint8Array | undefined {
   const ids = store.changes.atSeq(writer, seq).map(({ id }) => id);
   return ids.sort((a, b) => Buffer.compare(a, b))[0];
 }
-
-export const isForked = (state: WriterState): boolean => state.count > state.seq;
-
-export const sameState = (a: WriterState, b: WriterState): boolean =>
-  a.seq === b.seq && a.count === b.count && equalBytes(a.last, b.last) && equalBytes(a.forks, b.forks);
-
-export const writerKey = (author: Uint8Array, writer: Uint8Array): string => bytesToHex(author) + bytesToHex(writer);
-
-/** States by writer. */
-export const byWriter = (vector: readonly WriterState[]): Map<string, WriterState> =>
-  new Map(vector.map((state) => [writerKey(state.author, state.writer), state]));
 
 /**
  * Whether a replica with this vector has a change of ours: proven by the ids at the ends of chains, so what the other
@@ -194,7 +111,6 @@ export function coverage(
   return (writer, seq) => seq <= (covered.get(writer) ?? 0);
 }
 
-/** Whether everything here is there too. */
 export function coversAll(source: VectorSource, theirs: readonly WriterState[]): boolean {
   const covered = coveredSeqs(source, theirs);
   return vectorOf(source).vector.every(({ no, seq }) => covered.get(no) === seq);
@@ -217,8 +133,7 @@ function coveredSeqs(source: VectorSource, theirs: readonly WriterState[]): Read
   return covered;
 }
 
-/** Writers of whose chains the two replicas must compare ids, because one of them, as far as we can tell, forked. */
-export function suspects(source: VectorSource, theirs: readonly WriterState[]): OwnState[] {
+export function suspects(source: VectorSource, theirs: readonly WriterState[]): StoredState[] {
   const { store } = source.engine;
   const theirsByWriter = byWriter(theirs);
   return vectorOf(source).vector.filter((mine) => {
@@ -231,7 +146,6 @@ export function suspects(source: VectorSource, theirs: readonly WriterState[]): 
   });
 }
 
-/** How many changes the other claims to have that are not here. */
 export function claimedBeyond(source: VectorSource, theirs: readonly WriterState[]): number {
   const mineByWriter = new Map(vectorOf(source).vector.map((mine) => [mine.key, mine]));
   let beyond = 0;

@@ -1,55 +1,12 @@
 import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
 import { isStub } from "../../change/codec/change-stub.ts";
-import type { Space } from "../../space/space.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
-import { pendingDigest } from "../acl-exchange.ts";
-import { SYNC_BOUNDS } from "./bounds.ts";
-import type { PullReply, PullRequest, SpaceState, StateRequest } from "./messages.ts";
-import {
-  byWriter,
-  isForked,
-  LACKS_NOTHING,
-  lowestAt,
-  type OwnState,
-  sameState,
-  vectorOf,
-  vectorPage,
-  type WriterState,
-  withinRange,
-  writerKey,
-} from "./vector.ts";
+import { type Pull, type PulledFrame, REPLICA_BOUNDS } from "../replica.ts";
+import { byWriter, isForked, sameState, type WriterState, withinRange, writerKey } from "../version-vector.ts";
+import { lowestAt, type StoredState, vectorOf } from "./own-vector.ts";
+import type { ReplicaSource } from "./source.ts";
 
-const NOTHING = new Uint8Array(0);
-
-/** The state of our replica, in short if the other is at the same. Without `content`, that of its ACL log alone. */
-export function stateFor(space: Space, request: StateRequest, content: boolean): SpaceState {
-  const full = fullState(space, content, false);
-  const same =
-    content &&
-    equalBytes(vectorOf(space).digest, request.digest) &&
-    equalBytes(full.aclHead, request.aclHead) &&
-    equalBytes(full.units, request.units);
-  return same ? { ...full, same, vector: [], rest: false } : full;
-}
-
-/** As much of it as fits into a message. */
-export function fullState(space: Space, content: boolean, more: boolean): SpaceState {
-  return {
-    known: true,
-    same: false,
-    more,
-    aclHead: space.acl.head().id,
-    aclCount: space.acl.records().length,
-    units: pendingDigest(space),
-    content,
-    ...(content ? lackingAndVector(space) : { lacks: LACKS_NOTHING, vector: [] }),
-  };
-}
-
-function lackingAndVector(space: Space): Pick<SpaceState, "lacks" | "vector" | "rest"> {
-  const { lacks, vector } = vectorOf(space);
-  return { lacks, ...vectorPage(vector, NOTHING) };
-}
+type PullSource = Pick<ReplicaSource, "engine" | "acl">;
 
 /** Which of a writer's changes the other lacks: all after a seq, or all whose ids it has not named. */
 type Lacks = { readonly afterSeq: number } | { readonly except: ReadonlySet<string> };
@@ -58,7 +15,7 @@ type Lacks = { readonly afterSeq: number } | { readonly except: ReadonlySet<stri
  * One frame of what the other lacks, in our order of arrival: parents come before their children, whatever is left out.
  * A derived root goes before the first change of its object.
  */
-export function pullFrame(space: Space, request: PullRequest): PullReply {
+export function pullFrame(space: PullSource, request: Pull): PulledFrame {
   const { store, objects } = space.engine;
   const { lacksByWriter, needIds } = lackingOf(space, request);
   if (needIds.length > 0) return { changes: [], next: request.cursor, withheld: 0, needIds };
@@ -84,7 +41,7 @@ export function pullFrame(space: Space, request: PullRequest): PullReply {
             const object = objects.byNo(change.objectNo);
             const root = object?.derived && !rootsSent.has(object.no) ? store.changes.byId(object.id) : undefined;
             const size = change.bytes.length + (root?.bytes.length ?? 0);
-            const full = bytes + size > SYNC_BOUNDS.frameBytes || changes.length + 2 > SYNC_BOUNDS.frameChanges;
+            const full = bytes + size > REPLICA_BOUNDS.frameBytes || changes.length + 2 > REPLICA_BOUNDS.frameChanges;
             if (full && changes.length > 0) return { changes, next: at, withheld, needIds };
             if (root) {
               rootsSent.add(change.objectNo);
@@ -99,11 +56,11 @@ export function pullFrame(space: Space, request: PullRequest): PullReply {
     }
     if (page.length < 1000) return { changes, next: 0, withheld, needIds };
     scanned += page.length;
-    if (scanned >= SYNC_BOUNDS.scanned) return { changes, next: at, withheld, needIds };
+    if (scanned >= REPLICA_BOUNDS.scanned) return { changes, next: at, withheld, needIds };
   }
 }
 
-function lackingOf(space: Space, request: PullRequest): { lacksByWriter: Map<number, Lacks>; needIds: Uint8Array[] } {
+function lackingOf(space: PullSource, request: Pull): { lacksByWriter: Map<number, Lacks>; needIds: Uint8Array[] } {
   const theirs = byWriter(request.vector);
   const chains = new Map(
     request.chains.map(({ author, writer, ids }) => [writerKey(author, writer), new Set(ids.map(bytesToHex))]),
@@ -133,7 +90,7 @@ function lackingOf(space: Space, request: PullRequest): { lacksByWriter: Map<num
 }
 
 /** Up to which seq the other has our chain, when neither is seen to have forked; undefined when ids must tell. */
-function plainlyFrom(store: SpaceStore, mine: OwnState, other: WriterState): number | undefined {
+function plainlyFrom(store: SpaceStore, mine: StoredState, other: WriterState): number | undefined {
   if (isForked(mine) || isForked(other)) return undefined;
   if (other.seq > mine.seq) return mine.seq; // it knows our end, and would have sent ids if that were not its own
   if (other.seq === 0) return 0;
@@ -152,14 +109,14 @@ function firstLacking(store: SpaceStore, lacksByWriter: ReadonlyMap<number, Lack
 }
 
 /** Changes asked for by name, as many as fit into a frame. */
-export function wanted(store: SpaceStore, ids: readonly Uint8Array[]): Uint8Array[] {
+export function changesNamed(store: SpaceStore, ids: readonly Uint8Array[]): Uint8Array[] {
   const changes: Uint8Array[] = [];
   let bytes = 0;
   for (const id of ids) {
     const change = store.changes.byId(id);
     if (!change) continue;
     bytes += change.bytes.length;
-    if (bytes > SYNC_BOUNDS.frameBytes && changes.length > 0) break;
+    if (bytes > REPLICA_BOUNDS.frameBytes && changes.length > 0) break;
     changes.push(change.bytes);
   }
   return changes;

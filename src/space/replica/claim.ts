@@ -1,0 +1,67 @@
+import { equalBytes } from "../../base/bytes.ts";
+import { randomBytes } from "../../base/random.ts";
+import { isStub } from "../../change/codec/change-stub.ts";
+import type { Claim, RemoteState } from "../replica.ts";
+import { coverage, hasOurBodies } from "./own-vector.ts";
+import type { ReplicaSource } from "./source.ts";
+
+/** How many changes are asked back at most, and how much of them. */
+const SAMPLE_CHANGES = 16;
+const SAMPLE_BYTES = 256 << 10;
+
+/** What a remote in this state claims to keep that nobody on the LAN was known to; undefined while it lacks our bodies. */
+export function claimOf(space: ReplicaSource, pendingDigest: Uint8Array, state: RemoteState): Claim | undefined {
+  if (!hasOurBodies(space, state)) return undefined;
+  const { store } = space.engine;
+  const { sync } = store;
+  const isNew = ({ id }: { readonly id: Uint8Array }): boolean => !sync.hasRecord("peer", id);
+  const upto = sync.reachOf("peer", coverage(space, state.vector));
+  const log = store.aclRecords();
+  // Whoever has a record of the log has those before it.
+  const theirs = log.slice(0, log.findIndex(({ id }) => equalBytes(id, state.aclHead)) + 1);
+  const first = theirs.findIndex(isNew);
+  const from = first < 0 ? theirs.length : first;
+  const records = theirs.slice(from);
+  const isSamePending = equalBytes(state.pending, pendingDigest);
+  const pending = isSamePending ? space.acl.units.list().flatMap(({ unit }) => (isNew(unit) ? [unit] : [])) : [];
+  return {
+    changeIds: sampleOf(space, sync.markOf("peer"), upto),
+    from,
+    records: records.map(({ bytes }) => bytes),
+    pending: pending.map(({ bytes }) => bytes),
+    accept: () =>
+      space.engine.write(() => {
+        sync.advance("peer", upto);
+        for (const { id } of [...records, ...pending]) sync.noteRecord("peer", id);
+      }),
+  };
+}
+
+/** Ids of some changes. Numbers are those of the order of arrival here, `after` exclusive. */
+function sampleOf({ engine }: ReplicaSource, after: number, upto: number): Uint8Array[] {
+  const { changes } = engine.store;
+  const ids: Uint8Array[] = [];
+  let bytes = 0;
+  for (const no of numbersWithin(after, upto)) {
+    const change = changes.byNo(no);
+    // Nobody's: derived roots, which everybody computes. Of what is deleted, and where this side has a stub, stubs do.
+    if (!change || change.writer === 0 || isStub(change.bytes) || engine.objects.byNo(change.objectNo)?.deleted)
+      continue;
+    if (!change.counts) continue; // where its author was not known when it came, its stub is all there is
+    bytes += change.bytes.length;
+    if (bytes > SAMPLE_BYTES && ids.length > 0) break;
+    ids.push(change.id);
+  }
+  return ids;
+}
+
+function numbersWithin(after: number, upto: number): Set<number> {
+  const span = upto - after;
+  if (span <= SAMPLE_CHANGES) return new Set(Array.from({ length: span }, (_, index) => upto - index));
+  const numbers = new Set([upto]);
+  while (numbers.size < SAMPLE_CHANGES) {
+    const random = Buffer.from(randomBytes(6)).readUIntBE(0, 6);
+    numbers.add(after + 1 + (random % span));
+  }
+  return numbers;
+}

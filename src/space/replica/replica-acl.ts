@@ -1,0 +1,79 @@
+import type { AclMerge } from "../../acl/acl-log.ts";
+import { ownSequence } from "../../acl/acl-service.ts";
+import { concatBytes, utf8ToBytes } from "../../base/bytes.ts";
+import { parseAccountId } from "../../crypto/account-id.ts";
+import { sha256 } from "../../crypto/hash.ts";
+import { REPLICA_BOUNDS, type ReplicaAcl } from "../replica.ts";
+import type { ReplicaSource } from "./source.ts";
+
+const NOTHING_PENDING = new Uint8Array(32);
+
+/** A space's ACL log as sync sees it. */
+export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
+  const { acl, aclService, engine } = space;
+  const { store } = engine;
+
+  const sequencePending = async (): Promise<void> => {
+    if (space.role() === "owner" && aclService.hasWork()) await aclService.sequence();
+  };
+
+  return {
+    head: () => acl.head().id,
+    count: () => acl.records().length,
+    isPlaced: (id) => acl.at(id) !== undefined,
+    recordsFrom: (from) =>
+      within(store.aclRecords().slice(from, from + REPLICA_BOUNDS.aclRecords), ({ bytes }) => bytes),
+    pending: () => within(aclService.units(), (bytes) => bytes),
+    hasPending: () => acl.units.list().length > 0,
+    pendingDigest() {
+      const ids = acl.units.list().map(({ unit }) => unit.id);
+      if (ids.length === 0) return NOTHING_PENDING;
+      return sha256(concatBytes(utf8ToBytes("svc/acl-units/v1\0"), ...ids.sort((a, b) => Buffer.compare(a, b))));
+    },
+    unpublished() {
+      const lost = acl.units.list().flatMap(({ unit }) => (unit.kind === "acl" ? unit : []));
+      return [...store.aclRecords(), ...lost].find(({ id }) => !store.sync.hasRecord("network", id))?.bytes;
+    },
+
+    permissionOf: acl.permission,
+    mayRead(accountId) {
+      const key = parseAccountId(accountId);
+      return key !== undefined && acl.permission(key) !== "none";
+    },
+    guestKey: () => acl.state.guest?.key,
+
+    take: async (records) => (records.length === 0 ? undefined : faultOf(await aclService.take(records))),
+    async takeEach(records) {
+      const faults = (await aclService.takeEach(records)).map(faultOf);
+      return faults.find((fault) => fault !== undefined && fault !== "gap");
+    },
+    async takePending(pending) {
+      if (pending.length > 0) await aclService.takeUnits(pending);
+      await sequencePending();
+    },
+    sequencePending,
+
+    act: aclService.act,
+    propose: aclService.propose,
+    draft: aclService.draft,
+    ownProposals: async () => (await aclService.ownProposals()).map(ownSequence),
+  };
+}
+
+function faultOf({ kind, reason }: AclMerge): "gap" | string | undefined {
+  if (kind === "gap") return "gap";
+  return kind === "refused" || kind === "split" ? `the ACL log: ${reason ?? kind}` : undefined;
+}
+
+/** As many as go into one message; one in any case. */
+function within<T>(items: readonly T[], bytesOf: (item: T) => Uint8Array): Uint8Array[] {
+  const taken: Uint8Array[] = [];
+  let size = 0;
+  for (const item of items) {
+    const bytes = bytesOf(item);
+    size += bytes.length;
+    if (size > REPLICA_BOUNDS.frameBytes && taken.length > 0) break;
+    taken.push(bytes);
+  }
+  return taken;
+}

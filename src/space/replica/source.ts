@@ -1,0 +1,23 @@
+import type { AclLog } from "../../acl/acl-log.ts";
+import type { AclService } from "../../acl/acl-service.ts";
+import type { SpaceKeyRing } from "../../acl/key-ring.ts";
+import type { Permission } from "../../acl/permission.ts";
+import type { SpaceId } from "../../base/ids.ts";
+import type { ChangeEngine } from "../../change/space-engine.ts";
+import type { Signer } from "../../crypto/sign.ts";
+
+/** The parts of an open space that its replica is made of. */
+export interface ReplicaSource {
+  readonly id: SpaceId;
+  readonly acl: AclLog;
+  /** What moves the ACL. */
+  readonly aclService: AclService;
+  readonly keys: SpaceKeyRing;
+  readonly engine: ChangeEngine;
+  /** Public key of the account that opened it: one's own, or the guest key's. */
+  readonly accountKey: Uint8Array;
+  /** Signs as that account. */
+  readonly signer: Signer;
+  /** This account's permission now. */
+  role(): Permission;
+}

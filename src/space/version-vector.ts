@@ -1,0 +1,56 @@
+import { bytesToHex, equalBytes } from "../base/bytes.ts";
+
+/**
+ * What a replica has of one writer. A chain has no holes, so its highest seq says it all, unless the writer forked: two
+ * devices wrote under one name. Then there are more changes than seqs, and `forks` is a hash over the doubled ones.
+ */
+export interface WriterState {
+  readonly author: Uint8Array;
+  readonly writer: Uint8Array;
+  readonly seq: number;
+  readonly count: number;
+  /** Id at `seq`, the lowest of several. */
+  readonly last: Uint8Array;
+  /** Empty, or 32 bytes. */
+  readonly forks: Uint8Array;
+}
+
+/** What is here of a writer. */
+export interface OwnState extends WriterState {
+  readonly key: string;
+}
+
+/** What a replica lacks that lacks no body. */
+export const LACKS_NOTHING: Uint8Array = new Uint8Array(32);
+
+/** Everything that is here, in brief: one entry a writer, ordered by `key`. */
+export interface OwnVector {
+  readonly vector: readonly OwnState[];
+  /** Which of the changes have no body here that should: equal where the same are missing. */
+  readonly lacks: Uint8Array;
+  /** Of the vector and what it lacks: with whoever lacks other bodies there is something to do. */
+  readonly digest: Uint8Array;
+}
+
+/** Part of a vector: the writers behind `after`, up to and with `upto`. Both fields of a writer, joined; empty: no bound. */
+export interface WriterRange {
+  readonly after: Uint8Array;
+  readonly upto: Uint8Array;
+}
+
+/** The writers of a range. */
+export function withinRange<T extends OwnState>(vector: readonly T[], { after, upto }: WriterRange): readonly T[] {
+  const [first, last] = [bytesToHex(after), bytesToHex(upto)];
+  return first === "" && last === "" ? vector : vector.filter(({ key }) => key > first && (last === "" || key <= last));
+}
+
+export const isForked = (state: WriterState): boolean => state.count > state.seq;
+
+export const sameState = (a: WriterState, b: WriterState): boolean =>
+  a.seq === b.seq && a.count === b.count && equalBytes(a.last, b.last) && equalBytes(a.forks, b.forks);
+
+export const writerKey = (author: Uint8Array, writer: Uint8Array): string => bytesToHex(author) + bytesToHex(writer);
+
+/** States by writer. */
+export const byWriter = (vector: readonly WriterState[]): Map<string, WriterState> =>
+  new Map(vector.map((state) => [writerKey(state.author, state.writer), state]));

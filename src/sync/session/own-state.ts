@@ -1,0 +1,37 @@
+import { equalBytes } from "../../base/bytes.ts";
+import type { Replica } from "../../space/replica.ts";
+import { LACKS_NOTHING } from "../../space/version-vector.ts";
+import type { SpaceState, StateRequest } from "./messages.ts";
+import { vectorPage } from "./vector-parts.ts";
+
+const NOTHING = new Uint8Array(0);
+
+/** The state of our replica, in short if the other is at the same. Without `content`, that of its ACL log alone. */
+export function stateFor(replica: Replica, request: StateRequest, content: boolean): SpaceState {
+  const full = fullState(replica, content, false);
+  const same =
+    content &&
+    equalBytes(replica.vector().digest, request.digest) &&
+    equalBytes(full.aclHead, request.aclHead) &&
+    equalBytes(full.pending, request.pending);
+  return same ? { ...full, same, vector: [], rest: false } : full;
+}
+
+/** As much of it as fits into a message. */
+export function fullState(replica: Replica, content: boolean, more: boolean): SpaceState {
+  return {
+    known: true,
+    same: false,
+    more,
+    aclHead: replica.acl.head(),
+    aclCount: replica.acl.count(),
+    pending: replica.acl.pendingDigest(),
+    content,
+    ...(content ? lackingAndVector(replica) : { lacks: LACKS_NOTHING, vector: [] }),
+  };
+}
+
+function lackingAndVector(replica: Replica): Pick<SpaceState, "lacks" | "vector" | "rest"> {
+  const { lacks, vector } = replica.vector();
+  return { lacks, ...vectorPage(vector, NOTHING) };
+}
