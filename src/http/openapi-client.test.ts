@@ -1,8 +1,9 @@
 /** What generators make of the description: types that can be used as they are, and how much text they are. */
-import { afterAll, beforeAll, describe, expect, mock, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
+import { clientTypes, compilerFaults } from "../../test/support/client-types.ts";
 import OPERATION_IDS from "../../test/vectors/operation-ids.json";
 import type { JsonObject } from "../protocol/json.ts";
 import { buildOpenApi } from "./openapi-document.ts";
@@ -15,11 +16,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 let types = "";
 
 beforeAll(async () => {
-  // The generator builds on TypeScript's former compiler, which the current package no longer has.
-  const former = await import("typescript5");
-  await mock.module("typescript", () => ({ ...former, default: former.default }));
-  const { default: openapiTS, astToString } = await import("openapi-typescript");
-  types = astToString(await openapiTS(JSON.stringify(document)));
+  types = await clientTypes(document);
   writeFileSync(join(folder, "api.d.ts"), types);
 }, 60_000);
 
@@ -62,6 +59,7 @@ describe("[API-12] types made by openapi-typescript", () => {
       "DatasetDef",
       "PropertyDef",
       "WindowEvent",
+      "ErrorBody",
     ]) {
       expect(types).toContain(`\n        ${name}: {`);
     }
@@ -97,6 +95,27 @@ describe("[API-12] types made by openapi-typescript", () => {
         } else if (event.event === "closed") return event.data.reason;
         return undefined;
       }
+      export function carry(event: Schemas["OpenStreamsEvent"], rows: Map<string, Schemas["AnyRecord"]>): string | undefined {
+        if (event.event !== "frame") return event.event === "ready" ? event.data.streamId : event.data.reason;
+        const frame = event.data;
+        switch (frame.event) {
+          case "snapshot":
+          case "changes":
+            return apply(frame, rows);
+          case "closed":
+            return \`\${frame.id} ended: \${frame.data.reason}\`;
+          case "error":
+            return said400(frame.data);
+          case "member":
+            return frame.data.member.name;
+          default:
+            return undefined;
+        }
+      }
+      export const said400 = ({ error }: Schemas["ErrorBody"]): string => \`\${error.code}: \${error.message}\`;
+      export const refused = (answer: components["responses"]["BadBody"]["content"]["application/json"]) => said400(answer);
+      export const newestFirst = (a: Schemas["AnyRecord"], b: Schemas["AnyRecord"]) =>
+        (a._ver?.id ?? "") < (b._ver?.id ?? "") ? 1 : -1;
       export const mayWrite = ({ ownRole, status }: Schemas["SpaceInfo"]) =>
         status === "active" && (ownRole === "owner" || ownRole === "admin" || ownRole === "writer");
     `);
@@ -109,24 +128,36 @@ describe("[API-12] types made by openapi-typescript", () => {
         'export const d: Body<"sendChatMessage"> = { text: "x", agent: { name: 5, done: true } };',
         'export const e = (event: Schemas["WindowEvent"]) => event.event === "nonsense";',
         'export const f = (member: Schemas["Member"]) => member.permission === "boss";',
+        'export const g = (frame: Schemas["SubscriptionFrame"]) => frame.event === "snapshots";',
+        'export const h = (answer: Schemas["ErrorBody"]) => answer.error.code === "record.unheard_of";',
       ].join("\n"),
     );
     const faults = await compile("wrong.ts", wrong);
-    expect(faults.map((line) => /^wrong\.ts\((\d+)/.exec(line)?.[1])).toEqual(["6", "7", "8", "9", "10", "11"]);
+    expect(faults.map((line) => /^wrong\.ts\((\d+)/.exec(line)?.[1])).toEqual([
+      "6",
+      "7",
+      "8",
+      "9",
+      "10",
+      "11",
+      "12",
+      "13",
+    ]);
   }, 60_000);
 });
 
 /** The compiler's complaints, one a line. */
 async function compile(name: string, source: string): Promise<string[]> {
   writeFileSync(join(folder, name), source);
-  const tsc = resolve(import.meta.dir, "../../node_modules/.bin/tsc");
-  const flags = ["--noEmit", "--strict", "--skipLibCheck", "--target", "esnext", "--module", "esnext", "--types", ""];
-  const child = Bun.spawn([process.execPath, "--bun", tsc, ...flags, name], {
-    cwd: folder,
-    stdout: "pipe",
-    env: { ...process.env, NO_COLOR: "1" },
-  });
-  const text = await new Response(child.stdout).text();
-  await child.exited;
-  return text.split("\n").filter((line) => /error TS/.test(line));
+  return compilerFaults(folder, [
+    "--strict",
+    "--skipLibCheck",
+    "--target",
+    "esnext",
+    "--module",
+    "esnext",
+    "--types",
+    "",
+    name,
+  ]);
 }

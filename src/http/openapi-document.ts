@@ -3,7 +3,7 @@ import { PRODUCT_VERSION } from "../base/version.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { named, strict } from "../protocol/schema.ts";
 import { ClosedFrame } from "../protocol/sse-frames.ts";
-import { createErrorWriter, type ErrorWriter } from "./openapi-errors.ts";
+import { anyErrorBody, createErrorWriter, type ErrorWriter } from "./openapi-errors.ts";
 import { createSchemaWriter, type SchemaWriter } from "./openapi-schema.ts";
 import type { ResponseSpec, Route } from "./route.ts";
 
@@ -40,11 +40,12 @@ const PARAMETERS: Readonly<Record<string, string>> = {
 export function buildOpenApi(routes: readonly Route[]): JsonObject {
   const schemas = createSchemaWriter();
   const errors = createErrorWriter();
+  const carried = carriedFrame(routes);
   const paths: Record<string, JsonObject> = {};
   for (const route of routes) {
     if (route.hidden) continue;
     const path = route.path.replace(/:([A-Za-z]+)/g, "{$1}");
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, schemas, errors) };
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, { schemas, errors, carried }) };
   }
   const tags = [...new Set(routes.filter((route) => !route.hidden).map((route) => route.tag))];
   return {
@@ -61,7 +62,7 @@ export function buildOpenApi(routes: readonly Route[]): JsonObject {
     tags: tags.map((name) => ({ name })),
     paths,
     components: {
-      schemas: { ...schemas.components },
+      schemas: { ErrorBody: anyErrorBody(), ...schemas.components },
       responses: { ...errors.components },
       headers: {
         RequestId: { description: "Id of this request, as in the log", required: true, schema: { type: "string" } },
@@ -70,7 +71,15 @@ export function buildOpenApi(routes: readonly Route[]): JsonObject {
   };
 }
 
-function operation(route: Route, schemas: SchemaWriter, errors: ErrorWriter): JsonObject {
+interface Parts {
+  readonly schemas: SchemaWriter;
+  readonly errors: ErrorWriter;
+  /** A `frame` event of a stream that carries others. */
+  readonly carried: TSchema;
+}
+
+function operation(route: Route, parts: Parts): JsonObject {
+  const { schemas, errors } = parts;
   const parameters = [...pathParameters(route), ...queryParameters(route, schemas)];
   return {
     operationId: route.id,
@@ -81,7 +90,7 @@ function operation(route: Route, schemas: SchemaWriter, errors: ErrorWriter): Js
     ...requestBody(route, schemas),
     responses: {
       ...Object.fromEntries(
-        Object.entries(route.responses).map(([status, spec]) => [status, response(spec, route.id, schemas)]),
+        Object.entries(route.responses).map(([status, spec]) => [status, response(spec, route.id, parts)]),
       ),
       ...errors.write(route),
     },
@@ -124,7 +133,7 @@ function requestBody({ body, rawBody, example }: Route, schemas: SchemaWriter): 
   return { requestBody: { required, content: { "application/json": content } } };
 }
 
-function response(spec: ResponseSpec, routeId: string, schemas: SchemaWriter): JsonObject {
+function response(spec: ResponseSpec, routeId: string, parts: Parts): JsonObject {
   const headers = Object.fromEntries(
     Object.entries(spec.headers ?? {}).map(([name, description]) => [
       name,
@@ -134,17 +143,18 @@ function response(spec: ResponseSpec, routeId: string, schemas: SchemaWriter): J
   return {
     description: spec.description,
     headers: { "X-Request-Id": { $ref: "#/components/headers/RequestId" }, ...headers },
-    ...responseContent(spec, routeId, schemas),
+    ...responseContent(spec, routeId, parts),
   };
 }
 
-function responseContent(spec: ResponseSpec, routeId: string, schemas: SchemaWriter): JsonObject {
-  const { schema, frames, bytes, example } = spec;
+function responseContent(spec: ResponseSpec, routeId: string, { schemas, carried }: Parts): JsonObject {
+  const { schema, frames, carries, bytes, example } = spec;
   const exampleOf = example === undefined ? {} : { example: toJson(example) };
   if (schema) return { content: { "application/json": { schema: schemas.write(schema), ...exampleOf } } };
   if (bytes) return { content: { [bytes]: {} } };
   if (!frames) return {};
-  const events = eventsSchema(frames, spec.framesName ?? `${routeId.charAt(0).toUpperCase()}${routeId.slice(1)}Event`);
+  const all = carries ? { ...frames, frame: carried } : frames;
+  const events = eventsSchema(all, spec.framesName ?? `${routeId.charAt(0).toUpperCase()}${routeId.slice(1)}Event`);
   return { content: { "text/event-stream": { schema: schemas.write(events), ...exampleOf } } };
 }
 
@@ -158,6 +168,25 @@ function eventsSchema(frames: Readonly<Record<string, TSchema>>, name: string): 
   const description =
     "One event of the stream: its name and its parsed data. `ready` comes first, comments while idle, `closed` last";
   return named(name, Type.Union(events, { description }));
+}
+
+/** What a stream that carries others says in their stead: any event of any of them, with the id of its subscription. */
+function carriedFrame(routes: readonly Route[]): TSchema {
+  const payloadsByEvent = new Map<string, Set<TSchema>>([["ready", new Set([strict({})])]]);
+  for (const { frames, carries } of routes.flatMap((route) => Object.values(route.responses))) {
+    if (!frames || carries) continue;
+    for (const [event, data] of Object.entries(frames)) {
+      payloadsByEvent.set(event, (payloadsByEvent.get(event) ?? new Set()).add(data));
+    }
+  }
+  payloadsByEvent.set("closed", new Set([ClosedFrame])).set("error", new Set([Type.Ref("ErrorBody")]));
+  const id = Type.String({ description: "Of the subscription" });
+  const frames = [...payloadsByEvent].map(([event, payloads]) =>
+    strict({ id, event: Type.Literal(event), data: Type.Union([...payloads]) }),
+  );
+  const description =
+    "A frame of one subscription, as the endpoint at its path sends it: `ready` first, `closed` last; or `error`, with which it ends without having begun";
+  return named("SubscriptionFrame", Type.Union(frames, { description }));
 }
 
 function toJson(value: unknown): JsonObject {

@@ -104,6 +104,12 @@ function pascal(text: string): string {
   return text.replace(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
+/** What every error answer is, whichever its route and status: for code that handles them all. */
+export function anyErrorBody(): JsonObject {
+  const description = "What every answer but 2xx carries";
+  return { ...envelope(Object.keys(ERROR_RULES) as ErrorCode[]), description };
+}
+
 function envelope(codes: ErrorCode[]): JsonObject {
   const details = detailsSchema(codes);
   return strictObject(

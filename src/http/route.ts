@@ -67,6 +67,8 @@ export interface ResponseSpec {
   readonly frames?: Readonly<Record<string, TSchema>>;
   /** Name of the events' schema, where several streams have the same; otherwise it is made of the route's id. */
   readonly framesName?: string;
+  /** Its stream also has `frame` events, each of which holds an event of another stream of the API. */
+  readonly carries?: true;
   /** Raw bytes of this media type. */
   readonly bytes?: string;
   readonly example?: unknown;

@@ -6,7 +6,15 @@ import { named, oneOf, strict } from "./schema.ts";
 export const AnyRecord = named(
   "AnyRecord",
   Type.Object(
-    { id: Type.String() },
+    {
+      id: Type.String(),
+      _ver: Type.Optional(
+        Type.Object(
+          { id: Type.String({ description: "Of its creation; orders records by age, compared as text" }) },
+          { additionalProperties: Type.String(), description: "By which change each part was last written" },
+        ),
+      ),
+    },
     { additionalProperties: true, description: "A whole record, with `_ver` and, where present, `_traces`" },
   ),
 );
@@ -84,7 +92,11 @@ export const ModifyBody = named(
     records: Type.Array(
       Type.Object({
         id: Type.String({ description: "Empty with upsert: the server derives one" }),
-        upsert: Type.Optional(Type.Boolean()),
+        upsert: Type.Optional(
+          Type.Boolean({
+            description: "`true` makes a record that is not there; without it such a record is passed by",
+          }),
+        ),
         ops: Type.Array(
           Type.Object({
             type: oneOf(["$set", "$unset", "$inc", "$addToSet", "$pull"], { fault: "request.schema" }),

@@ -42,18 +42,3 @@ export const StreamsReady = named(
   "StreamsReady",
   strict({ streamId: Type.String({ description: "For POST /v1/streams/:streamId" }) }),
 );
-
-export const SubscriptionFrame = named(
-  "SubscriptionFrame",
-  strict(
-    {
-      id: Type.String({ description: "Of the subscription" }),
-      event: Type.String({
-        description:
-          "What the endpoint at its path sends: `ready` first, `closed` last; or `error`, with which it ends without having begun",
-      }),
-      data: Type.Unknown({ description: "The payload of that event; the error envelope for `error`" }),
-    },
-    { description: "A frame of one subscription" },
-  ),
-);

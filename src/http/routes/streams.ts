@@ -7,7 +7,6 @@ import {
   OpenStreamsBody,
   STREAMS_PATH,
   StreamsReady,
-  SubscriptionFrame,
   type SubscriptionRequest,
 } from "../../protocol/stream.ts";
 import { EventConnection } from "../event-connection.ts";
@@ -49,7 +48,8 @@ export const streamRoutes: Route[] = [
     responses: {
       200: {
         description: "The frames of all its subscriptions, until the client leaves or the server stops",
-        frames: { ready: StreamsReady, frame: SubscriptionFrame },
+        frames: { ready: StreamsReady },
+        carries: true,
       },
     },
     handler: async ({ server, inner, request, body }) => {
