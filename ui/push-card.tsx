@@ -1,5 +1,5 @@
 /** Whether messages written here reach phones, and what this account is told of by push. */
-import { call, toApiError } from "./api-client.ts";
+import { call } from "./api-client.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { Facts } from "./facts.tsx";
 import { useLoaded } from "./use-loaded.ts";
@@ -11,24 +11,26 @@ interface PushState {
   spaces: number;
 }
 
-/** Undefined where no push node is configured. */
-async function loadState(): Promise<PushState | undefined> {
-  try {
-    const token = await call<{ registered: boolean; platform?: string }>("GET", "/v1/push/token");
-    const { subscriptions } = await call<{ subscriptions: { spaceKey: string }[] }>("GET", "/v1/push/subscriptions");
-    const spaces = new Set(subscriptions.map(({ spaceKey }) => spaceKey)).size;
-    return { ...token, topics: subscriptions.length, spaces };
-  } catch (error) {
-    if (toApiError(error).code === "push.disabled") return undefined;
-    throw error;
-  }
+async function loadState(): Promise<PushState> {
+  const token = await call<{ registered: boolean; platform?: string }>("GET", "/v1/push/token");
+  const { subscriptions } = await call<{ subscriptions: { spaceKey: string }[] }>("GET", "/v1/push/subscriptions");
+  const spaces = new Set(subscriptions.map(({ spaceKey }) => spaceKey)).size;
+  return { ...token, topics: subscriptions.length, spaces };
 }
 
-export function PushCard() {
-  const { value, error, settled } = useSettled();
+export function PushCard({ configured }: { configured: boolean }) {
   return (
     <section class="card" aria-labelledby="push-title">
       <h2 id="push-title">Push</h2>
+      {configured ? <State /> : <p class="faint">No push node is configured; push.url names one.</p>}
+    </section>
+  );
+}
+
+function State() {
+  const { value, error } = useLoaded(loadState, "");
+  return (
+    <>
       <ErrorNote error={error} />
       {value && (
         <Facts
@@ -38,13 +40,6 @@ export function PushCard() {
           ]}
         />
       )}
-      {settled && !value && !error && <p class="faint">No push node is configured; push.url names one.</p>}
-    </section>
+    </>
   );
-}
-
-/** Tells "nothing there" from "not here yet". */
-function useSettled() {
-  const loaded = useLoaded(async () => ({ state: await loadState() }), "");
-  return { value: loaded.value?.state, error: loaded.error, settled: loaded.value !== undefined };
 }

@@ -25,7 +25,7 @@ export function ServerPage() {
       </section>
       <ProfileCard />
       <LanCard />
-      <PushCard />
+      <PushCard configured={state?.push === true} />
     </>
   );
 }

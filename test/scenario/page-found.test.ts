@@ -47,8 +47,6 @@ function look(
       } finally {
         await page.close();
       }
-      // Push is off here, which the page asks about; the browser logs every 409.
-      watched.forgive(/409 \(Conflict\).*\/v1\/push\/token$/);
       expect([watched.complaints, watched.outside]).toEqual([[], []]);
     },
     60_000,

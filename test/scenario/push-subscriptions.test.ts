@@ -5,10 +5,15 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { ed25519 } from "@noble/curves/ed25519.js";
 import { bytesToBase58 } from "../../src/base/base58.ts";
+import { CHROMIUM, useBrowser } from "../support/browser.ts";
 import type { SpaceInfo } from "../support/client.ts";
 import { createObject, createSpace } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
 import { runScenarios, type Scenario } from "../support/scenario.ts";
+import { skipUnless } from "../support/skip.ts";
+
+const browser = useBrowser();
+const declare = skipUnless(CHROMIUM !== null, "chromium is not installed");
 
 /** Nobody listens there: what is said of a node must not depend on reaching it. */
 const NOWHERE = "http://127.0.0.1:9";
@@ -101,6 +106,10 @@ describe("without a push node", () => {
     { title: "[PUSH-2] there is nothing to revoke", method: "DELETE", path: TOKEN, status: 409, code: "push.disabled" },
     { title: "[PUSH-2] nothing is watched", method: "GET", path: SUBSCRIPTIONS, status: 409, code: "push.disabled" },
   ]);
+
+  rule("[PUSH-2] health says nothing of push", async () => {
+    expect(await shared.client.get<object>("/v1/health")).not.toHaveProperty("push");
+  });
 });
 
 describe("with a push node that cannot be reached", () => {
@@ -128,6 +137,21 @@ describe("with a push node that cannot be reached", () => {
     () => ({ client: shared.client, vars: {} }),
     REFUSED.map(({ what, ...rest }) => ({ title: `[PUSH-2] a token is refused: ${what}`, ...rest })),
   );
+
+  rule("[PUSH-2] health says that there is one", async () => {
+    expect(await shared.client.get<object>("/v1/health")).toMatchObject({ push: true });
+  });
+
+  declare("[page] the server's page shows whether this device has a token, and how much is watched", async () => {
+    const { page, complaints } = await browser.open(shared.server.base);
+    await shared.client.post(TOKEN, APPLE, 204);
+    await page.goto(`${shared.server.base}/ui#/server`);
+    await page.getByText("has a token (ios)").waitFor();
+    await page.getByText(/^\d+ topics in \d+ spaces$/).waitFor();
+    expect(complaints).toEqual([]);
+    await page.close();
+    await shared.client.del(TOKEN, 204);
+  });
 
   rule("[PUSH-2] a token is kept for its owner alone, replaced and revoked", async () => {
     expect(await shared.client.get<object>(TOKEN)).toEqual({ registered: false });

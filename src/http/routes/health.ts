@@ -33,6 +33,7 @@ export const healthRoutes: Route[] = [
         startedAt: server.startedAt.toISOString(),
         account: host.engine?.accountId ?? "",
         bootstrapping: host.engine?.bootstrapping() ?? false,
+        ...(host.engine?.push ? { push: true as const } : {}),
         ...(warnings.length > 0 ? { warnings } : {}),
       };
     },
