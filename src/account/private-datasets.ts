@@ -1,6 +1,7 @@
 import type { DatasetRules } from "../change/codec/dataset-rules.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import type { Json } from "../protocol/json.ts";
+import { refusal } from "../protocol/refusals.ts";
 
 /** Datasets of the tech space that no endpoint shows: what an account keeps to itself, in step across its devices. */
 export const READ_FRONTIERS_DATASET = "read_frontiers";
@@ -16,15 +17,15 @@ export const READ_FRONTIERS_RULES: DatasetRules = {
   name: READ_FRONTIERS_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseCreate: (id) => (digestOfCid(id) ? undefined : "the record's id is no object id"),
-  refuseDelete: () => "a frontier is not taken back",
+  refuseCreate: (id) => (digestOfCid(id) ? undefined : refusal("id.is_no", { what: "object id" })),
+  refuseDelete: () => refusal("frontier.stays"),
   refuseOp(doc, segments, op) {
-    if (op.type !== "$set") return "a frontier is set";
+    if (op.type !== "$set") return refusal("frontier.set");
     if (segments.length === 1 && segments[0] === "spaceId") return undefined;
     if (segments.length !== 2 || segments[0] !== "writers" || typeof op.value !== "number")
-      return "a frontier is writers.<writer>: seq";
+      return refusal("frontier.field");
     const known = (doc["writers"] as Record<string, Json> | undefined)?.[segments[1]!];
-    return typeof known === "number" && known >= op.value ? "the frontier is further already" : undefined;
+    return typeof known === "number" && known >= op.value ? refusal("frontier.behind") : undefined;
   },
 };
 
@@ -33,7 +34,7 @@ export const ACCOUNT_VALUES_RULES: DatasetRules = {
   name: ACCOUNT_VALUES_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseCreate: (id) => (digestOfCid(id) ? undefined : "the record's id is no object id"),
+  refuseCreate: (id) => (digestOfCid(id) ? undefined : refusal("id.is_no", { what: "object id" })),
 };
 
 /**
@@ -44,14 +45,14 @@ export const SPACE_ROOTS_RULES: DatasetRules = {
   name: SPACE_ROOTS_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseCreate: (id) => (digestOfCid(id) ? undefined : "the record's id is no space id"),
-  refuseDelete: () => "a space's root stays",
+  refuseCreate: (id) => (digestOfCid(id) ? undefined : refusal("id.is_no", { what: "space id" })),
+  refuseDelete: () => refusal("space_root.stays"),
   refuseOp(doc, segments, op) {
     const [field] = segments;
     if (segments.length !== 1 || (field !== "header" && field !== "aclRoot" && field !== "transport"))
-      return "a space's root has header, aclRoot and transport";
-    if (op.type !== "$set" || typeof op.value !== "string") return "the field is a text";
-    return Object.hasOwn(doc, field) ? "the field is set once" : undefined;
+      return refusal("space_root.field");
+    if (op.type !== "$set" || typeof op.value !== "string") return refusal("field.text");
+    return Object.hasOwn(doc, field) ? refusal("field.set_once") : undefined;
   },
 };
 
@@ -65,18 +66,18 @@ export const ACL_SECRETS_RULES: DatasetRules = {
   name: ACL_SECRETS_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseCreate: (id) => (digestOfCid(id) ? undefined : "the record's id is no space id"),
-  refuseDelete: () => "secrets are dropped one by one",
+  refuseCreate: (id) => (digestOfCid(id) ? undefined : refusal("id.is_no", { what: "space id" })),
+  refuseDelete: () => refusal("secret.stays"),
   refuseOp(_doc, segments, op) {
     const [field, key] = segments;
     const known =
       field === "token" || field === "hint" || field === "place" || field === "adder"
         ? segments.length === 1
         : (field === "invites" || field === "guests") && key !== undefined;
-    if (!known || segments.length > 2) return "secrets are token, hint, place, adder, invites.<key> and guests.<key>";
+    if (!known || segments.length > 2) return refusal("secret.field");
     return op.type === "$unset" || (op.type === "$set" && typeof op.value === "string")
       ? undefined
-      : "a secret is a text";
+      : refusal("secret.text");
   },
 };
 

@@ -2,6 +2,7 @@ import type { DatasetRules, FieldScope } from "../change/codec/dataset-rules.ts"
 import { digestOfCid } from "../crypto/cid.ts";
 import { parsePeerId } from "../crypto/peer-id.ts";
 import { isJsonObject, type Json } from "../protocol/json.ts";
+import { refusal } from "../protocol/refusals.ts";
 
 /** The tech space: derived, one per account, never listed. What all devices of the account share lies here. */
 export const TECH_SPACE_NAME = "tech";
@@ -21,16 +22,16 @@ export const SPACES_RULES: DatasetRules = {
   name: SPACES_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseCreate: (id) => (digestOfCid(id) ? undefined : "the record's id is no space id"),
-  refuseDelete: () => "a space's row ends with its status, it is never deleted",
+  refuseCreate: (id) => (digestOfCid(id) ? undefined : refusal("id.is_no", { what: "space id" })),
+  refuseDelete: () => refusal("space_row.stays"),
   refuseOp(doc, segments, op) {
     const [field] = segments;
-    if (SPACE_LOCAL_FIELDS.has(field!)) return "the field is this device's own";
-    if (field === "createdAt") return "the field is derived";
+    if (SPACE_LOCAL_FIELDS.has(field!)) return refusal("space_row.local");
+    if (field === "createdAt") return refusal("field.scope", { scope: "derived" });
     // The tombstone of a space is set once and never taken back, so that concurrent statuses cannot disagree about it.
-    if (field === "final" && (op.type !== "$set" || op.value !== true)) return "the end of a space is final";
+    if (field === "final" && (op.type !== "$set" || op.value !== true)) return refusal("space_row.final");
     if ((field === "spaceType" || field === "author" || field === "derived") && Object.hasOwn(doc, field))
-      return "the field is set once";
+      return refusal("field.set_once");
     return undefined;
   },
   stamps(doc, creating, envelope) {
@@ -49,29 +50,29 @@ export const PROFILE_RULES: DatasetRules = {
   name: PROFILE_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseCreate: (id) => (id === PROFILE_RECORD ? undefined : "the profile is one record"),
-  refuseDelete: () => "the profile is cleared field by field",
+  refuseCreate: (id) => (id === PROFILE_RECORD ? undefined : refusal("profile.one_record")),
+  refuseDelete: () => refusal("profile.stays"),
   refuseOp: (_doc, segments, op) =>
     segments.length === 1 &&
     PROFILE_FIELDS.has(segments[0]!) &&
     (op.type === "$unset" || (op.type === "$set" && text(op.value)))
       ? undefined
-      : "a profile has the texts name, description and iconCid",
+      : refusal("profile.field"),
 };
 
 export const DEVICES_RULES: DatasetRules = {
   name: DEVICES_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseCreate: (id) => (parsePeerId(id) ? undefined : "the record's id is no peer id"),
+  refuseCreate: (id) => (parsePeerId(id) ? undefined : refusal("id.is_no", { what: "peer id" })),
   refuseOp(_doc, segments, op) {
     const [field, slug] = segments;
     if (field === "name" || field === "os" || field === "version")
-      return op.type === "$set" && text(op.value) && segments.length === 1 ? undefined : "the field is a text";
+      return op.type === "$set" && text(op.value) && segments.length === 1 ? undefined : refusal("field.text");
     if (field === "apps" && slug) return undefined;
     if (field === "activeClaims" && segments.length === 2)
-      return op.type === "$unset" || isJsonObject(op.value) ? undefined : "a claim is {seq, at}";
-    return "a device has name, os, version, apps.<slug> and activeClaims.<slug>";
+      return op.type === "$unset" || isJsonObject(op.value) ? undefined : refusal("device.claim");
+    return refusal("device.field");
   },
 };
 

@@ -4,6 +4,7 @@ import type { AccountId } from "../base/ids.ts";
 import type { DatasetRules } from "../change/codec/dataset-rules.ts";
 import { accountIdOf } from "../crypto/account-id.ts";
 import type { JsonObject } from "../protocol/json.ts";
+import { refusal } from "../protocol/refusals.ts";
 import type { Space } from "./space.ts";
 import { SPACE_INDEX_TYPE, spaceIndexIn } from "./space-index.ts";
 
@@ -16,16 +17,16 @@ export const PAIR_PROFILES_RULES: DatasetRules = {
   name: PAIR_PROFILES_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseCreate: (id, _ops, { author }) => (id === author ? undefined : "one speaks of oneself"),
-  refuseDelete: () => "a profile is cleared field by field",
+  refuseCreate: (id, _ops, { author }) => (id === author ? undefined : refusal("profile.of_another")),
+  refuseDelete: () => refusal("profile.stays"),
   refuseOp(doc, segments, op, _creating, { author }) {
-    if (doc["id"] !== author) return "one speaks of oneself";
+    if (doc["id"] !== author) return refusal("profile.of_another");
     return segments.length === 1 &&
       FIELDS.some((field) => field === segments[0]) &&
       op.type === "$set" &&
       typeof op.value === "string"
       ? undefined
-      : "a profile has the texts name, description and iconCid";
+      : refusal("profile.field");
   },
 };
 

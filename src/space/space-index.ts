@@ -4,6 +4,7 @@ import type { ObjectEntry } from "../change/graph/object-cache.ts";
 import type { WriteTx } from "../change/space-engine.ts";
 import { cidFromDigest, digestOfCid } from "../crypto/cid.ts";
 import type { JsonObject } from "../protocol/json.ts";
+import { refusal } from "../protocol/refusals.ts";
 
 /** The derived object in every space that holds what its members share about it: name, description, icon. */
 export const SPACE_INDEX_TYPE = "spaceIndex";
@@ -22,14 +23,14 @@ const FIELDS = new Set(["name", "description", "iconCid"]);
 export const SPACE_INDEX_RULES: DatasetRules = {
   name: SPACE_INDEX_DATASET,
   idRule: "user",
-  refuseCreate: (id) => (id === SPACE_INDEX_RECORD ? undefined : "the space's metadata is one record"),
-  refuseDelete: () => "the space's metadata is cleared field by field",
+  refuseCreate: (id) => (id === SPACE_INDEX_RECORD ? undefined : refusal("metadata.one_record")),
+  refuseDelete: () => refusal("metadata.stays"),
   refuseOp: (_doc, segments, op) =>
     segments.length === 1 &&
     FIELDS.has(segments[0]!) &&
     (op.type === "$unset" || (op.type === "$set" && typeof op.value === "string"))
       ? undefined
-      : "a space has the texts name, description and iconCid",
+      : refusal("metadata.field"),
 };
 
 /** The id of a space's index object, known before anything of the space is here. */

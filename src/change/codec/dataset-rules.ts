@@ -1,5 +1,6 @@
 import type { AccountId, ObjectId, SpaceId } from "../../base/ids.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
+import type { Refusal } from "../../protocol/refusals.ts";
 import type { RecordOp } from "./change-body.ts";
 
 /** What a rule may know of the change it judges: its own envelope and immutable facts of creation, nothing else. */
@@ -21,7 +22,7 @@ export type Stamp = readonly [segments: readonly string[], value: Json];
 
 /**
  * How a dataset's records fold. Every hook is a pure function of its arguments, so that each device, whatever arrived
- * first, comes to the same verdict. Hooks answer a reason to drop the record's change or the op, or undefined.
+ * first, comes to the same verdict. Hooks answer why the record's change or the op is dropped, or undefined.
  */
 export interface DatasetRules {
   readonly name: string;
@@ -33,8 +34,8 @@ export interface DatasetRules {
   /** Its changes leave no rows in the history. */
   readonly skipHistory?: boolean;
   /** May this change create the record with this (final) id? */
-  refuseCreate?(id: string, ops: readonly RecordOp[], envelope: ChangeEnvelope): string | undefined;
-  refuseDelete?(doc: JsonObject, envelope: ChangeEnvelope): string | undefined;
+  refuseCreate?(id: string, ops: readonly RecordOp[], envelope: ChangeEnvelope): Refusal | undefined;
+  refuseDelete?(doc: JsonObject, envelope: ChangeEnvelope): Refusal | undefined;
   /** `segments` is the final path of one field, also of each key of a multi-field op. */
   refuseOp?(
     doc: JsonObject,
@@ -42,7 +43,7 @@ export interface DatasetRules {
     op: RecordOp,
     creating: boolean,
     envelope: ChangeEnvelope,
-  ): string | undefined;
+  ): Refusal | undefined;
   /** What is applied in place of an op, for values that the change's envelope decides. */
   rewriteOp?(segments: readonly string[], op: RecordOp, envelope: ChangeEnvelope): RecordOp;
   /** Whether an `$unset` at this path takes the objects above it along that it leaves empty. */

@@ -1,4 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { RecordOp } from "../codec/change-body.ts";
 import { createElementKeys, type ElementKeys } from "./element-keys.ts";
 
@@ -23,12 +24,12 @@ export function applyOp(
   effects: Effect[],
   sets: GrownSets,
   dropsEmptied: boolean,
-): string | undefined {
+): Refusal | undefined {
   const { value } = op;
-  if (op.type !== "$unset" && value === undefined) return `${op.type} needs a value`;
-  if (op.type === "$inc" && typeof value !== "number") return "$inc takes a number";
+  if (op.type !== "$unset" && value === undefined) return refusal("op.needs_value", { type: op.type });
+  if (op.type === "$inc" && typeof value !== "number") return refusal("op.inc_takes_number");
   const parent = containerOf(doc, path, op.type !== "$unset" && op.type !== "$pull");
-  if (parent === "blocked") return "the path leads through a value that is no object";
+  if (parent === "blocked") return refusal("path.blocked");
   const key = path[path.length - 1]!;
   const put = (next: Json): undefined => {
     parent![key] = next;
@@ -42,14 +43,14 @@ export function applyOp(
       effects.push({ type: "$unset", path: dropsEmptied ? dropEmptied(doc, path) : path });
       return undefined;
     case "$inc": {
-      if (current !== undefined && typeof current !== "number") return "$inc needs a number in the field";
+      if (current !== undefined && typeof current !== "number") return refusal("op.inc_needs_number");
       const sum = (current ?? 0) + (value as number);
-      return Number.isFinite(sum) ? put(sum) : "the sum is not a finite number";
+      return Number.isFinite(sum) ? put(sum) : refusal("op.sum_not_finite");
     }
     case "$addToSet":
     case "$pull": {
       if (current === undefined && op.type === "$pull") return undefined;
-      if (current !== undefined && !Array.isArray(current)) return `${op.type} needs an array in the field`;
+      if (current !== undefined && !Array.isArray(current)) return refusal("op.needs_array", { type: op.type });
       const known = current && sets.get(current);
       const items = known ? current : [...(current ?? [])];
       const keys = known ?? createElementKeys(items);

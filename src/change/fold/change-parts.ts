@@ -1,6 +1,7 @@
 import type { AccountId, SpaceId } from "../../base/ids.ts";
 import { accountIdOf } from "../../crypto/account-id.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { StoredChange } from "../../store/change-table.ts";
 import type { ChangeBody, RecordChange } from "../codec/change-body.ts";
 import type { ChangeEnvelope, DatasetRules } from "../codec/dataset-rules.ts";
@@ -65,14 +66,14 @@ export function finalRecordId(record: RecordChange, input: ReplayInput, empties:
  * Whether the record's entry may name the id it names, whatever is stored; answers why not. What depends on what is
  * stored belongs to the fold: it may turn out otherwise when an earlier change arrives.
  */
-export function recordIdFault(record: RecordChange, input: ReplayInput): string | undefined {
+export function recordIdFault(record: RecordChange, input: ReplayInput): Refusal | undefined {
   if (record.id.length > LIMITS.recordIdChars && [...record.id].length > LIMITS.recordIdChars)
-    return `the record's id is longer than ${LIMITS.recordIdChars} characters`;
+    return refusal("id.record_too_long");
   // Stored, they would be other ids than they are, and some of them the same.
-  if (!record.id.isWellFormed()) return "the record's id is no well-formed text";
+  if (!record.id.isWellFormed()) return refusal("id.malformed");
   if (input.rules.idRule === "object" && record.id !== "" && record.id !== input.object.idText)
-    return "the only record here is the object's own";
-  if (input.rules.idRule === "user" && record.id === "") return "the caller names the records of this dataset";
+    return refusal("id.is_the_objects");
+  if (input.rules.idRule === "user" && record.id === "") return refusal("id.is_the_callers");
   return undefined;
 }
 
@@ -92,7 +93,7 @@ export interface Part {
 export function partsByRecord(
   input: ReplayInput,
   ids: readonly string[] = finalRecordIds(input),
-  onFault?: (index: number, reason: string) => void,
+  onFault?: (index: number, refusal: Refusal) => void,
 ): Map<string, Part[]> {
   const partsById = new Map<string, Part[]>();
   for (const [index, record] of input.body.records.entries()) {

@@ -1,5 +1,6 @@
 import { digestOfCid } from "../../crypto/cid.ts";
 import type { JsonObject } from "../../protocol/json.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import type { DatasetRules } from "../codec/dataset-rules.ts";
 
 /**
@@ -14,11 +15,11 @@ export const DELETION_RULES: DatasetRules = {
   idRule: "user",
   skipHistory: true,
   refuseCreate(id, _ops, { objectId }) {
-    if (id === objectId) return "the log of deletions stays";
-    return digestOfCid(id) ? undefined : "the record's id is no object id";
+    if (id === objectId) return refusal("deletion.of_itself");
+    return digestOfCid(id) ? undefined : refusal("id.is_no", { what: "object id" });
   },
-  refuseDelete: () => "a deletion is final",
-  refuseOp: () => "a deletion carries no fields",
+  refuseDelete: () => refusal("deletion.final"),
+  refuseOp: () => refusal("deletion.bare"),
   stamps: (_doc, creating, envelope) =>
     creating
       ? [

@@ -1,17 +1,18 @@
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
+
 const MAX_PATH_CHARS = 1024;
 const MAX_SEGMENTS = 32;
 
 /** What is wrong with a dotted path that a client may write to, or undefined (DATA-2). `segments`: the path's, where they are at hand. */
-export function pathFault(path: string, segments = segmentsOf(path)): string | undefined {
-  if (path === "") return "the path is empty";
-  if (path.length > MAX_PATH_CHARS) return `the path is longer than ${MAX_PATH_CHARS} characters`;
-  if (segments.length > MAX_SEGMENTS) return `the path has more than ${MAX_SEGMENTS} segments`;
-  if (segments[0] === "id") return "id cannot be written";
-  if (segments[0]!.startsWith("_")) return "names that begin with _ are the system's";
+export function pathFault(path: string, segments = segmentsOf(path)): Refusal | undefined {
+  if (path === "") return refusal("path.empty");
+  if (path.length > MAX_PATH_CHARS) return refusal("path.too_long", { limitChars: MAX_PATH_CHARS });
+  if (segments.length > MAX_SEGMENTS) return refusal("path.too_deep", { limit: MAX_SEGMENTS });
+  if (segments[0] === "id") return refusal("path.id");
+  if (segments[0]!.startsWith("_")) return refusal("path.reserved");
   for (const segment of segments) {
-    if (segment === "") return "a segment of the path is empty";
-    if (segment === "*") return "* is no name of a field";
-    if (segment === "__proto__") return "__proto__ is no name of a field";
+    if (segment === "") return refusal("path.empty_segment");
+    if (segment === "*" || segment === "__proto__") return refusal("path.no_name", { segment });
   }
   return undefined;
 }

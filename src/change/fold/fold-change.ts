@@ -1,3 +1,4 @@
+import type { Refusal } from "../../protocol/refusals.ts";
 import { ROW_LIVE, type RowTable } from "../../store/row-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { compareOrder, type OrderKey } from "../graph/order.ts";
@@ -18,7 +19,7 @@ export interface Rejection {
   recordIndex: number;
   recordId?: string;
   opIndex: number;
-  reason: string;
+  refusal: Refusal;
 }
 
 export interface FoldOutcome {
@@ -70,8 +71,8 @@ export function createChangeFold(deps: ChangeFoldDeps) {
     const stored = () => (head ? foldedState(rows, head) : ABSENT);
     const records = parts.map(({ record }) => record);
     const result = foldTotally(stored(), stored, id, records, envelope, rules, body.traceIds);
-    for (const { part, opIndex, reason } of result.drops)
-      outcome.rejections.push({ recordIndex: parts[part]!.index, recordId: id, opIndex, reason });
+    for (const { part, opIndex, refusal } of result.drops)
+      outcome.rejections.push({ recordIndex: parts[part]!.index, recordId: id, opIndex, refusal });
     const effective = result.effects.length > 0;
     const opsBefore = head?.ops ?? 0;
     const ops = opsBefore + result.ops;
@@ -102,8 +103,8 @@ export function createChangeFold(deps: ChangeFoldDeps) {
     history.note(input);
     if (object.deleted) return outcome;
     const collectionId = collectionOf(store, object, body.dataset);
-    const refuse = (recordIndex: number, reason: string): void => {
-      outcome.rejections.push({ recordIndex, recordId: outcome.recordIds[recordIndex]!, opIndex: -1, reason });
+    const refuse = (recordIndex: number, refusal: Refusal): void => {
+      outcome.rejections.push({ recordIndex, recordId: outcome.recordIds[recordIndex]!, opIndex: -1, refusal });
     };
     for (const [id, parts] of partsByRecord(input, outcome.recordIds, refuse))
       if (foldInto(input, collectionId, id, parts, outcome)) outcome.effective = true;

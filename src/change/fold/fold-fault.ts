@@ -1,11 +1,12 @@
 import { SQLiteError } from "bun:sqlite";
+import { refusal, refusalText } from "../../protocol/refusals.ts";
 import { type FoldResult, foldRecord, type RecordState } from "./record-fold.ts";
 
 /** What SQLite says of the content of a statement, and of nothing around it. */
 const CONTENT_CODES = /^SQLITE_(?:ERROR|TOOBIG|CONSTRAINT|MISMATCH|RANGE)/;
 
 /** What every device says of a change that the fold stumbles over. */
-export const FOLD_FAULT = "the change does not fold";
+export const FOLD_FAULT = refusalText(refusal("change.unfoldable"));
 
 /**
  * Whether an error tells of this device (its disk, its memory, a lock on its files) and not of what was being taken in. Only
@@ -30,6 +31,11 @@ export function foldTotally(
     return foldRecord(state, ...args);
   } catch (error) {
     if (isOfEnvironment(error)) throw error;
-    return { state: again(), effects: [], drops: [{ part: 0, opIndex: -1, reason: FOLD_FAULT }], ops: 0 };
+    return {
+      state: again(),
+      effects: [],
+      drops: [{ part: 0, opIndex: -1, refusal: refusal("change.unfoldable") }],
+      ops: 0,
+    };
   }
 }

@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { RecordChange, RecordOp } from "../codec/change-body.ts";
 import type { ChangeEnvelope, DatasetRules } from "../codec/dataset-rules.ts";
 import { applyOp, type Effect, type GrownSets, setAt } from "./apply-op.ts";
@@ -19,7 +20,7 @@ interface Drop {
   /** Which of the change's parts on the record. */
   part: number;
   opIndex: number;
-  reason: string;
+  refusal: Refusal;
 }
 
 export interface FoldResult {
@@ -86,20 +87,18 @@ export function foldRecord(
 
 function foldPart(state: RecordState, part: RecordChange, folding: Folding): PartResult {
   const { id, envelope, rules } = folding;
-  const refused = (reason: string): PartResult => ({ state, effects: [], drops: [{ opIndex: -1, reason }] });
+  const refused = (why: Refusal): PartResult => ({ state, effects: [], drops: [{ opIndex: -1, refusal: why }] });
   if (state.kind === "tombstone")
-    return part.delete ? { state, effects: [], drops: [] } : refused("the record is deleted");
+    return part.delete ? { state, effects: [], drops: [] } : refused(refusal("record.deleted"));
   if (part.delete) {
-    const reason = rules.refuseDelete?.(state.kind === "live" ? state.doc : { id }, envelope);
-    return reason ? refused(reason) : { state: tombstoneOf(state, id, envelope), effects: [REMOVED()], drops: [] };
+    const why = rules.refuseDelete?.(state.kind === "live" ? state.doc : { id }, envelope);
+    return why ? refused(why) : { state: tombstoneOf(state, id, envelope), effects: [REMOVED()], drops: [] };
   }
   if (state.kind === "live") return applyOps(state, part, false, folding);
   if (!part.upsert) return { state, effects: [], drops: [] };
   const isNamed = rules.idRule === "auto" && part.id !== "";
-  const reason = isNamed
-    ? "the server names the records of this dataset"
-    : rules.refuseCreate?.(id, part.ops, envelope);
-  return reason ? refused(reason) : create(part, folding);
+  const why = isNamed ? refusal("id.is_the_servers") : rules.refuseCreate?.(id, part.ops, envelope);
+  return why ? refused(why) : create(part, folding);
 }
 
 /** All of a create takes effect or nothing does: what it says together is what its author meant to be there. */
@@ -127,19 +126,18 @@ function applyOps(
   const drops: PartResult["drops"] = [];
   const state: RecordState = { kind: "live", doc, bytesAtMost };
   for (const [opIndex, op] of part.ops.entries()) {
-    const drop = (reason: string) => void drops.push({ opIndex, reason });
+    const drop = (why: Refusal) => void drops.push({ opIndex, refusal: why });
     if (op.path !== "") {
-      const reason = pathFault(op.path) ?? write(doc, op, creating, folding, effects);
-      if (reason) drop(reason);
-    } else if ((op.type !== "$set" && op.type !== "$unset") || !isJsonObject(op.value))
-      drop("an empty path takes $set or $unset with an object of paths");
+      const why = pathFault(op.path) ?? write(doc, op, creating, folding, effects);
+      if (why) drop(why);
+    } else if ((op.type !== "$set" && op.type !== "$unset") || !isJsonObject(op.value)) drop(refusal("op.needs_paths"));
     else
       for (const path of Object.keys(op.value)) {
         if (path === "id") continue;
         const fault = pathFault(path);
         const single: RecordOp = { type: op.type, path, value: op.value[path]! };
-        const reason = fault ? `${path}: ${fault}` : write(doc, single, creating, folding, effects);
-        if (reason) drop(reason);
+        const why = fault ? { ...fault, at: path } : write(doc, single, creating, folding, effects);
+        if (why) drop(why);
       }
   }
   if (!creating && effects.length === 0) return { state, effects, drops };
@@ -162,17 +160,17 @@ function write(
   creating: boolean,
   { rules, envelope, sets, watch }: Folding,
   effects: Effect[],
-): string | undefined {
+): Refusal | undefined {
   const segments = segmentsOf(op.path);
   const fault = rules.refuseOp?.(doc, segments, op, creating, envelope);
   if (fault) return fault;
   const written = rules.rewriteOp?.(segments, op, envelope) ?? op;
   const before = effects.length;
-  const reason =
+  const refused =
     watch?.refuse(segments, written) ??
     applyOp(doc, segments, written, effects, sets, rules.dropsEmptied?.(segments) === true);
-  if (!reason && effects.length > before) claimPath(doc["_ver"] as VersionTree, segments, envelope.version);
-  return reason;
+  if (!refused && effects.length > before) claimPath(doc["_ver"] as VersionTree, segments, envelope.version);
+  return refused;
 }
 
 function tombstoneOf(state: RecordState, id: string, envelope: ChangeEnvelope): RecordState {

@@ -1,5 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { RecordChange, RecordOp } from "../codec/change-body.ts";
 import type { GrownSets } from "./apply-op.ts";
 import { segmentsOf } from "./field-path.ts";
@@ -16,7 +17,7 @@ const LATER_VERSION_BYTES = 12;
 const UNIT_BYTES = 3;
 const ESCAPED_UNIT_BYTES = 6;
 
-const TOO_LARGE = `the record would be larger than ${LIMIT_BYTES} bytes of JSON`;
+const TOO_LARGE = refusal("record.too_large");
 
 /** Size of a value as JSON text. */
 const jsonBytes = (value: Json): number => Buffer.byteLength(JSON.stringify(value));
@@ -27,7 +28,7 @@ export const bytesAtMostOf = (text: string): number => UNIT_BYTES * text.length;
 /** Keeps a record within its bound while a change is folded into it. */
 export interface SizeWatch {
   /** Why an op is refused; one that is not counts as applied. */
-  refuse(path: readonly string[], op: RecordOp): string | undefined;
+  refuse(path: readonly string[], op: RecordOp): Refusal | undefined;
   /** Whether the trace ids still fit. What makes a record smaller is never refused, so they may not. */
   fitsTraces(): boolean;
   /** The document as JSON is no longer than this. */

@@ -8,6 +8,7 @@ import { bodyBytes, bodyOf, createForger } from "../../../test/support/forged-ch
 import { cidFromDigest } from "../../crypto/cid.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { vectorOf } from "../../space/replica/own-vector.ts";
 import { decodeChange, encodeDerivedRoot } from "../codec/change-codec.ts";
 import { stubOf } from "../codec/change-stub.ts";
@@ -182,7 +183,7 @@ describe("size", () => {
       for (const path of ["a", "b", "c", "d", "e"]) outcomes.push(await append(path));
       expect(outcomes.map(({ rejections }) => rejections.length)).toEqual([0, 0, 0, 1, 1]);
       expect(outcomes[4]!.rejections).toEqual([
-        { recordIndex: 0, recordId: "big", opIndex: 0, reason: expect.stringContaining("1048576 bytes") },
+        { recordIndex: 0, recordId: "big", opIndex: 0, refusal: refusal("record.too_large") },
       ]);
     }));
 
@@ -218,7 +219,7 @@ describe("creating", () => {
       );
       expect(tried.effective).toBe(false);
       expect(tried.rejections).toEqual([
-        { recordIndex: 0, recordId: "n", opIndex: 1, reason: "$inc needs a number in the field" },
+        { recordIndex: 0, recordId: "n", opIndex: 1, refusal: refusal("op.inc_needs_number") },
       ]);
     }));
 

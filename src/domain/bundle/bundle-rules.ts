@@ -1,5 +1,6 @@
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
+import { refusal } from "../../protocol/refusals.ts";
 
 /** The registry of what is installed in a space: a dataset of its index object, read-only over HTTP. */
 export const BUNDLES_DATASET = "bundles";
@@ -15,24 +16,24 @@ export const BUNDLE_RULES: DatasetRules = {
   name: BUNDLES_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseDelete: () => "a bundle is uninstalled by deleting its root",
+  refuseDelete: () => refusal("bundle.stays"),
   refuseOp(_doc, segments, op) {
-    if (segments.length !== 1) return "a bundle's fields are set as a whole";
+    if (segments.length !== 1) return refusal("bundle.path");
     switch (segments[0]) {
       case "roots":
         return op.type === "$addToSet" && typeof op.value === "string" && digestOfCid(op.value)
           ? undefined
-          : "roots grow by object ids";
+          : refusal("bundle.roots");
       case "rootId":
         return op.type === "$set" && typeof op.value === "string" && digestOfCid(op.value)
           ? undefined
-          : "rootId is an object id";
+          : refusal("bundle.root");
       case "name":
-        return op.type === "$set" && typeof op.value === "string" ? undefined : "name is a text";
+        return op.type === "$set" && typeof op.value === "string" ? undefined : refusal("bundle.name");
       case "derived":
-        return op.type === "$set" && op.value === true ? undefined : "derived is true or absent";
+        return op.type === "$set" && op.value === true ? undefined : refusal("bundle.derived");
       default:
-        return "a bundle has name, rootId, roots and derived";
+        return refusal("bundle.field");
     }
   },
 };
@@ -41,6 +42,6 @@ export const BUNDLE_CHILDREN_RULES: DatasetRules = {
   name: BUNDLE_CHILDREN_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseCreate: (id) => (digestOfCid(id) ? undefined : "the record's id is no object id"),
-  refuseDelete: () => "a child ends with its root",
+  refuseCreate: (id) => (digestOfCid(id) ? undefined : refusal("id.is_no", { what: "object id" })),
+  refuseDelete: () => refusal("bundle.child_stays"),
 };

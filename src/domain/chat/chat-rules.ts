@@ -2,6 +2,7 @@ import type { RecordOp } from "../../change/codec/change-body.ts";
 import type { ChangeEnvelope, DatasetRules, FieldScope, Stamp } from "../../change/codec/dataset-rules.ts";
 import { SvcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { checkAgent, checkAttachments } from "./message-rules.ts";
 
 export const CHAT_DATASET = "chat_messages";
@@ -22,36 +23,34 @@ const scopeOf = ([field]: readonly string[]): FieldScope =>
 
 const iso = (envelope: ChangeEnvelope): Json => ({ $date: new Date(envelope.timeMs).toISOString() });
 
-function valueFault(field: string, value: Json | undefined): string | undefined {
+function valueFault(field: string, value: Json | undefined): Refusal | undefined {
   switch (field) {
     case "text":
       return typeof value === "string" && Buffer.byteLength(value) <= MAX_TEXT_BYTES
         ? undefined
-        : "text is a string of at most 32 KiB";
+        : refusal("message.text");
     case "mentions":
       return Array.isArray(value) && value.length <= MAX_MENTIONS && value.every((entry) => typeof entry === "string")
         ? undefined
-        : "mentions are at most 64 account ids";
+        : refusal("message.mentions");
     case "replyToMessageId":
-      return typeof value === "string" && Buffer.byteLength(value) <= 256
-        ? undefined
-        : "replyToMessageId is a message id";
+      return typeof value === "string" && Buffer.byteLength(value) <= 256 ? undefined : refusal("message.reply");
     case "agent":
       return faultOf(() => checkAgent(value));
     case "attachments":
       return faultOf(() => checkAttachments(value));
     default:
-      return `a message has no field ${field}`;
+      return refusal("message.field", { field });
   }
 }
 
 /** What a check of the request says, as a reason to drop. */
-function faultOf(check: () => unknown): string | undefined {
+function faultOf(check: () => unknown): Refusal | undefined {
   try {
     check();
     return undefined;
   } catch (error) {
-    if (error instanceof SvcError) return error.message;
+    if (error instanceof SvcError) return refusal("message.part", { fault: error.message });
     throw error;
   }
 }
@@ -69,31 +68,31 @@ export const CHAT_RULES: DatasetRules = {
   refuseCreate(_id, ops) {
     const [op] = ops;
     if (ops.length !== 1 || op?.type !== "$set" || op.path !== "" || !isJsonObject(op.value))
-      return "a message is created by one $set of its fields";
+      return refusal("message.not_whole");
     const hasText = typeof op.value["text"] === "string" && op.value["text"] !== "";
     const attachments = op.value["attachments"];
     if (!hasText && !(isJsonObject(attachments) && Object.keys(attachments).length > 0))
-      return "a message needs text or attachments";
+      return refusal("message.empty");
     for (const [field, value] of Object.entries(op.value)) {
-      const fault = CREATED_WITH.has(field) ? valueFault(field, value) : `a message has no field ${field}`;
+      const fault = CREATED_WITH.has(field) ? valueFault(field, value) : refusal("message.field", { field });
       if (fault) return fault;
     }
     return undefined;
   },
 
   refuseDelete: (doc, envelope) =>
-    doc["creator"] === envelope.author ? undefined : "only its author deletes a message",
+    doc["creator"] === envelope.author ? undefined : refusal("message.not_author", { act: "deletes" }),
 
   refuseOp(doc, segments, op, creating, envelope) {
     const scope = scopeOf(segments);
-    if (scope !== "synced") return `the field is ${scope}`;
+    if (scope !== "synced") return refusal("field.scope", { scope });
     if (creating) return undefined; // refuseCreate has judged the whole
     const [field] = segments;
     if (field === "reactions") return refuseReaction(segments, op, envelope);
-    if (field !== "text" && field !== "mentions") return "only the text of a message changes";
-    if (doc["creator"] !== envelope.author) return "only its author edits a message";
-    if (segments.length !== 1 || op.type !== "$set") return `${field} is set as a whole`;
-    if (field === "text" && op.value === "") return "text cannot become empty";
+    if (field !== "text" && field !== "mentions") return refusal("message.pinned");
+    if (doc["creator"] !== envelope.author) return refusal("message.not_author", { act: "edits" });
+    if (segments.length !== 1 || op.type !== "$set") return refusal("message.set_whole", { field });
+    if (field === "text" && op.value === "") return refusal("message.emptied");
     return valueFault(field, op.value);
   },
 
@@ -116,10 +115,9 @@ export const CHAT_RULES: DatasetRules = {
   },
 };
 
-function refuseReaction(segments: readonly string[], op: RecordOp, envelope: ChangeEnvelope): string | undefined {
+function refuseReaction(segments: readonly string[], op: RecordOp, envelope: ChangeEnvelope): Refusal | undefined {
   const [, emoji, account] = segments;
-  if (segments.length !== 3 || (op.type !== "$set" && op.type !== "$unset"))
-    return "a reaction is set or unset at reactions.<emoji>.<accountId>";
-  if (Buffer.byteLength(emoji!) > MAX_EMOJI_BYTES) return "an emoji has at most 64 bytes";
-  return account === envelope.author ? undefined : "a reaction belongs to the account it names";
+  if (segments.length !== 3 || (op.type !== "$set" && op.type !== "$unset")) return refusal("reaction.path");
+  if (Buffer.byteLength(emoji!) > MAX_EMOJI_BYTES) return refusal("reaction.emoji");
+  return account === envelope.author ? undefined : refusal("reaction.of_another");
 }

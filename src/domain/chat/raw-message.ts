@@ -3,6 +3,7 @@ import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
 import { svcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { CHAT_DATASET, CHAT_LOCAL_FIELDS } from "./chat-rules.ts";
 import { deriveMentions } from "./message-rules.ts";
 
@@ -20,11 +21,9 @@ export function checkRawMessageOp(_type: RecordOp["type"], path: string): void {
 }
 
 /** Why a `scope: local` op on a message is refused: its flags are true or absent. */
-export function rawFlagFault({ type, path, value }: RecordOp): string | undefined {
-  if (!CHAT_LOCAL_FIELDS.some((field) => field === path)) return "the field is not device-local";
-  return type === "$unset" || (type === "$set" && value === true)
-    ? undefined
-    : "the flag is true or absent: $set true, or $unset";
+export function rawFlagFault({ type, path, value }: RecordOp): Refusal | undefined {
+  if (!CHAT_LOCAL_FIELDS.some((field) => field === path)) return refusal("field.not_local");
+  return type === "$unset" || (type === "$set" && value === true) ? undefined : refusal("message.flag");
 }
 
 /** Sets the mentions of every message whose text a record sets. What the fold will refuse is left as it is. */

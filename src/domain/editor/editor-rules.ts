@@ -1,6 +1,7 @@
 import type { RecordOp } from "../../change/codec/change-body.ts";
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import { isJsonObject, type Json } from "../../protocol/json.ts";
+import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
 
 export const EDITOR_DATASET = "editor_blocks";
 
@@ -13,22 +14,22 @@ const isType = (value: Json | undefined): boolean =>
   typeof value === "string" && value !== "" && Buffer.byteLength(value) <= MAX_TYPE_BYTES;
 
 /** What is wrong with a value at a path of a block, or undefined. */
-function valueFault(path: string, value: Json | undefined): string | undefined {
+function valueFault(path: string, value: Json | undefined): Refusal | undefined {
   switch (path) {
     case "type":
-      return isType(value) ? undefined : `type is a text of 1 to ${MAX_TYPE_BYTES} bytes`;
+      return isType(value) ? undefined : refusal("block.type", { limitBytes: MAX_TYPE_BYTES });
     case "text":
     case "source":
     case "nav.parentId":
-      return typeof value === "string" ? undefined : `${path} is a text`;
+      return typeof value === "string" ? undefined : refusal("block.text", { path });
     case "nav.pos":
-      return typeof value === "string" && value !== "" ? undefined : "nav.pos is a text that is not empty";
+      return typeof value === "string" && value !== "" ? undefined : refusal("block.pos");
     case "style":
-      return isJsonObject(value) ? undefined : "style is an object";
+      return isJsonObject(value) ? undefined : refusal("block.style");
     case "nav":
       return isJsonObject(value) && typeof value["parentId"] === "string" && typeof value["pos"] === "string"
         ? valueFault("nav.pos", value["pos"])
-        : "nav is {parentId, pos}";
+        : refusal("block.nav");
     default:
       return undefined;
   }
@@ -41,8 +42,8 @@ export function refusedPart(block: {
 }): { field: string; reason: string } | undefined {
   const parts = { type: block.type, ...(block.nav?.pos === undefined ? {} : { "nav.pos": block.nav.pos }) };
   for (const [field, value] of Object.entries(parts)) {
-    const reason = valueFault(field, value);
-    if (reason) return { field, reason };
+    const refused = valueFault(field, value);
+    if (refused) return { field, reason: refusalText(refused) };
   }
   return undefined;
 }
@@ -74,13 +75,13 @@ export const EDITOR_RULES: DatasetRules = {
 
   refuseOp(_doc, segments, op) {
     const [field] = segments;
-    if (!FIELDS.has(field!)) return "a block has type, style, text and nav";
+    if (!FIELDS.has(field!)) return refusal("block.field");
     const path = segments.join(".");
     if (field === "nav" && segments.length > 1 && path !== "nav.parentId" && path !== "nav.pos")
-      return "nav is {parentId, pos}";
-    if (field !== "nav" && field !== "style" && segments.length > 1) return `${field} is a text`;
-    if (op.type === "$unset") return REQUIRED.has(path) ? `${path} is required` : undefined;
-    if (op.type !== "$set") return path.startsWith("style.") ? undefined : `${path} takes $set`;
+      return refusal("block.nav");
+    if (field !== "nav" && field !== "style" && segments.length > 1) return refusal("block.text", { path: field! });
+    if (op.type === "$unset") return REQUIRED.has(path) ? refusal("block.required", { path }) : undefined;
+    if (op.type !== "$set") return path.startsWith("style.") ? undefined : refusal("block.set", { path });
     return valueFault(path, op.value);
   },
 };

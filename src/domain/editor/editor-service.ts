@@ -4,6 +4,7 @@ import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
+import { refusalText } from "../../protocol/refusals.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
 import { createBlockRenderer } from "./block-render.ts";
 import { createDocumentCache } from "./document-cache.ts";
@@ -164,8 +165,8 @@ export function createEditorService(deps: EditorServiceDeps) {
         if (drop)
           throw svcError(
             "dataset.validation",
-            { dataset: EDITOR_DATASET, reason: drop.reason },
-            `The block is refused: ${drop.reason}`,
+            { dataset: EDITOR_DATASET, reason: refusalText(drop.refusal) },
+            `The block is refused: ${refusalText(drop.refusal)}`,
           );
         return toWriteResult(appended);
       });

@@ -4,6 +4,7 @@ import type { DatasetRules, FieldScope } from "../../change/codec/dataset-rules.
 import { cidFromDigest, digestOfCid } from "../../crypto/cid.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 
 /** The rows of an object's files: records of a derived object of its own, which ends with it. */
 export const FILES_DATASET = "files";
@@ -50,34 +51,33 @@ export const FILE_RULES: DatasetRules = {
   refuseCreate(_id, ops, { spaceId, objectId }) {
     const [op] = ops;
     if (ops.length !== 1 || op?.type !== "$set" || op.path !== "" || !isJsonObject(op.value))
-      return "a file is created by one $set of its fields";
+      return refusal("file.not_whole");
     for (const [field, value] of Object.entries(op.value)) {
       const isGood = Object.hasOwn(CHECKS, field) ? CHECKS[field]! : undefined;
-      if (!isGood) return `a file has no field ${field}`;
-      if (!isGood(value)) return `${field} is not of its form`;
+      if (!isGood) return refusal("file.field", { field });
+      if (!isGood(value)) return refusal("file.form", { field });
     }
     const { objectId: owner } = op.value;
-    if (typeof owner !== "string" || filesObjectOf(spaceId, owner) !== objectId) return "the file is of another object";
+    if (typeof owner !== "string" || filesObjectOf(spaceId, owner) !== objectId)
+      return refusal("file.of_another_object");
     return shapeFault(op.value);
   },
 
   refuseOp(_doc, segments, _op: RecordOp, creating) {
-    if (segments[0] === "durable") return "the field is local";
-    return creating ? undefined : "a file's row never changes";
+    if (segments[0] === "durable") return refusal("field.scope", { scope: "local" });
+    return creating ? undefined : refusal("file.pinned");
   },
 };
 
-function shapeFault(row: JsonObject): string | undefined {
-  if (typeof row["size"] !== "number") return "a file has a size";
-  if ((row["variant"] === undefined) !== (row["variantOf"] === undefined)) return "variant and variantOf go together";
+function shapeFault(row: JsonObject): Refusal | undefined {
+  if (typeof row["size"] !== "number") return refusal("file.size");
+  if ((row["variant"] === undefined) !== (row["variantOf"] === undefined)) return refusal("file.variant");
   const stored = ["rootCid", "hash", "keyId"].filter((field) => row[field] !== undefined).length;
   if (typeof row["data"] === "string") {
-    if (stored > 0) return "a file's bytes lie in its row or elsewhere";
+    if (stored > 0) return refusal("file.in_two_places");
     return Buffer.from(row["data"], "base64").length === row["size"] && row["size"] < LIMITS.inlineFileBytes
       ? undefined
-      : "data has another size";
+      : refusal("file.data_size");
   }
-  return stored === 3 && row["size"] >= LIMITS.inlineFileBytes
-    ? undefined
-    : "a file has data, or rootCid, hash and keyId";
+  return stored === 3 && row["size"] >= LIMITS.inlineFileBytes ? undefined : refusal("file.nowhere");
 }

@@ -8,6 +8,7 @@ import type { Received } from "../../files/receive-content.ts";
 import { svcError } from "../../protocol/errors.ts";
 import { FILE_DURABLE } from "../../protocol/file-state.ts";
 import type { JsonObject } from "../../protocol/json.ts";
+import { refusalText } from "../../protocol/refusals.ts";
 import type { Space } from "../../space/space.ts";
 import type { FileRef } from "../../store/file-table.ts";
 import type { QuerySource } from "../record/port.ts";
@@ -88,7 +89,8 @@ export function createFileService(deps: FileServiceDeps) {
       const record = { id: "", upsert: true, ops: [{ type: "$set" as const, path: "", value: row }] };
       const appended = tx.append(child, { dataset: FILES_DATASET, records: [record] }, FILE_RULES);
       const [dropped] = appended.rejections;
-      if (dropped) throw svcError("dataset.validation", { dataset: FILES_DATASET, reason: dropped.reason });
+      if (dropped)
+        throw svcError("dataset.validation", { dataset: FILES_DATASET, reason: refusalText(dropped.refusal) });
       return appended.recordIds[0]!;
     });
 

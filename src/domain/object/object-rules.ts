@@ -1,5 +1,6 @@
 import type { DatasetRules, FieldScope, Stamp } from "../../change/codec/dataset-rules.ts";
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
+import { refusal } from "../../protocol/refusals.ts";
 
 /** Fields at the root of an object's row that the server derives. */
 const DERIVED_FIELDS = new Set(["author", "createdAt", "modifiedAt", "spaceId"]);
@@ -21,12 +22,12 @@ export const OBJECT_RULES: DatasetRules = {
   refuseCreate: (_id, _ops, envelope) =>
     envelope.objectAuthor === undefined || envelope.objectAuthor === envelope.author
       ? undefined
-      : "only its author creates an object's row",
-  refuseDelete: () => "objects are deleted as a whole",
+      : refusal("object.not_author"),
+  refuseDelete: () => refusal("object.deleted_whole"),
   refuseOp(_doc, segments) {
     const scope = scopeOf(segments);
-    if (scope !== "synced") return `the field is ${scope}`;
-    return segments.length < 2 ? "a value is written at <typeId>.<propId>" : undefined;
+    if (scope !== "synced") return refusal("field.scope", { scope });
+    return segments.length < 2 ? refusal("object.path") : undefined;
   },
   stamps(_doc, creating, envelope): readonly Stamp[] {
     if (!creating) return [];

@@ -7,6 +7,7 @@ import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { SvcError, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
+import { refusalText } from "../../protocol/refusals.ts";
 import { canonicalInstants } from "../../query/canonical-instants.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
 import { type SchemaPort, TYPE_MARKER } from "../type/port.ts";
@@ -241,8 +242,8 @@ export function createObjectService(deps: ObjectServiceDeps) {
     if (drop)
       throw svcError(
         "dataset.validation",
-        { dataset: OBJECTS_DATASET, reason: drop.reason },
-        `The object cannot be created: ${drop.reason}`,
+        { dataset: OBJECTS_DATASET, reason: refusalText(drop.refusal) },
+        `The object cannot be created: ${refusalText(drop.refusal)}`,
       );
     return toWriteResult(appended);
   }

@@ -1,6 +1,7 @@
 import type { Rejection } from "../../change/fold/projection.ts";
 import type { Appended } from "../../change/local-writer.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
+import { refusalText } from "../../protocol/refusals.ts";
 
 /** A collection to read, and how its declared paths are to be understood. */
 export interface QuerySource {
@@ -16,7 +17,12 @@ export interface WriteResult {
   /** In input order; on a create element 0 is the id the server derived. */
   recordIds: string[];
   /** Present only when something was dropped. */
-  rejections?: Rejection[];
+  rejections?: RejectionReply[];
+}
+
+/** An entry or op that was dropped; `opIndex` -1 stands for the whole entry. */
+interface RejectionReply extends Omit<Rejection, "refusal"> {
+  reason: string;
 }
 
 export function toWriteResult(appended: Appended): WriteResult {
@@ -25,6 +31,12 @@ export function toWriteResult(appended: Appended): WriteResult {
     versionId: id,
     changeId: id,
     recordIds: appended.recordIds,
-    ...(appended.rejections.length > 0 ? { rejections: appended.rejections } : {}),
+    ...rejectionsIn(appended),
   };
+}
+
+/** What was dropped, in words; nothing where nothing was. */
+export function rejectionsIn({ rejections }: { rejections: readonly Rejection[] }): Pick<WriteResult, "rejections"> {
+  if (rejections.length === 0) return {};
+  return { rejections: rejections.map(({ refusal, ...where }) => ({ ...where, reason: refusalText(refusal) })) };
 }

@@ -8,11 +8,12 @@ import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { svcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
 import { canonicalInstants } from "../../query/canonical-instants.ts";
 import { HOLDS_NO_CONTENT } from "../object/port.ts";
 import { type SchemaPort, TYPE_MARKER, type WritableDataset } from "../type/port.ts";
 import { createCarriedTypes } from "./carried-types.ts";
-import { toWriteResult, type WriteResult } from "./port.ts";
+import { rejectionsIn, toWriteResult, type WriteResult } from "./port.ts";
 
 interface ModifyOp {
   type: RecordOp["type"];
@@ -109,11 +110,11 @@ export function createRecordService(deps: RecordServiceDeps) {
       refuseOp: (_doc, segments, op) => localFault(dataset, { ...op, path: segments.join(".") }),
     };
     for (const [recordIndex, record] of request.records.entries()) {
-      const reject = (opIndex: number, reason: string) =>
-        void rejections.push({ recordIndex, recordId: record.id, opIndex, reason });
+      const reject = (opIndex: number, why: Refusal) =>
+        void rejections.push({ recordIndex, recordId: record.id, opIndex, refusal: why });
       const stored = tx.record(object, name, record.id);
       if (!stored) {
-        reject(-1, "there is no such record");
+        reject(-1, refusal("record.absent"));
         continue;
       }
       const before = { ...stored };
@@ -129,7 +130,7 @@ export function createRecordService(deps: RecordServiceDeps) {
         },
         rules,
       );
-      for (const drop of drops) reject(drop.opIndex, drop.reason);
+      for (const drop of drops) reject(drop.opIndex, drop.refusal);
       const fields: Record<string, Json | undefined> = {};
       const after = (state as { doc: JsonObject }).doc;
       for (const { path } of effects) fields[path[0]!] = after[path[0]!];
@@ -142,7 +143,7 @@ export function createRecordService(deps: RecordServiceDeps) {
       versionId,
       changeId: "",
       recordIds: request.records.map((record) => record.id),
-      ...(rejections.length > 0 ? { rejections } : {}),
+      ...rejectionsIn({ rejections }),
     };
   };
 
@@ -225,9 +226,9 @@ function checkLocalShape(request: ModifyRequest): void {
 /** What a local write has for an envelope: no change carries it, nothing of this is kept. */
 const LOCAL_ENVELOPE = { version: "", changeId: new Uint8Array(0), author: "" as AccountId, timeMs: 0 };
 
-function localFault(dataset: WritableDataset, op: RecordOp): string | undefined {
+function localFault(dataset: WritableDataset, op: RecordOp): Refusal | undefined {
   if (dataset.localFault) return dataset.localFault(op);
-  return dataset.isLocalField?.(op.path) ? undefined : "the field is not device-local";
+  return dataset.isLocalField?.(op.path) ? undefined : refusal("field.not_local");
 }
 
 function canonicalValue(op: ModifyOp): { value?: Json } {
@@ -250,7 +251,7 @@ function toRecordChange(
     const { value } = canonicalValue(op);
     const check = (each: string, assigned: Json | undefined) => {
       const fault = pathFault(each);
-      if (fault) throw invalid(name, fault, { ...where, path: each });
+      if (fault) throw invalid(name, refusalText(fault), { ...where, path: each });
       const scope = dataset.rules.scopeOf?.(each.split(".")) ?? "synced";
       if (scope !== "synced")
         throw invalid(

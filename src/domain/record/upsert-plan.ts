@@ -5,9 +5,10 @@ import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { WriteTx } from "../../change/space-engine.ts";
 import type { UpsertRejectionCode } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
+import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
 import { canonicalInstants } from "../../query/canonical-instants.ts";
 import { ROW_LIVE, ROW_TOMBSTONE, type RowState } from "../../store/row-table.ts";
-import { NOT_AUTHOR, WRITE_ONCE, type WritableDataset } from "../type/port.ts";
+import type { WritableDataset } from "../type/port.ts";
 
 /** What a record is to be brought to. */
 export interface UpsertEntry {
@@ -51,7 +52,7 @@ interface Planning extends PlanContext {
   readonly planned: Map<string, JsonObject>;
 }
 
-type Reject = (code: UpsertRejectionCode, reason: string) => void;
+type Reject = (why: Refusal) => void;
 
 /** Plans the entries `from` up to `to`. Undefined, when not told to judge, where two of them are about one record. */
 export function planPage(
@@ -73,24 +74,25 @@ function planEntry(planning: Planning, index: number, entry: UpsertEntry): void 
   const { tx, object, dataset, page, states, planned } = planning;
   const { id } = entry;
   const fields = canonicalInstants(entry.fields) as JsonObject;
-  const reject: Reject = (code, reason) => void page.rejections.push({ index, id, code, reason });
+  const reject: Reject = (why) =>
+    void page.rejections.push({ index, id, code: upsertCode(why), reason: refusalText(why) });
   const known = planned.get(id);
   const stored = known ?? (states.get(id) === ROW_LIVE ? tx.record(object, dataset.rules.name, id) : undefined);
   const misnamed = nameFault(id, fields);
-  if (!stored && states.get(id) === ROW_TOMBSTONE) reject("upsert.record_deleted", "the record is deleted");
-  else if (misnamed) reject("upsert.rejected", misnamed);
+  if (!stored && states.get(id) === ROW_TOMBSTONE) reject(refusal("record.deleted"));
+  else if (misnamed) reject(misnamed);
   else if (stored) planUpdate(planning, id, stored, fields, reject);
   else {
     const fault = planCreate(planning, id, fields);
-    if (fault) reject("upsert.rejected", fault);
+    if (fault) reject(fault);
     else page.created++;
   }
 }
 
 /** Answers why the record is not to be made. */
-function planCreate(planning: Planning, id: string, fields: JsonObject): string | undefined {
+function planCreate(planning: Planning, id: string, fields: JsonObject): Refusal | undefined {
   const { page, envelope, dataset, planned } = planning;
-  if (id === "") return "the id is empty";
+  if (id === "") return refusal("id.empty");
   const change: RecordChange = {
     id,
     upsert: true,
@@ -98,7 +100,7 @@ function planCreate(planning: Planning, id: string, fields: JsonObject): string 
   };
   if (planning.judge) {
     const { state, drops } = foldRecord(ABSENT, id, [change], envelope, dataset.rules);
-    if (drops.length > 0) return drops[0]!.reason;
+    if (drops.length > 0) return drops[0]!.refusal;
     if (state.kind === "live") planned.set(id, state.doc);
   }
   page.changes.push(change);
@@ -121,11 +123,10 @@ function planUpdate(
   const changed = planned.has(id) ? stored : { ...stored };
   for (const [key, value] of differing) {
     const op = { type: "$set" as const, path: key, value };
-    const refusal = dataset.rules.refuseOp?.(stored, [key], op, false, envelope);
-    if (refusal) {
-      const code = upsertCode(refusal);
-      // The other reasons name the field themselves.
-      reject(code, code === "upsert.rejected" ? refusal : `${key}: ${refusal}`);
+    const refused = dataset.rules.refuseOp?.(stored, [key], op, false, envelope);
+    if (refused) {
+      // The other refusals name the field themselves.
+      reject(upsertCode(refused) === "upsert.rejected" ? refused : { ...refused, at: key });
       continue;
     }
     change.ops.push(op);
@@ -138,17 +139,18 @@ function planUpdate(
 }
 
 /** Why the names of an entry's fields are refused. A dot would be a path to a create and a name to an update. */
-function nameFault(id: string, fields: JsonObject): string | undefined {
+function nameFault(id: string, fields: JsonObject): Refusal | undefined {
   for (const key of Object.keys(fields)) {
-    if (key.includes(".")) return `${key}: a field's name has no dots; give the object that holds it`;
-    if (key === "id" && fields[key] !== id) return "the fields name another id than the entry";
+    if (key.includes(".")) return { ...refusal("entry.dotted"), at: key };
+    if (key === "id" && fields[key] !== id) return refusal("entry.other_id");
   }
   return undefined;
 }
 
-/** Reasons of the compiled rules, as codes: a write-once field, somebody else's record, or any other refusal. */
-function upsertCode(reason: string): UpsertRejectionCode {
-  if (reason === WRITE_ONCE) return "upsert.immutable_field";
-  if (reason === NOT_AUTHOR) return "upsert.not_author";
+/** Of a write-once field, somebody else's record, one that is deleted, or any other refusal. */
+function upsertCode({ code }: Refusal): UpsertRejectionCode {
+  if (code === "field.write_once") return "upsert.immutable_field";
+  if (code === "record.not_author") return "upsert.not_author";
+  if (code === "record.deleted") return "upsert.record_deleted";
   return "upsert.rejected";
 }

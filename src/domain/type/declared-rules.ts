@@ -3,6 +3,7 @@ import type { RecordOp } from "../../change/codec/change-body.ts";
 import type { DatasetRules, FieldScope, Stamp } from "../../change/codec/dataset-rules.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import {
   DEFAULT_ID_MAX_LENGTH,
   DEFAULT_ID_PATTERN,
@@ -10,14 +11,13 @@ import {
   type DeclaredField,
   type StampName,
 } from "./declaration.ts";
-import { NOT_AUTHOR, WRITE_ONCE } from "./port.ts";
 import { shapeBelow, shapeFault } from "./value-kind.ts";
 
 /** How a declared dataset folds, and what its device-local fields take. */
 export interface DeclaredRules {
   readonly rules: DatasetRules;
   /** Why a device-local op on one path is refused. */
-  localFault(op: RecordOp): string | undefined;
+  localFault(op: RecordOp): Refusal | undefined;
 }
 
 /**
@@ -47,23 +47,23 @@ export function compileDeclaration(declaration: Declaration): DeclaredRules {
       const fault = idFault?.(id);
       if (fault) return fault;
       const missing = required.find((field) => !isSetBy(ops, field));
-      return missing ? `the required field ${missing.key} is missing or of another kind` : undefined;
+      return missing ? refusal("field.missing", { field: missing.key }) : undefined;
     },
 
     refuseDelete: (doc, envelope) =>
-      declaration.deleteBy === "anyone" || isAuthor(doc, envelope.author) ? undefined : NOT_AUTHOR,
+      declaration.deleteBy === "anyone" || isAuthor(doc, envelope.author) ? undefined : refusal("record.not_author"),
 
     refuseOp(doc, segments, op, creating, envelope) {
       const field = fields.get(segments[0]!);
       if (!field) {
         if (declaration.dynamic) return undefined;
-        return `${segments[0]} is no field of this dataset`;
+        return refusal("field.unknown", { field: segments[0]! });
       }
-      if (field.stamp) return `${field.key} is set by the server`;
-      if (field.scope !== "synced") return `${field.key} is ${field.scope}`;
+      if (field.stamp) return refusal("field.stamped", { field: field.key });
+      if (field.scope !== "synced") return refusal("field.scope", { field: field.key, scope: field.scope });
       if (!creating) {
-        if (field.mutableBy === "never") return WRITE_ONCE;
-        if (field.mutableBy === "author" && !isAuthor(doc, envelope.author)) return NOT_AUTHOR;
+        if (field.mutableBy === "never") return refusal("field.write_once");
+        if (field.mutableBy === "author" && !isAuthor(doc, envelope.author)) return refusal("record.not_author");
       }
       if (segments.length === 1 && op.type === "$set") return shapeFault(field.shape, op.value, field.key);
       return opFault(field, segments.slice(1), op);
@@ -78,7 +78,7 @@ export function compileDeclaration(declaration: Declaration): DeclaredRules {
     localFault(op) {
       const [key, ...below] = op.path.split(".");
       const field = fields.get(key!);
-      return field?.scope === "local" ? opFault(field, below, op) : "the field is not device-local";
+      return field?.scope === "local" ? opFault(field, below, op) : refusal("field.not_local");
     },
   };
 }
@@ -88,32 +88,34 @@ function stampValue(stamp: StampName, envelope: { author: string; timeMs: number
 }
 
 /** Why an op does not fit the declared shape of what it writes to. */
-function opFault(field: DeclaredField, below: readonly string[], op: RecordOp): string | undefined {
+function opFault(field: DeclaredField, below: readonly string[], op: RecordOp): Refusal | undefined {
   if (op.type === "$unset")
-    return field.required && below.length === 0 ? `the required field ${field.key} stays` : undefined;
+    return field.required && below.length === 0 ? refusal("field.required", { field: field.key }) : undefined;
   if (op.type === "$set") return valueFault(field, below, op.value);
   const shape = shapeBelow(field.shape, below);
   const where = [field.key, ...below].join(".");
   if (!shape) return below.length > 0 ? containerFault(field, below) : undefined;
-  if (op.type === "$inc") return shape.kind === "number" ? undefined : `${where} is no number`;
-  if (shape.kind !== "array") return `${where} is no array`;
+  if (op.type === "$inc")
+    return shape.kind === "number" ? undefined : refusal("value.is_no", { where, kind: "number" });
+  if (shape.kind !== "array") return refusal("value.is_no", { where, kind: "array" });
   return op.type === "$addToSet" && shape.items
     ? shapeFault(shape.items, op.value, `an element of ${where}`)
     : undefined;
 }
 
-function valueFault(field: DeclaredField, below: readonly string[], value: Json | undefined): string | undefined {
+function valueFault(field: DeclaredField, below: readonly string[], value: Json | undefined): Refusal | undefined {
   const shape = shapeBelow(field.shape, below);
   if (shape) return shapeFault(shape, value, [field.key, ...below].join("."));
   return containerFault(field, below);
 }
 
 /** A path that the shape does not reach may go on below a free object only: anything else would change a kind. */
-function containerFault(field: DeclaredField, below: readonly string[]): string | undefined {
+function containerFault(field: DeclaredField, below: readonly string[]): Refusal | undefined {
   for (let depth = 0; depth < below.length; depth++) {
     const shape = shapeBelow(field.shape, below.slice(0, depth));
     if (!shape) return undefined;
-    if (shape.kind !== "object") return `${[field.key, ...below.slice(0, depth)].join(".")} is no object`;
+    if (shape.kind !== "object")
+      return refusal("value.is_no", { where: [field.key, ...below.slice(0, depth)].join("."), kind: "object" });
   }
   return undefined;
 }
@@ -136,14 +138,14 @@ function isSetBy(ops: readonly RecordOp[], field: DeclaredField): boolean {
 const DEFAULT_ID = new RegExp(`^(?:${DEFAULT_ID_PATTERN})$`);
 
 /** The check of ids that callers name. A pattern that does not compile admits none. */
-function userIdFault(declaration: Declaration): (id: string) => string | undefined {
+function userIdFault(declaration: Declaration): (id: string) => Refusal | undefined {
   const maxLength = Math.min(declaration.idMaxLen ?? DEFAULT_ID_MAX_LENGTH, LIMITS.recordIdChars);
   const source = declaration.idPattern ?? DEFAULT_ID_PATTERN;
   const pattern = source === DEFAULT_ID_PATTERN ? DEFAULT_ID : compileIdPattern(source);
   const matches = pattern instanceof RegExp ? (id: string) => pattern.test(id) : (id: string) => pattern?.matches(id);
   return (id) => {
-    if (id.length > maxLength && [...id].length > maxLength) return `the id is longer than ${maxLength} characters`;
-    return matches(id) ? undefined : `the id does not match ${source}`;
+    if (id.length > maxLength && [...id].length > maxLength) return refusal("id.too_long", { limitChars: maxLength });
+    return matches(id) ? undefined : refusal("id.pattern", { pattern: source });
   };
 }
 

@@ -1,5 +1,6 @@
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import type { RulesRegistry } from "../../change/ports.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { decodeDeclaration, parseDefinitionName } from "./declaration.ts";
 import { compileDeclaration, type DeclaredRules } from "./declared-rules.ts";
@@ -62,6 +63,6 @@ export function createDefinitionRegistry(
 
 /** A change that names a definition of another dataset, or none at all, has no effect, on any device. */
 function refuseAll(name: string): DatasetRules {
-  const reason = "the change names no definition of this dataset";
-  return { name, idRule: "user", refuseCreate: () => reason, refuseDelete: () => reason, refuseOp: () => reason };
+  const refuse = () => refusal("definition.unnamed");
+  return { name, idRule: "user", refuseCreate: refuse, refuseDelete: refuse, refuseOp: refuse };
 }

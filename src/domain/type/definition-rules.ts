@@ -6,6 +6,7 @@
 import type { RecordOp } from "../../change/codec/change-body.ts";
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { definitionLeafFault, definitionRecordFault, fieldRecordFault } from "./dataset-record.ts";
 import { decodeDeclaration, definitionName, versionIdOf } from "./declaration.ts";
 import {
@@ -26,11 +27,18 @@ function createdFields(ops: readonly RecordOp[]): JsonObject | undefined {
   return Object.keys(op.value).some((key) => key.includes(".")) ? undefined : op.value;
 }
 
+const invalid = (fault: string | undefined): Refusal | undefined =>
+  fault === undefined ? undefined : refusal("definition.invalid", { fault });
+
+/** What an op leaves at its path; undefined where it removes. */
+const assignedBy = (op: RecordOp): Json | undefined => (op.type === "$unset" ? undefined : op.value);
+
 function pinnedDataset(
   name: string,
   faults: {
+    /** In words: the endpoints say the same of a draft. */
     record(fields: JsonObject): string | undefined;
-    leaf(doc: JsonObject, segments: readonly string[], op: RecordOp): string | undefined;
+    leaf(doc: JsonObject, segments: readonly string[], op: RecordOp): Refusal | undefined;
   },
 ): DatasetRules {
   return {
@@ -38,12 +46,12 @@ function pinnedDataset(
     idRule: "auto",
     refuseCreate(_id, ops) {
       const fields = createdFields(ops);
-      return fields ? faults.record(fields) : "a definition is created whole, by one $set";
+      return fields ? invalid(faults.record(fields)) : refusal("definition.not_whole");
     },
-    refuseDelete: () => "definitions are removed, not deleted",
+    refuseDelete: () => refusal("definition.stays"),
     refuseOp(doc, segments, op, creating) {
       if (creating || isRemoval(segments, op)) return undefined;
-      if (op.type !== "$set" && op.type !== "$unset") return "definitions take $set and $unset";
+      if (op.type !== "$set" && op.type !== "$unset") return refusal("definition.op");
       return faults.leaf(doc, segments, op);
     },
   };
@@ -51,17 +59,17 @@ function pinnedDataset(
 
 export const PROPERTY_RULES = pinnedDataset(PROPERTIES_DATASET, {
   record: propertyRecordFault,
-  leaf: (doc, segments, op) => propertyLeafFault(doc, segments, op.type === "$unset" ? undefined : op.value)?.reason,
+  leaf: (doc, segments, op) => invalid(propertyLeafFault(doc, segments, assignedBy(op))?.reason),
 });
 
 export const DATASET_DEF_RULES = pinnedDataset(DATASET_DEFS_DATASET, {
   record: definitionRecordFault,
-  leaf: (_doc, segments, op) => definitionLeafFault(segments, op.type === "$unset" ? undefined : op.value),
+  leaf: (_doc, segments, op) => invalid(definitionLeafFault(segments, assignedBy(op))),
 });
 
 export const DATASET_FIELD_RULES = pinnedDataset(DATASET_FIELDS_DATASET, {
   record: fieldRecordFault,
-  leaf: () => "a field never changes",
+  leaf: () => refusal("definition.field_pinned"),
 });
 
 /** The declaration that a creating op of a version's record brings, if its id is the text's hash. */
@@ -80,11 +88,11 @@ export const VERSION_RULES: DatasetRules = {
   refuseCreate(id, ops, envelope) {
     const text = versionText(id, ops);
     const declaration = text === undefined ? undefined : decodeDeclaration(text);
-    if (!declaration) return "a version is the declaration that its id is the hash of";
-    return declaration.typeId === envelope.objectId ? undefined : "a version is written down on its own type";
+    if (!declaration) return refusal("version.not_its_hash");
+    return declaration.typeId === envelope.objectId ? undefined : refusal("version.of_another_type");
   },
-  refuseDelete: () => "versions stay",
-  refuseOp: (_doc, _segments, _op, creating) => (creating ? undefined : "a version never changes"),
+  refuseDelete: () => refusal("version.stays"),
+  refuseOp: (_doc, _segments, _op, creating) => (creating ? undefined : refusal("version.pinned")),
 };
 
 /** The versions that a change to the dataset of versions brings: name, id and text of each. */

@@ -3,6 +3,7 @@ import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
+import { refusalText } from "../../protocol/refusals.ts";
 import { isBuiltInType } from "./built-in-types.ts";
 import type { Schema } from "./schema.ts";
 import type { TypeEntry } from "./schema-view.ts";
@@ -21,7 +22,8 @@ export function createDefinitionWriter({ engine, schema, requireWriter }: Defini
     const record = { id, ...(id === "" ? { upsert: true } : {}), ops };
     const appended = tx.append(tx.object(typeId)!, { dataset: rules.name, records: [record] }, rules);
     const [drop] = appended.rejections;
-    if (drop) throw svcError("dataset.validation", { dataset: rules.name, reason: drop.reason }, drop.reason);
+    const reason = drop && refusalText(drop.refusal);
+    if (reason) throw svcError("dataset.validation", { dataset: rules.name, reason }, reason);
     schema.view.touch(typeId);
     return appended.recordIds[0]!;
   };

@@ -4,11 +4,7 @@ import type { DatasetRules, FieldScope } from "../../change/codec/dataset-rules.
 import type { RulesRegistry } from "../../change/ports.ts";
 import type { WriteTx } from "../../change/space-engine.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
-
-/** Reasons of declared rules that upserts report under codes of their own. */
-export const WRITE_ONCE =
-  "the field is write-once (mutableBy: never); to change that, remove the field from its dataset and add it anew with mutableBy any or author";
-export const NOT_AUTHOR = "only the record's author may do this";
+import type { Refusal } from "../../protocol/refusals.ts";
 
 /** A dataset that can be written to now. */
 export interface WritableDataset {
@@ -22,7 +18,7 @@ export interface WritableDataset {
   /** Fields that exist on this device only; what `scope: local` writes may name. */
   isLocalField?(path: string): boolean;
   /** Why a `scope: local` op on one path is refused; goes before `isLocalField`. */
-  localFault?(op: RecordOp): string | undefined;
+  localFault?(op: RecordOp): Refusal | undefined;
   /** Checks one assignment of a caller against what only this device's view of the types can tell. Throws SvcError. */
   checkOp?(type: RecordOp["type"], path: string, value: Json | undefined, carries: (typeId: string) => boolean): void;
   /** Adds to callers' records what follows from them, so that it is written with them. `stored` is a live record. */

@@ -2,6 +2,7 @@ import type { FieldScope } from "../../change/codec/dataset-rules.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
 import { SvcError, svcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import { refusalText } from "../../protocol/refusals.ts";
 import type { PropertyDef } from "../../protocol/type.ts";
 import { parseRfc3339 } from "../../query/instant.ts";
 import type { FormatType } from "./property-format.ts";
@@ -45,7 +46,8 @@ export function checkPropertyValues(
 /** Checks one value. Throws property.kind_mismatch and property.format_violation. */
 export function checkPropertyValue(property: PropertyDef, value: Json): void {
   const { id: propId, kind, format } = property;
-  const mismatch = shapeFault(propertyShape(property), value);
+  const fault = shapeFault(propertyShape(property), value);
+  const mismatch = fault && refusalText(fault);
   if (mismatch)
     throw svcError(
       "property.kind_mismatch",

@@ -4,6 +4,7 @@ import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { SvcError, svcError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/json.ts";
 import { NOTIFY_MODES, type NotifyMode } from "../../protocol/notify-mode.ts";
+import { refusalText } from "../../protocol/refusals.ts";
 import type { PropertyDef } from "../../protocol/type.ts";
 import { BUILT_IN_DATASET_NAMES, isBuiltInInstant } from "./built-in-schemas.ts";
 import { builtInProperties, isAttachable, isBuiltInType } from "./built-in-types.ts";
@@ -79,7 +80,7 @@ export function createSchema(deps: {
       svcError("property.kind_mismatch", { propId: property.id, kind: property.kind, reason }, `${path}: ${reason}`);
     if (type === "$set") {
       const fault = shape ? shapeFault(shape, value) : undefined;
-      if (fault) throw mismatch(fault);
+      if (fault) throw mismatch(refusalText(fault));
       if (property.kind !== "object") throw mismatch(`there is nothing below a ${property.kind}`);
     } else if (type === "$inc") {
       if (shape && shape.kind !== "number") throw mismatch("$inc takes a number");

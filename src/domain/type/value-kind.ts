@@ -1,5 +1,6 @@
 import { isJsonObject, type Json } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { KINDS } from "../../protocol/type.ts";
 import { instantOf, isCanonicalInstant, isDateShaped } from "../../query/instant.ts";
 
@@ -35,8 +36,8 @@ export function isKind(value: unknown): value is Kind {
  * What is wrong with a value of a shape, or undefined. Instants must be in the canonical form (UTC with milliseconds),
  * which every server writes: so a record has one form everywhere.
  */
-export function shapeFault(shape: Shape, value: Json | undefined, where = "the value"): string | undefined {
-  if (!isOfKind(shape.kind, value)) return `${where} must be ${NOUNS[shape.kind]}`;
+export function shapeFault(shape: Shape, value: Json | undefined, where = "the value"): Refusal | undefined {
+  if (!isOfKind(shape.kind, value)) return refusal("value.kind", { where, is: NOUNS[shape.kind] });
   if (shape.items && Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) {
       const fault = shapeFault(shape.items, value[i], `${where === "the value" ? "" : where}[${i}]`);
@@ -50,7 +51,7 @@ export function shapeFault(shape: Shape, value: Json | undefined, where = "the v
       if (fault) return fault;
     }
     const missing = shape.required?.find((key) => !Object.hasOwn(value, key));
-    if (missing !== undefined) return `${where} must have ${missing}`;
+    if (missing !== undefined) return refusal("value.lacks", { where, key: missing });
   }
   return undefined;
 }
