@@ -1,5 +1,5 @@
 import type { DatasetRules } from "../change/codec/dataset-rules.ts";
-import { digestOfCid } from "../crypto/cid.ts";
+import { namedBy, setsText } from "../change/codec/rule-parts.ts";
 import type { Json } from "../protocol/json.ts";
 import { refusal } from "../protocol/refusals.ts";
 
@@ -17,7 +17,7 @@ export const READ_FRONTIERS_RULES: DatasetRules = {
   name: READ_FRONTIERS_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseCreate: (id) => (digestOfCid(id) ? undefined : refusal("id.is_no", { what: "object id" })),
+  ...namedBy("object id"),
   refuseDelete: () => refusal("frontier.stays"),
   refuseOp(doc, segments, op) {
     if (op.type !== "$set") return refusal("frontier.set");
@@ -34,7 +34,7 @@ export const ACCOUNT_VALUES_RULES: DatasetRules = {
   name: ACCOUNT_VALUES_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseCreate: (id) => (digestOfCid(id) ? undefined : refusal("id.is_no", { what: "object id" })),
+  ...namedBy("object id"),
 };
 
 /**
@@ -45,13 +45,13 @@ export const SPACE_ROOTS_RULES: DatasetRules = {
   name: SPACE_ROOTS_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseCreate: (id) => (digestOfCid(id) ? undefined : refusal("id.is_no", { what: "space id" })),
+  ...namedBy("space id"),
   refuseDelete: () => refusal("space_root.stays"),
   refuseOp(doc, segments, op) {
     const [field] = segments;
     if (segments.length !== 1 || (field !== "header" && field !== "aclRoot" && field !== "transport"))
       return refusal("space_root.field");
-    if (op.type !== "$set" || typeof op.value !== "string") return refusal("field.text");
+    if (!setsText(op)) return refusal("field.text");
     return Object.hasOwn(doc, field) ? refusal("field.set_once") : undefined;
   },
 };
@@ -66,7 +66,7 @@ export const ACL_SECRETS_RULES: DatasetRules = {
   name: ACL_SECRETS_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseCreate: (id) => (digestOfCid(id) ? undefined : refusal("id.is_no", { what: "space id" })),
+  ...namedBy("space id"),
   refuseDelete: () => refusal("secret.stays"),
   refuseOp(_doc, segments, op) {
     const [field, key] = segments;
@@ -75,9 +75,7 @@ export const ACL_SECRETS_RULES: DatasetRules = {
         ? segments.length === 1
         : (field === "invites" || field === "guests") && key !== undefined;
     if (!known || segments.length > 2) return refusal("secret.field");
-    return op.type === "$unset" || (op.type === "$set" && typeof op.value === "string")
-      ? undefined
-      : refusal("secret.text");
+    return op.type === "$unset" || setsText(op) ? undefined : refusal("secret.text");
   },
 };
 

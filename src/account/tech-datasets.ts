@@ -1,5 +1,5 @@
 import type { DatasetRules, FieldScope } from "../change/codec/dataset-rules.ts";
-import { digestOfCid } from "../crypto/cid.ts";
+import { changesAboutField, namedBy, oneRecord, setsText } from "../change/codec/rule-parts.ts";
 import { parsePeerId } from "../crypto/peer-id.ts";
 import { isJsonObject, type Json } from "../protocol/json.ts";
 import { refusal } from "../protocol/refusals.ts";
@@ -13,8 +13,6 @@ export const DEVICES_DATASET = "devices";
 /** The one record of the profile dataset. */
 export const PROFILE_RECORD = "profile";
 
-const text = (value: Json | undefined): boolean => typeof value === "string";
-
 /** Fields of a `spaces` row that are this device's own. */
 const SPACE_LOCAL_FIELDS = new Set(["ownRole", "push", "spaceIndexObjectId"]);
 
@@ -22,7 +20,7 @@ export const SPACES_RULES: DatasetRules = {
   name: SPACES_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseCreate: (id) => (digestOfCid(id) ? undefined : refusal("id.is_no", { what: "space id" })),
+  ...namedBy("space id"),
   refuseDelete: () => refusal("space_row.stays"),
   refuseOp(doc, segments, op) {
     const [field] = segments;
@@ -44,20 +42,13 @@ export const SPACES_RULES: DatasetRules = {
     SPACE_LOCAL_FIELDS.has(segments[0]!) ? "local" : segments[0] === "createdAt" ? "derived" : "synced",
 };
 
-const PROFILE_FIELDS = new Set(["name", "description", "iconCid"]);
-
 export const PROFILE_RULES: DatasetRules = {
   name: PROFILE_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseCreate: (id) => (id === PROFILE_RECORD ? undefined : refusal("profile.one_record")),
+  ...oneRecord(PROFILE_RECORD, "profile.one_record"),
   refuseDelete: () => refusal("profile.stays"),
-  refuseOp: (_doc, segments, op) =>
-    segments.length === 1 &&
-    PROFILE_FIELDS.has(segments[0]!) &&
-    (op.type === "$unset" || (op.type === "$set" && text(op.value)))
-      ? undefined
-      : refusal("profile.field"),
+  refuseOp: (_doc, segments, op) => (changesAboutField(segments, op) ? undefined : refusal("profile.field")),
 };
 
 export const DEVICES_RULES: DatasetRules = {
@@ -68,7 +59,7 @@ export const DEVICES_RULES: DatasetRules = {
   refuseOp(_doc, segments, op) {
     const [field, slug] = segments;
     if (field === "name" || field === "os" || field === "version")
-      return op.type === "$set" && text(op.value) && segments.length === 1 ? undefined : refusal("field.text");
+      return setsText(op) && segments.length === 1 ? undefined : refusal("field.text");
     if (field === "apps" && slug) return undefined;
     if (field === "activeClaims" && segments.length === 2)
       return op.type === "$unset" || isJsonObject(op.value) ? undefined : refusal("device.claim");

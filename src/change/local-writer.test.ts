@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
 import { cpSync } from "node:fs";
 import { join } from "node:path";
-import { createOpenSeed, createTestAccount, openEngine } from "../../test/support/open-engine.ts";
+import { createAccount } from "../../test/support/acl-world.ts";
+import { createOpenSeed, openEngine } from "../../test/support/open-engine.ts";
 import { scratchDir } from "../../test/support/scratch.ts";
 
 const NOTES = { name: "notes", idRule: "user" as const };
@@ -9,7 +10,7 @@ const NOTES = { name: "notes", idRule: "user" as const };
 test("two copies of a device that write in the same millisecond make two objects", async () => {
   using dir = scratchDir("svc-copies");
   const seed = createOpenSeed();
-  const account = createTestAccount();
+  const account = createAccount();
   const open = (name: string) => openEngine(dir.path, name, seed, account, [NOTES], () => 1_000);
   const create = (engine: ReturnType<typeof open>, text: string) =>
     engine.write((tx) => {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { COLL, createRowsTable, indexPaths } from "../../test/support/rows-table.ts";
+import { COLLECTION_ID, createRowsTable, indexPaths } from "../../test/support/rows-table.ts";
 import { SvcError } from "../protocol/errors.ts";
 import type { Json } from "../protocol/json.ts";
 import { explainAggregate } from "./aggregate-explain.ts";
@@ -8,7 +8,7 @@ import { DEFAULT_LIMITS, runAggregate } from "./aggregate-run.ts";
 import type { AggregateLimits } from "./aggregate-types.ts";
 import { rowsOf } from "./row-source.ts";
 
-const source = rowsOf(COLL);
+const source = rowsOf(COLLECTION_ID);
 const orders = [
   { id: "o1", who: "ann", total: 30, tags: ["x", "y"], parts: [{ q: 1 }, { q: 2 }], ref: "o3" },
   { id: "o2", who: "bob", total: 5, tags: [], ref: ["o1", "o3", "o1", "nope", 5] },

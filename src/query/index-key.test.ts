@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { createRandom, FALSE_DATES, randomDocument, SCALARS } from "../../test/support/random-json.ts";
-import { COLL, createRowsTable, indexPaths } from "../../test/support/rows-table.ts";
+import { COLLECTION_ID, createRowsTable, indexPaths } from "../../test/support/rows-table.ts";
 import { createQueryIndexTable } from "../store/query-index-table.ts";
 import { indexedPathOf, indexKeySql, isIndexablePath } from "./index-key.ts";
 import { indexesOf } from "./query-index.ts";
@@ -68,15 +68,15 @@ test("[INDEX-4] user text never becomes SQL or a JSON path", () => {
   const harmless = ["a", "__proto__", "bafyrei/x:y-z_1.name", "a b", "0.1"];
   const rows = createRowsTable([{ id: "x" }]);
   indexPaths(rows, harmless);
-  expect([...indexesOf(rows, rowsOf(COLL)).keys()]).toEqual(harmless);
+  expect([...indexesOf(rows, rowsOf(COLLECTION_ID)).keys()]).toEqual(harmless);
 });
 
 test("[INDEX-1] an index is used from when it is filled until it is retired", () => {
   const rows = createRowsTable([{ id: "x", ...{ a: 1 } }]);
   const table = createQueryIndexTable(rows);
-  const inUse = () => [[...indexesOf(rows, rowsOf(COLL)).keys()], [...table.inUse(COLL).keys()]];
+  const inUse = () => [[...indexesOf(rows, rowsOf(COLLECTION_ID)).keys()], [...table.inUse(COLLECTION_ID).keys()]];
   const path = indexedPathOf("a")!;
-  const index = { no: table.add(COLL, path), collectionId: COLL, path: "a" };
+  const index = { no: table.add(COLLECTION_ID, path), collectionId: COLLECTION_ID, path: "a" };
   expect([inUse(), table.filling()]).toEqual([[[], []], [index]]);
   table.fill(index.no, 1);
   table.finish(index);
@@ -87,7 +87,7 @@ test("[INDEX-1] an index is used from when it is filled until it is retired", ()
   expect(table.dropSome(index.no, 1)).toBe(true);
   expect([rows.query("SELECT * FROM query_keys").all(), table.dropping()]).toEqual([[], []]);
   // A number is never given twice: keys of the old one could be taken for keys of the new.
-  expect(table.add(COLL, path)).toBe(index.no + 1);
+  expect(table.add(COLLECTION_ID, path)).toBe(index.no + 1);
 });
 
 test("[INDEX-1] what a rolled back transaction said of indexes is not remembered", () => {
@@ -95,12 +95,12 @@ test("[INDEX-1] what a rolled back transaction said of indexes is not remembered
   const table = createQueryIndexTable(rows);
   indexPaths(rows, ["a"]);
   const index = { ...table.allInUse()[0]! };
-  expect([...table.inUse(COLL).keys()]).toEqual(["a"]);
+  expect([...table.inUse(COLLECTION_ID).keys()]).toEqual(["a"]);
   rows.run("BEGIN");
   table.retire(index);
-  expect([...table.inUse(COLL).keys()]).toEqual([]);
+  expect([...table.inUse(COLLECTION_ID).keys()]).toEqual([]);
   rows.run("ROLLBACK");
-  expect([...table.inUse(COLL).keys()]).toEqual(["a"]);
+  expect([...table.inUse(COLLECTION_ID).keys()]).toEqual(["a"]);
 });
 
 const PATHS = ["a", "b", "a.b", "b.a", "a.0", "a.b.c"];
@@ -128,7 +128,7 @@ const keyOfElement = db.prepare<{ key: string }, [string]>(keyQuery("v", "(SELEC
 function expectedEntries(rows: Database, path: string): Entry[] {
   const live = rows
     .query<{ no: number; doc: string; key: string }, []>(
-      `${keyQuery(path, "rows").replace(" AS key", " AS key, no, doc")} WHERE collectionId = ${COLL} AND state = 1`,
+      `${keyQuery(path, "rows").replace(" AS key", " AS key, no, doc")} WHERE collectionId = ${COLLECTION_ID} AND state = 1`,
     )
     .all();
   return live
@@ -176,7 +176,10 @@ for (const seed of [1, 7, Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_
           return rows.run("UPDATE rows SET doc = ?, state = 1 WHERE no = ?", [doc(`r${no}`), no]);
         default: {
           const state = random.below(4) ? 1 : random.below(3);
-          const [collectionId, text] = [random.below(5) ? COLL : COLL + 1, state === 1 ? doc(`r${no}`) : null];
+          const [collectionId, text] = [
+            random.below(5) ? COLLECTION_ID : COLLECTION_ID + 1,
+            state === 1 ? doc(`r${no}`) : null,
+          ];
           return rows.run("INSERT OR IGNORE INTO rows(no, collectionId, id, doc, state) VALUES (?, ?, ?, ?, ?)", [
             no,
             collectionId,
@@ -189,7 +192,7 @@ for (const seed of [1, 7, Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_
     };
     const table = createQueryIndexTable(rows);
     for (let i = 0; i < 80; i++) write();
-    const numbers = PATHS.map((path) => table.add(COLL, indexedPathOf(path)!));
+    const numbers = PATHS.map((path) => table.add(COLLECTION_ID, indexedPathOf(path)!));
     const unfilled = numbers.map(() => Array.from({ length: 60 }, (_, i) => 100 + i));
     for (let i = 0; i < 60; i++) {
       for (let k = random.below(4); k > 0; k--) write();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createRng, type Rng } from "../../test/support/rng.ts";
-import { COLL, createRowsTable, indexPaths } from "../../test/support/rows-table.ts";
+import { COLLECTION_ID, createRowsTable, indexPaths } from "../../test/support/rows-table.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { compileFilter } from "./filter-match.ts";
 import { parseFilter } from "./filter-parse.ts";
@@ -9,7 +9,7 @@ import { rowsOf } from "./row-source.ts";
 import { planRequest, type QueryRequest, runQuery } from "./run-query.ts";
 import { parseSort } from "./sort.ts";
 
-const source = rowsOf(COLL);
+const source = rowsOf(COLLECTION_ID);
 const requestOf = (filter: Json, sort: string[], rest: Partial<QueryRequest> = {}): QueryRequest => ({
   filter: parseFilter(filter),
   sort: parseSort(sort),

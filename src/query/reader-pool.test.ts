@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { COLL, createRowsTable } from "../../test/support/rows-table.ts";
+import { COLLECTION_ID, createRowsTable } from "../../test/support/rows-table.ts";
 import { DEFAULT_LIMITS } from "./aggregate-run.ts";
 import { createReaderPool } from "./reader-pool.ts";
 import { rowsOf } from "./row-source.ts";
@@ -18,7 +18,7 @@ afterAll(() => {
 const list = Array.from({ length: 1_000 }, (_, i) => i);
 await Bun.write(path, createRowsTable([{ id: "a", ...{ x: list, y: list, z: list } }]).serialize());
 const job = (pipeline: unknown) =>
-  ({ kind: "aggregate", source: rowsOf(COLL), pipeline, limits: DEFAULT_LIMITS }) as const;
+  ({ kind: "aggregate", source: rowsOf(COLLECTION_ID), pipeline, limits: DEFAULT_LIMITS }) as const;
 
 /** `expect(…).rejects` would hold the loop that the reader's answer comes through. */
 const faultOf = (run: Promise<unknown>): Promise<unknown> => run.then(() => undefined).catch((error: unknown) => error);

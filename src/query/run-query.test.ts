@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { referenceSort } from "../../test/support/reference-matcher.ts";
-import { COLL, createRowsTable, indexPaths } from "../../test/support/rows-table.ts";
+import { COLLECTION_ID, createRowsTable, indexPaths } from "../../test/support/rows-table.ts";
 import type { Json } from "../protocol/json.ts";
 import { parseFilter } from "./filter-parse.ts";
 import { rowsOf } from "./row-source.ts";
@@ -22,7 +22,7 @@ const docs = Array.from({ length: COUNT }, (_, i) => ({
 }));
 const db = createRowsTable(docs);
 indexPaths(db, ["status", "n", "at", "tags"]);
-const source = rowsOf(COLL);
+const source = rowsOf(COLLECTION_ID);
 
 function query(filter: Json, sort: string[] = [], rest: Partial<QueryRequest> = {}) {
   const result = runQuery(db, source, { filter: parseFilter(filter), sort: parseSort(sort), ...rest });
@@ -32,7 +32,7 @@ function query(filter: Json, sort: string[] = [], rest: Partial<QueryRequest> = 
 test("[QUERY-5] records are the stored texts, untouched", () => {
   const text = '{"id":"x", "n":1.0,"s":"\\u0041"}';
   const other = createRowsTable([]);
-  other.prepare("INSERT INTO rows(collectionId, id, doc, state) VALUES (?, 'x', ?, 1)").run(COLL, text);
+  other.prepare("INSERT INTO rows(collectionId, id, doc, state) VALUES (?, 'x', ?, 1)").run(COLLECTION_ID, text);
   const result = runQuery(other, source, { filter: parseFilter({ n: 1, s: "A" }), sort: [] });
   expect(result.records).toEqual([text]);
 });
@@ -223,7 +223,7 @@ test("[INDEX-5] a read-only connection inside a Worker gives the same", async ()
     import { runQuery } from ${JSON.stringify(join(import.meta.dir, "run-query.ts"))};
     const db = new Database(${JSON.stringify(file)}, { readonly: true });
     const request = { filter: parseFilter({ status: "done" }), sort: parseSort(["-n"]), limit: 20, includeTotal: true };
-    const { records, total, stats } = runQuery(db, rowsOf(${COLL}), request);
+    const { records, total, stats } = runQuery(db, rowsOf(${COLLECTION_ID}), request);
     db.close();
     postMessage({ records, total, index: stats.index });
   `;

@@ -2,6 +2,7 @@ import type { MemberMetadata } from "../acl/epoch.ts";
 import { type RosterMember, rosterMember, rosterOf } from "../acl/roster.ts";
 import type { AccountId } from "../base/ids.ts";
 import type { DatasetRules } from "../change/codec/dataset-rules.ts";
+import { ABOUT_FIELDS, setsAboutField } from "../change/codec/rule-parts.ts";
 import { accountIdOf } from "../crypto/account-id.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { refusal } from "../protocol/refusals.ts";
@@ -11,8 +12,6 @@ import { SPACE_INDEX_TYPE, spaceIndexIn } from "./space-index.ts";
 /** In a one-to-one space, where no ACL record ever follows the root: what each of the two says of itself, by account id. */
 export const PAIR_PROFILES_DATASET = "pair_profiles";
 
-const FIELDS = ["name", "description", "iconCid"] as const;
-
 export const PAIR_PROFILES_RULES: DatasetRules = {
   name: PAIR_PROFILES_DATASET,
   idRule: "user",
@@ -21,12 +20,7 @@ export const PAIR_PROFILES_RULES: DatasetRules = {
   refuseDelete: () => refusal("profile.stays"),
   refuseOp(doc, segments, op, _creating, { author }) {
     if (doc["id"] !== author) return refusal("profile.of_another");
-    return segments.length === 1 &&
-      FIELDS.some((field) => field === segments[0]) &&
-      op.type === "$set" &&
-      typeof op.value === "string"
-      ? undefined
-      : refusal("profile.field");
+    return setsAboutField(segments, op) ? undefined : refusal("profile.field");
   },
 };
 
@@ -35,7 +29,8 @@ function pairProfileOf(space: Space, identity: AccountId): MemberMetadata | unde
   const row = index && space.engine.record(index, PAIR_PROFILES_DATASET, identity);
   if (!row) return undefined;
   const profile: MemberMetadata = {};
-  for (const field of FIELDS) if (typeof row[field] === "string" && row[field] !== "") profile[field] = row[field];
+  for (const field of ABOUT_FIELDS)
+    if (typeof row[field] === "string" && row[field] !== "") profile[field] = row[field];
   return profile;
 }
 
@@ -45,7 +40,7 @@ export async function writePairProfile(space: Space, profile: MemberMetadata | u
   const own = accountIdOf(space.accountKey);
   const known = pairProfileOf(space, own) ?? {};
   const fields: JsonObject = {};
-  for (const field of FIELDS)
+  for (const field of ABOUT_FIELDS)
     if ((profile?.[field] ?? "") !== (known[field] ?? "")) fields[field] = profile?.[field] ?? "";
   if (Object.keys(fields).length === 0) return;
   await space.engine.write((tx) =>

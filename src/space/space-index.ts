@@ -1,5 +1,6 @@
 import { encodeDerivedRoot } from "../change/codec/change-codec.ts";
 import type { DatasetRules } from "../change/codec/dataset-rules.ts";
+import { changesAboutField, oneRecord } from "../change/codec/rule-parts.ts";
 import type { ObjectEntry } from "../change/graph/object-cache.ts";
 import type { WriteTx } from "../change/space-engine.ts";
 import { cidFromDigest, digestOfCid } from "../crypto/cid.ts";
@@ -18,19 +19,12 @@ export interface SpaceMetadata {
   iconCid?: string;
 }
 
-const FIELDS = new Set(["name", "description", "iconCid"]);
-
 export const SPACE_INDEX_RULES: DatasetRules = {
   name: SPACE_INDEX_DATASET,
   idRule: "user",
-  refuseCreate: (id) => (id === SPACE_INDEX_RECORD ? undefined : refusal("metadata.one_record")),
+  ...oneRecord(SPACE_INDEX_RECORD, "metadata.one_record"),
   refuseDelete: () => refusal("metadata.stays"),
-  refuseOp: (_doc, segments, op) =>
-    segments.length === 1 &&
-    FIELDS.has(segments[0]!) &&
-    (op.type === "$unset" || (op.type === "$set" && typeof op.value === "string"))
-      ? undefined
-      : refusal("metadata.field"),
+  refuseOp: (_doc, segments, op) => (changesAboutField(segments, op) ? undefined : refusal("metadata.field")),
 };
 
 /** The id of a space's index object, known before anything of the space is here. */

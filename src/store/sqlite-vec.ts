@@ -1,19 +1,10 @@
 /** Loads sqlite-vec into a connection. Search goes on without vectors where that is impossible, and says why. */
 import type { Database } from "bun:sqlite";
 import type { Buffer } from "node:buffer";
-import { createHash, randomUUID } from "node:crypto";
-import {
-  chmodSync,
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from "node:fs";
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { basename, extname, join } from "node:path";
+import { makeLibraryDirectory, putLibrary } from "../base/native-library.ts";
 import { sqliteVecLibrary } from "./sqlite-vec-library.ts";
 
 export type SqliteVecResult = { loaded: true; version: string } | { loaded: false; reason: string };
@@ -44,25 +35,15 @@ export function loadSqliteVec(
 
 /**
  * Copies the library `source` into `privateDir` (made 0700) under a name that its content decides, and returns the
- * copy's path. An existing copy is used only if its bytes are the same: a truncated library kills the process with
- * SIGBUS, a planted one runs as us. A crash here leaves at most a `.tmp` file, which nothing loads.
+ * copy's path. An existing copy is used only if its bytes are the same.
  */
 export function extractLibrary(source: string, privateDir: string): string {
   const bytes = readFileSync(source);
-  mkdirSync(privateDir, { recursive: true, mode: 0o700 });
-  chmodSync(privateDir, 0o700);
+  makeLibraryDirectory(privateDir);
   const digest = createHash("sha256").update(bytes).digest("hex").slice(0, 16);
   const target = join(privateDir, `${basename(source, extname(source)).split("-")[0]}-${digest}${extname(source)}`);
-  if (sameBytes(target, bytes)) return target;
-  const temporary = `${target}.${randomUUID()}.tmp`;
-  try {
-    writeDurably(temporary, bytes);
-    renameSync(temporary, target);
-  } catch (error) {
-    rmSync(temporary, { force: true });
-    // Another process may have put the same library there first (Windows refuses to replace a loaded one).
-    if (!sameBytes(target, bytes)) throw error;
-  }
+  const isThere = () => sameBytes(target, bytes);
+  if (!isThere()) putLibrary(target, bytes, isThere);
   return target;
 }
 
@@ -71,15 +52,5 @@ function sameBytes(path: string, expected: Buffer): boolean {
     return readFileSync(path).equals(expected);
   } catch {
     return false;
-  }
-}
-
-function writeDurably(path: string, bytes: Buffer): void {
-  const file = openSync(path, "wx", 0o500);
-  try {
-    for (let offset = 0; offset < bytes.length; ) offset += writeSync(file, bytes, offset);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
   }
 }

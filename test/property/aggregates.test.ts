@@ -10,13 +10,13 @@ import { runAggregate } from "../../src/query/aggregate-run.ts";
 import { rowsOf } from "../../src/query/row-source.ts";
 import { createRandom, type Random } from "../support/random-json.ts";
 import { referenceCompare, referenceMatch, referenceSort } from "../support/reference-matcher.ts";
-import { COLL, createRowsTable, indexPaths } from "../support/rows-table.ts";
+import { COLLECTION_ID, createRowsTable, indexPaths } from "../support/rows-table.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: pipelines and documents are raw JSON.
 type Any = any;
 
 const SEEDS = [5, 77, Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_000)];
-const source = rowsOf(COLL);
+const source = rowsOf(COLLECTION_ID);
 
 function randomOrders(random: Random, count: number): Any[] {
   return Array.from({ length: count }, (_, i) => {

@@ -7,9 +7,10 @@ import type { RecordOp } from "../../src/change/codec/change-body.ts";
 import { DELETED_GRACE_MS } from "../../src/change/fold/object-deletions.ts";
 import { SvcError } from "../../src/protocol/errors.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
+import { createRights } from "../support/open-engine.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
-import { createAuthor, createRights, openSchemaReplica, type SchemaReplica } from "../support/schema-replica.ts";
+import { createAuthor, openSchemaReplica, type SchemaReplica } from "../support/schema-replica.ts";
 import { scratchDir } from "../support/scratch.ts";
 
 const firstSeed = runSeed("definitions");

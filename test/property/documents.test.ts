@@ -7,7 +7,8 @@ import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
 import type { ChangeEngine } from "../../src/change/space-engine.ts";
 import { EDITOR_DATASET, EDITOR_RULES } from "../../src/domain/editor/editor-rules.ts";
 import { createEditorService, type EditorService } from "../../src/domain/editor/editor-service.ts";
-import { createOpenSeed, createTestAccount, deliver, openEngine } from "../support/open-engine.ts";
+import { createAccount } from "../support/acl-world.ts";
+import { createOpenSeed, deliver, openEngine } from "../support/open-engine.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
@@ -64,7 +65,7 @@ async function runDocument(seed: number): Promise<void> {
   const space = createOpenSeed();
   let now = 1_760_000_000_000;
   const replicas = Array.from({ length: rng.int(2, 3) }, (_, index): Replica => {
-    const engine = openEngine(dir.path, `r${index}`, space, createTestAccount(), [OBJECTS, EDITOR_RULES], () => now++);
+    const engine = openEngine(dir.path, `r${index}`, space, createAccount(), [OBJECTS, EDITOR_RULES], () => now++);
     const editor = createEditorService({
       engine,
       requireWriter: () => {},

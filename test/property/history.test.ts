@@ -10,9 +10,10 @@ import type { HistoryChange, HistoryDiff, HistoryQuery } from "../../src/protoco
 import type { JsonObject } from "../../src/protocol/json.ts";
 import { batches, randomRecords } from "../support/history.ts";
 import { type HistoryReplica, LOCAL_FIELD, openHistoryReplica } from "../support/history-replica.ts";
+import { createRights } from "../support/open-engine.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
-import { createAuthor, createRights } from "../support/schema-replica.ts";
+import { createAuthor } from "../support/schema-replica.ts";
 import { scratchDir } from "../support/scratch.ts";
 
 type Records = Record<string, Record<string, JsonObject>>;

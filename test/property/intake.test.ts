@@ -13,7 +13,8 @@ import type { ChangeEngine, ChangeEngineDeps } from "../../src/change/space-engi
 import type { Account } from "../../src/crypto/account.ts";
 import { sha256 } from "../../src/crypto/hash.ts";
 import { keyIdOf } from "../../src/crypto/seal.ts";
-import { createOpenSeed, createTestAccount, type OpenSpaceSeed, openEngine } from "../support/open-engine.ts";
+import { createAccount } from "../support/acl-world.ts";
+import { createOpenSeed, type OpenSpaceSeed, openEngine } from "../support/open-engine.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../support/scratch.ts";
@@ -41,7 +42,7 @@ interface World extends Disposable {
 function createWorld(): World {
   const dir = scratchDir("svc-intake");
   const seed = createOpenSeed();
-  const owner = createTestAccount();
+  const owner = createAccount();
   let time = 1_700_000_000_000;
   return {
     dir,
@@ -94,7 +95,7 @@ function stateOf({ store }: ChangeEngine) {
 
 /** Two devices that write apart and meet now and then. */
 async function randomHistory(world: World, rng: Rng): Promise<Uint8Array[]> {
-  const devices = [world.open("one"), world.open("two", {}, createTestAccount())];
+  const devices = [world.open("one"), world.open("two", {}, createAccount())];
   for (let step = 0; step < 150; step++) {
     const device = rng.pick(devices);
     const type = rng.pick(["$set", "$inc", "$addToSet"] as const);
@@ -224,7 +225,7 @@ describe("verified on another thread", () => {
   rule("[intake] a change that cannot be taken fails alone", async () => {
     using world = createWorld();
     const all = await chain(world, 120);
-    const writer = world.open("trapper", {}, createTestAccount());
+    const writer = world.open("trapper", {}, createAccount());
     await writer.write((tx) =>
       tx.append(tx.ensureDerived("trap", ""), { dataset: "trap", records: [{ id: "t", upsert: true, ops: [] }] }, TRAP),
     );
@@ -289,7 +290,7 @@ async function fan(world: World, width: number): Promise<Uint8Array[]> {
   const trunk = changesOf(base);
   await base.close();
   const all = [...trunk];
-  const other = world.open("fan", {}, createTestAccount());
+  const other = world.open("fan", {}, createAccount());
   await other.ingest(trunk);
   await other.mintWriter();
   const newest = other.store.db.query<{ bytes: Uint8Array }, []>("SELECT bytes FROM changes ORDER BY no DESC LIMIT 1");
@@ -384,7 +385,7 @@ describe("what waited", () => {
   rule("[intake] a derived root that is made here lets in what waited for it from elsewhere", async () => {
     using world = createWorld();
     const [, ...withoutRoot] = await chain(world, 5);
-    const engine = world.open("own", {}, createTestAccount());
+    const engine = world.open("own", {}, createAccount());
     expect((await engine.ingest(withoutRoot)).every(({ kind }) => kind === "parked")).toBe(true);
     await write(engine, "mine", { type: "$set", path: "n", value: 1 });
     await engine.idle();

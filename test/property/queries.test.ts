@@ -9,11 +9,11 @@ import { parseSort } from "../../src/query/sort.ts";
 import { filterToSql, type Sql, type SqlValue } from "../../src/query/sql-superset.ts";
 import { createRandom, FALSE_DATES, randomDocument, randomFilter, SCALARS } from "../support/random-json.ts";
 import { referenceMatch, referenceSort } from "../support/reference-matcher.ts";
-import { COLL, createRowsTable, indexPaths } from "../support/rows-table.ts";
+import { COLLECTION_ID, createRowsTable, indexPaths } from "../support/rows-table.ts";
 
 setDefaultTimeout(60_000);
 const SEEDS = [3, 404, Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_000)];
-const source = rowsOf(COLL);
+const source = rowsOf(COLLECTION_ID);
 
 function randomDocuments(seed: number, count: number) {
   const random = createRandom(seed);

@@ -8,7 +8,8 @@ import type { Account } from "../../src/crypto/account.ts";
 import { CHAT_DATASET, CHAT_RULES } from "../../src/domain/chat/chat-rules.ts";
 import { type ChatService, createChatService } from "../../src/domain/chat/chat-service.ts";
 import { createUnread } from "../../src/domain/chat/unread.ts";
-import { createOpenSeed, createTestAccount, deliver, openEngine } from "../support/open-engine.ts";
+import { createAccount } from "../support/acl-world.ts";
+import { createOpenSeed, deliver, openEngine } from "../support/open-engine.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
@@ -137,7 +138,7 @@ async function runHistory(seed: number): Promise<void> {
   using dir = scratchDir("svc-unread");
   const space = createOpenSeed();
   let now = 1_760_000_000_000;
-  const accounts = [createTestAccount(), createTestAccount()];
+  const accounts = [createAccount(), createAccount()];
   // The first account has two devices that share what was read.
   const shared = createFrontiers();
   const device = (name: string, account: Account, frontiers: ReadFrontiers): Device => {

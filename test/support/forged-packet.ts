@@ -16,8 +16,9 @@ import type { Account } from "../../src/crypto/account.ts";
 import { keyIdOf } from "../../src/crypto/seal.ts";
 import type { Signer } from "../../src/crypto/sign.ts";
 import type { Space } from "../../src/space/space.ts";
+import { createAccount } from "./acl-world.ts";
 import type { Forgery, OpenWorld, Packet } from "./replica-port.ts";
-import { allChanges, createAccount, objectIn, packetOf } from "./world-space.ts";
+import { allChanges, objectIn, packetOf } from "./world-space.ts";
 
 type ForgedPacket = Awaited<ReturnType<Awaited<ReturnType<OpenWorld>>["forge"]>>;
 type Encoded = ReturnType<typeof encodeChange>;

@@ -2,25 +2,17 @@
  * Replicas of one space with one object, for the history: the change engine on a database file each, several accounts,
  * four datasets (`items` with ids of the caller's, `auto` with the server's, `quiet` without history, the object's row).
  */
-import { join } from "node:path";
-import type { SpaceId } from "../../src/base/ids.ts";
 import type { RecordChange } from "../../src/change/codec/change-body.ts";
 import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
 import { OBJECTS_DATASET } from "../../src/change/fold/projection.ts";
 import type { ObjectEntry } from "../../src/change/graph/object-cache.ts";
 import { createHistory, type History } from "../../src/change/history/history.ts";
-import type { AclView, KeyRing } from "../../src/change/ports.ts";
-import { type ChangeEngine, createChangeEngine, type WriteTx } from "../../src/change/space-engine.ts";
+import type { ChangeEngine, WriteTx } from "../../src/change/space-engine.ts";
 import { accountIdOf } from "../../src/crypto/account-id.ts";
 import { cidFromDigest } from "../../src/crypto/cid.ts";
-import { keyIdOf } from "../../src/crypto/seal.ts";
 import type { Signer } from "../../src/crypto/sign.ts";
 import { OBJECT_RULES } from "../../src/domain/object/object-rules.ts";
-import { openSpaceStore } from "../../src/store/space-store.ts";
-import type { createRights } from "./schema-replica.ts";
-
-const SPACE_ID = cidFromDigest(new Uint8Array(32).fill(7)) as SpaceId;
-const READ_KEY = new Uint8Array(32).fill(9);
+import { COMMON_SEED, changesOf, openEngine, type Rights } from "./open-engine.ts";
 
 const RULES: Readonly<Record<string, DatasetRules>> = {
   items: { name: "items", idRule: "user" },
@@ -52,34 +44,15 @@ export function openHistoryReplica(options: {
   name: string;
   author: Signer;
   now: () => number;
-  rights?: ReturnType<typeof createRights>;
+  rights?: Rights;
 }): HistoryReplica {
-  const { author } = options;
-  const position = { id: new Uint8Array(32), pos: 0, clock: 0 };
-  const acl: AclView = {
-    head: () => position,
-    at: () => position,
-    counts: (change) => options.rights?.counts(change.author) ?? true,
+  const { author, rights } = options;
+  const onFailure = (error: unknown) => {
+    throw error;
   };
-  const epoch = { id: keyIdOf(READ_KEY), key: READ_KEY };
-  const keys: KeyRing = { current: () => epoch, byId: () => READ_KEY };
-  const engine = createChangeEngine({
-    spaceId: SPACE_ID,
-    store: openSpaceStore(join(options.dir, `${options.name}.db`)),
-    acl,
-    keys,
-    registry: {
-      rulesFor: (dataset) => {
-        const rules = RULES[dataset];
-        return rules ? { rules } : { unknown: true };
-      },
-    },
-    signer: author,
-    clock: { nowMs: options.now },
-    onFailure: (error) => {
-      throw error;
-    },
-  });
+  const rules = Object.values(RULES);
+  const account = { signer: author };
+  const engine = openEngine(options.dir, options.name, COMMON_SEED, account, rules, options.now, { rights, onFailure });
   const history = createHistory({ engine });
   const objectIn = (tx: WriteTx, objectId: string): ObjectEntry => {
     const object = tx.object(objectId);
@@ -108,13 +81,7 @@ export function openHistoryReplica(options: {
       }),
     setLocal: (objectId, dataset, recordId, value) =>
       engine.write((tx) => void tx.setLocal(objectIn(tx, objectId), dataset, recordId, { [LOCAL_FIELD]: value })),
-    async packets() {
-      await engine.idle();
-      return engine.store.db
-        .query<{ bytes: Uint8Array }, []>("SELECT bytes FROM changes ORDER BY no")
-        .all()
-        .map((row) => row.bytes);
-    },
+    packets: () => changesOf(engine),
     ingest: async (packets) => void (await engine.ingest(packets)),
     async close() {
       history.close();

@@ -17,10 +17,11 @@ import type { Account } from "../../src/crypto/account.ts";
 import { accountIdOf } from "../../src/crypto/account-id.ts";
 import { svcError } from "../../src/protocol/errors.ts";
 import { createdSpaceGenesis, openSpace, type Space, type SpaceGenesis, writeGenesis } from "../../src/space/space.ts";
+import { createAccount } from "./acl-world.ts";
 import { forge } from "./forged-packet.ts";
 import type { DecodedChange } from "./reference-fold.ts";
 import type { OpenWorld, Packet, Replica } from "./replica-port.ts";
-import { allChanges, createAccount, OBJECT_TYPE, objectIn, packetOf } from "./world-space.ts";
+import { allChanges, OBJECT_TYPE, objectIn, packetOf } from "./world-space.ts";
 
 type Verdict = Awaited<ReturnType<Replica["ingest"]>>[number];
 

@@ -4,7 +4,7 @@ import { indexedPathOf } from "../../src/query/index-key.ts";
 import { createQueryIndexTable } from "../../src/store/query-index-table.ts";
 import { QUERY_KEY_SCHEMA } from "../../src/store/query-key-schema.ts";
 
-export const COLL = 7;
+export const COLLECTION_ID = 7;
 
 /** An in-memory database with the documents as live rows of collection 7, in the order given, beside rows that must not show. */
 export function createRowsTable(docs: readonly { id: string }[]): Database {
@@ -15,10 +15,10 @@ export function createRowsTable(docs: readonly { id: string }[]): Database {
     ${QUERY_KEY_SCHEMA}`);
   const insert = db.prepare("INSERT INTO rows(collectionId, id, doc, state) VALUES (?, ?, ?, ?)");
   db.transaction(() => {
-    for (const doc of docs) insert.run(COLL, doc.id, JSON.stringify(doc), 1);
+    for (const doc of docs) insert.run(COLLECTION_ID, doc.id, JSON.stringify(doc), 1);
     for (let i = 0; i < 20; i++) {
-      insert.run(COLL, `dead${i}`, JSON.stringify({ id: `dead${i}`, a: i, b: "x" }), 0);
-      insert.run(COLL + 1, `other${i}`, JSON.stringify({ id: `other${i}`, a: i, b: "x" }), 1);
+      insert.run(COLLECTION_ID, `dead${i}`, JSON.stringify({ id: `dead${i}`, a: i, b: "x" }), 0);
+      insert.run(COLLECTION_ID + 1, `other${i}`, JSON.stringify({ id: `other${i}`, a: i, b: "x" }), 1);
     }
   })();
   return db;
@@ -27,12 +27,12 @@ export function createRowsTable(docs: readonly { id: string }[]): Database {
 /** Makes indexes of collection 7 and fills them at once. */
 export function indexPaths(db: Database, paths: readonly string[]): void {
   const indexes = createQueryIndexTable(db);
-  const numbers = db.prepare<{ no: number }, []>(`SELECT no FROM rows WHERE collectionId = ${COLL}`).all();
+  const numbers = db.prepare<{ no: number }, []>(`SELECT no FROM rows WHERE collectionId = ${COLLECTION_ID}`).all();
   for (const path of paths) {
     const indexed = indexedPathOf(path);
     if (!indexed) throw new Error(`${path} cannot be indexed`);
-    const no = indexes.add(COLL, indexed);
+    const no = indexes.add(COLLECTION_ID, indexed);
     for (const row of numbers) indexes.fill(no, row.no);
-    indexes.finish({ no, collectionId: COLL, path });
+    indexes.finish({ no, collectionId: COLLECTION_ID, path });
   }
 }

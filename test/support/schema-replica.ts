@@ -2,13 +2,8 @@
  * Replicas of one space with types, datasets and records: the change engine with the services over it, each in a
  * database file of its own, several accounts that may all write. Changes travel as bytes.
  */
-import { join } from "node:path";
-import type { SpaceId } from "../../src/base/ids.ts";
-import type { AclView, KeyRing } from "../../src/change/ports.ts";
-import { createChangeEngine } from "../../src/change/space-engine.ts";
+import type { ChangeEngine } from "../../src/change/space-engine.ts";
 import { accountIdOf } from "../../src/crypto/account-id.ts";
-import { cidFromDigest } from "../../src/crypto/cid.ts";
-import { keyIdOf } from "../../src/crypto/seal.ts";
 import { createSigner, type Signer } from "../../src/crypto/sign.ts";
 import { createObjectService } from "../../src/domain/object/object-service.ts";
 import { createRecordService } from "../../src/domain/record/record-service.ts";
@@ -18,26 +13,7 @@ import { createPropertyService } from "../../src/domain/type/property-service.ts
 import { createSchema, type Schema } from "../../src/domain/type/schema.ts";
 import { createTypeService } from "../../src/domain/type/type-service.ts";
 import { spaceDatasets } from "../../src/engine/built-in-datasets.ts";
-import { openSpaceStore } from "../../src/store/space-store.ts";
-
-const SPACE_ID = cidFromDigest(new Uint8Array(32).fill(7)) as SpaceId;
-const READ_KEY = new Uint8Array(32).fill(9);
-
-/** Whether the changes of an account count; a test may take the right away and give it back. */
-export interface Rights {
-  deny(author: Uint8Array): void;
-  allow(author: Uint8Array): void;
-}
-
-export function createRights(): Rights & { counts(author: Uint8Array): boolean } {
-  const denied = new Set<string>();
-  const text = (key: Uint8Array) => Buffer.from(key).toString("hex");
-  return {
-    deny: (author) => void denied.add(text(author)),
-    allow: (author) => void denied.delete(text(author)),
-    counts: (author) => !denied.has(text(author)),
-  };
-}
+import { COMMON_SEED, changesOf, openEngine, type Rights } from "./open-engine.ts";
 
 export function createAuthor(seed: number): Signer {
   return createSigner(new Uint8Array(32).fill(seed));
@@ -50,35 +26,29 @@ export function openSchemaReplica(options: {
   name: string;
   author: Signer;
   now: () => number;
-  rights?: ReturnType<typeof createRights>;
+  rights?: Rights;
 }) {
-  const { author } = options;
+  const { author, rights } = options;
   const clock = { nowMs: options.now };
-  const position = { id: new Uint8Array(32), pos: 0, clock: 0 };
-  const acl: AclView = {
-    head: () => position,
-    at: () => position,
-    counts: (change) => options.rights?.counts(change.author) ?? true,
+  const onFailure = (error: unknown) => {
+    throw error;
   };
-  const epoch = { id: keyIdOf(READ_KEY), key: READ_KEY };
-  const keys: KeyRing = { current: () => epoch, byId: () => READ_KEY };
-  const path = join(options.dir, `${options.name}.db`);
 
   const assemble = () => {
-    const store = openSpaceStore(path);
     const schema: Schema = createSchema({ engine: () => engine, builtIns: spaceDatasets() });
-    const engine = createChangeEngine({
-      spaceId: SPACE_ID,
-      store,
-      acl,
-      keys,
-      registry: schema.registry,
-      signer: author,
-      clock,
-      onFailure: (error) => {
-        throw error;
+    const engine: ChangeEngine = openEngine(
+      options.dir,
+      options.name,
+      COMMON_SEED,
+      { signer: author },
+      [],
+      options.now,
+      {
+        registry: schema.registry,
+        rights,
+        onFailure,
       },
-    });
+    );
     const requireWriter = () => {};
     const accountId = accountIdOf(author.publicKey);
     const records = createRecordService({ engine, schema, accountId, requireWriter, followLocal: () => {} });
@@ -112,10 +82,7 @@ export function openSchemaReplica(options: {
       return open;
     },
     /** Every change, in the order in which it came here. */
-    async packets(): Promise<Uint8Array[]> {
-      await open.engine.idle();
-      return query<{ bytes: Uint8Array }>("SELECT bytes FROM changes ORDER BY no").map((row) => row.bytes);
-    },
+    packets: (): Promise<Uint8Array[]> => changesOf(open.engine),
     /** Every live row and tombstone of objects that are not deleted, with where it stands; local numbers left out. */
     async rowTexts(): Promise<string[]> {
       await open.engine.idle();

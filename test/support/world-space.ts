@@ -1,21 +1,10 @@
 /** What the replicas of a world and those who forge for it have in common. */
 import { bytesToHex } from "../../src/base/bytes.ts";
-import type { PeerId } from "../../src/base/ids.ts";
-import { randomBytes } from "../../src/base/random.ts";
-import type { Account } from "../../src/crypto/account.ts";
-import { accountIdOf } from "../../src/crypto/account-id.ts";
-import { createSigner } from "../../src/crypto/sign.ts";
 import type { Space } from "../../src/space/space.ts";
 import type { StoredChange } from "../../src/store/change-table.ts";
 import type { Packet } from "./replica-port.ts";
 
 export const OBJECT_TYPE = "test.world";
-
-export function createAccount(): Account {
-  const seed = randomBytes(32);
-  const signer = createSigner(seed);
-  return { id: accountIdOf(signer.publicKey), peerId: "test" as PeerId, seed, signer };
-}
 
 /** Every change in the log, in the order in which it came: parents before what needs them. */
 export function* allChanges(space: Space): Generator<StoredChange> {

@@ -1,4 +1,5 @@
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
+import { namedBy, setsText } from "../../change/codec/rule-parts.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
 import { refusal } from "../../protocol/refusals.ts";
 
@@ -29,7 +30,7 @@ export const BUNDLE_RULES: DatasetRules = {
           ? undefined
           : refusal("bundle.root");
       case "name":
-        return op.type === "$set" && typeof op.value === "string" ? undefined : refusal("bundle.name");
+        return setsText(op) ? undefined : refusal("bundle.name");
       case "derived":
         return op.type === "$set" && op.value === true ? undefined : refusal("bundle.derived");
       default:
@@ -42,6 +43,6 @@ export const BUNDLE_CHILDREN_RULES: DatasetRules = {
   name: BUNDLE_CHILDREN_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseCreate: (id) => (digestOfCid(id) ? undefined : refusal("id.is_no", { what: "object id" })),
+  ...namedBy("object id"),
   refuseDelete: () => refusal("bundle.child_stays"),
 };

@@ -44,6 +44,9 @@ export function createTriggerRuns(deps: { triggers: TriggerStore; runs: RunStore
     });
   };
 
+  const insert = ({ id }: TriggerDefinition, { runId, startedAtMs }: RunStart, fields: JsonObject): Promise<unknown> =>
+    runs.insert(runId, { runId, triggerId: id, device: deps.self, ts: dateOf(startedAtMs), ...fields });
+
   const prune = async (triggerId: string): Promise<void> => {
     const surplus = runs.list(triggerId).slice(KEPT_RUNS);
     if (surplus.length > 0) await runs.remove(surplus.map((row) => row["id"] as string));
@@ -52,15 +55,7 @@ export function createTriggerRuns(deps: { triggers: TriggerStore; runs: RunStore
   return {
     /** Says that a run has begun, before it begins. */
     async begin(trigger: TriggerDefinition, run: RunStart): Promise<void> {
-      if (!trigger.logRuns) return;
-      await runs.insert(run.runId, {
-        runId: run.runId,
-        triggerId: trigger.id,
-        device: deps.self,
-        ts: dateOf(run.startedAtMs),
-        status: RUNNING,
-        ...(run.dry ? { dry: true } : {}),
-      });
+      if (trigger.logRuns) await insert(trigger, run, { status: RUNNING, ...(run.dry ? { dry: true } : {}) });
     },
 
     /** Writes how a run ended; `set` are leaves of the trigger's record that change with it. */
@@ -83,14 +78,7 @@ export function createTriggerRuns(deps: { triggers: TriggerStore; runs: RunStore
     /** A fire that found its trigger busy. */
     async skipped(trigger: TriggerDefinition, run: RunStart): Promise<void> {
       if (!trigger.logRuns) return;
-      await runs.insert(run.runId, {
-        runId: run.runId,
-        triggerId: trigger.id,
-        device: deps.self,
-        ts: dateOf(run.startedAtMs),
-        status: "skipped",
-        durationMs: 0,
-      });
+      await insert(trigger, run, { status: "skipped", durationMs: 0 });
       await prune(trigger.id);
     },
 

@@ -1,0 +1,36 @@
+import { digestOfCid } from "../../crypto/cid.ts";
+import { refusal } from "../../protocol/refusals.ts";
+import type { RecordOp } from "./change-body.ts";
+import type { DatasetRules } from "./dataset-rules.ts";
+
+/** What the rules of several datasets have in common. */
+
+/** Records are named by the ids of objects, or of spaces. */
+export const namedBy = (what: "object id" | "space id"): Pick<DatasetRules, "refuseCreate"> => ({
+  refuseCreate: (id) => (digestOfCid(id) ? undefined : refusal("id.is_no", { what })),
+});
+
+/** There is one record, of this name. */
+export const oneRecord = (
+  name: string,
+  code: "metadata.one_record" | "profile.one_record",
+): Pick<DatasetRules, "refuseCreate"> => ({
+  refuseCreate: (id) => (id === name ? undefined : refusal(code)),
+});
+
+/** What people are told of a space or an account. */
+export const ABOUT_FIELDS = ["name", "description", "iconCid"] as const;
+
+const IS_ABOUT: ReadonlySet<string> = new Set(ABOUT_FIELDS);
+
+/** Whether an op sets one of these fields to a text. */
+export const setsAboutField = (segments: readonly string[], op: RecordOp): boolean =>
+  isAboutField(segments) && setsText(op);
+
+/** The same, or takes the field away. */
+export const changesAboutField = (segments: readonly string[], op: RecordOp): boolean =>
+  isAboutField(segments) && (op.type === "$unset" || setsText(op));
+
+const isAboutField = (segments: readonly string[]): boolean => segments.length === 1 && IS_ABOUT.has(segments[0]!);
+
+export const setsText = ({ type, value }: RecordOp): boolean => type === "$set" && typeof value === "string";
