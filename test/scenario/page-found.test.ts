@@ -397,6 +397,12 @@ look(
     const items = await createCollection(server.client, space.id);
     await items.upsert([{ id: "r1", fields: { s: "v".repeat(200), o: { deep: "u".repeat(200) } } }]);
     const { typeId } = await createType(server.client, space.id, "a_type_with_quite_a_long_key_that_has_no_room");
+    const other = await createSpace(server.client, "n".repeat(100));
+    const titled = await createObject(server.client, other.id, { types: ["page"], ...named("t".repeat(100)) });
+    await server.client.request("POST", `/v1/spaces/${other.id}/objects/${titled.id}/files?name=${"f".repeat(100)}.txt`, {
+      raw: "a file",
+      headers: { "content-type": "text/plain" },
+    });
     const object = (id: string, ...view: string[]) => ["spaces", space.id, "objects", id, ...view];
     const places = [
       ["spaces"],
@@ -410,6 +416,8 @@ look(
       object(chat.id),
       object(items.objectId, "records"),
       object(typeId),
+      ["spaces", other.id, "objects"],
+      ...["document", "files"].map((view) => ["spaces", other.id, "objects", titled.id, view]),
     ];
     for (const segments of places) {
       await page.goto(place(...segments));

@@ -292,7 +292,7 @@ describe("refusals", () => {
       [`${S}/query`, (filter) => of("chat_messages", filter), ["createdAt", "modifiedAt"]],
       [`${S}/query/subscribe`, (filter) => of("chat_messages", filter), ["createdAt", "modifiedAt"]],
       [`${S}/objects/query/subscribe`, (filter) => ({ filter }), ["createdAt", "modifiedAt"]],
-      ["/v1/spaces/query", (filter) => ({ filter }), ["createdAt"]],
+      ["/v1/spaces/query", (filter) => ({ filter }), ["createdAt", "ended.at"]],
       ["/v1/spaces/query/subscribe", (filter) => ({ filter }), ["createdAt"]],
     ];
     for (const [path, bodyOf, instants] of refusals) {

@@ -168,6 +168,7 @@ export const TECH_DATASETS: readonly BuiltInDataset[] = [
         iconCid: open(TEXT),
         spaceType: { shape: TEXT },
         status: open(TEXT),
+        ended: open({ kind: "object", properties: { how: TEXT, by: TEXT, name: TEXT, at: INSTANT } }),
         author: { shape: TEXT },
         createdAt: derived(INSTANT, "createTime"),
         settings: open(OBJECT),
