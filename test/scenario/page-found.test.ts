@@ -399,10 +399,23 @@ look(
     const { typeId } = await createType(server.client, space.id, "a_type_with_quite_a_long_key_that_has_no_room");
     const other = await createSpace(server.client, "n".repeat(100));
     const titled = await createObject(server.client, other.id, { types: ["page"], ...named("t".repeat(100)) });
-    await server.client.request("POST", `/v1/spaces/${other.id}/objects/${titled.id}/files?name=${"f".repeat(100)}.txt`, {
-      raw: "a file",
-      headers: { "content-type": "text/plain" },
-    });
+    const wide = await createType(server.client, other.id, "k".repeat(100));
+    const declared = `/v1/spaces/${other.id}/types/${wide.typeId}`;
+    await server.client.post(`${declared}/properties`, { name: "p".repeat(100), kind: "string" }, 201);
+    const fields = [{ key: "d".repeat(60), name: "l".repeat(100), description: "e".repeat(100) }];
+    await server.client.post(
+      `${declared}/datasets`,
+      { name: "s".repeat(60), displayName: "m".repeat(100), fields },
+      201,
+    );
+    await server.client.request(
+      "POST",
+      `/v1/spaces/${other.id}/objects/${titled.id}/files?name=${"f".repeat(100)}.txt`,
+      {
+        raw: "a file",
+        headers: { "content-type": "text/plain" },
+      },
+    );
     const object = (id: string, ...view: string[]) => ["spaces", space.id, "objects", id, ...view];
     const places = [
       ["spaces"],
@@ -417,7 +430,8 @@ look(
       object(items.objectId, "records"),
       object(typeId),
       ["spaces", other.id, "objects"],
-      ...["document", "files"].map((view) => ["spaces", other.id, "objects", titled.id, view]),
+      ["spaces", other.id, "objects", wide.typeId],
+      ...["document", "files", "history"].map((view) => ["spaces", other.id, "objects", titled.id, view]),
     ];
     for (const segments of places) {
       await page.goto(place(...segments));
@@ -434,12 +448,20 @@ async function expectFits(page: Page): Promise<void> {
   expect(await overflow(page)).toEqual([]);
 }
 
-/** What stands out of the screen to the right, unless something around it scrolls. */
+/** What stands out of the screen to the right, unless something around it scrolls: boxes, and text that leaves its box. */
 function overflow(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     if (document.documentElement.scrollWidth <= innerWidth) return [];
-    return [...document.querySelectorAll("body *")]
-      .filter((element) => element.getBoundingClientRect().right > innerWidth + 1)
-      .map((element) => `${element.tagName.toLowerCase()}.${element.className} ${element.textContent?.slice(0, 40)}`);
+    const reach = document.createRange();
+    const out = [...document.querySelectorAll("body *")].filter((element) => {
+      reach.selectNodeContents(element);
+      return Math.max(element.getBoundingClientRect().right, reach.getBoundingClientRect().right) > innerWidth + 1;
+    });
+    return [
+      `${document.documentElement.scrollWidth} pixels`,
+      ...out.map(
+        (element) => `${element.tagName.toLowerCase()}.${element.className} ${element.textContent?.slice(0, 40)}`,
+      ),
+    ];
   });
 }
