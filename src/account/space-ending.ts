@@ -4,7 +4,9 @@ import { rosterMember } from "../acl/roster.ts";
 import { equalBytes } from "../base/bytes.ts";
 import type { AccountId } from "../base/ids.ts";
 import { accountIdOf } from "../crypto/account-id.ts";
+import { type SvcError, svcError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
+import type { SpaceInfo } from "../protocol/space.ts";
 import type { Space } from "../space/space.ts";
 import { ownMember } from "./space-row.ts";
 
@@ -20,6 +22,26 @@ export interface SpaceEnding {
 /** What the row of a space that has ended holds of it. */
 export function endedFields({ how, by, name, atMs }: SpaceEnding): JsonObject {
   return { ended: { how, by, ...(name ? { name } : {}), at: { $date: new Date(atMs).toISOString() } } };
+}
+
+/** The refusal of what is asked of a space that has ended: who ended it and when, as far as its row says. */
+export function spaceDeleted(spaceId: string, row: JsonObject): SvcError {
+  const ended = row["ended"] as SpaceInfo["ended"];
+  return svcError("space.deleted", { spaceId }, ended && `${deedOf(ended)} at ${ended.at.$date}`);
+}
+
+/** Without the name, which somebody else chose. */
+function deedOf({ how, by }: NonNullable<SpaceInfo["ended"]>): string {
+  switch (how) {
+    case "deleted":
+      return `${by} deleted the space for everybody`;
+    case "unshared":
+      return `${by} stopped sharing the space`;
+    case "removed":
+      return `${by} removed this account from the space`;
+    case "left":
+      return "This account left the space";
+  }
 }
 
 /**

@@ -11,6 +11,7 @@ import type { SpaceEvents } from "../space/space-events.ts";
 import type { SpaceHolds } from "../space/space-holds.ts";
 import type { AccountStore } from "../store/account-store.ts";
 import { SPACE_ROOTS_DATASET } from "./private-datasets.ts";
+import { spaceDeleted } from "./space-ending.ts";
 import type { Farewells } from "./space-farewells.ts";
 import type { SpacePaths } from "./space-files.ts";
 import type { SpaceGeneses } from "./space-geneses.ts";
@@ -123,7 +124,7 @@ export function createSpaceRegistry(deps: SpaceRegistryDeps) {
   const requireActive = (spaceId: string): SpaceId => {
     if (active.has(spaceId)) return spaceId as SpaceId;
     const status = spaceStatusOf(rows.of(spaceId));
-    if (status === "deleted") throw svcError("space.deleted", { spaceId });
+    if (status === "deleted") throw spaceDeleted(spaceId, rows.of(spaceId));
     // What a guest has read stays readable; writing is refused by its role.
     if (status !== "active" && status !== "guest_revoked") throw svcError("space.not_accepted", { spaceId, status });
     active.add(spaceId);

@@ -50,7 +50,7 @@ export const ERROR_RULES = {
     "spaceId",
     "status",
   ]),
-  "space.deleted": rule(409, "The space is deleted", ["spaceId"]),
+  "space.deleted": rule(409, "The space has ended for this account", ["spaceId"]),
   "space.derived_unknown": rule(404, "No derived space has this name", ["name"]),
   "space.derived_undeletable": rule(409, "Derived spaces and objects are permanent", ["spaceId", "objectId"]),
   "space.not_invite_pending": rule(409, "The space is not waiting for an invite to be answered", ["spaceId", "status"]),

@@ -108,7 +108,8 @@ describe("two accounts on a LAN", () => {
       await owner.server.client.post(`${base}/acl/remove`, { identities: [guest.accountId] }, 204);
       await setName(owner, space.id, object.id, "after the removal");
       await untilStatus(guest, space.id, "deleted");
-      await guest.server.client.fails("POST", `${base}/objects/query`, {}, 409, "space.deleted");
+      const over = await guest.server.client.fails("POST", `${base}/objects/query`, {}, 409, "space.deleted");
+      expect(over.message).toMatch(new RegExp(`^${owner.accountId} removed this account from the space at 20.*Z$`));
       const { ended } = await guest.server.client.get<{ ended: { at: { $date: string } } }>(base);
       expect(ended).toMatchObject({ how: "removed", by: owner.accountId, name: "Olga" });
       expect(Date.now() - Date.parse(ended.at.$date)).toBeWithin(0, WAIT_MS);
