@@ -36,7 +36,7 @@ interface JoinServiceDeps {
   log: Log;
   changeAcl(space: Space, build: AclBuild, options: ComposeOptions): Promise<unknown>;
   /** The ACL log of a space that is not held here, if anybody who is reached has it. */
-  findChain(place: {
+  findAclLog(place: {
     spaceId: SpaceId;
     transportSecret: Uint8Array;
     linkKey: Uint8Array;
@@ -89,7 +89,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     while (!closed && isAwaited(spaceId)) {
       const place = secrets.placeOf(spaceId);
       if (!place) return; // comes with the account's own space, and calls again
-      const chain = await deps.findChain(place);
+      const chain = await deps.findAclLog(place);
       if (closed || !isAwaited(spaceId)) break;
       if (chain && (await life.begin(spaceId, chain))) {
         if (!isJoining(spaceId)) await life.activate(spaceId);
@@ -174,7 +174,7 @@ export function createJoinService(deps: JoinServiceDeps) {
 
   /** Takes in the newest ACL log that anybody who is reached has, by what the token says. */
   const takeNewest = async (space: Space, token: InviteToken): Promise<void> => {
-    const chain = await deps.findChain(placeOfToken(token));
+    const chain = await deps.findAclLog(placeOfToken(token));
     // Each by itself: anybody who has the token can have put something between them.
     if (chain && !space.engine.closing()) await space.aclService.takeEach(chain);
   };

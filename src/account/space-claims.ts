@@ -35,7 +35,7 @@ interface SpaceClaimsDeps {
   clock: Clock;
   log: Log;
   /** The ACL log of a space that is not held here, if anybody who is reached has it. */
-  findChain(place: {
+  findAclLog(place: {
     spaceId: SpaceId;
     transportSecret: Uint8Array;
     linkKey: Uint8Array;
@@ -84,7 +84,7 @@ export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
     const adder = parseAccountId(claim.adder);
     if (!adder) return false;
     const linkKey = pairLinkKeyOf(spaceId, account, adder);
-    const records = await deps.findChain({ spaceId, transportSecret: claim.transport, linkKey });
+    const records = await deps.findAclLog({ spaceId, transportSecret: claim.transport, linkKey });
     const offered = records && (await judgeOfferedAcl(spaceId, records));
     if (!offered || offered.header.kind === "onetoone") return false;
     const { state } = offered;

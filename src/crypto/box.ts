@@ -1,7 +1,7 @@
-import { generateKeyPairSync } from "node:crypto";
 import { compareBytes, concatBytes, utf8ToBytes } from "../base/bytes.ts";
+import { randomBytes } from "../base/random.ts";
 import { deriveKey } from "./derive.ts";
-import { publicKeyOfPrivateKey, publicKeyOfSeed } from "./private-key.ts";
+import { publicKeyOfPrivateKey, publicKeyOfSeed, SEED_BYTES } from "./private-key.ts";
 import { admitPublicKey, PUBLIC_KEY_BYTES } from "./public-key.ts";
 import { open, SEAL_OVERHEAD_BYTES, seal } from "./seal.ts";
 import { edwardsToMontgomery, x25519, x25519PrivateKeyOfSeed, x25519PublicKey } from "./x25519.ts";
@@ -17,9 +17,9 @@ export const BOX_OVERHEAD_BYTES = PUBLIC_KEY_BYTES + SEAL_OVERHEAD_BYTES;
  */
 export function sealTo(publicKey: Uint8Array, bytes: Uint8Array, context: string): Uint8Array {
   if (!admitPublicKey(publicKey)) throw new RangeError("sealTo needs an admissible Ed25519 public key");
-  const ephemeral = generateKeyPairSync("x25519");
-  const ephemeralPublicKey = publicKeyOfPrivateKey(ephemeral.privateKey);
-  const shared = x25519(ephemeral.privateKey, x25519PublicKey(edwardsToMontgomery(publicKey)));
+  const ephemeral = x25519PrivateKeyOfSeed(randomBytes(SEED_BYTES));
+  const ephemeralPublicKey = publicKeyOfPrivateKey(ephemeral);
+  const shared = x25519(ephemeral, x25519PublicKey(edwardsToMontgomery(publicKey)));
   if (!shared) throw new RangeError("sealTo needs an Ed25519 public key of large order");
   const key = deriveKey(shared, "box", ephemeralPublicKey, publicKey);
   return concatBytes(ephemeralPublicKey, seal(key, bytes, utf8ToBytes(context)));

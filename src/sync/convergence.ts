@@ -1,4 +1,5 @@
 import type { SpaceId } from "../base/ids.ts";
+import type { Timers } from "../base/timers.ts";
 import type { ProgressBook } from "./progress.ts";
 import type { ReachedReplicas } from "./reached-replicas.ts";
 
@@ -9,6 +10,7 @@ const REACH_STEP_MS = 100;
 interface ConvergenceDeps {
   readonly book: ProgressBook;
   readonly reached: ReachedReplicas;
+  readonly timers: Timers;
   isClosed(): boolean;
   /** One round that begins after this call. */
   round(spaceId: SpaceId): Promise<void>;
@@ -19,13 +21,13 @@ interface ConvergenceDeps {
  * without anybody to ask.
  */
 export async function waitConverged(deps: ConvergenceDeps, spaceId: SpaceId): Promise<boolean> {
-  const { book, reached } = deps;
-  const patienceMs = performance.now() + UNREACHED_MS;
+  const { book, reached, timers } = deps;
+  const patienceMs = timers.elapsedMs() + UNREACHED_MS;
   while (!deps.isClosed() && reached.names(spaceId).length === 0) {
-    if (performance.now() > patienceMs) return false;
-    await Bun.sleep(REACH_STEP_MS);
+    if (timers.elapsedMs() > patienceMs) return false;
+    await timers.sleep(REACH_STEP_MS);
   }
-  const waited = Bun.sleep(CONVERGE_MS).then(() => false);
+  const waited = timers.sleep(CONVERGE_MS).then(() => false);
   const converged = deps.round(spaceId).then(() => {
     const { peers } = book.of(spaceId);
     return reached.names(spaceId).some((name) => {

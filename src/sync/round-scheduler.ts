@@ -3,6 +3,7 @@ import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { createSemaphore } from "../base/semaphore.ts";
 import { createSingleFlight } from "../base/single-flight.ts";
+import type { Timers } from "../base/timers.ts";
 import type { ProgressBook } from "./progress.ts";
 import type { Resting } from "./resting.ts";
 import type { Transport } from "./transport.ts";
@@ -21,6 +22,7 @@ interface RoundSchedulerDeps {
   readonly transports: readonly Transport[];
   readonly clock: Clock;
   readonly log: Log;
+  readonly timers: Timers;
   /** Between rounds without a reason. */
   readonly intervalMs: number;
   /** The account's own space. */
@@ -37,13 +39,13 @@ interface RoundSchedulerDeps {
 
 /** When rounds take place: for a reason soon, without one at an interval; one at a time for each space. */
 export function createRoundScheduler(deps: RoundSchedulerDeps) {
-  const { book, resting, clock, log } = deps;
+  const { book, resting, clock, log, timers } = deps;
   const rounds = createSingleFlight();
   const inTurn = createSemaphore(ROUNDS_AT_ONCE);
-  const soonBySpace = new Map<SpaceId, ReturnType<typeof setTimeout>>();
+  const soonBySpace = new Map<SpaceId, () => void>();
   /** Rounds that wait for their turn, which whoever asks for one meanwhile shares. */
   const waiting = new Map<SpaceId, Promise<void>>();
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let cancelNext: (() => void) | undefined;
   let all: Promise<void> = Promise.resolve();
   let closed = false;
 
@@ -75,10 +77,10 @@ export function createRoundScheduler(deps: RoundSchedulerDeps) {
     const delayMs = Math.min(ROUND_GAP_MS, Math.max(0, ROUND_GAP_MS - sinceMs));
     soonBySpace.set(
       spaceId,
-      setTimeout(() => {
+      timers.after(delayMs, () => {
         soonBySpace.delete(spaceId);
         void quietRound(spaceId);
-      }, delayMs),
+      }),
     );
   };
 
@@ -94,13 +96,13 @@ export function createRoundScheduler(deps: RoundSchedulerDeps) {
 
   const schedule = (): void => {
     if (closed) return;
-    timer = setTimeout(() => {
+    cancelNext = timers.after(deps.intervalMs, () => {
       all = roundOfAll()
         .catch((error: unknown) => {
           if (!closed) log.warn("sync: a round failed", { err: error });
         })
         .finally(schedule);
-    }, deps.intervalMs);
+    });
   };
 
   return {
@@ -119,8 +121,8 @@ export function createRoundScheduler(deps: RoundSchedulerDeps) {
     /** Nothing begins any more. */
     stop(): void {
       closed = true;
-      clearTimeout(timer);
-      for (const each of soonBySpace.values()) clearTimeout(each);
+      cancelNext?.();
+      for (const cancel of soonBySpace.values()) cancel();
     },
     /** Resolves when what had begun has ended. */
     async ended(): Promise<void> {

@@ -1,5 +1,6 @@
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import type { Timers } from "../base/timers.ts";
 import type { ObjectSyncStatus, SpaceSyncStatus } from "../protocol/sync.ts";
 import type { Replica } from "../space/replica.ts";
 import type { ProgressBook } from "./progress.ts";
@@ -14,6 +15,7 @@ interface StatusWatchDeps {
   readonly book: ProgressBook;
   readonly reached: ReachedReplicas;
   readonly log: Log;
+  readonly timers: Timers;
   /** Active spaces. */
   active(): SpaceId[];
   /** An active space, opened if need be. Fails with the space resolution errors. */
@@ -27,7 +29,7 @@ export function createStatusWatch(deps: StatusWatchDeps) {
   const stale = new Set<SpaceId>();
   /** Of spaces to which nothing happened since: they need not be opened to tell their status. */
   const storedBySpace = new Map<SpaceId, StoredStatus>();
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let cancel: (() => void) | undefined;
   let closed = false;
 
   const statusFrom = (spaceId: SpaceId, stored: StoredStatus): SpaceSyncStatus =>
@@ -48,12 +50,12 @@ export function createStatusWatch(deps: StatusWatchDeps) {
   const notify = (spaceId: SpaceId): void => {
     stale.add(spaceId);
     if (listeners.size === 0 || closed) return;
-    timer ??= setTimeout(() => {
-      timer = undefined;
+    cancel ??= deps.timers.after(NOTIFY_MS, () => {
+      cancel = undefined;
       const active = new Set(deps.active());
       for (const each of stale) for (const listener of [...listeners]) void listener(each, active);
       stale.clear();
-    }, NOTIFY_MS);
+    });
   };
 
   return {
@@ -115,7 +117,7 @@ export function createStatusWatch(deps: StatusWatchDeps) {
 
     close(): void {
       closed = true;
-      clearTimeout(timer);
+      cancel?.();
     },
   };
 }

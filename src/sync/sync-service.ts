@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { PeerId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import type { Timers } from "../base/timers.ts";
 import { svcError } from "../protocol/errors.ts";
 import type { ObjectDebug, ObjectSyncStatus, P2pDebug, SpaceDebug, SpaceSyncStatus } from "../protocol/sync.ts";
 import type { AclBuild, AclMade, ComposeOptions, Replica } from "../space/replica.ts";
@@ -41,6 +42,7 @@ export interface SyncServiceDeps {
   readonly spaces: SyncSpaces;
   readonly clock: Clock;
   readonly log: Log;
+  readonly timers: Timers;
   /** Between rounds without a reason. */
   readonly intervalMs: number;
   /** Begins to show people how far it is with what was missed. */
@@ -51,7 +53,7 @@ export interface SyncServiceDeps {
 export type SyncService = ReturnType<typeof createSyncService>;
 
 export function createSyncService(deps: SyncServiceDeps) {
-  const { spaces, clock, log } = deps;
+  const { spaces, clock, log, timers } = deps;
   const book = createProgressBook();
   const catchUp = createCatchUp(book, deps.showCatchUp);
   const reached = createReachedReplicas();
@@ -59,7 +61,7 @@ export function createSyncService(deps: SyncServiceDeps) {
   const resting = createResting({ book, clock });
   const copy = createDeviceCopy({ peerId: deps.peerId, clock, log });
   const uses = createSpaceUses();
-  const statuses = createStatusWatch({ book, reached, log, active: spaces.active, open: spaces.open });
+  const statuses = createStatusWatch({ book, reached, log, timers, active: spaces.active, open: spaces.open });
   let network: NetworkView | undefined;
   let closed = false;
 
@@ -118,6 +120,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     transports,
     clock,
     log,
+    timers,
     intervalMs: deps.intervalMs,
     techId: spaces.tech.id,
     held: spaces.held,
@@ -182,9 +185,9 @@ export function createSyncService(deps: SyncServiceDeps) {
      * The ACL log of a space that is not held here, for whoever holds a token; from its root on, unjudged. Undefined
      * when nobody who is reached has it: then it is to be tried again later.
      */
-    async findChain(place: SpacePlace): Promise<Uint8Array[] | undefined> {
+    async findAclLog(place: SpacePlace): Promise<Uint8Array[] | undefined> {
       const found = transports.map(
-        async (transport) => (await transport.findChain(place)) ?? Promise.reject(new Error("none")),
+        async (transport) => (await transport.findAclLog(place)) ?? Promise.reject(new Error("none")),
       );
       return Promise.any(found).catch(() => undefined);
     },
@@ -240,7 +243,7 @@ export function createSyncService(deps: SyncServiceDeps) {
      * that missed nothing; false after 30 s, or 3 s without anybody to ask.
      */
     waitConverged: async (spaceId: SpaceId): Promise<boolean> =>
-      isAlone(spaceId) || waitConverged({ book, reached, round, isClosed: () => closed }, spaceId),
+      isAlone(spaceId) || waitConverged({ book, reached, timers, round, isClosed: () => closed }, spaceId),
     /** Whether everything of an object is kept elsewhere and nothing of it is missing; true where there is nobody else. */
     isObjectSynced: (replica: Replica, objectId: string): boolean =>
       isAlone(replica.id) || statuses.ofObject(replica, objectId).state === "synced",

@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import type { Timers } from "../base/timers.ts";
 import type { AclBuild, AclMade, ComposeOptions, Replica } from "../space/replica.ts";
 import type { ProgressBook } from "./progress.ts";
 
@@ -9,6 +10,7 @@ export interface TransportHost {
   readonly book: ProgressBook;
   readonly clock: Clock;
   readonly log: Log;
+  readonly timers: Timers;
   /** A space that is held here and active, or the account's own, opened; undefined for anything else. */
   open(spaceId: string): Promise<Replica | undefined>;
   /** Keeps a space open while `work` runs. */
@@ -52,7 +54,7 @@ export interface Transport {
    * Looks for a space that is not held here, by what an invite or guest token says: the records of its ACL log,
    * from the root on, or undefined when nobody who is reached has it.
    */
-  findChain(place: SpacePlace): Promise<Uint8Array[] | undefined>;
+  findAclLog(place: SpacePlace): Promise<Uint8Array[] | undefined>;
   /** Something was written to the space, here or by others. */
   changed(replica: Replica): void;
   /** The space ended, or is closed: nothing of it is held any longer. */

@@ -32,7 +32,8 @@ export interface Device {
   changes(): StoredChange[];
   ingest(bytes: Uint8Array): Promise<IngestVerdict>;
   chain(): Uint8Array[];
-  reopen(): Promise<void>;
+  /** Closes it and opens it again, `between` while its files are at rest. */
+  reopen(between?: () => void): Promise<void>;
 }
 
 type DeviceOptions = Pick<Parameters<typeof openSpace>[2], "quota">;
@@ -45,10 +46,9 @@ export interface Devices extends AsyncDisposable {
   wait(ms: number): void;
 }
 
-export function createDevices(dir: string): Devices {
+export function createDevices(dir: string, owner: Account = createAccount()): Devices {
   let now = 1_800_000_000_000;
   const clock = { nowMs: () => (now += 11) };
-  const owner = createAccount();
   const seed = createdSpaceGenesis(owner, clock);
   const open: Device[] = [];
   return {
@@ -115,8 +115,9 @@ function createDevice(name: string, account: Account, start: () => Space): Devic
     changes: () => space.engine.store.changes.after(0, 10_000),
     ingest: async (bytes) => (await space.engine.ingest([bytes]))[0]!,
     chain: () => space.acl.records().map(({ bytes }) => bytes),
-    async reopen() {
+    async reopen(between) {
       await space.close();
+      between?.();
       space = start();
     },
   };

@@ -92,7 +92,7 @@ export function openServices(deps: OpenServicesDeps) {
     store: stores.account,
     clock,
     log,
-    findChain: sync.findChain,
+    findAclLog: sync.findAclLog,
     isKnown,
     isWanted: directAdds.isWanted,
     verified: directAdds.register,
@@ -115,7 +115,7 @@ export function openServices(deps: OpenServicesDeps) {
     secrets,
     log,
     changeAcl,
-    findChain: sync.findChain,
+    findAclLog: sync.findAclLog,
     reach: (spaceId) => firstRound(sync, spaceId),
     profile,
   });

@@ -1,3 +1,4 @@
+import { systemTimers } from "../../base/timers.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import type { SpaceHolds } from "../../space/space-holds.ts";
 import { createSyncService, type SyncService } from "../../sync/sync-service.ts";
@@ -18,6 +19,7 @@ export function openSync(
     peerId: account.peerId,
     clock,
     log,
+    timers: systemTimers,
     intervalMs: config["sync.interval"],
     showCatchUp: () =>
       bus.startLongWork({ kind: "sync.restore", title: "Getting what other devices have", target: account.id }),

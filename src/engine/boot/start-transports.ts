@@ -5,6 +5,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
+import { systemTimers } from "../../base/timers.ts";
 import type { Account } from "../../crypto/account.ts";
 import { deriveAccountSecret } from "../../crypto/account-keys.ts";
 import type { Replica } from "../../space/replica.ts";
@@ -112,6 +113,7 @@ async function startNetwork(deps: TransportsDeps, servers: NetworkServers): Prom
       book: sync.book,
       clock: deps.clock,
       log,
+      timers: systemTimers,
       open: deps.open,
       inviteSeedOf: deps.inviteSeedOf,
       secretOf: (replica) => replica.transportSecret() ?? deps.placeOf(replica.id)?.transportSecret,
@@ -207,6 +209,7 @@ async function startLan(deps: TransportsDeps): Promise<Lan> {
       book: sync.book,
       clock: deps.clock,
       log,
+      timers: systemTimers,
       techId: deps.tech.id,
       open: deps.open,
       showKey: linkKeys.show,

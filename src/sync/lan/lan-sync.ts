@@ -35,8 +35,8 @@ export interface LanSyncDeps extends TransportHost {
 
 /** Rounds with the devices on the LAN. All is pulled: a peer says that it has news, and is asked for them. */
 export function createLanSync(deps: LanSyncDeps): Transport {
-  const { links, book, clock, log } = deps;
-  const notices = new Map<SpaceId, ReturnType<typeof setTimeout>>();
+  const { links, book, clock, log, timers } = deps;
+  const notices = new Map<SpaceId, () => void>();
   /** Spaces of which a round with all is under way. */
   const joint = new Set<SpaceId>();
   const rateLimited = createRateLimitedLog(log);
@@ -93,17 +93,17 @@ export function createLanSync(deps: LanSyncDeps): Transport {
     return found;
   };
 
-  const findChain = async ({ spaceId, linkKey }: SpacePlace): Promise<Uint8Array[] | undefined> => {
+  const findAclLog = async ({ spaceId, linkKey }: SpacePlace): Promise<Uint8Array[] | undefined> => {
     const hide = deps.showKey(spaceId, linkKey);
-    const deadline = performance.now() + FIND_MS;
+    const deadline = timers.elapsedMs() + FIND_MS;
     try {
-      while (!closed && performance.now() < deadline) {
+      while (!closed && timers.elapsedMs() < deadline) {
         for (const link of links.links()) {
           if (!link.sharedSpaces().includes(spaceId)) continue;
           const chain = await aclFrom(link, spaceId, 0);
           if (chain.length > 0) return chain;
         }
-        await Bun.sleep(FIND_STEP_MS);
+        await timers.sleep(FIND_STEP_MS);
       }
       return undefined;
     } finally {
@@ -124,18 +124,18 @@ export function createLanSync(deps: LanSyncDeps): Transport {
     fault: () => undefined,
     round,
     resting,
-    findChain,
+    findAclLog,
     changed(replica) {
       if (closed || notices.has(replica.id) || sharers(replica.id).length === 0) return;
       notices.set(
         replica.id,
-        setTimeout(() => sendNotices(replica.id), NOTICE_MS),
+        timers.after(NOTICE_MS, () => sendNotices(replica.id)),
       );
     },
     forget: async (spaceId) => peers.forget(spaceId),
     close: async () => {
       closed = true;
-      for (const timer of notices.values()) clearTimeout(timer);
+      for (const cancel of notices.values()) cancel();
     },
   };
 }

@@ -7,7 +7,7 @@ import type { SpaceState } from "../session/messages.ts";
 import type { TransportHost } from "../transport.ts";
 import type { PeerLink } from "./peer-link.ts";
 
-interface PeerFetchDeps extends Pick<TransportHost, "book" | "log" | "notifyProgress"> {
+interface PeerFetchDeps extends Pick<TransportHost, "book" | "log" | "timers" | "notifyProgress"> {
   readonly rateLimited: RateLimitedLog;
 }
 
@@ -17,7 +17,7 @@ const roundKey = (link: PeerLink, spaceId: SpaceId): string => `${link.peerId} $
 export type PeerFetch = ReturnType<typeof createPeerFetch>;
 
 export function createPeerFetch(deps: PeerFetchDeps) {
-  const { book, log } = deps;
+  const { book, log, timers } = deps;
   const fetching = new Map<string, Promise<boolean>>();
   /** When a round with a peer that is under way brought something last. */
   const advancedAtMs = new Map<string, number>();
@@ -54,13 +54,16 @@ export function createPeerFetch(deps: PeerFetchDeps) {
     progress.behind = replica.claimedBeyond(state.vector);
     const onTaken = (taken: Taken): void => {
       if (taken.fresh + taken.changed + taken.parked > 0)
-        advancedAtMs.set(roundKey(link, replica.id), performance.now());
+        advancedAtMs.set(roundKey(link, replica.id), timers.elapsedMs());
       progress.fresh += taken.fresh;
       progress.changed += taken.changed;
       progress.behind = Math.max(0, progress.behind - taken.fresh - taken.changed);
       deps.notifyProgress();
     };
-    const fetched = await fetchMissing(link, replica, state.vector, { deadlineMs, onTaken });
+    const fetched = await fetchMissing(link, replica, state.vector, {
+      isOver: () => deadlineMs !== undefined && timers.elapsedMs() > deadlineMs,
+      onTaken,
+    });
     if (fetched.reason) refusedOnce(link, replica, fetched.reason);
     progress.missing = fetched.missing;
     if (!fetched.cut) progress.behind = 0;
@@ -89,7 +92,7 @@ export function createPeerFetch(deps: PeerFetchDeps) {
     /** When a round with a peer that is under way brought something last; undefined when it brought nothing yet. */
     advancedAtMs: (link: PeerLink, spaceId: SpaceId): number | undefined => advancedAtMs.get(roundKey(link, spaceId)),
     noteAdvance: (link: PeerLink, spaceId: SpaceId) =>
-      void advancedAtMs.set(roundKey(link, spaceId), performance.now()),
+      void advancedAtMs.set(roundKey(link, spaceId), timers.elapsedMs()),
     forgetAdvance: (link: PeerLink, spaceId: SpaceId) => void advancedAtMs.delete(roundKey(link, spaceId)),
   };
 }

@@ -46,7 +46,7 @@ const isBehind = (replica: Replica, state: SpaceState): boolean =>
 
 /** Rounds with single peers, in both directions. */
 export function createPeerRounds(deps: PeerRoundsDeps) {
-  const { book, clock, log, peers, fetch } = deps;
+  const { book, clock, log, timers, peers, fetch } = deps;
   const rounds = createSingleFlight();
   const semaphoreByLink = new WeakMap<PeerLink, Semaphore>();
   /** Peers that leave a round unanswered for which patience has run out. */
@@ -143,12 +143,12 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
     );
 
   const fetchAll = async (link: PeerLink, replica: Replica): Promise<SpaceState> => {
-    const deadlineMs = performance.now() + SYNC_BOUNDS.backMs;
+    const deadlineMs = timers.elapsedMs() + SYNC_BOUNDS.backMs;
     await peers.guests.show(link, replica);
     const state = await askState(link, replica);
     if (!state.known) return fullState(replica, peers.mayHaveContent(link, replica), false);
     const fetched = state.same ? false : fetch.from(link, replica, state, deadlineMs);
-    const cut = await Promise.race([fetched, Bun.sleep(SYNC_BOUNDS.backMs).then(() => true)]);
+    const cut = await Promise.race([fetched, timers.sleep(SYNC_BOUNDS.backMs).then(() => true)]);
     if (!cut) await confirmed(link, replica, state);
     deps.notifyChanged(replica.id);
     return fullState(replica, peers.mayHaveContent(link, replica), cut);
@@ -163,13 +163,13 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
       const work = round(link, replica).finally(() => {
         ended = true;
       });
-      let quietSinceMs = performance.now();
+      let quietSinceMs = timers.elapsedMs();
       while (!ended && !deps.isClosed()) {
-        await Promise.race([work, Bun.sleep(PATIENCE_STEP_MS)]);
+        await Promise.race([work, timers.sleep(PATIENCE_STEP_MS)]);
         quietSinceMs = Math.max(quietSinceMs, fetch.advancedAtMs(link, replica.id) ?? 0);
         // One that is silent already is not waited for in every other space as well.
         const patienceMs = silent.has(link) ? PATIENCE_STEP_MS : PATIENCE_MS;
-        if (ended || performance.now() - quietSinceMs < patienceMs) continue;
+        if (ended || timers.elapsedMs() - quietSinceMs < patienceMs) continue;
         book.peer(replica.id, link.peerId).missing = true; // until its round ends: nobody knows what it has
         silent.add(link);
         const heard = () => void silent.delete(link);

@@ -119,7 +119,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
       return found;
     },
     appendAcl: acl.append,
-    findChain: async ({ transportSecret }) => (isOnline() ? findAcl(store, transportSecret, () => closed) : undefined),
+    findAclLog: async ({ transportSecret }) => (isOnline() ? findAcl(store, transportSecret, () => closed) : undefined),
     changed: (replica) => channels.get(replica.id)?.channel.wake(),
     forget: channels.spaceEnded,
     async close() {

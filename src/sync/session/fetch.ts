@@ -76,7 +76,8 @@ export interface Fetched {
 }
 
 interface FetchOptions {
-  readonly deadlineMs?: number | undefined;
+  /** Whether to break off: what is missing then is for the next session. */
+  readonly isOver?: () => boolean;
   /** Called whenever something came. */
   readonly onTaken?: (taken: Taken) => void;
 }
@@ -129,7 +130,7 @@ export async function fetchMissing(
   theirs: readonly WriterState[],
   options: FetchOptions = {},
 ): Promise<Fetched> {
-  const { deadlineMs = Number.POSITIVE_INFINITY, onTaken = () => {} } = options;
+  const { isOver = () => false, onTaken = () => {} } = options;
   const tally = createTally(onTaken);
   const held = replica.held(SYNC_BOUNDS.held);
   const doubtful = new Set<WriterState>(replica.suspects(theirs));
@@ -140,7 +141,7 @@ export async function fetchMissing(
       replica,
       part.vector.filter((state) => doubtful.has(state)),
     );
-    cut = await pullRange({ remote, replica, tally, deadlineMs }, part, chains, held);
+    cut = await pullRange({ remote, replica, tally, isOver }, part, chains, held);
   }
   if (!cut) await fetchWanted(remote, replica, tally);
   const { sums } = tally;
@@ -152,12 +153,12 @@ interface Pulling {
   readonly remote: RemoteReplica;
   readonly replica: Replica;
   readonly tally: Tally;
-  readonly deadlineMs: number;
+  readonly isOver: () => boolean;
 }
 
 /** Gets what the remote has of a range of writers. Answers whether it was cut short. */
 async function pullRange(
-  { remote, replica, tally, deadlineMs }: Pulling,
+  { remote, replica, tally, isOver }: Pulling,
   { range, vector }: VectorPart,
   chains: readonly WriterChain[],
   held: readonly Uint8Array[],
@@ -189,7 +190,7 @@ async function pullRange(
     if (reply.changes.length > 0) tally.enter(await replica.take(reply.changes));
     tally.checkJunk();
     if (isLast) return false;
-    if (performance.now() > deadlineMs || tally.isIdle()) return true;
+    if (isOver() || tally.isIdle()) return true;
   }
 }
 

@@ -2,6 +2,7 @@
 import { expect } from "bun:test";
 import { systemClock } from "../../../src/base/clock.ts";
 import { silentLog } from "../../../src/base/log.ts";
+import { systemTimers } from "../../../src/base/timers.ts";
 import { DELETED_GRACE_MS } from "../../../src/change/fold/object-deletions.ts";
 import { createNetworkSync } from "../../../src/sync/network/network-sync.ts";
 import { createProgressBook } from "../../../src/sync/progress.ts";
@@ -21,6 +22,7 @@ async function networkOf(url: string, { space }: Device) {
     book: createProgressBook(),
     clock: systemClock,
     log: silentLog,
+    timers: systemTimers,
     open: async () => space.replica,
     secretOf: () => space.keys.transportSecret(),
     inviteSeedOf: () => undefined,
