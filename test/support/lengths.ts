@@ -11,8 +11,6 @@ const FACTORY_LINES = 250;
 const FACTORY = /`(create|open|start|define)[A-Z]/;
 const FOLDERS = ["src", "cli", "ui", "test", "build.ts"];
 const TEST_FILE = /\.test\.tsx?$/;
-/** Its parts are being taken apart. */
-const NOT_YET = /^src\/sync\//;
 const REASON = /^\s*(?:\/\*\*|\*|\/\/).*\bLong because \S/m;
 const HEAD_LINES = 12;
 
@@ -28,7 +26,7 @@ export async function findLong(root: string, folders: readonly string[] = FOLDER
   for (const { message, filename, labels } of await measure(root, folders)) {
     const lines = Number(/\((\d+)\)/.exec(message)?.[1]);
     const isFile = message.startsWith("File ");
-    if (TEST_FILE.test(filename) || NOT_YET.test(filename)) continue;
+    if (TEST_FILE.test(filename)) continue;
     const most = isFile ? FILE_LINES : FACTORY.test(message) ? FACTORY_LINES : FUNCTION_LINES;
     if (lines <= most) continue;
     const head = (await Bun.file(join(root, filename)).text()).split("\n", HEAD_LINES).join("\n");

@@ -76,9 +76,7 @@ export function createContentUpload(deps: ContentUploadDeps) {
     }
     const keys = chunkKeysOf(content);
     const count = levelCounts(content.size)[0]!;
-    const sent = new Uint8Array(Math.ceil(count / 8));
-    if (row.sent) sent.set(row.sent.subarray(0, sent.length));
-    const isSent = (index: number): boolean => (sent[index >>> 3]! & (1 << (index & 7))) !== 0;
+    const sent = sentChunks(count, row.sent);
     let end: UploadEnd | undefined;
     const failures: unknown[] = [];
     let newest: ChunkPlaceInStore | undefined;
@@ -91,7 +89,7 @@ export function createContentUpload(deps: ContentUploadDeps) {
       if (!newest) return;
       notedMs = performance.now();
       await deps.keepMark(own, newest);
-      await own.noteSent(row.root, sent.slice());
+      await own.noteSent(row.root, sent.bytes.slice());
     };
     /** Undefined, and `end` says why, when it was not taken. */
     const send = async (sealed: Uint8Array | undefined, digest: Uint8Array): Promise<ChunkPlaceInStore | undefined> => {
@@ -118,11 +116,11 @@ export function createContentUpload(deps: ContentUploadDeps) {
       while (next < count && !end) {
         const index = next++;
         doneBytes += Math.min(CHUNK_BYTES, content.size - index * CHUNK_BYTES);
-        if (isSent(index)) continue;
+        if (sent.has(index)) continue;
         await politely(own, isOver);
         if (!(await send(await contents.sealed(content, { level: 0, index }), digestAt(manifest.digests, index))))
           return;
-        sent[index >>> 3]! |= 1 << (index & 7);
+        sent.add(index);
         onProgress(doneBytes, content.size);
         if (performance.now() - notedMs >= NOTE_EVERY_MS) await note();
       }
@@ -142,5 +140,18 @@ export function createContentUpload(deps: ContentUploadDeps) {
       if (!place) return end ?? { kind: "stopped" };
     }
     return place && !isOver() ? { kind: "durable", place } : { kind: "stopped" };
+  };
+}
+
+/** A bit for each chunk; what was noted is believed for as many as there are. */
+function sentChunks(count: number, noted: Uint8Array | null) {
+  const bytes = new Uint8Array(Math.ceil(count / 8));
+  if (noted) bytes.set(noted.subarray(0, bytes.length));
+  return {
+    bytes,
+    has: (index: number): boolean => (bytes[index >>> 3]! & (1 << (index & 7))) !== 0,
+    add(index: number): void {
+      bytes[index >>> 3]! |= 1 << (index & 7);
+    },
   };
 }

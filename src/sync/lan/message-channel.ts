@@ -1,7 +1,9 @@
 import type { Socket } from "node:net";
 import { bytesToUtf8, concatBytes, utf8ToBytes } from "../../base/bytes.ts";
 import { type SvcError, svcError } from "../../protocol/errors.ts";
+import { createFrameAssembly } from "./frame-assembly.ts";
 import { encodeFrame, FRAGMENT_BYTES, FRAME, type Frame, type FrameReader } from "./framing.ts";
+import { createNoticeQueue } from "./notice-queue.ts";
 
 /** What an authenticated peer may do to us in memory and time. Bytes unless the name says otherwise. */
 export const CHANNEL_LIMITS = {
@@ -63,11 +65,6 @@ interface PendingRequest {
   reject(error: SvcError): void;
 }
 
-interface Partial {
-  readonly parts: Uint8Array[];
-  bytes: number;
-}
-
 /** How many small messages may pass a waiting fragment of a large one. */
 const SMALL_IN_A_ROW = 8;
 
@@ -81,19 +78,15 @@ export function createMessageChannel(
   const small: Outgoing[] = [];
   const bulk: Outgoing[] = [];
   const pending = new Map<number, PendingRequest>();
-  const partials = new Map<string, Partial>();
+  const assembly = createFrameAssembly(CHANNEL_LIMITS);
   const waitingForRoom: (() => void)[] = [];
   let queuedBytes = 0;
-  let partialBytes = 0;
   let handling = 0;
-  const notices: { readonly kind: string; readonly body: Uint8Array }[] = [];
-  let noticeBytes = 0;
-  let handlingNotices = false;
-  let droppedNotices = 0;
   let nextId = 1;
   let smallInARow = 0;
   let blocked = false;
   let closed: string | undefined;
+  const notices = createNoticeQueue(CHANNEL_LIMITS, handlers.notice, () => closed !== undefined);
   let heardAtMs = performance.now();
   let wroteAtMs = performance.now();
 
@@ -110,7 +103,7 @@ export function createMessageChannel(
       request.reject(error);
     }
     pending.clear();
-    partials.clear();
+    assembly.clear();
     for (const message of [...small.splice(0), ...bulk.splice(0)]) message.lost(error);
     for (const waiter of waitingForRoom.splice(0)) waiter();
     handlers.closed(reason);
@@ -197,7 +190,7 @@ export function createMessageChannel(
       return close("the peer sent a message without a kind");
     }
     const body = message.subarray(1 + kindLength);
-    if (type === FRAME.notice) return queueNotice(kind, body);
+    if (type === FRAME.notice) return notices.add(kind, body);
     if (handling >= CHANNEL_LIMITS.handlers) {
       void send(FRAME.failure, id, utf8ToBytes("busy")).catch(() => {}); // closed meanwhile
       return;
@@ -209,67 +202,23 @@ export function createMessageChannel(
         handling--;
       });
   };
-  const queueNotice = (kind: string, body: Uint8Array) => {
-    const bytes = noticeBytes + body.length;
-    if (notices.length >= CHANNEL_LIMITS.queuedNotices || bytes > CHANNEL_LIMITS.queuedNoticeBytes) {
-      droppedNotices++;
-      return;
-    }
-    notices.push({ kind, body: body.slice() });
-    noticeBytes = bytes;
-    if (!handlingNotices) void handleNotices();
-  };
-  const handleNotices = async () => {
-    handlingNotices = true;
-    for (let notice = notices.shift(); notice && closed === undefined; notice = notices.shift()) {
-      noticeBytes -= notice.body.length;
-      await handlers.notice(notice.kind, notice.body)?.catch(() => {}); // its owner logs its own failure
-    }
-    handlingNotices = false;
-  };
-
-  const settle = (frame: { readonly type: number; readonly id: number }, message: Uint8Array) => {
+  const resolveRequest = (frame: { readonly type: number; readonly id: number }, message: Uint8Array) => {
     const request = pending.get(frame.id);
     if (!request) return; // answered after its time
     pending.delete(frame.id);
     clearTimeout(request.timer);
     if (frame.type === FRAME.response) return request.resolve(message);
-    const told = bytesToUtf8(message);
-    const reason = FAILURE_REASONS.find((known) => known === told) ?? "failed";
+    const given = bytesToUtf8(message);
+    const reason = FAILURE_REASONS.find((known) => known === given) ?? "failed";
     request.reject(svcError("network.unavailable", undefined, `The peer did not answer: ${reason}`));
   };
 
   /** The whole message when this was its last fragment; undefined when more is to come or the peer went too far. */
   const collect = (frame: Frame): Uint8Array | undefined => {
-    const name = `${frame.type}/${frame.id}`;
-    const partial = partials.get(name);
-    if (!partial && !frame.more) return frame.payload;
-    const entry = partial ?? { parts: [], bytes: 0 };
-    entry.parts.push(frame.payload.slice());
-    entry.bytes += frame.payload.length;
-    partialBytes += frame.payload.length;
-    if (!partial) partials.set(name, entry);
-    const tooMuch =
-      entry.bytes > CHANNEL_LIMITS.messageBytes + 1 + CHANNEL_LIMITS.kindChars ||
-      partialBytes > CHANNEL_LIMITS.partialBytes ||
-      partials.size > CHANNEL_LIMITS.partialMessages ||
-      (frame.more && frame.payload.length === 0);
-    if (tooMuch) {
-      close("the peer passed a limit");
-      return undefined;
-    }
-    if (frame.more) return undefined;
-    partials.delete(name);
-    partialBytes -= entry.bytes;
-    return concatBytes(...entry.parts);
-  };
-  const dropPartials = (id: number) => {
-    for (const type of [FRAME.response, FRAME.failure]) {
-      const partial = partials.get(`${type}/${id}`);
-      if (!partial) continue;
-      partials.delete(`${type}/${id}`);
-      partialBytes -= partial.bytes;
-    }
+    const message = assembly.collect(frame);
+    if (message !== "too-much") return message;
+    close("the peer passed a limit");
+    return undefined;
   };
   const onFrames = (frames: readonly Frame[] | undefined) => {
     for (const frame of frames ?? []) {
@@ -288,7 +237,7 @@ export function createMessageChannel(
       case FRAME.failure: {
         if (!pending.has(frame.id)) return; // nobody waits: not worth keeping
         const message = collect(frame);
-        if (message) settle(frame, message);
+        if (message) resolveRequest(frame, message);
         return;
       }
       case FRAME.request:
@@ -332,7 +281,7 @@ export function createMessageChannel(
       const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
       const timer = setTimeout(() => {
         pending.delete(id);
-        dropPartials(id);
+        for (const type of [FRAME.response, FRAME.failure]) assembly.drop(type, id);
         reject(svcError("network.unavailable", undefined, "The peer did not answer in time"));
       }, timeoutMs);
       pending.set(id, { timer, resolve, reject });
@@ -345,6 +294,6 @@ export function createMessageChannel(
     },
     notify: (kind, body) => send(FRAME.notice, nextId++ >>> 0, withKind(kind, body)),
     close,
-    dropped: () => droppedNotices,
+    dropped: notices.dropped,
   };
 }
