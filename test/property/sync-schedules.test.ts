@@ -11,11 +11,11 @@ import { roleOf } from "../support/acl-devices.ts";
 import { createAccount } from "../support/acl-world.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
-import { scratchDir } from "../support/scratch.ts";
+import { memoryDir, scratchDir } from "../support/scratch.ts";
 import { createSnapshots, openSyncWorld, type SyncDevice, type SyncWorld } from "../support/sync-world.ts";
 
 /** Worlds of devices, and schedules that each of them goes through. */
-const WORLDS = Number(process.env["WORLDS"] ?? 4);
+const WORLDS = Number(process.env["WORLDS"] ?? 20);
 const SCHEDULES = 25;
 const STEPS = 10;
 /** In which everybody has to be synced once all links are there. What another owner's device is waited for takes ten. */
@@ -85,7 +85,7 @@ interface Course {
 
 async function runSchedules(seed: number): Promise<void> {
   const rng = createRng(seed);
-  using dir = scratchDir("svc-schedules");
+  using dir = scratchDir("svc-schedules", memoryDir);
   await using world = await openSyncWorld(dir.path, rng, { owners: 2, members: 1 });
   const course: Course = {
     world,
@@ -132,19 +132,19 @@ async function takeStep(course: Course): Promise<string> {
   const device = rng.pick(devices);
   const other = rng.pick(devices.filter((each) => each !== device));
   const dice = rng.next();
-  if (dice < 0.45) {
+  if (dice < 0.5) {
     for (const id of await device.write(`r${rng.int(0, 3)}`, `${device.peerId} ${rng.int(0, 999)}`))
       course.acknowledged.add(id);
     return `${device.peerId} writes`;
   }
-  if (dice < 0.55) {
+  if (dice < 0.58) {
     const owner = rng.pick(devices.slice(0, 2));
     const account = createAccount(randomBytes(32));
     await owner.addMember(account);
     course.added.set(account, owner);
     return `${owner.peerId} lets somebody in`;
   }
-  if (dice < 0.75) {
+  if (dice < 0.82) {
     if (links.isConnected(device.peerId, other.peerId)) {
       links.cut(device.peerId, other.peerId);
       return `cut ${device.peerId} ${other.peerId}`;

@@ -30,7 +30,7 @@ export interface SyncDevice {
   /** Lets an account in, at once. */
   addMember(account: Account): Promise<void>;
   /** Ids of all changes that are here. */
-  changeIds(): Set<string>;
+  changeIds(): ReadonlySet<string>;
   isSynced(): Promise<boolean>;
   /** Stops and starts again, `between` while its files are at rest. */
   restart(between?: (path: string) => void): Promise<void>;
@@ -105,6 +105,8 @@ function createSyncDevice(
 ): SyncDevice {
   const peerId = device.name as PeerId;
   let service = startSync(device, peerId, time, links, say);
+  /** Of the changes up to a number. */
+  let known = { upto: 0, ids: new Set<string>() };
   return {
     peerId,
     device,
@@ -124,12 +126,20 @@ function createSyncDevice(
       );
       time.stir();
     },
-    changeIds: () => new Set(device.changes().map(({ id }) => bytesToHex(id))),
+    changeIds() {
+      const { changes, sync } = device.space.engine.store;
+      const newestNo = sync.newestNo();
+      for (const { id } of newestNo > known.upto ? changes.after(known.upto, 10_000) : [])
+        known.ids.add(bytesToHex(id));
+      known.upto = newestNo;
+      return known.ids;
+    },
     isSynced: async () => (await service.status(device.space.id)).state === "synced",
     async restart(between = () => {}) {
       links.leave(peerId);
       await time.runWhile(service.close());
       await device.reopen(() => between(path));
+      known = { upto: 0, ids: new Set() };
       service = startSync(device, peerId, time, links, say);
     },
   };
