@@ -29,7 +29,7 @@ export function createCatchUp(book: ProgressBook, begin: () => CatchUpView) {
 
   return {
     /** Something was taken in, or it is known anew how much is missing. */
-    moved(): void {
+    notify(): void {
       const now = performance.now();
       if (under === 0 || now - updatedMs < UPDATE_MS) return;
       updatedMs = now;

@@ -24,10 +24,10 @@ export interface ReceivedEvent {
   readonly peerId: string;
 }
 
-/** A way for events: sends to whoever listens now, keeps nothing. */
-export interface EventCarrier {
+/** A transport for events: sends to whoever listens now, keeps nothing. */
+export interface EventTransport {
   publish(replica: Replica, topic: string, payload: Uint8Array): void;
-  /** Replaces the topic patterns wanted from a space's room; what comes in is handed to the relay. */
+  /** Replaces the topic patterns wanted from a space; what comes in is handed to the relay. */
   watch(replica: Replica, patterns: readonly string[], take: (payload: Uint8Array) => void): void;
   /** A space ended. */
   forget(spaceId: SpaceId): void;
@@ -48,20 +48,20 @@ const MAX_SKEW_MS = 10 * 60_000;
 const REMEMBERED = 4096;
 const FORMAT = 1;
 
-/** Carries events between devices: signed by the account, sealed for the room, at most once. */
+/** Events between devices: signed by the account, sealed for the space, taken at most once. */
 export type EventRelay = ReturnType<typeof createEventRelay>;
 
 export function createEventRelay(deps: EventRelayDeps) {
   const { account, tech, clock, log } = deps;
-  const transports: EventCarrier[] = [];
-  /** What each room's streams want: told again to a transport that comes later. */
+  const transports: EventTransport[] = [];
+  /** What streams want of each space: a transport that comes later is given it, too. */
   const patternsBySpace = new Map<SpaceId, readonly string[]>();
   const seen = new Set<string>();
   let dropped = 0;
 
-  const spaceOf = async (room: EventPlace): Promise<Replica | undefined> =>
-    room.scope === "account" ? tech : deps.open(room.spaceId);
-  const roomOf = (replica: Replica): EventPlace =>
+  const replicaOf = async (place: EventPlace): Promise<Replica | undefined> =>
+    place.scope === "account" ? tech : deps.open(place.spaceId);
+  const placeOf = (replica: Replica): EventPlace =>
     replica.id === tech.id ? { scope: "account" } : { scope: "space", spaceId: replica.id };
   const keyOf = (readKey: Uint8Array, spaceId: SpaceId) => deriveKey(readKey, "event", spaceId);
 
@@ -112,21 +112,20 @@ export function createEventRelay(deps: EventRelayDeps) {
       typeof peer !== "string"
     )
       return undefined;
-    // The LAN brings whatever is said in the room.
+    // The LAN brings whatever is said in the space.
     if (!patterns.some((pattern) => letsThrough(pattern, topic))) return "unwanted";
     if (!(author instanceof Uint8Array) || !admitPublicKey(author) || typeof time !== "number") return undefined;
     if (Math.abs(clock.nowMs() - time) > MAX_SKEW_MS) return undefined;
     if (!isSignedBy(author, "event", envelope)) return undefined;
     const permission = replica.acl.permissionOf(author);
     if (permission === "none" || permission === "guest") return undefined;
-    const room = roomOf(replica);
-    const base = { room, topic, identity: accountIdOf(author), peerId: peer };
+    const base = { room: placeOf(replica), topic, identity: accountIdOf(author), peerId: peer };
     if (data === null) return base;
     const text = data instanceof Uint8Array ? bytesToUtf8(data) : undefined;
     return text === undefined ? undefined : { ...base, data: JSON.parse(text) as Json };
   };
 
-  /** Takes in a payload that came for a space's room, from whichever transport, once. */
+  /** Takes in a payload that came for a space, from whichever transport, once. */
   const take = (replica: Replica, payload: Uint8Array): void => {
     const patterns = patternsBySpace.get(replica.id);
     const name = nameOf(payload);
@@ -144,14 +143,14 @@ export function createEventRelay(deps: EventRelayDeps) {
       deps.receive(event);
     }
   };
-  const watchOn = (transport: EventCarrier, replica: Replica, patterns: readonly string[]): void =>
+  const watchOn = (transport: EventTransport, replica: Replica, patterns: readonly string[]): void =>
     transport.watch(replica, patterns, (payload) => take(replica, payload));
 
   return {
     take,
     dropped: (): number => dropped,
 
-    async addTransport(transport: EventCarrier): Promise<void> {
+    async addTransport(transport: EventTransport): Promise<void> {
       transports.push(transport);
       for (const [spaceId, patterns] of patternsBySpace) {
         const replica = spaceId === tech.id ? tech : await deps.open(spaceId);
@@ -160,9 +159,9 @@ export function createEventRelay(deps: EventRelayDeps) {
     },
 
     /** Sends one event; nothing where nobody is reached. */
-    send(room: EventPlace, topic: string, data: Json | undefined): void {
+    send(place: EventPlace, topic: string, data: Json | undefined): void {
       if (transports.length === 0) return;
-      spaceOf(room)
+      replicaOf(place)
         .then((replica) => {
           const payload = replica && wrap(replica, topic, data);
           if (!replica || !payload) return;
@@ -172,15 +171,15 @@ export function createEventRelay(deps: EventRelayDeps) {
         .catch((error: unknown) => log.debug("events: not sent", { err: error }));
     },
 
-    /** What is wanted from a space's room can be listened for, now that the space is open and its key is here. */
+    /** What is wanted from a space can be listened for, now that the space is open and its key is here. */
     attach(replica: Replica): void {
       const patterns = patternsBySpace.get(replica.id);
       if (patterns) for (const transport of transports) watchOn(transport, replica, patterns);
     },
 
-    /** Replaces the patterns wanted from a room. */
-    watch(room: EventPlace, patterns: readonly string[]): void {
-      const spaceId = room.scope === "account" ? tech.id : (room.spaceId as SpaceId);
+    /** Replaces the patterns wanted from a place. */
+    watch(place: EventPlace, patterns: readonly string[]): void {
+      const spaceId = place.scope === "account" ? tech.id : (place.spaceId as SpaceId);
       // A space that is closed, or ends, is not opened to be left.
       if (patterns.length === 0) {
         patternsBySpace.delete(spaceId);
@@ -188,7 +187,7 @@ export function createEventRelay(deps: EventRelayDeps) {
         return;
       }
       patternsBySpace.set(spaceId, patterns);
-      spaceOf(room)
+      replicaOf(place)
         .then((replica) => {
           if (replica)
             for (const transport of transports) watchOn(transport, replica, patternsBySpace.get(spaceId) ?? []);
@@ -196,7 +195,7 @@ export function createEventRelay(deps: EventRelayDeps) {
         .catch((error: unknown) => log.debug("events: not watched", { err: error }));
     },
 
-    /** The space ended. Should it come back, `attach` listens for what is still wanted from its room. */
+    /** The space ended. Should it come back, `attach` listens for what is still wanted from it. */
     detach(spaceId: SpaceId): void {
       for (const transport of transports) transport.forget(spaceId);
     },

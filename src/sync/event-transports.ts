@@ -2,7 +2,7 @@ import { encodeCbor } from "../base/dag-cbor.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Replica } from "../space/replica.ts";
-import type { EventCarrier } from "./event-relay.ts";
+import type { EventTransport } from "./event-relay.ts";
 import type { LinkManager } from "./lan/link-manager.ts";
 import type { PeerLink } from "./lan/peer-link.ts";
 import type { NetworkStore } from "./network/network-store.ts";
@@ -11,14 +11,14 @@ import { decodeSpacePayload } from "./session/messages.ts";
 
 const EVENT = "event";
 
-/** Events to the devices on the LAN: to all that share the room, which look themselves for what they want. */
+/** Events to the devices on the LAN: to all that share the space, which look themselves for what they want. */
 export function createLanEvents(deps: {
   readonly links: Pick<LinkManager, "links" | "onNotice">;
   readonly techId: SpaceId;
   readonly log: Log;
   open(spaceId: string): Promise<Replica | undefined>;
   take(replica: Replica, payload: Uint8Array): void;
-}): EventCarrier {
+}): EventTransport {
   const shares = (link: PeerLink, spaceId: SpaceId): boolean =>
     link.own || (spaceId !== deps.techId && link.sharedSpaces().includes(spaceId));
   deps.links.onNotice(EVENT, async (link, body) => {
@@ -40,7 +40,7 @@ export function createLanEvents(deps: {
 }
 
 /** Events over the network's publish and subscribe. */
-export function createNetworkEvents(store: NetworkStore, log: Log): EventCarrier {
+export function createNetworkEvents(store: NetworkStore, log: Log): EventTransport {
   const keysBySpace = new Map<SpaceId, ChannelKeys>();
   const watchedBySpace = new Map<SpaceId, Map<string, Disposable>>();
   const keysOf = (replica: Replica): ChannelKeys | undefined => {

@@ -27,7 +27,7 @@ export function createStatusWatch(deps: StatusWatchDeps) {
   const { book, reached, log } = deps;
   const listeners = new Set<Listener>();
   const stale = new Set<SpaceId>();
-  /** Of spaces to which nothing happened since: they need not be opened to tell their status. */
+  /** Of spaces to which nothing happened since: they need not be opened to know their status. */
   const storedBySpace = new Map<SpaceId, StoredStatus>();
   let cancel: (() => void) | undefined;
   let closed = false;

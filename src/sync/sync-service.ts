@@ -153,7 +153,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     notifyChanged,
     notifyStatus: statuses.notify,
     /** How far a space is, by the book, changed. */
-    notifyProgress: catchUp.moved,
+    notifyProgress: catchUp.notify,
     /** Who is reached has changed. */
     notifyReach: (): void => {
       for (const spaceId of spaces.active()) statuses.notify(spaceId);

@@ -42,7 +42,7 @@ export interface Transport {
   round(replica: Replica): Promise<void>;
   /**
    * Of these spaces those for which a round would bring nothing: nobody who is reached keeps them, or everybody who does is
-   * surely at the mark that is given (undefined: the space was not found synced since it was touched). Opens no space.
+   * surely at the mark that is given (undefined: the space was not found synced since it changed). Opens no space.
    */
   resting(marks: ReadonlyMap<SpaceId, Uint8Array | undefined>): Promise<ReadonlySet<SpaceId>>;
   /**

@@ -66,8 +66,8 @@ export function createTransportsService(deps: TransportsDeps): Service {
     async start() {
       network = config["network.url"] ? await startNetwork(deps, config["network.url"]) : undefined;
       lan = config["p2p.enabled"] ? await startLan(deps) : undefined;
-      const ways = [network?.reached, lan && deps.mayHaveOthers() ? lan.met : undefined];
-      await Promise.race([anyOf(ways.filter((way) => way !== undefined)), Bun.sleep(CONNECT_WAIT_MS)]);
+      const reached = [network?.reached, lan && deps.mayHaveOthers() ? lan.met : undefined];
+      await Promise.race([anyOf(reached.filter((each) => each !== undefined)), Bun.sleep(CONNECT_WAIT_MS)]);
     },
     stop() {
       network?.close();
@@ -77,8 +77,8 @@ export function createTransportsService(deps: TransportsDeps): Service {
 }
 
 /** Resolves when one is true, or all are false. */
-async function anyOf(ways: readonly Promise<boolean>[]): Promise<void> {
-  const reached = ways.map(async (way) => (await way) || Promise.reject(new Error("not reached")));
+async function anyOf(answers: readonly Promise<boolean>[]): Promise<void> {
+  const reached = answers.map(async (answer) => (await answer) || Promise.reject(new Error("not reached")));
   await Promise.any(reached).catch(() => undefined); // nobody is reached: that is an answer, too
 }
 

@@ -104,10 +104,10 @@ export function createFileBackup(deps: FileBackupDeps): Service {
       return;
     }
     log.debug("files: a backup ended", { spaceId: own.replica.id, rootCid: row.root, outcome: end.kind });
-    await settle(own, row, end);
+    await noteEnd(own, row, end);
   };
 
-  const settle = async (own: BackupSpace, row: BackupContent, end: UploadEnd): Promise<void> => {
+  const noteEnd = async (own: BackupSpace, row: BackupContent, end: UploadEnd): Promise<void> => {
     switch (end.kind) {
       case "durable":
         await mark.keep(own.replica, end.place);
@@ -128,7 +128,7 @@ export function createFileBackup(deps: FileBackupDeps): Service {
   const proveElsewhere = async (own: BackupSpace, row: BackupContent, content: Content): Promise<void> => {
     try {
       const place = await proveWithoutBytes(store.chunks, content);
-      if (place) return settle(own, row, { kind: "durable", place });
+      if (place) return noteEnd(own, row, { kind: "durable", place });
     } catch (error) {
       if (isOnline()) log.debug("files: the network could not be asked for a file", { err: error });
     }

@@ -20,13 +20,13 @@ export function createGuestProofs() {
     /** Where this account is a space's guest, the peer is told so, once a link. */
     async show(link: PeerLink, replica: Replica): Promise<void> {
       if (link.own || replica.role() !== "guest") return;
-      const told = shown.get(link) ?? new Set();
-      shown.set(link, told);
+      const names = shown.get(link) ?? new Set();
+      shown.set(link, names);
       const name = `${replica.id} ${bytesToHex(replica.accountKey)}`;
-      if (told.has(name)) return;
+      if (names.has(name)) return;
       const proof = link.proveGuest(replica.signer, replica.id);
       await link.request(SYNC_KINDS.guest, encodeGuestProof(replica.id, replica.accountKey, proof));
-      told.add(name);
+      names.add(name);
     },
     /** Takes what a peer shows. Throws a SessionFault for what proves nothing. */
     take(link: PeerLink, body: Uint8Array): void {

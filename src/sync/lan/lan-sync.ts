@@ -100,8 +100,8 @@ export function createLanSync(deps: LanSyncDeps): Transport {
       while (!closed && timers.elapsedMs() < deadline) {
         for (const link of links.links()) {
           if (!link.sharedSpaces().includes(spaceId)) continue;
-          const chain = await aclFrom(link, spaceId, 0);
-          if (chain.length > 0) return chain;
+          const records = await aclFrom(link, spaceId, 0);
+          if (records.length > 0) return records;
         }
         await timers.sleep(FIND_STEP_MS);
       }

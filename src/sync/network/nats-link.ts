@@ -216,14 +216,14 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
     online: (signal) => {
       if (current) return Promise.resolve(current);
       return new Promise<NatsEpoch>((resolve, reject) => {
-        const settle = (end: () => void) => {
+        const finish = (end: () => void) => {
           epochListeners.delete(onEpoch);
           signal?.removeEventListener("abort", onAbort);
           closing.signal.removeEventListener("abort", onAbort);
           end();
         };
-        const onEpoch = (epoch: NatsEpoch) => settle(() => resolve(epoch));
-        const onAbort = () => settle(() => reject(svcError("network.unavailable")));
+        const onEpoch = (epoch: NatsEpoch) => finish(() => resolve(epoch));
+        const onAbort = () => finish(() => reject(svcError("network.unavailable")));
         epochListeners.add(onEpoch);
         signal?.addEventListener("abort", onAbort);
         closing.signal.addEventListener("abort", onAbort);
