@@ -74,7 +74,7 @@ describe("[examples] the task board", () => {
   });
 
   inBrowser(
-    "[LIVE-5] two tabs show at once what a script and the other tab do, also after the server was restarted",
+    "[LIVE-5] two tabs show at once what a script and the other tab do; eight share a connection, which outlives its tab and the server",
     async () => {
       const port = await freePort();
       const addr = `127.0.0.1:${await freePort()}`;
@@ -82,7 +82,7 @@ describe("[examples] the task board", () => {
       const options = {
         dataDir: root.path,
         addr,
-        env: { SVC_HTTP_ALLOWED_ORIGINS: `http://localhost:${port}` },
+        env: { SVC_HTTP_ALLOWED_ORIGINS: `http://localhost:${port}`, SVC_LOG_LEVEL: "debug" },
       };
       let server = await startServer(options);
       try {
@@ -107,11 +107,21 @@ describe("[examples] the task board", () => {
         expect(listed).toEqual(["doing Plan the garden", "done Buy seeds"]);
         expect([left.complaints, right.complaints]).toEqual([[], []]);
 
+        // More tabs than a browser has connections; the first, which holds theirs, goes.
+        const more: Page[] = [];
+        while (more.length < 6) more.push((await tabs.open(server.base)).page);
+        for (const page of more) await page.goto(address);
+        for (const page of more) await card(page, "done", "Buy seeds").waitFor();
+        await left.page.close();
+        await script(folder, server.base, "move", first, "done");
+        for (const page of [right.page, ...more]) await card(page, "done", "Plan the garden").waitFor();
+        expect(server.stderr().match(/ path=\/v1\/streams status=200 /g)?.length).toBe(2);
+
         await server.stop();
-        for (const { page } of [left, right]) await page.getByRole("status").getByText("Reconnecting").waitFor();
+        for (const page of [right.page, ...more]) await page.getByRole("status").getByText("Reconnecting").waitFor();
         server = await startServer(options);
         await script(folder, server.base, "add", "After the restart");
-        for (const { page } of [left, right]) await card(page, "todo", "After the restart").waitFor();
+        for (const page of [right.page, ...more]) await card(page, "todo", "After the restart").waitFor();
       } finally {
         await server[Symbol.asyncDispose]();
       }

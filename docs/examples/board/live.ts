@@ -1,7 +1,7 @@
 import type { Schemas } from "./api.ts";
 
 type Subscription = Schemas["SubscriptionRequest"];
-type Frame = Schemas["SubscriptionFrame"];
+export type Frame = Schemas["SubscriptionFrame"];
 
 /** A connection that says nothing for so long is dead: the server sends a comment every 25 seconds. */
 const SILENCE_MS = 60_000;

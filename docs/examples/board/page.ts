@@ -1,11 +1,13 @@
-import { connect, SERVER } from "./api.ts";
+import { connect, type Schemas, SERVER } from "./api.ts";
 import { addTask, COLUMNS, findBoard, moveTask, type Task, tasksQuery, toTask } from "./board.ts";
-import { follow } from "./live.ts";
+import type { Frame } from "./live.ts";
+import { followTogether } from "./together.ts";
 
 const server = new URLSearchParams(location.search).get("server") ?? SERVER;
 const api = connect(server);
 const status = element("status");
-const tasks = new Map<string, Task>();
+const tasks = new Map<string, Schemas["AnyRecord"]>();
+let hasSnapshot = false;
 
 const board = await findBoard(api).catch((error: unknown) => say(`No server at ${server} that lets us in: ${error}`));
 if (board) {
@@ -15,17 +17,7 @@ if (board) {
     path: `/v1/spaces/${board.spaceId}/query/subscribe`,
     body: tasksQuery(board),
   };
-  // A browser opens six connections to a server, for all its tabs: a hidden one lets its own go.
-  let visible: AbortController | undefined;
-  const look = () => {
-    if (document.hidden) visible?.abort();
-    else if (!visible || visible.signal.aborted) {
-      visible = new AbortController();
-      void follow(server, [subscription], take, (reason) => say(`Reconnecting: ${reason}`), visible.signal);
-    }
-  };
-  document.addEventListener("visibilitychange", look);
-  look();
+  followTogether(server, [subscription], { take, lost: (reason) => say(`Reconnecting: ${reason}`), soFar });
   element("add").addEventListener("submit", (event) => {
     event.preventDefault();
     const title = element("title", HTMLInputElement);
@@ -38,23 +30,28 @@ if (board) {
   });
 } else if (status.textContent === "") say("There is no board yet: bun tasks.ts add 'A first task'");
 
-function take(frame: Parameters<Parameters<typeof follow>[2]>[0]): void {
+function take(frame: Frame): void {
   if (frame.event === "snapshot") {
+    hasSnapshot = true;
     tasks.clear();
-    for (const record of frame.data.records) tasks.set(record.id, toTask(record));
+    for (const record of frame.data.records) tasks.set(record.id, record);
     say("Live");
   } else if (frame.event === "changes") {
     for (const { added = [], updated = [], removed = [] } of frame.data) {
       for (const { id } of removed) tasks.delete(id);
-      for (const { id, doc } of [...added, ...updated]) tasks.set(id, toTask(doc));
+      for (const { id, doc } of [...added, ...updated]) tasks.set(id, doc);
     }
   }
   show();
 }
 
+function soFar(): Frame[] {
+  return hasSnapshot ? [{ id: "tasks", event: "snapshot", data: { records: [...tasks.values()] } }] : [];
+}
+
 /** The window does not say where a record stands in it: its own sort does. */
 function show(): void {
-  const sorted = [...tasks.values()].sort((a, b) => a.pos - b.pos || (a.id < b.id ? -1 : 1));
+  const sorted = [...tasks.values()].map(toTask).sort((a, b) => a.pos - b.pos || (a.id < b.id ? -1 : 1));
   for (const column of COLUMNS) {
     element(column).replaceChildren(...sorted.filter((task) => task.column === column).map(card));
   }
