@@ -49,7 +49,7 @@ rule(
       const record = await next.control.request("GET", `/triggers/${id}`);
       if (record.status === 404) continue; // killed before there was a record
       const runs = (await after.runs(id)).map(({ status }) => status);
-      const { enabled, lastRunAt } = record.json as JsonObject;
+      const { enabled, lastRunAt, lastStatus } = record.json as JsonObject;
       expect([id, runs.length <= 1, runs.includes("running"), enabled, lastRunAt !== undefined]).toEqual([
         id,
         true,
@@ -57,6 +57,8 @@ rule(
         false,
         true,
       ]);
+      // Row and record end in one transaction: a run is never ok in one place and interrupted in the other.
+      if (runs.length > 0) expect([id, lastStatus]).toEqual([id, runs[0]]);
       if (runs[0] === "ok") expect([id, said]).toEqual([id, 1]);
     }
     // Servers that never fired, or were always killed too late, would pass all of the above.

@@ -24,15 +24,18 @@ export type TriggerRuns = ReturnType<typeof createTriggerRuns>;
 export function createTriggerRuns(deps: { triggers: TriggerStore; runs: RunStore; self: string; clock: Clock }) {
   const { triggers, runs, clock } = deps;
 
-  /** Brings the record's figures in step with the kept rows. */
+  /** Brings the record's figures in step with the kept rows, of which the run's own may still be on its way. */
   const rollUp = async (trigger: TriggerDefinition, run: RunStart, outcome: RunOutcome, set: JsonObject) => {
-    const rows = runs.list(trigger.id).filter((row) => row["dry"] !== true);
-    const counted = rows.filter(({ status }) => status !== "skipped" && status !== RUNNING);
+    const durationMs = clock.nowMs() - run.startedAtMs;
+    const own = { id: run.runId, ts: dateOf(run.startedAtMs), status: outcome.status, durationMs };
+    const others = runs.list(trigger.id).filter((row) => row["id"] !== run.runId);
+    const rows: JsonObject[] = trigger.logRuns ? [own, ...others].slice(0, KEPT_RUNS) : others;
+    const counted = rows.filter(({ status, dry }) => dry !== true && status !== "skipped" && status !== RUNNING);
     const durations = counted.map((row) => row["durationMs"]).filter((ms) => typeof ms === "number");
     const failed = counted.filter(({ status }) => status !== "ok").length;
     await triggers.write(trigger.id, {
       lastRunAt: dateOf(run.startedAtMs),
-      lastDurationMs: clock.nowMs() - run.startedAtMs,
+      lastDurationMs: durationMs,
       lastStatus: outcome.status,
       lastRunRef: run.runId,
       lastFuel: outcome.fuel ?? 0,
@@ -58,21 +61,24 @@ export function createTriggerRuns(deps: { triggers: TriggerStore; runs: RunStore
       if (trigger.logRuns) await insert(trigger, run, { status: RUNNING, ...(run.dry ? { dry: true } : {}) });
     },
 
-    /** Writes how a run ended; `set` are leaves of the trigger's record that change with it. */
+    /**
+     * Writes how a run ended; `set` are leaves of the trigger's record that change with it. Everything is asked for at once, so
+     * that it is one transaction: no crash leaves a row that ended beside a record that does not know of it.
+     */
     async end(trigger: TriggerDefinition, run: RunStart, outcome: RunOutcome, set: JsonObject): Promise<void> {
-      if (trigger.logRuns) {
-        const { trace } = outcome;
-        const inline = trace !== undefined && Buffer.byteLength(trace) <= INLINE_TRACE_BYTES;
-        if (trace !== undefined && !inline) await runs.keepTrace(run.runId, trace);
-        await runs.complete(run.runId, {
-          ...outcomeFields(outcome),
-          durationMs: clock.nowMs() - run.startedAtMs,
-          ...(trace === undefined ? {} : { traceRef: run.runId }),
-          ...(inline ? { trace } : {}),
-        });
-        await prune(trigger.id);
-      }
-      if (!run.dry) await rollUp(trigger, run, outcome, set);
+      const { trace } = outcome;
+      const inline = trace !== undefined && Buffer.byteLength(trace) <= INLINE_TRACE_BYTES;
+      if (trigger.logRuns && trace !== undefined && !inline) await runs.keepTrace(run.runId, trace);
+      const rowEnds = {
+        ...outcomeFields(outcome),
+        durationMs: clock.nowMs() - run.startedAtMs,
+        ...(trace === undefined ? {} : { traceRef: run.runId }),
+        ...(inline ? { trace } : {}),
+      };
+      await Promise.all([
+        ...(trigger.logRuns ? [runs.complete(run.runId, rowEnds), prune(trigger.id)] : []),
+        ...(run.dry ? [] : [rollUp(trigger, run, outcome, set)]),
+      ]);
     },
 
     /** A fire that found its trigger busy. */

@@ -69,6 +69,10 @@ export async function openAgentRecords(deps: AgentRecordsDeps): Promise<AgentRec
       take(dataset, doc["id"] as string, doc);
     }
   };
+  const { space } = await deps.services();
+  load(space, TRIGGERS_DATASET);
+  load(space, RUNS_DATASET);
+  // Last, and in the same turn: nothing is missed, and what fails before leaves no listener behind.
   const stop = deps.events.on("committed", (space, batch) => {
     if (space.id !== agent.spaceId) return;
     for (const { object, dataset, recordId, doc } of batch.touched) {
@@ -76,9 +80,6 @@ export async function openAgentRecords(deps: AgentRecordsDeps): Promise<AgentRec
       take(dataset, recordId, doc === null ? undefined : (JSON.parse(doc) as JsonObject));
     }
   });
-  const { space } = await deps.services();
-  load(space, TRIGGERS_DATASET);
-  load(space, RUNS_DATASET);
 
   /** Writes, and takes the record as it is now: whoever reads after the write sees it. */
   const write = async (dataset: string, id: string, set: JsonObject, unset: readonly string[] = [], upsert = false) => {
@@ -105,9 +106,10 @@ export async function openAgentRecords(deps: AgentRecordsDeps): Promise<AgentRec
       keepTrace: (runId, trace) => traces.keep(runId, trace),
       async remove(runIds) {
         const { records } = await deps.services();
+        const inFiles = runIds.filter((runId) => isTraceInFile(runs.get(runId)));
         await records.deleteRecords({ objectId: agent.anchorId, dataset: RUNS_DATASET, recordIds: [...runIds] });
         for (const runId of runIds) take(RUNS_DATASET, runId, undefined);
-        await traces.remove(runIds);
+        if (inFiles.length > 0) await traces.remove(inFiles);
       },
     },
     record: (triggerId) => triggers.get(triggerId),
@@ -124,6 +126,10 @@ export async function openAgentRecords(deps: AgentRecordsDeps): Promise<AgentRec
     create: (triggerId, fields) => write(TRIGGERS_DATASET, triggerId, fields, [], true),
     stop,
   };
+}
+
+function isTraceInFile(row: JsonObject | undefined): boolean {
+  return row?.["traceRef"] !== undefined && row["trace"] === undefined;
 }
 
 function newestFirst(one: JsonObject, other: JsonObject): number {
