@@ -132,6 +132,10 @@ export const type = group("Types, their properties and datasets", {
     route: `POST ${TYPES}`,
     flags: {
       xkey: { kind: "text", hint: "KEY", summary: "Stable key, unique within the space", field: "xKey" },
+      derived: {
+        kind: "switch",
+        summary: "The id that the key yields, the same on every device; adopts it when it is there",
+      },
       ...PROFILE_FLAGS,
     },
     file: true,

@@ -48,6 +48,11 @@ export const TypeCreateBody = named(
     description: Type.Optional(Type.String()),
     iconCid: Type.Optional(Type.String()),
     xKey: Type.Optional(Type.String({ description: "Required: 1 to 128 characters of A-Z, a-z, 0-9 and _ . / : -" })),
+    derived: Type.Optional(
+      Type.Boolean({
+        description: "Its id follows from its xKey, the same on every device; a type that has that id is adopted",
+      }),
+    ),
   }),
 );
 

@@ -118,6 +118,21 @@ describe("types", () => {
     },
   ]);
 
+  rule("[TYPE-5] a derived type is made once and then adopted; its id follows from its key and the space", async () => {
+    const create = (spaceId: string, body: object) =>
+      shared.client.post<{ typeId: string; name?: string }>(`/v1/spaces/${spaceId}/types`, body, 201);
+    const [one, other] = [await createSpace(shared.client), await createSpace(shared.client)];
+    const body = { xKey: "app/notes", name: "Notes", derived: true };
+    const made = await create(one.id, body);
+    expect(await create(one.id, { ...body, name: "Another" })).toEqual(made);
+    expect((await create(other.id, body)).typeId).not.toBe(made.typeId);
+    const refused = await shared.client.request("POST", `/v1/spaces/${one.id}/types`, { body: { xKey: "app/notes" } });
+    expect(refused.status).toBe(409);
+    // One that has an id of its own is adopted under it.
+    const { typeId } = await createType(shared.client, one.id, "plain");
+    expect((await create(one.id, { xKey: "plain", derived: true })).typeId).toBe(typeId);
+  });
+
   rule("[TYPE-1] xKeys belong to a space: another space may use the same", async () => {
     const other = await createSpace(shared.client);
     const made = await createType(shared.client, other.id, "books");

@@ -66,7 +66,13 @@ export function openSchemaReplica(options: {
       records,
       objects,
       upserts: createUpsertService({ engine, records, accountId, clock, requireWriter }),
-      types: createTypeService({ engine, schema, requireWriter, createRow: objects.writeNew }),
+      types: createTypeService({
+        engine,
+        schema,
+        requireWriter,
+        createRow: objects.writeNew,
+        fillRow: objects.fillDerived,
+      }),
       properties: createPropertyService({ engine, schema, requireWriter }),
       datasets: createDatasetService({ engine, schema, requireWriter }),
     };

@@ -1,3 +1,4 @@
+import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { svcError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
@@ -12,6 +13,7 @@ export interface TypeDraft {
   description?: string;
   iconCid?: string;
   xKey?: string;
+  derived?: boolean;
 }
 
 export interface Backlink {
@@ -26,12 +28,18 @@ interface TypeServiceDeps {
   requireWriter(): void;
   /** Makes an object whose row holds the given dotted paths. */
   createRow(tx: WriteTx, fields: JsonObject): { id: string };
+  /** Gives an object that is there without content its row. */
+  fillRow(tx: WriteTx, object: ObjectEntry, fields: JsonObject): void;
 }
+
+/** Type of the roots whose ids follow from a type's key. */
+const DERIVED_TYPE = "svc.derived-type";
 
 /** The types of a space. A type is an object whose row is marked as one. */
 export type TypeService = ReturnType<typeof createTypeService>;
 
-export function createTypeService({ engine, schema, requireWriter, createRow }: TypeServiceDeps) {
+export function createTypeService(deps: TypeServiceDeps) {
+  const { engine, schema } = deps;
   const { view } = schema;
   const get = (typeName: string): TypeInfo => {
     const typeId = schema.typeId(typeName);
@@ -40,13 +48,22 @@ export function createTypeService({ engine, schema, requireWriter, createRow }: 
     return info;
   };
 
+  const derive = (tx: WriteTx, xKey: string, fields: JsonObject): string => {
+    const object = tx.ensureDerived(DERIVED_TYPE, xKey);
+    deps.fillRow(tx, object, fields);
+    return object.idText;
+  };
+
   return {
     /** Built-in types, then those of the space, oldest first. */
     list: (): TypeInfo[] => [...builtInTypes(), ...view.types().map((type) => type.info)],
     /** By id or xKey. Throws type.not_found. */
     get,
 
-    /** Throws type.xkey_required, type.xkey_conflict, request.invalid_field. */
+    /**
+     * Makes a type. With `derived` its id follows from its key, so that devices that make it apart make one; it is adopted
+     * where it is there, also under an id of its own. Throws type.xkey_required, type.xkey_conflict, request.invalid_field.
+     */
     create(draft: TypeDraft): Promise<TypeInfo> {
       const { xKey, name, description, iconCid } = draft;
       if (!xKey)
@@ -55,7 +72,11 @@ export function createTypeService({ engine, schema, requireWriter, createRow }: 
         const reason = "1 to 128 characters of A-Z, a-z, 0-9 and _ . / : -";
         throw svcError("request.invalid_field", { field: "xKey", reason }, `xKey is refused: it takes ${reason}`);
       }
-      requireWriter();
+      if (draft.derived) {
+        const known = view.typeByXKey(xKey);
+        if (known) return Promise.resolve(known.info);
+      }
+      deps.requireWriter();
       return engine.write((tx) => {
         const existingTypeId = schema.typeId(xKey);
         if (existingTypeId !== undefined)
@@ -64,13 +85,14 @@ export function createTypeService({ engine, schema, requireWriter, createRow }: 
             { xKey, existingTypeId },
             `The xKey ${xKey} is another type's key or id`,
           );
-        const { id } = createRow(tx, {
+        const fields = {
           "svc.types": [TYPE_MARKER],
           "type.xkey": xKey,
           ...(name ? { "svc.name": name } : {}),
           ...(description ? { "svc.description": description } : {}),
           ...(iconCid ? { "svc.icon": iconCid } : {}),
-        });
+        };
+        const id = draft.derived ? derive(tx, xKey, fields) : deps.createRow(tx, fields).id;
         view.touch(id);
         tx.scope.onRollback(() => view.touch(id));
         return get(id);

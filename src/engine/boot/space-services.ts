@@ -149,7 +149,13 @@ export function createSpaceServices(deps: {
   return {
     space,
     schema,
-    types: createTypeService({ engine, schema, requireWriter, createRow: objects.writeNew }),
+    types: createTypeService({
+      engine,
+      schema,
+      requireWriter,
+      createRow: objects.writeNew,
+      fillRow: objects.fillDerived,
+    }),
     properties: createPropertyService({ engine, schema, requireWriter }),
     datasets: createDatasetService({ engine, schema, requireWriter }),
     objects,

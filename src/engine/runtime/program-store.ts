@@ -1,8 +1,9 @@
 import { svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
+import { compareStrings } from "../../query/value-order.ts";
 import type { SpaceServices } from "../boot/space-services.ts";
 import { PROGRAM_SOURCE_DATASET } from "./agent-datasets.ts";
-import type { AgentSpace } from "./agent-space.ts";
+import { type AgentSpace, PROGRAM_TYPE } from "./agent-space.ts";
 
 const RECORD = "main";
 /** `<name>@v<N>`, or `<spaceId>:<name>@v<N>`: the version is exact. */
@@ -33,21 +34,31 @@ export type ProgramStore = ReturnType<typeof createProgramStore>;
 export function createProgramStore(deps: { agent: AgentSpace; space(spaceId: string): Promise<SpaceServices> }) {
   const { agent } = deps;
 
-  /** Ids of the type and its properties in a space; undefined where there are none. */
-  const typeIn = ({ space, types, properties }: SpaceServices) => {
-    if (space.id === agent.spaceId)
-      return { typeId: agent.programTypeId, name: agent.programName, version: agent.programVersion };
-    const typeId = types.list().find(({ xKey }) => xKey === "program")?.id;
+  /**
+   * Ids of the type and its properties in a space, as they are now; undefined where there are none. Devices that made them
+   * apart have declared a property each: all of them hold names and versions.
+   */
+  const typeIn = ({ types, properties }: SpaceServices) => {
+    const typeId = types.list().find(({ xKey }) => xKey === PROGRAM_TYPE)?.id;
     if (typeId === undefined) return undefined;
-    const idOf = (key: string) => properties.list(typeId).find(({ xKey }) => xKey === key)?.id;
-    const [name, version] = [idOf("name"), idOf("version")];
-    return name === undefined || version === undefined ? undefined : { typeId, name, version };
+    const idsOf = (key: string) =>
+      properties
+        .list(typeId)
+        .filter(({ xKey }) => xKey === key)
+        .map(({ id }) => id);
+    return { typeId, names: idsOf("name"), versions: idsOf("version") };
   };
   /** The oldest of those that match: a name and a version are one program's. */
   const find = async (services: SpaceServices, { name, version }: ProgramSpec): Promise<string | undefined> => {
     const type = typeIn(services);
-    if (!type) return undefined;
-    const filter = { [`${type.typeId}.${type.name}`]: name, [`${type.typeId}.${type.version}`]: version };
+    const either = type?.names.flatMap((nameId) =>
+      type.versions.map((versionId) => ({
+        [`${type.typeId}.${nameId}`]: name,
+        [`${type.typeId}.${versionId}`]: version,
+      })),
+    );
+    if (!either || either.length === 0) return undefined;
+    const filter = either.length === 1 ? either[0]! : { $or: either };
     const body = { filter, sort: ["_ver.id"], limit: 1 };
     const { records } = await services.queries.query(services.queries.objectsSource(), body);
     return records[0] === undefined ? undefined : ((JSON.parse(records[0]) as JsonObject)["id"] as string);
@@ -74,15 +85,16 @@ export function createProgramStore(deps: { agent: AgentSpace; space(spaceId: str
         throw svcError("request.invalid_field", { field: "name", reason }, `name is refused: it takes ${reason}`);
       }
       const services = await deps.space(agent.spaceId);
+      const { typeId, names, versions } = typeIn(services)!;
       const known = await find(services, { name, version });
       const objectId =
         known ??
         (
           await services.objects.create({
-            types: [agent.programTypeId],
+            types: [typeId],
             initialProperties: {
               svc: { name: `${name}@v${version}` },
-              [agent.programTypeId]: { [agent.programName]: name, [agent.programVersion]: version },
+              [typeId]: { [names[0]!]: name, [versions[0]!]: version },
             },
           })
         ).id;
@@ -104,17 +116,18 @@ export function createProgramStore(deps: { agent: AgentSpace; space(spaceId: str
     async list(): Promise<ProgramInfo[]> {
       const services = await deps.space(agent.spaceId);
       const { queries } = services;
-      const { typeId, name, version } = typeIn(services)!;
-      const sort = [`${typeId}.${name}`, `${typeId}.${version}`];
-      const { records } = await queries.query(queries.objectsSource(), { filter: { "svc.types": typeId }, sort });
-      return records.map((text) => {
+      const { typeId, names, versions } = typeIn(services)!;
+      const { records } = await queries.query(queries.objectsSource(), { filter: { "svc.types": typeId } });
+      const programs = records.map((text) => {
         const row = JSON.parse(text) as Record<string, Record<string, Json>>;
+        const firstOf = (ids: readonly string[]) => ids.map((id) => row[typeId]?.[id]).find((value) => value != null);
         return {
           objectId: row["id"] as unknown as string,
-          name: String(row[typeId]?.[name] ?? ""),
-          version: Number(row[typeId]?.[version] ?? 0),
+          name: String(firstOf(names) ?? ""),
+          version: Number(firstOf(versions) ?? 0),
         };
       });
+      return programs.sort((one, other) => compareStrings(one.name, other.name) || one.version - other.version);
     },
   };
 }

@@ -7,7 +7,7 @@ import { PROGRAM_CHILD } from "../../sandbox/program-limits.ts";
 import { createProgramProcesses } from "../../sandbox/program-processes.ts";
 import { createElection, joinElection, keepElection } from "./agent-election.ts";
 import { openAgentRecords } from "./agent-records.ts";
-import { AGENT, installAgentSpace, mendAnchor } from "./agent-space.ts";
+import { AGENT, installAgentSpace } from "./agent-space.ts";
 import { createChatNews } from "./chat-news.ts";
 import { seedChatWatch } from "./chat-watch-seed.ts";
 import { openChatWatch } from "./open-chat-watch.ts";
@@ -20,7 +20,6 @@ import { createTraceFiles } from "./trace-files.ts";
 import { createTriggerControl, type TriggerControl } from "./trigger-control.ts";
 
 const TICK_MS = 1_000;
-const MEND_SECONDS = 5;
 
 /** Once the agent space is there. */
 export interface RunningRuntime {
@@ -28,9 +27,13 @@ export interface RunningRuntime {
   stop(): Promise<void>;
 }
 
-/** Everything of the runtime, in its order: the agent space, who runs what, what runs can reach, then the ticking. */
+/**
+ * Everything of the runtime, in its order: the agent space, who runs what, what runs can reach, then the ticking. When a step
+ * fails, what was begun before it is ended again: it is tried anew.
+ */
 export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean): Promise<RunningRuntime> {
   const { config, clock, log, peerId } = deps;
+  await using begun = new AsyncDisposableStack();
   // What other devices have made is known by then, if they can be reached at all.
   await deps.firstRound();
   const { id: spaceId } = await deps.ensureDerived(AGENT);
@@ -42,10 +45,13 @@ export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean)
   const traces = createTraceFiles(agent.anchorId, services);
   const { spaceEvents: events } = deps;
   const records = await openAgentRecords({ agent, events, traces, self: peerId, services, onTouched: ticker.touched });
+  begun.defer(records.stop);
 
   const host = await openHost(deps, agent.spaceId);
+  begun.defer(host.close);
   const programs = createProgramStore({ agent, space: deps.space });
   const processes = createProgramProcesses({ command: childCommand(PROGRAM_CHILD), log, nowMs: clock.nowMs });
+  begun.defer(processes.stop);
   const runs = createTriggerRuns({ triggers: records.triggers, runs: records.runs, self: peerId, clock });
   const newRunId = () => `run_${randomBytes(8).toString("hex")}`;
   const shown = (execute: ExecuteRun) => withProcesses(execute, { ...deps, processes: deps.processes });
@@ -81,11 +87,9 @@ export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean)
       news.isOwn(trigger.id, messageId) || (creator === deps.accountId && by?.["name"] === trigger.name),
     isNative: ({ program }) => program.startsWith("internal:"),
   });
-  let seconds = 0;
-  const mend = () =>
-    services()
-      .then((opened) => mendAnchor(opened, agent.anchorId))
-      .catch((err: unknown) => log.warn("the agent's records could not be looked after", { err }));
+  begun.defer(scheduler.stop);
+  begun.defer(watch.stop);
+  begun.defer(news.stop);
   await runs.closeOrphans();
   await seedChatWatch({ agent, records, isActive: () => election.active() === peerId });
   ticker.start({
@@ -94,20 +98,13 @@ export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean)
     everySecond() {
       void keepElection(deps.devices, peerId).catch((err: unknown) => log.warn("no claim could be made", { err }));
       watch.tick();
-      if (++seconds % MEND_SECONDS === 0) void mend();
     },
   });
+  begun.defer(ticker.stop);
+  const running = begun.move();
   return {
     control: createTriggerControl({ records, scheduler, programs, processes, traces, clock }),
-    async stop() {
-      ticker.stop();
-      news.stop();
-      await watch.stop();
-      await scheduler.stop();
-      records.stop();
-      await processes.stop();
-      await host.close();
-    },
+    stop: () => running.disposeAsync(),
   };
 }
 

@@ -53,6 +53,21 @@ async function untilSteady(seer: Node, who: Node, what: string): Promise<void> {
   );
 }
 
+/** How often each of them fired since a moment, and that none did so twice in a second. */
+async function firesSince(seer: Node, sinceMs: number): Promise<Record<string, number>> {
+  const fires = await firedBy(seer, sinceMs);
+  const seconds = fires.map(({ device, ts }) => `${device} ${Math.floor(ts / 1000)}`);
+  expect(seconds).toEqual([...new Set(seconds)]);
+  return Object.fromEntries(
+    Map.groupBy(fires, ({ device }) => device)
+      .entries()
+      .map(([id, all]) => [id, all.length]),
+  );
+}
+
+const activeOn = async ({ device }: Node): Promise<unknown> =>
+  (await device.server.client.get<{ active: JsonObject }>("/v1/devices")).active["agent"];
+
 describeWithNats("triggers among devices", () => {
   rule(
     "[devices] exactly one fires; repinning, floating, activating and pruning move it, going away does not",
@@ -90,6 +105,101 @@ describeWithNats("triggers among devices", () => {
       expect(await firedBy(a, Date.now() - 1_500)).toEqual([]);
       await a.device.server.client.del(`/v1/devices/${b.peerId}`);
       await untilSteady(a, a, "a survivor to take over from a device that was pruned");
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[devices] of three exactly one fires, whichever of them is killed, activated, pruned or pinned, and after a split",
+    async () => {
+      await using nats = await startNats();
+      const a = await startNode(nats.url);
+      await using _a = a.device;
+      await a.agent.putTrigger("beat", { program: await a.agent.putProgram("beat", "return 1"), spec: "* * * * * *" });
+      const b = await startNode(nats.url, a.device.mnemonic);
+      await using _b = b.device;
+      const c = await startNode(nats.url, a.device.mnemonic);
+      await using _c = c.device;
+      for (const seer of [b, c]) await untilSteady(seer, a, "the first of three to fire alone");
+
+      await write(c, { owner: b.peerId });
+      for (const seer of [a, c]) await untilSteady(seer, b, "the one it is pinned to");
+      await c.device.server.client.post("/v1/devices/activate", { app: "agent" }, 204);
+      for (const seer of [a, b])
+        await until(async () => (await activeOn(seer)) === c.peerId, "the claim to be heard of", 20_000);
+      await write(a, { owner: "" });
+      for (const seer of [a, b]) await untilSteady(seer, c, "the newly active one to take what floats");
+
+      await c.device.server.kill();
+      await Bun.sleep(3_000);
+      expect([await firedBy(a, Date.now() - 1_500), await firedBy(b, Date.now() - 1_500)]).toEqual([[], []]);
+      await b.device.server.client.del(`/v1/devices/${c.peerId}`);
+      let survivor = a;
+      await until(
+        async () => {
+          const [seenByA, seenByB] = [await activeOn(a), await activeOn(b)];
+          survivor = seenByA === a.peerId ? a : b;
+          return seenByA === seenByB && seenByA === survivor.peerId;
+        },
+        "both survivors to agree on one of them",
+        30_000,
+      );
+      for (const seer of [a, b]) await untilSteady(seer, survivor, "the survivor alone");
+
+      // A split: the other one is made active on its side, and takes the trigger there.
+      const other = survivor === a ? b : a;
+      await nats.kill();
+      const splitMs = Date.now();
+      await other.device.server.client.post("/v1/devices/activate", { app: "agent" }, 204);
+      await write(other, { owner: other.peerId });
+      await until(
+        async () => (await firesSince(other, splitMs))[other.peerId] !== undefined,
+        "a fire on the other side",
+      );
+      await nats.start();
+      for (const seer of [a, b]) await untilSteady(seer, other, "the later owner to be left alone");
+      const during = await firesSince(a, splitMs);
+      expect(Object.keys(during).sort()).toEqual([a.peerId, b.peerId].sort());
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[devices] what two devices set up apart is one: types, triggers and programs of both, on both",
+    async () => {
+      await using nats = await startNats();
+      await nats.kill();
+      const a = await startNode(nats.url);
+      await using _a = a.device;
+      await a.agent.putTrigger("of-a", { program: await a.agent.putProgram("by-a", "return 'a'") });
+      const b = await startNode(nats.url, a.device.mnemonic);
+      await using _b = b.device;
+      await b.agent.putTrigger("of-b", { program: await b.agent.putProgram("by-b", "return 'b'") });
+      expect([b.agent.spaceId, b.agent.anchorId]).toEqual([a.agent.spaceId, a.agent.anchorId]);
+
+      await nats.start();
+      const has = async (node: Node, path: string): Promise<boolean> =>
+        (await node.device.server.control.request("GET", path)).status === 200;
+      for (const [node, other] of [
+        [a, "b"],
+        [b, "a"],
+      ] as const)
+        await until(
+          async () => (await has(node, `/triggers/of-${other}`)) && (await has(node, `/programs/by-${other}/1`)),
+          "what the other has made",
+          60_000,
+        );
+      for (const { device, agent } of [a, b]) {
+        const { types } = await device.server.client.get<{ types: { xKey?: string }[] }>(
+          `/v1/spaces/${agent.spaceId}/types`,
+        );
+        const keys = types.map(({ xKey }) => xKey).filter((xKey) => xKey === "agent_triggers" || xKey === "program");
+        expect(keys.sort()).toEqual(["agent_triggers", "program"]);
+        const { programs } = await device.server.control.get<{ programs: JsonObject[] }>("/programs");
+        expect(programs.map(({ name }) => name)).toEqual(["by-a", "by-b"]);
+      }
+      expect((await a.agent.run("of-b")).run).toMatchObject({ status: "ok", value: "b" });
+      expect((await b.agent.run("of-a")).run).toMatchObject({ status: "ok", value: "a" });
     },
     LONG_MS,
   );
