@@ -9,16 +9,15 @@ import { type Content, contentOf } from "./content.ts";
 import { CHUNK_BYTES, type ChunkPlace, sealChunk } from "./content-seal.ts";
 import type { ContentSealer } from "./content-sealer.ts";
 import { contentStream } from "./content-stream.ts";
-import { ContentDamaged, type Download, openDownload } from "./download.ts";
+import { ContentDamaged } from "./download.ts";
 import { createManifests, type WholeContent } from "./manifests.ts";
 import { isFull, type Received, receiveContent } from "./receive-content.ts";
+import { createSharedDownloads } from "./shared-downloads.ts";
 
 /** How long a reader waits for the first bytes of what is not here. */
 const FIRST_BYTES_MS = 4_000;
 /** Chunks fetched at once by a whole download. */
 const AHEAD = 6;
-/** A download that nobody uses is closed after so long. */
-const LINGER_MS = 3_000;
 
 export interface ContentStoreDeps {
   readonly blobs: BlobStore;
@@ -33,18 +32,11 @@ export interface ContentStoreDeps {
 
 export type StoredContent = Extract<Received, { kind: "stored" }>;
 
-interface Shared {
-  readonly opening: Promise<Download>;
-  users: number;
-  linger: ReturnType<typeof setTimeout> | undefined;
-}
-
 /** Contents of files on this device: taken in, read, fetched where they are not here, and dropped. */
 export type ContentStore = ReturnType<typeof createContentStore>;
 
 export function createContentStore(deps: ContentStoreDeps) {
   const { blobs, sources, sealer, log } = deps;
-  const downloads = new Map<string, Shared>();
   /** Work on one content's place on the disk goes one after the other. */
   const locks = new Map<string, Promise<unknown>>();
   /** Contents that somebody is about to refer to: no sweep takes them. */
@@ -61,40 +53,8 @@ export function createContentStore(deps: ContentStoreDeps) {
     return done;
   };
 
-  /** The download of a content, shared by all who read it; closed a while after the last has left. */
-  const using = async <T>(content: Content, work: (download: Download) => Promise<T>): Promise<T> => {
-    const name = nameOf(content.spaceId, content.rootCid);
-    let shared = downloads.get(name);
-    if (!shared) {
-      const opening = openDownload(content, blobs, sources);
-      shared = { opening, users: 0, linger: undefined };
-      downloads.set(name, shared);
-      opening.then(
-        (download) => download.whole.then(() => deps.arrived(content)).catch(() => undefined),
-        () => downloads.delete(name),
-      );
-    }
-    const held = shared;
-    clearTimeout(held.linger);
-    held.users++;
-    try {
-      return await work(await held.opening);
-    } finally {
-      held.users--;
-      if (held.users === 0) {
-        clearTimeout(held.linger);
-        held.linger = setTimeout(() => void closeDownload(name, held), LINGER_MS);
-        held.linger.unref?.();
-      }
-    }
-  };
-
-  const closeDownload = async (name: string, held: Shared): Promise<void> => {
-    if (downloads.get(name) === held) downloads.delete(name);
-    clearTimeout(held.linger);
-    const download = await held.opening.catch(() => undefined); // it was never open
-    await download?.close();
-  };
+  const downloads = createSharedDownloads({ blobs, sources, rootNameOf: nameOf, arrived: deps.arrived });
+  const { using } = downloads;
 
   const whole = (content: Content): Promise<string | undefined> =>
     blobs.whole(content.spaceId, content.rootCid, content.size);
@@ -125,8 +85,7 @@ export function createContentStore(deps: ContentStoreDeps) {
       try {
         await locked(name, async () => {
           if (await whole(content)) return rm(path, { force: true });
-          const download = downloads.get(name);
-          if (download) await closeDownload(name, download);
+          await downloads.closeRoot(name);
           await blobs.adopt(spaceId, content.rootCid, path, size, digests);
           manifests.forget(name);
         });
@@ -152,9 +111,11 @@ export function createContentStore(deps: ContentStoreDeps) {
       if (left > 0) intended.set(name, left);
       else intended.delete(name);
     },
+    /** Whether what a row says of a content was seen to be false, by the very bytes that it names. */
+    isRefuted: downloads.isRefuted,
     isIntended: (spaceId: string, rootCid: string): boolean => intended.has(nameOf(spaceId, rootCid)),
     /** Whether somebody reads it just now, as it comes. */
-    isRead: (spaceId: string, rootCid: string): boolean => (downloads.get(nameOf(spaceId, rootCid))?.users ?? 0) > 0,
+    isRead: (spaceId: string, rootCid: string): boolean => downloads.isRead(nameOf(spaceId, rootCid)),
     discard: (received: Received): Promise<void> =>
       received.kind === "stored" ? rm(received.path, { force: true }) : Promise.resolve(),
 
@@ -217,11 +178,9 @@ export function createContentStore(deps: ContentStoreDeps) {
       if (level >= counts.length || index >= counts[level]!) return undefined;
       const found = await store.manifest(content);
       if (!found) {
-        const download = downloads.get(nameOf(content.spaceId, content.rootCid));
+        const download = downloads.current(content);
         if (level > 0 || blobs.get(content.spaceId, content.rootCid) === undefined) return undefined;
-        return download
-          ? (await download.opening).sealedHere(index)
-          : using(content, (opened) => opened.sealedHere(index));
+        return download ? (await download).sealedHere(index) : using(content, (opened) => opened.sealedHere(index));
       }
       if (level > 0)
         return found.tree.pages.find(({ place }) => place.level === level && place.index === index)?.sealed;
@@ -253,8 +212,7 @@ export function createContentStore(deps: ContentStoreDeps) {
     async drop(spaceId: SpaceId, rootCid: string): Promise<number> {
       const name = nameOf(spaceId, rootCid);
       const freed = await locked(name, async () => {
-        const download = downloads.get(name);
-        if (download) await closeDownload(name, download);
+        await downloads.closeRoot(name);
         manifests.forget(name);
         return blobs.remove(spaceId, rootCid);
       });
@@ -263,14 +221,13 @@ export function createContentStore(deps: ContentStoreDeps) {
     },
 
     async dropSpace(spaceId: SpaceId): Promise<void> {
-      for (const [name, download] of [...downloads])
-        if (name.startsWith(`${spaceId}/`)) await closeDownload(name, download);
+      await downloads.closeSpace(spaceId);
       manifests.forgetSpace(spaceId);
       await blobs.dropSpace(spaceId);
     },
 
     async close(): Promise<void> {
-      for (const [name, download] of [...downloads]) await closeDownload(name, download);
+      await downloads.close();
       sealer.close();
     },
   };

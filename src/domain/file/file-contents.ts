@@ -155,14 +155,17 @@ export function createFileContents(deps: FileContentsDeps) {
       return content;
     },
 
-    /** A content that files of the space name; undefined when none does. Errors: file.not_available without its key. */
+    /** A content that files of the space name; undefined when none does, or all who do were seen to be wrong. Errors: file.not_available without its key. */
     contentOfRoot(root: string): Content | undefined {
       const proved = provedOf(table.content(root));
       if (proved) return proved;
       for (const ref of table.refsOfRoot(root)) {
         const row = rowOf(ref);
         const bytes = row && bytesOfRow(row);
-        if (bytes?.kind === "content") return identityOf(root, ref.size, bytes.hash, bytes.keyId);
+        if (bytes?.kind !== "content") continue;
+        const content = identityOf(root, ref.size, bytes.hash, bytes.keyId);
+        // Whoever may write can name a root that is not theirs: one such row keeps nobody from the bytes.
+        if (!contents.isRefuted(content)) return content;
       }
       return undefined;
     },

@@ -1,0 +1,99 @@
+import { bytesToHex } from "../base/bytes.ts";
+import type { BlobStore } from "./blob-store.ts";
+import type { ChunkSources } from "./chunk-sources.ts";
+import type { Content } from "./content.ts";
+import { ContentDamaged, type Download, openDownload } from "./download.ts";
+
+/** A download that nobody uses is closed after so long. */
+const LINGER_MS = 3_000;
+/** Identities that are remembered as false. */
+const REFUTED_KEPT = 10_000;
+
+interface Shared {
+  readonly rootName: string;
+  readonly opening: Promise<Download>;
+  users: number;
+  linger: ReturnType<typeof setTimeout> | undefined;
+}
+
+/**
+ * Downloads, each shared by all who read the same content. What is the same is said by everything that a row says of it: a row
+ * that names the root of somebody else's content with a hash of its own gets a download of its own, which fails alone.
+ */
+export type SharedDownloads = ReturnType<typeof createSharedDownloads>;
+
+export function createSharedDownloads(deps: {
+  readonly blobs: BlobStore;
+  readonly sources: ChunkSources;
+  rootNameOf(spaceId: string, rootCid: string): string;
+  /** A content is whole here. */
+  arrived(content: Content): void;
+}) {
+  const downloads = new Map<string, Shared>();
+  const refuted = new Set<string>();
+  const rootNameOf = ({ spaceId, rootCid }: Pick<Content, "spaceId" | "rootCid">): string =>
+    deps.rootNameOf(spaceId, rootCid);
+  const nameOf = (content: Content): string =>
+    `${rootNameOf(content)}/${content.size}/${bytesToHex(content.hash)}/${bytesToHex(content.keyId)}`;
+
+  const refute = (name: string): void => {
+    refuted.add(name);
+    if (refuted.size > REFUTED_KEPT) refuted.delete(refuted.values().next().value as string);
+  };
+
+  const close = async (name: string, held: Shared): Promise<void> => {
+    if (downloads.get(name) === held) downloads.delete(name);
+    clearTimeout(held.linger);
+    const download = await held.opening.catch(() => undefined); // it was never open
+    await download?.close();
+  };
+
+  const sharedOf = (name: string, content: Content): Shared => {
+    const known = downloads.get(name);
+    if (known) return known;
+    const opening = openDownload(content, deps.blobs, deps.sources);
+    const shared: Shared = { rootName: rootNameOf(content), opening, users: 0, linger: undefined };
+    downloads.set(name, shared);
+    opening.then(
+      (download) => download.whole.then(() => deps.arrived(content)).catch(() => undefined),
+      () => downloads.delete(name),
+    );
+    return shared;
+  };
+
+  const closeWhere = async (matches: (held: Shared) => boolean): Promise<void> => {
+    for (const [name, held] of [...downloads]) if (matches(held)) await close(name, held);
+  };
+
+  return {
+    /** Works with the download of a content, which is closed a while after the last has left it. */
+    async using<T>(content: Content, work: (download: Download) => Promise<T>): Promise<T> {
+      const name = nameOf(content);
+      const held = sharedOf(name, content);
+      clearTimeout(held.linger);
+      held.users++;
+      try {
+        return await work(await held.opening);
+      } catch (error) {
+        if (error instanceof ContentDamaged) refute(name);
+        throw error;
+      } finally {
+        held.users--;
+        if (held.users === 0) {
+          clearTimeout(held.linger);
+          held.linger = setTimeout(() => void close(name, held), LINGER_MS);
+          held.linger.unref?.();
+        }
+      }
+    },
+    /** The download of a content that is under way; undefined when there is none. */
+    current: (content: Content): Promise<Download> | undefined => downloads.get(nameOf(content))?.opening,
+    /** Whether its own bytes, proved by its root, were seen not to be what it says. */
+    isRefuted: (content: Content): boolean => refuted.has(nameOf(content)),
+    isRead: (rootName: string): boolean =>
+      [...downloads.values()].some((held) => held.rootName === rootName && held.users > 0),
+    closeRoot: (rootName: string): Promise<void> => closeWhere((held) => held.rootName === rootName),
+    closeSpace: (spaceId: string): Promise<void> => closeWhere((held) => held.rootName.startsWith(`${spaceId}/`)),
+    close: (): Promise<void> => closeWhere(() => true),
+  };
+}
