@@ -1,26 +1,61 @@
-/** ◆ A file of another member is served on the origin of the API: nothing of it may run there. Tried in a browser. */
+/** ◆ A file of another member is served on the origin of the API: nothing of it may run there. Tried in two browsers. */
 import { afterAll, beforeAll, expect } from "bun:test";
 import { CHROMIUM, useBrowser } from "../support/browser.ts";
 import { attach, filesPath } from "../support/files.ts";
+import { FIREFOX, startFirefox } from "../support/firefox.ts";
 import { createObject, createSpace } from "../support/fixtures.ts";
 import { type RunningServer, startServer } from "../support/server.ts";
-import { skipUnless } from "../support/skip.ts";
+import { skipUnless, skipUnlessGiven } from "../support/skip.ts";
 
-const browser = useBrowser();
-const declare = skipUnless(CHROMIUM !== null, "chromium is not installed");
+/** A tab of some browser. */
+interface Tab extends AsyncDisposable {
+  /** Answers why the address did not become the page. */
+  goto(url: string): Promise<string | undefined>;
+  evaluate(expression: string): Promise<unknown>;
+}
+
+const chromium = useBrowser();
+let firefox: Awaited<ReturnType<typeof startFirefox>> | undefined;
+const BROWSERS = [
+  {
+    name: "Chromium",
+    declare: skipUnless(CHROMIUM !== null, "chromium is not installed"),
+    async open(base: string): Promise<Tab> {
+      const { page } = await chromium.open(base);
+      return {
+        goto: (url) =>
+          page.goto(url).then(
+            () => undefined,
+            (error: unknown) => String(error),
+          ),
+        evaluate: (expression) => page.evaluate(expression),
+        [Symbol.asyncDispose]: () => page.close(),
+      };
+    },
+  },
+  {
+    name: "Firefox",
+    declare: skipUnlessGiven(FIREFOX !== null, "firefox is not installed"),
+    open: (): Promise<Tab> => firefox!.open(),
+  },
+];
 
 let server: RunningServer;
 let spaceId = "";
 let objectId = "";
 beforeAll(async () => {
-  if (CHROMIUM === null) return;
   server = await startServer();
   spaceId = (await createSpace(server.client, "untouched")).id;
   objectId = (await createObject(server.client, spaceId)).id;
-}, 60_000);
+  if (FIREFOX) firefox = await startFirefox();
+}, 90_000);
 afterAll(async () => {
-  await server?.[Symbol.asyncDispose]();
+  await firefox?.[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
 });
+
+/** Long enough for a script to have run, if one is going to. */
+const SETTLE_MS = 200;
 
 /** What an attacker would do: say so in the title, and call the API of the origin. */
 const SCRIPT = `document.title = "ran"; fetch("/v1/spaces", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ name: "made by a file" }) });`;
@@ -45,57 +80,79 @@ const FILES: [name: string, mime: string, text: string][] = [
   ["unknown", "application/x-unheard-of", `<!doctype html><script>${SCRIPT}</script>`],
 ];
 
-for (const [name, mime, text] of FILES) {
-  declare(`[files] nothing of ${name} (${mime}) runs when it is opened or framed on the origin`, async () => {
-    const { fileId } = await attach(server.client, spaceId, objectId, new TextEncoder().encode(text), { name, mime });
-    const url = `${server.base}${filesPath(spaceId)}/${fileId}/content`;
-    const { page } = await browser.open(server.base);
-    try {
-      // What is sent as an attachment is no page: the browser says that navigation was aborted by a download.
-      await page.goto(url).catch((error: unknown) => expect(String(error)).toMatch(/download|ERR_ABORTED/i));
-      await page.waitForTimeout(150);
-      expect(await page.title()).not.toBe("ran");
-      await page.goto(`${server.base}/ui`);
-      await page.evaluate(
-        ([source, isScript]) => {
-          const frame = document.createElement("iframe");
-          frame.src = source;
-          document.body.append(frame);
-          // A page of the origin that loads a script as its script has decided so itself; anything else is no script.
-          if (isScript) return;
-          const script = document.createElement("script");
-          script.src = source;
-          document.body.append(script);
-        },
-        [url, mime === "text/javascript"] as const,
-      );
-      await page.waitForTimeout(250);
-      expect(await page.title()).not.toBe("ran");
-    } finally {
-      await page.close();
-    }
-    const spaces = await server.client.get<{ name?: string }[]>("/v1/spaces");
-    expect(spaces.map((space) => space.name)).not.toContain("made by a file");
-  });
-}
+/** Frames an address in a page of the origin, and takes it for a script too unless it says that it is one. */
+const embed = (url: string, isScript: boolean): string => `(() => {
+  const frame = document.createElement("iframe");
+  frame.src = ${JSON.stringify(url)};
+  document.body.append(frame);
+  // A page of the origin that loads a script as its script has decided so itself; anything else is no script.
+  if (${isScript}) return;
+  const script = document.createElement("script");
+  script.src = ${JSON.stringify(url)};
+  document.body.append(script);
+})()`;
 
-declare("[files] a picture is shown as what it is", async () => {
-  const pixel = Buffer.from(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
-    "base64",
-  );
-  const { fileId } = await attach(server.client, spaceId, objectId, pixel, { name: "pixel.png", mime: "image/png" });
-  const { page } = await browser.open(server.base);
-  await page.goto(`${server.base}/ui`);
-  const width = await page.evaluate(
-    async (source) => {
-      const image = new Image();
-      image.src = source;
-      await image.decode();
-      return image.naturalWidth;
+for (const { name: browser, declare, open } of BROWSERS) {
+  for (const [name, mime, text] of FILES) {
+    declare(
+      `[files] nothing of ${name} (${mime}) runs when it is opened or framed on the origin, in ${browser}`,
+      async () => {
+        const bytes = new TextEncoder().encode(text);
+        const { fileId } = await attach(server.client, spaceId, objectId, bytes, { name, mime });
+        const url = `${server.base}${filesPath(spaceId)}/${fileId}/content`;
+        await using tab = await open(server.base);
+        // What is sent as an attachment is no page: the browser may say that navigation was aborted by a download.
+        const refused = await tab.goto(url);
+        if (refused !== undefined) expect(refused).toMatch(/download|abort/i);
+        await Bun.sleep(SETTLE_MS);
+        expect(await tab.evaluate("document.title")).not.toBe("ran");
+        expect(await tab.goto(`${server.base}/ui`)).toBeUndefined();
+        await tab.evaluate(embed(url, mime === "text/javascript"));
+        await Bun.sleep(SETTLE_MS);
+        expect(await tab.evaluate("document.title")).not.toBe("ran");
+        const spaces = await server.client.get<{ name?: string }[]>("/v1/spaces");
+        expect(spaces.map((space) => space.name)).not.toContain("made by a file");
+      },
+      60_000,
+    );
+  }
+
+  declare(
+    `[files] a picture is shown as what it is, in ${browser}`,
+    async () => {
+      const pixel = Buffer.from(
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+        "base64",
+      );
+      const { fileId } = await attach(server.client, spaceId, objectId, pixel, {
+        name: "pixel.png",
+        mime: "image/png",
+      });
+      await using tab = await open(server.base);
+      await tab.goto(`${server.base}/ui`);
+      const source = JSON.stringify(`${server.base}${filesPath(spaceId)}/${fileId}/content`);
+      const width = await tab.evaluate(
+        `(async () => { const image = new Image(); image.src = ${source}; await image.decode(); return image.naturalWidth; })()`,
+      );
+      expect(width).toBe(1);
     },
-    `${server.base}${filesPath(spaceId)}/${fileId}/content`,
+    60_000,
   );
-  expect(width).toBe(1);
-  await page.close();
-});
+
+  // What the rules are held against: without them, the same file runs.
+  declare(
+    `[files] a page that is sent as what it is does run in ${browser}, so that it would show`,
+    async () => {
+      const plain = Bun.serve({
+        port: 0,
+        hostname: "127.0.0.1",
+        fetch: () => new Response(FILES[0]![2], { headers: { "content-type": "text/html" } }),
+      });
+      await using tab = await open(`http://127.0.0.1:${plain.port}`);
+      await tab.goto(`http://127.0.0.1:${plain.port}/`);
+      expect(await tab.evaluate("document.title")).toBe("ran");
+      await plain.stop(true);
+    },
+    60_000,
+  );
+}
