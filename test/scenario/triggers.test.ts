@@ -4,6 +4,7 @@ import { AGENT_FILES, type AgentFixture, agentOf, RUNTIME_ENV } from "../support
 import { type Json, type JsonObject, until } from "../support/client.ts";
 import { rule, useServer } from "../support/rule.ts";
 import { startServer } from "../support/server.ts";
+import { svc } from "../support/svc.ts";
 
 const SECRET = "s3cret-of-the-test";
 let agent: AgentFixture;
@@ -164,6 +165,36 @@ describe("[run] fires in real seconds", () => {
     const replayed = await control().post<JsonObject>(`/runs/${last!["id"]}/replay`);
     expect(replayed).toMatchObject({ same: true, fuel: last!["fuel"], value: last!["value"] as Json });
   });
+
+  rule(
+    "[AGENT-10] a replay does nothing again; against another source it names the first call that differs",
+    async () => {
+      const code = (second: string) =>
+        `await svc.query({ limit: 1 }); await svc.chat.send({ objectId: args.chat, text: ${JSON.stringify(second)} }); return 1`;
+      const args = { chat: agent.chatId };
+      await program("told", code("once said"), { args });
+      const { run } = await agent.run("told");
+      const replay = () => control().post<JsonObject>(`/runs/${run["id"]}/replay`);
+      expect(await replay()).toMatchObject({ same: true, sourceChanged: false, fuel: run["fuel"] as Json });
+      await agent.putProgram("told", code("said otherwise"));
+      expect(await replay()).toMatchObject({
+        same: false,
+        sourceChanged: true,
+        difference: {
+          n: 1,
+          what: "call",
+          expected: { name: "svc.chat.send", input: { text: "once said" } },
+          got: { name: "svc.chat.send", input: { text: "said otherwise" } },
+        },
+      });
+      const { code: exit, stdout } = await svc(["trigger", "replay", run["id"] as string], {
+        addr: new URL(control().base).host,
+      });
+      expect([exit, JSON.parse(stdout)]).toMatchObject([0, { same: false, difference: { n: 1 } }]);
+      const said = (await agent.messages()).map(({ text }) => text);
+      expect([said.filter((text) => text === "once said").length, said.includes("said otherwise")]).toEqual([1, false]);
+    },
+  );
 
   rule("[run] once fires late, once, and is off", async () => {
     const at = Math.floor(Date.now() / 1000) - 60;
