@@ -113,8 +113,11 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
   };
   const showWork =
     (kind: string, title: string) =>
-    ({ root }: Pick<FileContent, "root">): LongWork =>
-      deps.startLongWork({ kind, title, target: root });
+    ({ root, size }: Pick<FileContent, "root" | "size">): LongWork => {
+      const work = deps.startLongWork({ kind, title, target: root });
+      work.progress(0, size); // work that stands still from the beginning says how much it is, too
+      return work;
+    };
   /** The network does not have a chunk of what was found to be there: others are to upload it again. */
   const missedOnNetwork = ({ spaceId, rootCid }: Content): void => {
     const own = ownBySpace.get(spaceId);

@@ -20,7 +20,6 @@ interface Shared {
  * Downloads, each shared by all who read the same content. What is the same is said by everything that a row says of it: a row
  * that names the root of somebody else's content with a hash of its own gets a download of its own, which fails alone.
  */
-export type SharedDownloads = ReturnType<typeof createSharedDownloads>;
 
 export function createSharedDownloads(deps: {
   readonly blobs: BlobStore;

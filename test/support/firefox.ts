@@ -4,7 +4,7 @@ import { scratchDir } from "./scratch.ts";
 /** Path of Firefox, or null where there is none. */
 export const FIREFOX = Bun.which("firefox-esr") ?? Bun.which("firefox");
 
-export interface FirefoxPage extends AsyncDisposable {
+interface FirefoxPage extends AsyncDisposable {
   /** Answers what kept the address from becoming the page, such as that it was a download. */
   goto(url: string): Promise<string | undefined>;
   /** The value of an expression, which may be a promise. */

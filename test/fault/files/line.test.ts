@@ -79,6 +79,66 @@ describeWithNats("files over a bad line", () => {
   );
 
   rule(
+    "[PROC-2] a backup and a fetch of more than three seconds are processes with bytes while they last; a short one is none",
+    async () => {
+      await using nats = await startNats();
+      await using line = await startTcpProxy(nats.port);
+      const network = `nats://127.0.0.1:${line.port}`;
+      await using a = await startDevice({ network });
+      const { client } = a.server;
+      const space = await createSpace(client);
+      const objectId = (await createObject(client, space.id)).id;
+      const processOf = async (from: typeof client, kind: string, rootCid: string | undefined) =>
+        (
+          await from.get<{ processes: { id: string; state: string; done: number; total?: number }[] }>("/v1/processes")
+        ).processes.find(({ id }) => id === `file.${kind}.${rootCid}`);
+      const untilDurable = (fileId: string) =>
+        until(
+          async () =>
+            (await client.get<{ state: string }>(`${filesPath(space.id)}/${fileId}/status`)).state === "durable",
+          "the file to be durable",
+          60_000,
+        );
+      const short = await attach(client, space.id, objectId, bytesOf(MB, 3));
+      await untilDurable(short.fileId);
+
+      const size = 6 * MB;
+      line.stall("up", true);
+      const long = await attach(client, space.id, objectId, bytesOf(size, 4));
+      await until(
+        async () => (await processOf(client, "backup", long.rootCid))?.state === "running",
+        "the row",
+        15_000,
+      );
+      const row = await processOf(client, "backup", long.rootCid);
+      expect([row?.total, row!.done < size]).toEqual([size, true]);
+      line.stall("up", false);
+      await untilDurable(long.fileId);
+      await until(async () => (await processOf(client, "backup", long.rootCid))?.state === "done", "its end");
+      expect((await processOf(client, "backup", long.rootCid))?.done).toBe(size);
+      expect(await processOf(client, "backup", short.rootCid)).toBeUndefined();
+
+      // The other way: a device that keeps everything fetches it over a line that stands still for a while.
+      await a.server.kill();
+      await using b = await startDevice({ network, mnemonic: a.mnemonic });
+      await untilStatus(b, space.id, "active");
+      const there = b.server.client;
+      await until(
+        async () => (await there.request("GET", `${filesPath(space.id)}/${long.fileId}`)).status === 200,
+        "the file's row",
+        30_000,
+      );
+      line.stall("down", true);
+      await there.post(`${filesPath(space.id)}/${long.fileId}/pin`, undefined, 204);
+      await until(async () => (await processOf(there, "fetch", long.rootCid))?.state === "running", "its row", 15_000);
+      line.stall("down", false);
+      await until(async () => (await processOf(there, "fetch", long.rootCid))?.state === "done", "its end", 60_000);
+      expect((await there.get<{ cached: boolean }>(`${filesPath(space.id)}/${long.fileId}`)).cached).toBe(true);
+    },
+    180_000,
+  );
+
+  rule(
     "[files] a server whose messages are too small for a chunk is named, and never said to be durable",
     async () => {
       await using nats = await startNats({ config: "max_payload: 300000" });
