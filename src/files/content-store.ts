@@ -1,6 +1,7 @@
 import { copyFile, rm } from "node:fs/promises";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import { createTurns } from "../base/turns.ts";
 import { SvcError, svcError } from "../protocol/errors.ts";
 import { type BlobStore, syncFile } from "./blob-store.ts";
 import type { ChunkSources } from "./chunk-sources.ts";
@@ -53,6 +54,7 @@ export function createContentStore(deps: ContentStoreDeps) {
     return done;
   };
 
+  const turns = createTurns();
   const downloads = createSharedDownloads({ blobs, sources, rootNameOf: nameOf, arrived: deps.arrived });
   const { using } = downloads;
 
@@ -65,7 +67,7 @@ export function createContentStore(deps: ContentStoreDeps) {
     sources,
 
     receive: (spaceId: SpaceId, body: ReadableStream<Uint8Array> | null): Promise<Received> =>
-      receiveContent(blobs, spaceId, body),
+      receiveContent(blobs, spaceId, body, turns),
 
     /**
      * Seals a received content under a key of its epoch and gives it its place; `intend` is already counted, so `release` it

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { concatBytes } from "../base/bytes.ts";
+import type { Participant, Turns } from "../base/turns.ts";
 import { SvcError } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { BlobStore } from "./blob-store.ts";
@@ -29,6 +30,7 @@ export async function receiveContent(
   blobs: BlobStore,
   spaceId: string,
   body: ReadableStream<Uint8Array> | null,
+  turns: Turns,
 ): Promise<Received> {
   const reader = body?.getReader();
   const first: Uint8Array[] = [];
@@ -44,7 +46,8 @@ export async function receiveContent(
       firstBytes += value.length;
     }
     if (!reader) return { kind: "inline", bytes: new Uint8Array(0), head: new Uint8Array(0) };
-    return await store(blobs, spaceId, concatBytes(...first), reader);
+    using participant = turns.join();
+    return await store(blobs, spaceId, concatBytes(...first), reader, participant);
   } catch (error) {
     // The rest is not wanted any more; that it broke off itself may be why.
     await reader?.cancel(error).catch(() => undefined);
@@ -57,6 +60,7 @@ async function store(
   spaceId: string,
   first: Uint8Array,
   reader: ReadableStreamDefaultReader<Uint8Array>,
+  participant: Participant,
 ): Promise<Received> {
   const { path, handle } = await blobs.openTemp(spaceId);
   const hash = createHash("sha256");
@@ -83,6 +87,8 @@ async function store(
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
+      // Hashed on this thread: many uploads at once would leave it to nothing else.
+      await participant.turn();
       await take(value);
     }
     await write();

@@ -1,0 +1,50 @@
+import { expect, test } from "bun:test";
+import { createTurns } from "./turns.ts";
+
+test("alone there is nothing to wait for", () => {
+  const turns = createTurns();
+  using one = turns.join();
+  expect(one.turn()).toBeUndefined();
+  {
+    using two = turns.join();
+    expect(two.turn()).toBeInstanceOf(Promise);
+  }
+  expect(one.turn()).toBeUndefined();
+});
+
+test("one piece in a turn of the loop, in the order of asking, and others have theirs between", async () => {
+  const turns = createTurns();
+  const seen: string[] = [];
+  let over = false;
+  const work = async (name: string): Promise<void> => {
+    using participant = turns.join();
+    for (let piece = 0; piece < 3; piece++) {
+      await participant.turn();
+      seen.push(name);
+    }
+  };
+  const tick = (): void => {
+    seen.push("|");
+    if (!over) setImmediate(tick);
+  };
+  setImmediate(tick);
+  await Promise.all(["a", "b", "c"].map(work));
+  over = true;
+  const perTurn = seen
+    .join("")
+    .split("|")
+    .filter((pieces) => pieces !== "");
+  expect(perTurn.every((pieces) => pieces.length === 1)).toBe(true);
+  expect(seen.filter((one) => one !== "|").join("")).toMatch(/^abcabc/);
+});
+
+test("who leaves while others wait keeps nobody waiting", async () => {
+  const turns = createTurns();
+  using one = turns.join();
+  const two = turns.join();
+  const waiting = one.turn();
+  two[Symbol.dispose]();
+  two[Symbol.dispose]();
+  await waiting;
+  expect(one.turn()).toBeUndefined();
+});
