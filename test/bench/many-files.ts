@@ -11,6 +11,7 @@ import { type Line, median, milliseconds, perSecond, renderTable } from "./repor
 const [files = 100_000, variants = 10_000] = process.argv.slice(2).map(Number) as [number?, number?];
 const AT_ONCE = 32;
 const ROUNDS = 20;
+const QUICK_MS = 20;
 /** Milliseconds that a person does not notice. */
 const AIM = { atMost: 50, unit: "ms" };
 
@@ -32,7 +33,17 @@ const queryOf =
   (from: Client): Promise<unknown> =>
     from.post(`/v1/spaces/${space.id}/objects/${of}/files/query`, body);
 const named = { filter: { name: `file-${files >> 1}.txt` }, limit: 1 };
-await until(async () => (await timed(queryOf(owner, named))) < AIM.atMost, "an index on what is asked for", 60_000);
+// What is asked for first has to read its dataset; indexes on it come by themselves, behind the answers.
+for (const sort of [["id"], ["-_ver.id"]]) await timed(queryOf(owner, { sort, offset: files >> 1, limit: 50 }));
+let quick = 0;
+await until(
+  async () => {
+    quick = (await timed(queryOf(owner, named))) < QUICK_MS ? quick + 1 : 0;
+    return quick === ROUNDS;
+  },
+  "the indexes",
+  120_000,
+);
 const isVariant = { variantOf: original };
 const lines: Line[] = [
   { name: `attaching ${files} short files, ${AT_ONCE} at once`, figures: perSecond(files / (filledMs / 1000)) },
