@@ -3,7 +3,7 @@ import type { JsonObject } from "../src/protocol/json.ts";
 import type { DatasetItem } from "./api-client.ts";
 
 export function DatasetCard({ dataset }: { dataset: DatasetItem }) {
-  const fields = Object.entries((dataset.schema["properties"] ?? {}) as Record<string, JsonObject>);
+  const fields = Object.entries(fieldsOf(dataset.schema));
   return (
     <li class="card">
       <h2>{dataset.name}</h2>
@@ -21,13 +21,20 @@ export function DatasetCard({ dataset }: { dataset: DatasetItem }) {
 
 function describeField(name: string, schema: JsonObject): string {
   const scope = schema["x-scope"];
-  const kind = [schema["type"], scope === "synced" ? undefined : scope];
+  const kind = [kindOf(schema), scope === "synced" ? undefined : scope];
   return [...kind, name === "id" || scope === "derived" ? undefined : whoChanges(schema)].filter(Boolean).join(", ");
 }
+
+/** An instant is an object of its own kind: `{$date}`. */
+const kindOf = (schema: JsonObject) => (fieldsOf(schema)["$date"] === undefined ? schema["type"] : "datetime");
+
+const fieldsOf = (schema: JsonObject) => (schema["properties"] ?? {}) as Record<string, JsonObject>;
 
 function whoChanges(schema: JsonObject): string | undefined {
   if (schema["x-stamp"] !== undefined) return "set by the server";
   if (schema["x-mutable-by"] === "any") return undefined;
+  // A group says it of each of its values.
+  if (Object.values(fieldsOf(schema)).some((value) => value["x-mutable-by"] !== undefined)) return undefined;
   return schema["x-mutable-by"] === "author"
     ? "changed by its record's author alone"
     : "written once, when the record is made";

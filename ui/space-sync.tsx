@@ -86,6 +86,8 @@ function Alarms({ alarms }: Pick<SpaceDebug, "alarms">) {
   ));
 }
 
+const changes = (count: number) => (count === 1 ? "1 change" : `${count} changes`);
+
 function Figures({ status, debug }: { status: SpaceSyncStatus; debug: SpaceDebug | undefined }) {
   return (
     <Facts
@@ -94,18 +96,18 @@ function Figures({ status, debug }: { status: SpaceSyncStatus; debug: SpaceDebug
         ["Network", status.networkPeers > 0 ? "connected" : "not connected"],
         ["Local network", lanText(status)],
         ["Last in step", status.lastSyncedAt === null ? "never" : new Date(status.lastSyncedAt).toLocaleString()],
-        ["Only on this device", debug && (debug.unconfirmed === 0 ? "nothing" : `${debug.unconfirmed} changes`)],
+        ["Only on this device", debug && (debug.unconfirmed === 0 ? "nothing" : changes(debug.unconfirmed))],
         [
           "Members and rights",
           debug && debug.unconfirmedRights > 0
-            ? `${debug.unconfirmedRights} changes of them are only on this device`
+            ? `${changes(debug.unconfirmedRights)} of them only on this device`
             : undefined,
         ],
         [
           "Not complete yet",
-          debug && debug.parked > 0 ? `${debug.parked} changes wait for others that have not come` : undefined,
+          debug && debug.parked > 0 ? `${changes(debug.parked)} waiting for others that have not come` : undefined,
         ],
-        ["Refused for good", debug && debug.quarantined.length > 0 ? `${debug.quarantined.length} changes` : undefined],
+        ["Refused for good", debug && debug.quarantined.length > 0 ? changes(debug.quarantined.length) : undefined],
       ]}
     />
   );

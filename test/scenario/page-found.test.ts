@@ -190,6 +190,7 @@ look(
       fields: [
         { key: "title", kind: "string" },
         { key: "done", kind: "boolean", mutableBy: "any" },
+        { key: "due", kind: "datetime", mutableBy: "any" },
       ],
     });
     await server.client.post(
@@ -205,6 +206,10 @@ look(
     const card = page.locator(".card").filter({ has: page.getByRole("heading", { name: "chores" }) });
     await card.getByText("written once, when the record is made").waitFor();
     expect(await card.getByText("written once").count()).toBe(1);
+    await card
+      .getByRole("listitem")
+      .filter({ hasText: /^due datetime$/ })
+      .waitFor();
     expect(await page.getByText("declares none").count()).toBe(0);
     expect(await page.getByText("declare none").count()).toBe(0);
   },
@@ -225,6 +230,16 @@ look(
       await page.getByRole("heading", { name: name.toLowerCase().replace(" ", "-") }).waitFor();
     }
     await page.getByText("never changes").waitFor();
+    // An object's name and place are changed every day.
+    const rows = page.locator(".card").filter({ has: page.getByRole("heading", { name: "objects", exact: true }) });
+    await rows
+      .getByRole("listitem")
+      .filter({ hasText: /^svc object$/ })
+      .waitFor();
+    await rows
+      .getByRole("listitem")
+      .filter({ hasText: /^createdAt datetime, derived$/ })
+      .waitFor();
     const { datasets } = await server.client.get<{ datasets: { name: string; schema: JsonObject }[] }>(
       `/v1/spaces/${space.id}/datasets`,
     );
