@@ -1,11 +1,141 @@
 import { createHash } from "node:crypto";
 import { chunkText } from "./chunk.ts";
-import { tokenise } from "./tokens.ts";
+import { SCRIPT, scriptOf } from "./script.ts";
+import { englishStem, mayHaveEnding } from "./stem.ts";
+import { cutPiece, emptyTokens, MAX_TOKEN_CHARS } from "./tokens.ts";
 
-/** A text as the index takes it. */
-export function cutText(text: string): { exact: string; words: string } {
-  const { exact, words } = tokenise(text);
-  return { exact: exact.texts.join(" "), words: words.texts.join(" ") };
+/** A text as the index takes it: rows of tokens, apart from each other by what FTS5 cuts at. */
+export interface CutText {
+  readonly exact: string;
+  readonly words: string;
+}
+
+/**
+ * Cuts a text into the tokens of `tokenise`. FTS5 cuts at ASCII that is neither letter nor digit, so a stretch of plain words
+ * goes there as it stands, and only what is more than that is taken apart here.
+ */
+export function cutText(text: string): CutText {
+  const exact: string[] = [];
+  const words: string[] = [];
+  /** Where the stretch of plain words begins that is not in `exact` yet. */
+  let from = 0;
+  for (let at = 0; at < text.length; ) {
+    const kind = kindAt(text, at);
+    if (kind === KIND.gap || kind === KIND.joiner) {
+      at++;
+      continue;
+    }
+    const end = kind === KIND.other ? at : plainWordEnd(text, at);
+    if (end > at) {
+      const stem = mayHaveEnding(text, at, end) ? englishStem(text.slice(at, end).toLowerCase()) : undefined;
+      if (stem !== undefined) words.push(stem);
+      at = end;
+      continue;
+    }
+    if (at > from) exact.push(text.slice(from, at).toLowerCase());
+    const compound = kind === KIND.other ? at : asciiCompoundEnd(text, at);
+    const cut = compound > at ? knownCut(text.slice(at, compound)) : cutAt(text, at);
+    if (cut.exact !== "") exact.push(cut.exact);
+    if (cut.words !== "") words.push(cut.words);
+    at = compound > at ? compound : cut.end;
+    from = at;
+  }
+  if (from < text.length) exact.push(text.slice(from).toLowerCase());
+  return { exact: exact.join(" "), words: words.join(" ") };
+}
+
+interface PieceCut extends CutText {
+  readonly end: number;
+}
+
+function cutAt(text: string, at: number): PieceCut {
+  const out = emptyTokens();
+  const end = cutPiece(text, at, out);
+  return { exact: out.exact.texts.join(" "), words: out.words.texts.join(" "), end };
+}
+
+const KIND = { gap: 0, joiner: 1, lower: 2, upper: 3, digit: 4, other: 5 } as const;
+
+const ASCII_KINDS = Uint8Array.from({ length: 0x80 }, (_, code) => {
+  const char = String.fromCharCode(code);
+  if (/[a-z]/.test(char)) return KIND.lower;
+  if (/[A-Z]/.test(char)) return KIND.upper;
+  if (/[0-9]/.test(char)) return KIND.digit;
+  const script = scriptOf(code);
+  // SQLite takes a NUL for the end of a text.
+  if (script === SCRIPT.gap && code > 0) return KIND.gap;
+  return script === SCRIPT.joiner ? KIND.joiner : KIND.other;
+});
+
+function kindAt(text: string, at: number): number {
+  const code = text.charCodeAt(at);
+  return code < 0x80 ? ASCII_KINDS[code]! : KIND.other;
+}
+
+/** Where the word of ASCII letters and digits ends that begins here; `start` where there is more to it than that. */
+function plainWordEnd(text: string, start: number): number {
+  let end = start;
+  let before: number = KIND.gap;
+  let capitals = 0;
+  let kind = kindAt(text, start);
+  for (; kind >= KIND.lower && kind <= KIND.digit; kind = ++end < text.length ? kindAt(text, end) : KIND.gap) {
+    if (kind === KIND.upper) {
+      if (before === KIND.lower || before === KIND.digit) return start;
+      capitals++;
+    } else {
+      if (kind === KIND.lower && capitals > 1) return start;
+      capitals = 0;
+    }
+    before = kind;
+  }
+  if (end - start > MAX_TOKEN_CHARS) return start;
+  return kind === KIND.gap || !goesOn(text, end) ? end : start;
+}
+
+const PLUS = 0x2b;
+const HASH = 0x23;
+
+/** Whether what stands behind a word makes it a part of something longer: joiners with a word behind them, or C++ and C#. */
+function goesOn(text: string, end: number): boolean {
+  const code = text.charCodeAt(end);
+  if (code === PLUS || code === HASH) return true;
+  for (let at = end; at < text.length; ) {
+    const next = text.codePointAt(at)!;
+    const script = scriptOf(next);
+    if (script !== SCRIPT.joiner) return script === SCRIPT.word;
+    at++;
+  }
+  return false;
+}
+
+/** Where an identifier or an address of ASCII alone ends; `start` where it is not, or where more belongs to it (C++). */
+function asciiCompoundEnd(text: string, start: number): number {
+  let end = start;
+  let at = start;
+  for (let kind = kindAt(text, at); kind !== KIND.gap; kind = ++at < text.length ? kindAt(text, at) : KIND.gap) {
+    if (kind >= KIND.lower && kind <= KIND.digit) end = at + 1;
+    else if (kind === KIND.other) {
+      if (text.charCodeAt(at) >= 0x80) return start;
+      break;
+    }
+  }
+  const next = text.charCodeAt(end);
+  return next === PLUS || next === HASH ? start : end;
+}
+
+const MAX_KNOWN = 20_000;
+const MAX_KNOWN_CHARS = 80;
+/** The same identifiers and addresses come again and again: what they are cut into is remembered. */
+const known = new Map<string, PieceCut>();
+
+function knownCut(raw: string): PieceCut {
+  const found = known.get(raw);
+  if (found) return found;
+  const cut = cutAt(raw, 0);
+  if (raw.length > MAX_KNOWN_CHARS) return cut;
+  if (known.size >= MAX_KNOWN) known.clear();
+  known.set(raw, cut);
+  return cut;
 }
 
 /** Samples of what may be cut otherwise by another version of this program or of the dictionaries it runs with. */
@@ -16,8 +146,8 @@ const SAMPLES = [
   "학교에서 Straße café ＡＢＣ الكِتَاب הַשָּׁלוֹם ١٢٣ 👍🏽 🇩🇪",
 ];
 
-/** Raised when records are read into other units. */
-const UNITS_VERSION = 1;
+/** Raised when records are read into other units, or texts are cut otherwise than the samples show. */
+const UNITS_VERSION = 2;
 
 /** Of the way texts are cut: an index with another one is made anew. */
 export const CUT_FINGERPRINT = createHash("sha256")

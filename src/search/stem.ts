@@ -16,6 +16,31 @@ const WHOLE = new Set(
  * so in the languages it was not made for, and find nothing more in return.
  */
 export function englishStem(word: string): string | undefined {
+  if (!mayHaveEnding(word, 0, word.length)) return undefined;
+  const stem = known.get(word);
+  if (stem !== undefined) return stem === "" ? undefined : stem;
+  const made = stemAnew(word);
+  if (known.size >= MAX_KNOWN) known.clear();
+  known.set(word, made ?? "");
+  return made;
+}
+
+const MAX_KNOWN = 50_000;
+/** Stems of words seen lately; empty where a word is its own. */
+const known = new Map<string, string>();
+
+const SHORTEST = 4;
+const CAPITAL_TO_SMALL = 0x20;
+const [D, E, G, S] = [..."degs"].map((char) => char.charCodeAt(0));
+
+/** Most words end otherwise than an ending does: they need not be looked at any further. */
+export function mayHaveEnding(text: string, start: number, end: number): boolean {
+  if (end - start < SHORTEST) return false;
+  const last = text.charCodeAt(end - 1) | CAPITAL_TO_SMALL;
+  return last === S || last === E || last === D || last === G;
+}
+
+function stemAnew(word: string): string | undefined {
   if (!PLAIN.test(word) || WHOLE.has(word)) return undefined;
   const stem = withoutE(withoutParticiple(withoutPlural(word)));
   return stem === word ? undefined : stem;

@@ -11,7 +11,7 @@ import { SCRIPT, scriptOf } from "./script.ts";
 import { arabicStem, englishStem } from "./stem.ts";
 
 /** Longer ones are not searched for as a whole; their parts are. */
-const MAX_TOKEN_CHARS = 100;
+export const MAX_TOKEN_CHARS = 100;
 const MAX_COMPOUND_PARTS = 64;
 
 /** Tokens with the places they stand at: UTF-16 offsets into the text. */
@@ -40,19 +40,23 @@ export interface Piece {
 }
 
 export function tokenise(text: string, { pieces = false }: { pieces?: boolean } = {}): Tokens {
-  const out: Tokens = { exact: emptyRow(), words: emptyRow(), pieces: pieces ? [] : undefined };
-  const end = text.length;
-  let at = 0;
-  while (at < end) {
-    const code = text.codePointAt(at)!;
-    const script = scriptOf(code);
-    const size = code > 0xffff ? 2 : 1;
-    if (script === SCRIPT.gap || script === SCRIPT.joiner) at += size;
-    else if (script === SCRIPT.symbol) at = symbol(text, at, out);
-    else if (script === SCRIPT.word) at = compound(text, at, out);
-    else at = unspacedRun(text, at, script, out);
-  }
+  const out = emptyTokens(pieces ? [] : undefined);
+  for (let at = 0; at < text.length; ) at = cutPiece(text, at, out);
   return out;
+}
+
+export function emptyTokens(pieces?: Piece[]): Tokens {
+  return { exact: emptyRow(), words: emptyRow(), pieces };
+}
+
+/** Cuts what begins at a place: a word, an identifier, a symbol, a run, or nothing. Answers where that ends. */
+export function cutPiece(text: string, at: number, out: Tokens): number {
+  const code = text.codePointAt(at)!;
+  const script = scriptOf(code);
+  if (script === SCRIPT.gap || script === SCRIPT.joiner) return at + (code > 0xffff ? 2 : 1);
+  if (script === SCRIPT.symbol) return symbol(text, at, out);
+  if (script === SCRIPT.word) return compound(text, at, out);
+  return unspacedRun(text, at, script, out);
 }
 
 function emptyRow(): TokenRow {
@@ -79,12 +83,16 @@ const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 const segmenter = new Intl.Segmenter("en", { granularity: "word" });
 const SKIN = /\p{Emoji_Modifier}|\p{Variation_Selector}/gu;
 
+/** Nothing can be joined to ASCII, nor does a letter of Latin, an arrow or a line join what stands before it. */
+const standsAlone = (symbol: number, next: number): boolean =>
+  symbol < 0x2000 || (symbol <= 0xffff && !(next >= 0x300 && (next < 0x2190 || next > 0x2bff)));
+
 /** An emoji with all that is joined to it, without its colour. */
 function symbol(text: string, at: number, out: Tokens): number {
   const first = text.codePointAt(at)!;
   const size = first > 0xffff ? 2 : 1;
-  const [cluster] = graphemes.segment(text.slice(at, at + 32));
-  const whole = first > 0x2000 && cluster ? cluster.segment : text.slice(at, at + size);
+  const [cluster] = standsAlone(first, text.charCodeAt(at + size)) ? [] : graphemes.segment(text.slice(at, at + 32));
+  const whole = cluster?.segment ?? text.slice(at, at + size);
   const plain = whole.replace(SKIN, "");
   note(out, "symbol", () => void put(out.exact, encode(plain === "" ? whole : plain), at, at + whole.length));
   return at + whole.length;
@@ -112,10 +120,10 @@ function compound(text: string, start: number, out: Tokens): number {
       joined ||= end < at;
       isAscii &&= code < 0x80;
       const isUpper = code >= 0x41 && code <= 0x5a;
-      hump ||= isUpper ? before > 0x2f && !(before >= 0x41 && before <= 0x5a) : before === CAPITALS;
+      const wasUpper = before >= 0x41 && before <= 0x5a;
+      hump ||= isUpper ? before > 0x2f && !wasUpper && before !== CAPITALS : before === CAPITALS && code > 0x60;
       // Two capitals and then a small letter: the second begins a word.
-      before =
-        isUpper && before >= 0x41 && before <= 0x5a ? CAPITALS : isUpper && before === CAPITALS ? CAPITALS : code;
+      before = isUpper && (wasUpper || before === CAPITALS) ? CAPITALS : code;
       end = at + size;
     } else if (script === SCRIPT.joiner) before = 0;
     else break;
@@ -130,7 +138,7 @@ function compound(text: string, start: number, out: Tokens): number {
   }
   const spelt = raw.length < 32 && APOSTROPHE.test(raw) ? contraction(raw) : undefined;
   if (spelt !== undefined) note(out, "word", () => void word(spelt, start, end, out));
-  else note(out, "compound", () => knownParts(raw, start, end, out));
+  else note(out, "compound", () => parts(raw, start, end, out));
   return end;
 }
 
@@ -165,39 +173,6 @@ function note(out: Tokens, kind: Piece["kind"], cut: () => number | undefined): 
 function contraction(raw: string): string | undefined {
   const plain = raw.replace(/['’]s$/i, "").replace(/n['’]t$/i, "nt");
   return BETWEEN_PARTS.test(plain) || HAS_HUMP.test(plain) ? undefined : plain;
-}
-
-interface KnownCompound {
-  readonly cut: Tokens;
-  readonly atomsFrom: number;
-}
-const MAX_KNOWN_COMPOUNDS = 20_000;
-const MAX_KNOWN_CHARS = 80;
-const knownCompounds = new Map<string, KnownCompound>();
-
-/** The same identifiers and addresses come again and again: what they are cut into is remembered. */
-function knownParts(raw: string, start: number, end: number, out: Tokens): number {
-  if (raw.length > MAX_KNOWN_CHARS) return parts(raw, start, end, out);
-  let known = knownCompounds.get(raw);
-  if (!known) {
-    const cut: Tokens = { exact: emptyRow(), words: emptyRow(), pieces: undefined };
-    known = { cut, atomsFrom: parts(raw, 0, raw.length, cut) };
-    if (knownCompounds.size >= MAX_KNOWN_COMPOUNDS) knownCompounds.clear();
-    knownCompounds.set(raw, known);
-  }
-  const { exact, words } = known.cut;
-  const atomsFrom = out.exact.texts.length + known.atomsFrom;
-  putAll(exact, start, out.exact);
-  putAll(words, start, out.words);
-  return atomsFrom;
-}
-
-function putAll(from: TokenRow, start: number, to: TokenRow): void {
-  for (let i = 0; i < from.texts.length; i++) {
-    to.texts.push(from.texts[i]!);
-    to.starts.push(start + from.starts[i]!);
-    to.ends.push(start + from.ends[i]!);
-  }
 }
 
 /** Answers where in `exact` the smallest parts begin. */
