@@ -2,11 +2,13 @@ import type { Term, TokenRun } from "./query-terms.ts";
 
 /** An expression of FTS5 that a term's texts meet. Tokens hold no quote: the tokeniser leaves none. */
 export function termExpression(term: Term): string {
-  return `(${term.map(runExpression).join(" OR ")})`;
-}
-
-function runExpression({ row, tokens, prefix }: TokenRun): string {
-  return `${row} : "${tokens.join(" ")}"${prefix ? " *" : ""}`;
+  const rows = new Map<string, TokenRun["row"][]>();
+  for (const { row, tokens, prefix } of term) {
+    const phrase = `"${tokens.join(" ")}"${prefix ? " *" : ""}`;
+    rows.set(phrase, [...(rows.get(phrase) ?? []), row]);
+  }
+  // What is looked for in both rows is read once.
+  return `(${[...rows].map(([phrase, of]) => `{${of.join(" ")}} : ${phrase}`).join(" OR ")})`;
 }
 
 export function anyOf(expressions: readonly string[]): string {

@@ -6,9 +6,8 @@ import { queryTerms, strictTerm, type Term } from "./query-terms.ts";
 
 /** Terms beyond this are a text, not a query. */
 const MAX_TERMS = 256;
-/** A word in more than this share of all texts says little, and costs the most. */
-const COMMON_SHARE = 0.02;
-const COMMON_AT_LEAST = 2_000;
+/** Texts whose words are weighed for one search; what is left out are the words that most texts have. */
+const MOST_WEIGHED = 8_000;
 
 export interface SearchFilter {
   readonly scopes?: readonly string[] | undefined;
@@ -52,19 +51,25 @@ export function parseSearch(query: string, filter: SearchFilter): ParsedSearch {
 /** The best matches by their words, best first. */
 export function searchText(store: IndexStore, parsed: ParsedSearch, limit: number): { id: number; score: number }[] {
   if (parsed.impossible) return [];
-  const words = parsed.terms.length > 0 ? [anyOf(tellingTerms(store, parsed.terms))] : [];
-  const main = [...words, ...parsed.required.map(termExpression)];
-  if (main.length === 0) return [];
-  return store.match(without(allOf([...main, ...parsed.places]), parsed.excluded), limit);
-}
-
-/** The expressions of the terms, without those in so many texts that they tell nothing, unless there are no others. */
-function tellingTerms(store: IndexStore, terms: readonly Term[]): string[] {
-  const expressions = terms.map(termExpression);
-  if (expressions.length === 1) return expressions;
-  const most = Math.max(COMMON_AT_LEAST, Math.ceil(store.about() * COMMON_SHARE));
-  const telling = expressions.filter((expression) => store.countMatches(expression, most) < most);
-  return telling.length > 0 ? telling : expressions;
+  const expressionOf = (words: readonly string[]): string =>
+    without(allOf([...words, ...parsed.required.map(termExpression), ...parsed.places]), parsed.excluded);
+  if (parsed.terms.length === 0) return parsed.required.length > 0 ? store.match(expressionOf([]), limit) : [];
+  const met = parsed.terms
+    .map(termExpression)
+    .map((term) => ({ term, texts: store.countMatches(expressionOf([term]), MOST_WEIGHED + 1) }))
+    .filter(({ texts }) => texts > 0)
+    .sort((a, b) => a.texts - b.texts);
+  let weighed = 0;
+  const telling = met.flatMap(({ term, texts }) => {
+    weighed += texts;
+    return weighed <= MOST_WEIGHED ? [term] : [];
+  });
+  if (telling.length > 0) return store.match(expressionOf([anyOf(telling)]), limit);
+  // Words that are everywhere: what has all of them comes before what has any.
+  const common = met.map(({ term }) => term);
+  const whole = common.length > 1 ? store.match(expressionOf([allOf(common)]), limit) : [];
+  if (common.length === 0 || whole.length === limit) return whole;
+  return store.match(expressionOf([anyOf(common)]), limit);
 }
 
 /** The units that may be found at all, whatever the query is; undefined where all may. */

@@ -22,7 +22,9 @@ export interface PendingText {
 /** Vectors a unit has at most: their numbers are the unit's, times this, and the part's. */
 const PARTS = 32;
 /** From so many vectors on, bits decide which are compared at all. */
-const BITS_FROM = 100_000;
+const BITS_FROM = 50_000;
+/** So few units are compared one by one rather than picked out of all vectors. */
+const FEW_UNITS = 2_000;
 /** How many of those are compared for each that is asked for; vec0 takes longer the more it is to find. */
 const BITS_FACTOR = 4;
 const MOST_BY_BITS = 256;
@@ -101,8 +103,12 @@ function createVectorTable(store: IndexStore, model: VectorModel) {
   const nearestByBits = db.query<{ id: number }, [Uint8Array, number]>(
     "SELECT id, distance FROM vec WHERE bits MATCH vec_bit(?) AND k = ?",
   );
-  const compared = db.query<{ id: number; distance: number }, [Uint8Array, string]>(
-    "SELECT id, vec_distance_cosine(embedding, vec_int8(?1)) AS distance FROM vec WHERE id IN (SELECT value FROM json_each(?2))",
+  const vectorsOf = db.query<{ id: number; vector: Uint8Array }, [string, number]>(
+    `SELECT u.id, e.vector FROM units u JOIN embeddings e ON e.hash = u.hash
+     WHERE u.vector = 2 AND u.id IN (SELECT value FROM json_each(?)) AND e.part < ?`,
+  );
+  const partCounts = db.query<{ id: number; parts: number }, [string]>(
+    "SELECT id, parts FROM units WHERE vector = 2 AND id IN (SELECT value FROM json_each(?))",
   );
   /** Vectors there are; counted once, then kept in step. */
   let count = vectorCount.get()?.n ?? 0;
@@ -172,28 +178,58 @@ function createVectorTable(store: IndexStore, model: VectorModel) {
      */
     search(query: PackedVector, limit: number, among: readonly number[] | undefined): { id: number; score: number }[] {
       const best = new Map<number, number>();
-      for (const { id, distance } of nearestParts(query, limit, among)) {
-        const unit = Math.floor(id / PARTS);
-        const score = 1 - distance;
+      for (const { unit, score } of candidates(query, limit, among))
         if (score > (best.get(unit) ?? Number.NEGATIVE_INFINITY)) best.set(unit, score);
-      }
-      return [...best].map(([id, score]) => ({ id, score })).sort((a, b) => b.score - a.score || a.id - b.id);
+      const found = [...best].map(([id, score]) => ({ id, score }));
+      return found.sort((a, b) => b.score - a.score || a.id - b.id).slice(0, limit);
     },
   };
 
-  function nearestParts({ bytes, bits }: PackedVector, limit: number, among: readonly number[] | undefined) {
-    const query = bytesOf(bytes);
+  function candidates(query: PackedVector, limit: number, among: readonly number[] | undefined): Scored[] {
+    const bytes = bytesOf(query.bytes);
+    if (among && among.length <= FEW_UNITS) return compared(query, among);
     if (among) {
-      const ids = among.flatMap((unit) => {
-        const parts = partsOf.get(unit)?.parts ?? 0;
-        return Array.from({ length: parts }, (_, part) => unit * PARTS + part);
-      });
-      return ids.length === 0 ? [] : nearestAmong.all(query, limit, JSON.stringify(ids));
+      const ids = partCounts
+        .all(JSON.stringify(among))
+        .flatMap(({ id, parts }) => Array.from({ length: parts }, (_, part) => id * PARTS + part));
+      return nearestAmong.all(bytes, limit, JSON.stringify(ids)).map(scored);
     }
-    if (count < BITS_FROM) return nearest.all(query, limit);
-    const candidates = nearestByBits.all(bits, Math.max(limit, Math.min(limit * BITS_FACTOR, MOST_BY_BITS)));
-    return compared.all(query, JSON.stringify(candidates.map(({ id }) => id)));
+    if (count < BITS_FROM) return nearest.all(bytes, limit).map(scored);
+    const nearBits = nearestByBits.all(query.bits, Math.max(limit, Math.min(limit * BITS_FACTOR, MOST_BY_BITS)));
+    return compared(query, [...new Set(nearBits.map(({ id }) => Math.floor(id / PARTS)))]);
   }
+
+  /** The vectors of some units against one, read where they are kept: vec0 takes long to find a single one. */
+  function compared({ bytes }: PackedVector, units: readonly number[]): Scored[] {
+    return vectorsOf
+      .all(JSON.stringify(units), PARTS)
+      .map(({ id, vector }) => ({ unit: id, score: cosine(bytes, vector, model.dimension) }));
+  }
+}
+
+interface Scored {
+  readonly unit: number;
+  readonly score: number;
+}
+
+const scored = ({ id, distance }: { id: number; distance: number }): Scored => ({
+  unit: Math.floor(id / PARTS),
+  score: 1 - distance,
+});
+
+function cosine(a: Int8Array, kept: Uint8Array, dimension: number): number {
+  const b = new Int8Array(kept.buffer, kept.byteOffset, dimension);
+  let dot = 0;
+  let squaresA = 0;
+  let squaresB = 0;
+  for (let i = 0; i < dimension; i++) {
+    const x = a[i]!;
+    const y = b[i]!;
+    dot += x * y;
+    squaresA += x * x;
+    squaresB += y * y;
+  }
+  return squaresA === 0 || squaresB === 0 ? 0 : dot / Math.sqrt(squaresA * squaresB);
 }
 
 const bytesOf = (signed: Int8Array): Uint8Array => new Uint8Array(signed.buffer, signed.byteOffset, signed.length);
