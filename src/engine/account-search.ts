@@ -12,6 +12,7 @@ import type { OpenAccount } from "./boot/open-account.ts";
 import type { Bus } from "./boot/open-bus.ts";
 import type { Stores } from "./boot/open-stores.ts";
 import type { Config } from "./config/config.ts";
+import { nativeDirectory, probeVectorSupport } from "./vector-support.ts";
 
 /** Search over the account's spaces: told of what is committed in them, and of those that leave this device. */
 export function openSearch(
@@ -35,6 +36,10 @@ export function openSearch(
     },
     activeIds: spaces.activeIds,
     nativeDir: nativeDirectory(accountDir),
+    whyNoVectors: () => {
+      const support = probeVectorSupport(accountDir, log);
+      return support.loaded ? undefined : support.reason;
+    },
     embedder: (onReady) => createEmbedder({ accountDir, config, log, startLongWork: bus.startLongWork, onReady }),
     startLongWork: bus.startLongWork,
     log,
@@ -53,9 +58,6 @@ interface EmbedderDeps {
   readonly startLongWork: StartLongWork;
   onReady(): void;
 }
-
-/** Native libraries taken out of the executable; made anew whenever they are missing. */
-const nativeDirectory = (accountDir: string): string => join(accountDir, "index", "native");
 
 /**
  * What the settings ask for. `auto` uses an endpoint or a hub that is configured, else a model that is in its place: it never

@@ -4,7 +4,7 @@ import type { Log } from "../base/log.ts";
 import { loadSqliteVec, type SqliteVecResult } from "../store/sqlite-vec.ts";
 
 /** Where the account keeps native libraries taken out of the executable; made anew whenever it is missing. */
-function nativeDirectory(accountDir: string): string {
+export function nativeDirectory(accountDir: string): string {
   return join(accountDir, "index", "native");
 }
 

@@ -22,7 +22,8 @@ const MAX_OPEN = 16;
 const IDLE_MS = 20_000;
 const SETTLE_MS = 1_500;
 const RETRY_MS = 5_000;
-const DONE_STEPS = 50;
+/** How often it is told how far a longer piece of work is. */
+const REPORT_MS = 300;
 
 interface OpenIndex {
   index: SpaceIndex;
@@ -32,7 +33,7 @@ interface OpenIndex {
   busy: boolean;
   /** Entries and rows left when this stretch of work began. */
   begunWith: number;
-  steps: number;
+  reportedAt: number;
 }
 
 const open = new Map<string, OpenIndex>();
@@ -63,7 +64,7 @@ function indexAt(place: IndexPlace): OpenIndex {
       message: "the search index is made anew",
       fields: { spaceId: place.spaceId, reason: index.reason },
     });
-  const one = { index, usedAt: performance.now(), unsettled: false, busy: false, begunWith: 0, steps: 0 };
+  const one = { index, usedAt: performance.now(), unsettled: false, busy: false, begunWith: 0, reportedAt: 0 };
   open.set(place.spaceId, one);
   return one;
 }
@@ -118,13 +119,12 @@ function step(one: OpenIndex): boolean {
     if (!one.busy) {
       one.busy = true;
       one.begunWith = one.index.state().left;
-      one.steps = 0;
+      one.reportedAt = performance.now();
     }
     const isMore = one.index.step(SLICE_MS);
     one.unsettled = true;
     one.usedAt = performance.now();
-    one.steps++;
-    if (!isMore || one.steps % DONE_STEPS === 0) report(one, !isMore);
+    if (!isMore || one.usedAt - one.reportedAt > REPORT_MS) report(one, !isMore);
     if (!isMore) one.busy = false;
     return isMore;
   } catch (error) {
@@ -150,6 +150,7 @@ function resume(spaceId: string): void {
 }
 
 function report(one: OpenIndex, over: boolean): void {
+  one.reportedAt = performance.now();
   const { spaceId } = one.index.place;
   const { left } = one.index.state();
   tell({ kind: "followed", spaceId, cursor: one.index.cursor() });

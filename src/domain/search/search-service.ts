@@ -49,6 +49,8 @@ export interface SearchDeps {
   embedder(onReady: () => void): Embedder | undefined;
   /** Where native libraries are put. */
   readonly nativeDir: string;
+  /** Why this machine cannot search vectors, which is logged; undefined where it can. */
+  whyNoVectors(): string | undefined;
   readonly startLongWork: StartLongWork;
   readonly log: Log;
 }
@@ -183,6 +185,20 @@ export function createSearchService(deps: SearchDeps): SearchService {
     }
   };
 
+  let looking: Promise<void> | undefined;
+  /** After a start: whether each index is in step with its space. */
+  const lookAround = async (ids: readonly SpaceId[]): Promise<void> => {
+    await dropStrangers(new Set(ids));
+    for (const spaceId of ids) {
+      if (stopped) return;
+      await behind(spaceId, async () => {
+        const state = await child.ask<IndexState>({ kind: "isCurrent", place: placeOf(spaceId) });
+        if (!state.isCurrent) await follow(spaceId);
+        else if (state.lacksVectors) embedding?.wake(spaceId);
+      });
+    }
+  };
+
   /** A child that died under a search is not the search's fault: it is asked once more. */
   const askTwice = async (request: IndexRequest): Promise<IndexAnswer> => {
     try {
@@ -215,19 +231,14 @@ export function createSearchService(deps: SearchDeps): SearchService {
 
   return {
     name: "search",
-    async start() {
+    start() {
       if (!enabled) return;
+      unsupported ??= deps.whyNoVectors();
       embedder?.start();
-      const ids = deps.activeIds();
-      await dropStrangers(new Set(ids));
-      for (const spaceId of ids) {
-        if (stopped) return;
-        await behind(spaceId, async () => {
-          const state = await child.ask<IndexState>({ kind: "isCurrent", place: placeOf(spaceId) });
-          if (!state.isCurrent) await follow(spaceId);
-          else if (state.lacksVectors) embedding?.wake(spaceId);
-        });
-      }
+      // With many spaces this takes long: nothing else waits for it.
+      looking = lookAround(deps.activeIds()).catch((error: unknown) => {
+        if (!stopped) log.error("looking for indexes failed", { err: error });
+      });
     },
     async stop() {
       stopped = true;
@@ -237,6 +248,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
       await embedder?.stop();
       await embedded;
       await child.close();
+      await looking;
     },
     committed,
     ended(spaceId) {

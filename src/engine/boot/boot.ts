@@ -10,7 +10,6 @@ import { createSpaceEvents, type SpaceEvents } from "../../space/space-events.ts
 import { createSpaceHolds } from "../../space/space-holds.ts";
 import type { Engine } from "../engine.ts";
 import { createLinkKeys, type LinkKeys } from "../link-keys.ts";
-import { probeVectorSupport } from "../vector-support.ts";
 import { addWorkers, type BootParts, type Workers } from "./add-workers.ts";
 import type { BootEngine, BootOptions } from "./boot-engine.ts";
 import { type OpenAccount, openAccount } from "./open-account.ts";
@@ -59,7 +58,6 @@ async function bootUpon(stores: Stores, events: SpaceEvents, options: BootOption
     if (closing) return;
     await workers.startAll();
     await added.firstRound();
-    if (options.config["index.enabled"]) probeVectorSupport(options.accountDir, log);
   };
   const pass = bootPass()
     .catch((err: unknown) => log.error("the boot pass failed", { err }))

@@ -98,7 +98,7 @@ function openOnce(path: string, options: IndexStoreOptions) {
             : undefined;
     if (rebuild)
       db.transaction(() => {
-        dropUnits(db);
+        if (!isNew) dropUnits(db);
         const put = db.query<null, [string, string]>("INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)");
         put.run("schema", String(INDEX_SCHEMA));
         put.run("fingerprint", options.fingerprint);
