@@ -91,7 +91,9 @@ skipUnless(canMount(), "a file system of its own cannot be mounted here")(
           `t${i}`,
         ]);
       expect((await searchWhole(client, space, { query: "written" })).hits[0]?.objectId).toBe(id);
-      expect((await processes(server)).filter(({ kind }) => kind === "index.fts")).toEqual([]);
+      await until(async () =>
+        (await processes(server)).every(({ kind, state }) => kind !== "index.fts" || state === "done"),
+      );
       expect(server.stderr()).not.toMatch(/made anew/);
     } finally {
       spawnSync("umount", ["-l", directory]);
@@ -100,9 +102,9 @@ skipUnless(canMount(), "a file system of its own cannot be mounted here")(
   240_000,
 );
 
-async function until(isSo: () => boolean): Promise<void> {
+async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = performance.now() + 60_000;
-  while (!isSo()) {
+  while (!(await isSo())) {
     if (performance.now() > deadline) throw new Error("what was waited for did not come");
     await Bun.sleep(50);
   }
