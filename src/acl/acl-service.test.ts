@@ -5,6 +5,7 @@ import {
   exchange,
   fetchFrom,
   keyIds,
+  openPair,
   remove,
   roleOf,
   withDevices,
@@ -136,11 +137,7 @@ describe("membership", () => {
 
   test("[acl] re-adding a removed member keeps its old changes, and does not bring back what was cut", () =>
     withDevices(async (devices) => {
-      const owner = devices.open("owner", devices.owner);
-      const account = createAccount();
-      await add(owner, account);
-      const member = devices.open("member", account);
-      await fetchFrom(member, owner);
+      const { owner, account, member } = await openPair(devices);
       await member.write("a", "old");
       await fetchFrom(owner, member);
       await remove(owner, account);
@@ -159,11 +156,7 @@ describe("membership", () => {
 
   test("[acl] a demoted writer reads on and writes no more", () =>
     withDevices(async (devices) => {
-      const owner = devices.open("owner", devices.owner);
-      const account = createAccount();
-      await add(owner, account);
-      const member = devices.open("member", account);
-      await fetchFrom(member, owner);
+      const { owner, account, member } = await openPair(devices);
       await member.write("a", "in time");
       await fetchFrom(owner, member);
       await owner.space.aclService.act((context) =>
@@ -179,11 +172,7 @@ describe("membership", () => {
 
   test("[acl] who leaves may no longer write at once; an owner's device completes it with a new key", () =>
     withDevices(async (devices) => {
-      const owner = devices.open("owner", devices.owner);
-      const account = createAccount();
-      await add(owner, account);
-      const member = devices.open("member", account);
-      await fetchFrom(member, owner);
+      const { owner, account, member } = await openPair(devices);
       const left = member.space.aclService.draft(leaveSpace)!;
       expect((await member.space.aclService.take([left.bytes])).kind).toBe("extended");
       expect(member.space.role()).toBe("none");

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { add, type Device, fetchFrom, remove, withDevices } from "../../test/support/acl-devices.ts";
-import { createAccount } from "../../test/support/acl-world.ts";
+import { type Device, fetchFrom, openPair, remove, withDevices } from "../../test/support/acl-devices.ts";
 import { type Change, decodeChange, encodeChange, encodeHeader } from "../change/codec/change-codec.ts";
 
 describe("nobody writes into the past", () => {
@@ -21,11 +20,7 @@ describe("nobody writes into the past", () => {
   for (const order of ["record first", "changes first", "forgery between"] as const) {
     test(`[acl] a second change in a place that was pinned does not count: ${order}`, () =>
       withDevices(async (devices) => {
-        const owner = devices.open("owner", devices.owner);
-        const account = createAccount();
-        await add(owner, account);
-        const member = devices.open("member", account);
-        await fetchFrom(member, owner);
+        const { owner, account, member } = await openPair(devices);
         for (const id of ["a", "b", "c"]) await member.write(id, "honest");
         await fetchFrom(owner, member);
         await remove(owner, account);
@@ -63,11 +58,7 @@ describe("nobody writes into the past", () => {
 
   test("[acl] both ends of a writer that forked before its removal stay", () =>
     withDevices(async (devices) => {
-      const owner = devices.open("owner", devices.owner);
-      const account = createAccount();
-      await add(owner, account);
-      const member = devices.open("member", account);
-      await fetchFrom(member, owner);
+      const { owner, account, member } = await openPair(devices);
       for (const id of ["a", "b"]) await member.write(id, "honest");
       const last = decodeChange(member.changes().at(-1)!.bytes) as Change;
       const sibling = forgeSibling(member, last);

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { connect } from "@nats-io/transport-node";
 import { until } from "../support/client.ts";
-import { type Device, type DeviceOptions, spacesOf, startDevice, statusOf } from "../support/devices.ts";
+import { type Device, type DeviceOptions, spacesOf, startDevice, untilSynced } from "../support/devices.ts";
 import { type Collection, createCollection, createSpace, openCollection, setFields } from "../support/fixtures.ts";
 import { type NatsServer, startNats, startNatsCluster } from "../support/nats.ts";
 import { type Line, median, milliseconds, perSecond, renderTable } from "./report.ts";
@@ -54,7 +54,7 @@ async function initialSync(way: string, options: DeviceOptions, nats: NatsServer
   const items = await createCollection(first.server.client, space.id);
   await writeChanges(items);
   const wroteAt = performance.now();
-  if (nats) await untilSynced(first, space.id);
+  if (nats) await untilSynced(first, space.id, LONG_MS);
   const uploadSeconds = secondsSince(wroteAt);
   const expected = await fingerprint(first, items);
   const { count, bytes } = storedChanges(first, space.id);
@@ -64,7 +64,7 @@ async function initialSync(way: string, options: DeviceOptions, nats: NatsServer
   await using second = await startDevice({ ...options, mnemonic: first.mnemonic });
   await until(async () => (await spacesOf(second)).some(({ id }) => id === space.id), "the space", LONG_MS);
   const copy = openCollection(second.server.client, items);
-  await untilSynced(second, space.id);
+  await untilSynced(second, space.id, LONG_MS);
   const seconds = secondsSince(startedAt);
   if ((await fingerprint(second, copy)) !== expected) throw new Error("the second device has other records");
   const floor = nats ? await natsFloor(nats, bytes) : { tls: await tlsFloor(bytes) };
@@ -111,10 +111,6 @@ function storedChanges(device: Device, spaceId: string): { count: number; bytes:
   return db
     .query<{ count: number; bytes: number }, []>("SELECT count(*) AS count, sum(length(bytes)) AS bytes FROM changes")
     .get()!;
-}
-
-function untilSynced(device: Device, spaceId: string): Promise<void> {
-  return until(async () => (await statusOf(device, spaceId)).state === "synced", "synced", LONG_MS);
 }
 
 async function floorOf<T>(...args: string[]): Promise<T> {
@@ -200,7 +196,7 @@ async function idleCost(way: string, options: DeviceOptions): Promise<void> {
     for (let n = 0; n < SIZES.idleSpaces; n++) await createSpace(first.server.client, `space ${n}`);
     await using second = await startDevice({ ...options, ...network, mnemonic: first.mnemonic });
     await until(async () => (await spacesOf(second)).length === SIZES.idleSpaces, "all spaces", LONG_MS);
-    for (const { id } of await spacesOf(second)) await untilSynced(second, id);
+    for (const { id } of await spacesOf(second)) await untilSynced(second, id, LONG_MS);
     await Bun.sleep(5_000);
     const before = { cpu: cpuMs(second), messages: await monitor?.messages() };
     await Bun.sleep(SIZES.idleMs);

@@ -180,3 +180,13 @@ export const remove = (device: Device, account: Account) =>
 export const roleOf = (device: Device, account: Account) =>
   permissionOf(device.space.acl.state, account.signer.publicKey);
 export const keyIds = (device: Device) => device.space.acl.state.epochs.map(({ epoch }) => bytesToHex(epoch.keyId));
+
+/** A device of the owner's, and one of a member that has everything that was there. */
+export async function openPair(devices: Devices, permission: GrantablePermission = "writer") {
+  const owner = devices.open("owner", devices.owner);
+  const account = createAccount();
+  await add(owner, account, permission);
+  const member = devices.open("member", account);
+  await fetchFrom(member, owner);
+  return { owner, account, member };
+}

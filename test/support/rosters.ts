@@ -1,4 +1,6 @@
 /** The members of a space as a device tells them, in one text that can be compared. */
+
+import { createAccount } from "./acl-world.ts";
 import { until } from "./client.ts";
 import type { Device } from "./devices.ts";
 
@@ -35,3 +37,17 @@ export async function untilOneRoster(
     throw new Error(`${error.message}\n${rosters.join("\n\n")}`);
   });
 }
+
+/** Adds accounts to a space directly. */
+export const addMembers = (device: Device, spaceId: string, identities: readonly string[], permission = "reader") =>
+  device.server.client.post(
+    `/v1/spaces/${spaceId}/acl/add`,
+    { accounts: identities.map((identity) => ({ identity, permission })) },
+    204,
+  );
+
+export const removeMembers = (device: Device, spaceId: string, identities: readonly string[]) =>
+  device.server.client.post(`/v1/spaces/${spaceId}/acl/remove`, { identities }, 204);
+
+/** Ids of accounts that nobody has. */
+export const strangers = (count: number): string[] => Array.from({ length: count }, () => createAccount().id);

@@ -1,7 +1,7 @@
 /** What one says of oneself reaches everybody who is told of it: over crashes, failing networks and joins under way. */
 import { expect } from "bun:test";
 import { type SpaceInfo, until } from "../../support/client.ts";
-import { type Device, startDevice, statusOf } from "../../support/devices.ts";
+import { type Device, startDevice, statusOf, untilStatus } from "../../support/devices.ts";
 import { createSpace } from "../../support/fixtures.ts";
 import { describeWithNats, startNats } from "../../support/nats.ts";
 import { rule } from "../../support/rule.ts";
@@ -11,15 +11,6 @@ const LONG_MS = 150_000;
 const WAIT_MS = 45_000;
 
 const infoOf = (device: Device, spaceId: string) => device.server.client.get<SpaceInfo>(`/v1/spaces/${spaceId}`);
-const untilStatus = (device: Device, spaceId: string, status: string): Promise<void> =>
-  until(
-    async () => {
-      const reply = await device.server.client.request("GET", `/v1/spaces/${spaceId}`);
-      return (reply.json as { status?: string }).status === status;
-    },
-    `the row to be ${status}`,
-    WAIT_MS,
-  );
 
 /** The name under which a device knows somebody. */
 const nameOf = async ({ server }: Device, identity: string): Promise<string | undefined> => {

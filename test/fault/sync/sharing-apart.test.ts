@@ -8,12 +8,11 @@ import { systemClock } from "../../../src/base/clock.ts";
 import type { SpaceId } from "../../../src/base/ids.ts";
 import type { Account } from "../../../src/crypto/account.ts";
 import { openSpace, type Space } from "../../../src/space/space.ts";
-import { createAccount } from "../../support/acl-world.ts";
 import { type SpaceInfo, until } from "../../support/client.ts";
 import { type Device, spacesOf, startDevice, statusOf, untilSame } from "../../support/devices.ts";
 import { createSpace } from "../../support/fixtures.ts";
 import { knownAccount } from "../../support/known-account.ts";
-import { rosterHas, rosterOf, untilOneRoster } from "../../support/rosters.ts";
+import { addMembers, removeMembers, rosterHas, rosterOf, strangers, untilOneRoster } from "../../support/rosters.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 
@@ -26,16 +25,6 @@ const untilHere = (device: Device, spaceId: string): Promise<void> =>
     "the space",
     WAIT_MS,
   );
-
-const add = (device: Device, spaceId: string, identities: readonly string[], permission = "reader") =>
-  device.server.client.post(
-    `/v1/spaces/${spaceId}/acl/add`,
-    { accounts: identities.map((identity) => ({ identity, permission })) },
-    204,
-  );
-const remove = (device: Device, spaceId: string, identities: readonly string[]) =>
-  device.server.client.post(`/v1/spaces/${spaceId}/acl/remove`, { identities }, 204);
-const strangers = (count: number): string[] => Array.from({ length: count }, () => createAccount().id);
 
 /** Accepts having been added as an admin. */
 async function untilAdmin(device: Device, spaceId: string): Promise<void> {
@@ -70,12 +59,12 @@ describe("what was done apart", () => {
         await using owner = await startDevice({ lan: true, dataDir: ownerRoot.path, mnemonic });
         await using admin = await startDevice({ lan: true, dataDir: adminRoot.path, mnemonic: theirs });
         ({ id } = await createSpace(owner.server.client, "Board"));
-        await add(owner, id, [admin.accountId], "admin");
+        await addMembers(owner, id, [admin.accountId], "admin");
         await untilAdmin(admin, id);
       }
       {
         await using admin = await startDevice({ dataDir: adminRoot.path });
-        await add(admin, id, [added]);
+        await addMembers(admin, id, [added]);
       }
       // As far as it comes before a crash: kept, and not looked at.
       const asking = openIn(adminRoot.path, accounts[1], id);
@@ -102,9 +91,9 @@ describe("what was done apart", () => {
         await using owner = await startDevice({ lan: true, dataDir: ownerRoot.path });
         await using admin = await startDevice({ lan: true, dataDir: adminRoot.path });
         ({ id } = await createSpace(owner.server.client, "Board"));
-        await add(owner, id, [admin.accountId], "admin");
+        await addMembers(owner, id, [admin.accountId], "admin");
         await untilAdmin(admin, id);
-        await add(owner, id, [promoted]);
+        await addMembers(owner, id, [promoted]);
         await untilOneRoster([owner, admin], id, rosterHas(promoted));
       }
       const grant = (device: Device, permission: string) =>
@@ -117,7 +106,7 @@ describe("what was done apart", () => {
         (await server.client.get<{ proposals: number }>(`/v1/spaces/${id}/debug`)).proposals;
       for (const dataDir of [ownerRoot.path, adminRoot.path]) {
         await using apart = await startDevice({ dataDir });
-        await add(apart, id, [added], "writer");
+        await addMembers(apart, id, [added], "writer");
         await grant(apart, "writer");
         expect(await proposalsAt(apart)).toBe(dataDir === adminRoot.path ? 2 : 0);
       }
@@ -126,7 +115,7 @@ describe("what was done apart", () => {
       const both = [owner, admin];
       await untilOneRoster(both, id, rosterHas(`"${added}","writer"`, `"${promoted}","writer"`));
       await until(async () => (await proposalsAt(admin)) === 0, "nothing to wait any more", WAIT_MS);
-      await remove(owner, id, [added]);
+      await removeMembers(owner, id, [added]);
       await grant(owner, "reader");
       const holds = rosterHas(`"${added}","none","removed"`, `"${promoted}","reader"`);
       await untilOneRoster(both, id, holds);
@@ -151,7 +140,7 @@ describe("what was done apart", () => {
         await using first = await startDevice({ lan: true, dataDir: firstRoot.path });
         await using second = await startDevice({ lan: true, dataDir: secondRoot.path, mnemonic: first.mnemonic });
         ({ id } = await createSpace(first.server.client, "Board"));
-        await add(first, id, [promoted]);
+        await addMembers(first, id, [promoted]);
         await untilHere(second, id);
         await untilOneRoster([first, second], id, rosterHas(promoted));
       }
@@ -159,7 +148,7 @@ describe("what was done apart", () => {
         device.server.client.post(`/v1/spaces/${id}/acl/permissions`, { changes: [{ identity, permission }] }, 204);
       for (const dataDir of [firstRoot.path, secondRoot.path]) {
         await using apart = await startDevice({ dataDir });
-        await add(apart, id, [added], "writer");
+        await addMembers(apart, id, [added], "writer");
         await permissions(apart, promoted, "admin");
       }
       await using first = await startDevice({ lan: true, dataDir: firstRoot.path });
@@ -167,7 +156,7 @@ describe("what was done apart", () => {
       const both = [first, second];
       await untilOneRoster(both, id, rosterHas(`"${added}","writer"`, `"${promoted}","admin"`));
       // By the device whose branch won and by the other: one of them holds what has to be done no more.
-      await remove(second, id, [added]);
+      await removeMembers(second, id, [added]);
       await permissions(first, promoted, "reader");
       const holds = rosterHas(`"${added}","none","removed"`, `"${promoted}","reader"`);
       await untilOneRoster(both, id, holds);
@@ -175,7 +164,7 @@ describe("what was done apart", () => {
         for (const { server } of both) await server.client.post(`/v1/spaces/${id}/sync`, {}, 204);
         for (const device of both) expect(holds(await rosterOf(device, id))).toBe(true);
       }
-      await add(first, id, [added], "reader");
+      await addMembers(first, id, [added], "reader");
       await untilOneRoster(both, id, rosterHas(`"${added}","reader","active"`));
     },
     LONG_MS,

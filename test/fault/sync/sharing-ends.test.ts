@@ -1,7 +1,7 @@
 /** What becomes of streams, contacts and rows when a membership or a space ends: real servers on a LAN. */
 import { describe, expect } from "bun:test";
 import { type SpaceInfo, until } from "../../support/client.ts";
-import { type Device, startDevice, untilSame } from "../../support/devices.ts";
+import { type Device, joinOpen, startDevice, untilSame, untilStatus } from "../../support/devices.ts";
 import { createObject, createSpace } from "../../support/fixtures.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
@@ -10,15 +10,9 @@ const LONG_MS = 120_000;
 const WAIT_MS = 40_000;
 
 const infoOf = (device: Device, spaceId: string) => device.server.client.get<SpaceInfo>(`/v1/spaces/${spaceId}`);
-const untilStatus = (device: Device, spaceId: string, status: string): Promise<void> =>
-  until(async () => (await infoOf(device, spaceId)).status === status, `the row to be ${status}`, WAIT_MS);
-
+/** Joins by an open invite, and is known at the owner's. */
 async function joinOpenly(owner: Device, joiner: Device, spaceId: string): Promise<void> {
-  const open = { mode: "open", permission: "writer" };
-  const path = `/v1/spaces/${spaceId}/invites`;
-  const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(path, open, 201);
-  await joiner.server.client.post("/v1/spaces/join", { inviteToken }, 202);
-  await untilStatus(joiner, spaceId, "active");
+  await joinOpen(owner, joiner, spaceId);
   const member = `/v1/spaces/${spaceId}/members/${joiner.accountId}`;
   await until(
     async () => (await owner.server.client.request("GET", member)).status === 200,

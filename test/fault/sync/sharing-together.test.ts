@@ -3,7 +3,6 @@
  * on a LAN alone, that must end with one roster and the same rows.
  */
 import { describe, expect } from "bun:test";
-import { createAccount } from "../../support/acl-world.ts";
 import { until } from "../../support/client.ts";
 import {
   type Device,
@@ -19,7 +18,7 @@ import {
 } from "../../support/devices.ts";
 import { createObject, createSpace, named } from "../../support/fixtures.ts";
 import { describeWithNats, startNats } from "../../support/nats.ts";
-import { rosterHas, rosterOf, untilOneRoster } from "../../support/rosters.ts";
+import { addMembers, removeMembers, rosterHas, rosterOf, strangers, untilOneRoster } from "../../support/rosters.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 
@@ -44,16 +43,6 @@ async function bringIn(owner: Device, joiner: Device, spaceId: string, permissio
   );
 }
 
-const add = (device: Device, spaceId: string, identities: readonly string[], permission = "reader") =>
-  device.server.client.post(
-    `/v1/spaces/${spaceId}/acl/add`,
-    { accounts: identities.map((identity) => ({ identity, permission })) },
-    204,
-  );
-const remove = (device: Device, spaceId: string, identities: readonly string[]) =>
-  device.server.client.post(`/v1/spaces/${spaceId}/acl/remove`, { identities }, 204);
-const strangers = (count: number): string[] => Array.from({ length: count }, () => createAccount().id);
-
 describeWithNats("people on a network", () => {
   rule(
     "[acl] two admins who act at once on two servers end with one roster; who comes back keeps what it wrote",
@@ -69,11 +58,11 @@ describeWithNats("people on a network", () => {
 
       const added = strangers(6);
       const [shared] = strangers(1);
-      await add(owner, id, [shared!], "writer");
+      await addMembers(owner, id, [shared!], "writer");
       await untilOneRoster([owner, one, two], id, rosterHas(shared!));
       await Promise.all([
-        ...added.slice(0, 3).map((identity) => add(one, id, [identity])),
-        ...added.slice(3).map((identity) => add(two, id, [identity], "writer")),
+        ...added.slice(0, 3).map((identity) => addMembers(one, id, [identity])),
+        ...added.slice(3).map((identity) => addMembers(two, id, [identity], "writer")),
         // Both do the same: whoever is second finds it done.
         ...[one, two].map((admin) =>
           admin.server.client.request("POST", `/v1/spaces/${id}/acl/remove`, { body: { identities: [shared] } }),
@@ -88,7 +77,7 @@ describeWithNats("people on a network", () => {
       await untilSame([owner, one, two], id, (rows) => rows.includes(object.id), WAIT_MS);
       await setName(two, id, object.id, "written before the removal");
       await untilSame([owner, one, two], id, (rows) => rows.includes("written before the removal"));
-      await remove(owner, id, [two.accountId]);
+      await removeMembers(owner, id, [two.accountId]);
       await untilStatus(two, id, "deleted");
       await setName(one, id, object.id, "written meanwhile");
       await bringIn(owner, two, id, "writer");
@@ -212,7 +201,7 @@ describeWithNats("people on a network", () => {
 
         await joinOpen(owner, joiner, id);
         await joiner.server.kill();
-        await remove(owner, id, [joiner.accountId]);
+        await removeMembers(owner, id, [joiner.accountId]);
         await restart();
         await untilStatus(joiner, id, "deleted");
         await joiner.server.client.fails("GET", `${base}/members`, undefined, 409, "space.deleted");
@@ -282,20 +271,20 @@ describe("people on a LAN alone", () => {
         await bringIn(owner, one, id, "admin");
         await bringIn(owner, two, id, "admin");
         const [target, a, b] = strangers(3);
-        await add(owner, id, [target!], "writer");
+        await addMembers(owner, id, [target!], "writer");
         await untilOneRoster([owner, one, two], id, rosterHas(target!));
         await owner.server.stop();
         await owner[Symbol.asyncDispose]();
 
         const before = await rosterOf(one, id);
-        await add(one, id, [a!]);
-        await add(two, id, [b!]);
+        await addMembers(one, id, [a!]);
+        await addMembers(two, id, [b!]);
         await one.server.client.post(
           `/v1/spaces/${id}/acl/permissions`,
           { changes: [{ identity: target, permission: "reader" }] },
           204,
         );
-        await remove(two, id, [target!]);
+        await removeMembers(two, id, [target!]);
         for (const admin of [one, two]) expect(await rosterOf(admin, id)).toBe(before);
         const debug = await one.server.client.get<{ proposals: number }>(`/v1/spaces/${id}/debug`);
         expect(debug.proposals).toBeGreaterThanOrEqual(2);
@@ -319,7 +308,7 @@ describe("people on a LAN alone", () => {
     const { id } = await createSpace(owner.server.client, "Crowd");
     await using stream = await owner.server.client.stream("GET", `/v1/spaces/${id}/members/subscribe`);
     await stream.expect("ready");
-    await add(owner, id, strangers(200));
+    await addMembers(owner, id, strangers(200));
     const frames: { event: string; data: unknown }[] = [];
     while (frames.at(-1)?.event !== "lagged") frames.push((await stream.next())!);
     const { total } = frames.at(-1)!.data as { total: number };
