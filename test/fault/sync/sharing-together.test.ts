@@ -146,7 +146,10 @@ describeWithNats("people on a network", () => {
       await until(() => requested(owner2), "the second request", WAIT_MS);
       const body = { requestRecordId: requests[0]!.requestRecordId, permission: "writer" };
       await owner2.server.client.post(`${base}/acl/accept`, body, 204);
-      for (const device of [joiner, joiner2]) await untilStatus(device, id, "active");
+      // The row may come from the other device before this one has read the ACL log.
+      const mayWrite = async (device: Device) =>
+        (await spacesOf(device)).some((row) => row.id === id && row.status === "active" && row.ownRole === "writer");
+      for (const device of [joiner, joiner2]) await until(() => mayWrite(device), "the right to write", WAIT_MS);
       await createObject(joiner.server.client, id, named("from the first"));
       await createObject(joiner2.server.client, id, named("from the second"));
       const all = [owner, owner2, joiner, joiner2];
