@@ -182,7 +182,7 @@ const NOT_FOUND: Record<string, readonly (readonly [text: string, query: string]
     ["uses bar_foo twice", "foo_bar"],
     ["port 8080", "80"],
     ["XMLHttpRequest object", "ttp"],
-    ["in getUserId", "getUser"],
+    ["in getUserId", "userGet"],
     ["#fff0ee as colour", "#fff"],
   ],
 };
