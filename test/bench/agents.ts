@@ -157,7 +157,11 @@ async function hostileLine(): Promise<Line> {
 
   let over = false;
   const hostile = (async () => {
-    await Promise.all(ids.map((id) => agent.run(id)));
+    const left = [...ids];
+    const lane = async (): Promise<void> => {
+      for (let id = left.pop(); id !== undefined; id = left.pop()) await agent.run(id);
+    };
+    await Promise.all([lane(), lane(), lane(), lane()]);
     over = true;
   })();
   const times: number[] = [];

@@ -44,6 +44,7 @@ await until(
   "the indexes",
   120_000,
 );
+const middle = (body: JsonObject): JsonObject => ({ ...body, offset: files >> 1, limit: 50 });
 const isVariant = { variantOf: original };
 const lines: Line[] = [
   { name: `attaching ${files} short files, ${AT_ONCE} at once`, figures: perSecond(files / (filledMs / 1000)) },
@@ -51,7 +52,8 @@ const lines: Line[] = [
   await line("list of the object, newest 50", (from) => from.get(`${base}?objectId=${owner}&limit=50`)),
   await line("query by name, one of all", queryOf(owner, named)),
   await line("page of 50, newest first", queryOf(owner, { sort: ["-_ver.id"], limit: 50 })),
-  await line("page of 50 in the middle", queryOf(owner, { offset: files >> 1, limit: 50 })),
+  await line("page of 50 in the middle, newest first", queryOf(owner, middle({ sort: ["-_ver.id"] }))),
+  await line("page of 50 in the middle, by id", queryOf(owner, middle({}))),
   await line("page of 50 with the total", queryOf(owner, { limit: 50, includeTotal: true })),
   await line("stats", (from) => from.get(`${base}/stats`)),
   await line("one file", (from) => from.get(`${base}/${original}`)),
