@@ -110,7 +110,7 @@ export function createParkedTable(db: Database) {
   const quarantinedIds = db.query<{ id: Uint8Array }, [number]>(
     "SELECT id FROM quarantine ORDER BY received_ms DESC LIMIT ?",
   );
-  const ageAll = db.query<null, []>("UPDATE parked SET rounds = rounds + 1");
+  const age = db.query<null, [number]>("UPDATE parked SET rounds = rounds + 1 WHERE rounds < ?");
   const wantedChanges = db.query<{ wait_for: Uint8Array }, [Uint8Array, number]>(
     `SELECT DISTINCT wait_for FROM parked WHERE wait_kind = 'change' AND wait_for > ? AND NOT ${UNPAID}
      ORDER BY wait_for LIMIT ?`,
@@ -158,8 +158,8 @@ export function createParkedTable(db: Database) {
       return { count: row?.count ?? 0, bytes: row?.bytes ?? 0 };
     },
     usageOf: (author: Uint8Array): { count: number; bytes: number } => usageOf.get(author) ?? { count: 0, bytes: 0 },
-    /** One sync round passed without what they wait for. */
-    ageAll: () => void ageAll.run(),
+    /** One sync round passed without what they wait for. What has waited through `patience` rounds is not written to again. */
+    age: (patience: number) => void age.run(patience),
     /** Bytes of what waits, oldest first, but for what has waited in vain through `patience` rounds. */
     waiting: (patience: number, limit: number): Uint8Array[] => waiting.all(patience, limit).map((row) => row.bytes),
     waitingCount: (patience: number): number => waitingCount.get(patience)?.count ?? 0,

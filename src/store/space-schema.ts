@@ -12,7 +12,7 @@ import { ROW_LOG_SCHEMA } from "./row-log-table.ts";
  * only. What refers to a row of another table does so by that row's `no`.
  */
 const TRUTH = `
-  CREATE TABLE meta(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+  CREATE TABLE meta(key TEXT PRIMARY KEY, value BLOB NOT NULL);
 
   -- A writer belongs to its author: the same 16 bytes under another author are another writer. changes: how many there are
   -- of it, more than its highest seq when its chain forks; counted: how many of these count.
@@ -64,11 +64,13 @@ const TRUTH = `
 
   -- rounds: how many passed with somebody without what it waits for.
   CREATE TABLE parked(
-    id BLOB PRIMARY KEY, bytes BLOB NOT NULL, wait_kind TEXT NOT NULL, wait_for BLOB NOT NULL, author BLOB NOT NULL,
-    received_ms INTEGER NOT NULL, rounds INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
-  CREATE INDEX parked_by_wait ON parked(wait_kind, wait_for);
+    id BLOB PRIMARY KEY, wait_kind TEXT NOT NULL, wait_for BLOB NOT NULL, author BLOB NOT NULL,
+    received_ms INTEGER NOT NULL, rounds INTEGER NOT NULL DEFAULT 0,
+    -- Last, and in a table of rowids: whoever looks for another row, or at the rest of one, does not read them.
+    bytes BLOB NOT NULL);
+  CREATE INDEX parked_by_wait ON parked(wait_kind, wait_for, id);
 
-  CREATE TABLE quarantine(id BLOB PRIMARY KEY, reason TEXT NOT NULL, bytes BLOB NOT NULL, received_ms INTEGER NOT NULL) WITHOUT ROWID;
+  CREATE TABLE quarantine(id BLOB PRIMARY KEY, reason TEXT NOT NULL, received_ms INTEGER NOT NULL, bytes BLOB NOT NULL);
 
   -- In the graph, but not folded. wait_kind: body (only a stub is here, wait_for: the change's id), or as in parked.
   CREATE TABLE unopened(

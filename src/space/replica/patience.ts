@@ -6,7 +6,7 @@ export async function ageWaiting({ engine }: Pick<ReplicaSource, "engine">): Pro
   const { parked, unopened } = engine.store;
   if (parked.usage().count === 0 && unopened.waitingCount(PATIENCE_ROUNDS) === 0) return;
   await engine.write(() => {
-    parked.ageAll();
+    parked.age(PATIENCE_ROUNDS);
     unopened.age(PATIENCE_ROUNDS);
   });
 }
