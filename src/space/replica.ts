@@ -72,6 +72,8 @@ export interface Taken {
   readonly quarantined: number;
   /** A quota is used up: they have to be offered again. */
   readonly refused: number;
+  /** How many of those are, whoever wrote them, for want of room in the space's quota. */
+  readonly crowded: number;
   /** The same of those who never were members: nobody misses them. */
   readonly strange: number;
   /** Why the first of those that are quarantined or refused is. */
@@ -253,6 +255,11 @@ export interface Replica {
   awaitedStubs(limit: number): Uint8Array[][];
   /** Whether bodies are missing that may yet come. */
   lacksBodies(): boolean;
+  /**
+   * Whether what had no room is missed. What used up its author's own quota is so no more once all that waits does so in
+   * vain: nobody who was asked has what it waits for.
+   */
+  misses(left: Pick<Taken, "refused" | "crowded">): boolean;
   /** A round with somebody has passed: what waits grows older. */
   age(): Promise<void>;
   /** Another device was found to use this one's writer: it goes on under a fresh one. */

@@ -8,5 +8,8 @@ export type IngestVerdict =
   | { kind: "parked"; waitKind: WaitKind; waitFor: Uint8Array }
   /** Never to be understood: kept aside, shown in debug, not asked for again. */
   | { kind: "quarantined"; reason: string }
-  /** Not kept: a quota is used up. It may be offered again. Nothing of a stranger's is missed. */
-  | { kind: "refused"; reason: string; ofStranger: boolean };
+  /**
+   * Not kept: a quota is used up. It may be offered again. Nothing of a stranger's is missed; `crowded`: the quota is that of
+   * all together, so that it is not the author's own doing.
+   */
+  | { kind: "refused"; reason: string; ofStranger: boolean; crowded?: true };

@@ -71,7 +71,12 @@ export function createSetAside({ store, acl, quota, clock }: SetAsideDeps) {
       const { bytesPerAuthor, bytesOfStrangers, bytesPerSpace } = quota;
       const ofStranger = by === STRANGER;
       if (parked.usage().bytes + bytes.length > bytesPerSpace)
-        return { kind: "refused", reason: "the space's quota of waiting changes is used up", ofStranger };
+        return {
+          kind: "refused",
+          reason: "the space's quota of waiting changes is used up",
+          ofStranger,
+          crowded: true,
+        };
       if (parked.usageOf(by).bytes + bytes.length > (ofStranger ? bytesOfStrangers : bytesPerAuthor))
         return { kind: "refused", reason: "the author's quota of waiting changes is used up", ofStranger };
     }

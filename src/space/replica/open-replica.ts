@@ -8,7 +8,7 @@ import { changesNamed, pullFrame } from "./pull.ts";
 import { createReplicaAcl } from "./replica-acl.ts";
 import type { ReplicaSource } from "./source.ts";
 import { takeIn } from "./take.ts";
-import { awaitedStubs, chainsOf, lacksBodies, wantedBehind } from "./wanted.ts";
+import { awaitedStubs, chainsOf, lacksBodies, misses, wantedBehind } from "./wanted.ts";
 
 /** An open space as sync sees it. */
 export function openReplica(space: ReplicaSource): Replica {
@@ -41,6 +41,7 @@ export function openReplica(space: ReplicaSource): Replica {
     wanted: (after, limit) => wantedBehind(space, after, limit),
     awaitedStubs: (limit) => awaitedStubs(space, limit),
     lacksBodies: () => lacksBodies(space),
+    misses: (left) => misses(space, left),
     age: () => ageWaiting(space),
     replaceWriter: async () => void (await engine.mintWriter()),
 

@@ -46,6 +46,7 @@ export async function takeIn(
     parked: count("parked"),
     quarantined: count("quarantined"),
     refused: refused.length - strange,
+    crowded: refused.filter(({ ofStranger, crowded }) => crowded && !ofStranger).length,
     strange,
     reason: verdicts.flatMap((verdict) => ("reason" in verdict ? [verdict.reason] : []))[0],
     foreignOwn,

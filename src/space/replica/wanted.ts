@@ -1,5 +1,5 @@
 import { bytesToUtf8 } from "../../base/bytes.ts";
-import { PATIENCE_ROUNDS, type WriterChain } from "../replica.ts";
+import { PATIENCE_ROUNDS, type Taken, type WriterChain } from "../replica.ts";
 import type { WriterState } from "../version-vector.ts";
 import type { ReplicaSource } from "./source.ts";
 
@@ -38,6 +38,10 @@ export function chainsOf(
     return { author, writer, ids: row ? sync.idsOfWriter(row.no, limit).map(({ id }) => id) : [] };
   });
 }
+
+/** Whether what had no room is missed. */
+export const misses = ({ engine }: WantedSource, left: Pick<Taken, "refused" | "crowded">): boolean =>
+  left.crowded > 0 || (left.refused > 0 && engine.store.parked.waitingCount(PATIENCE_ROUNDS) > 0);
 
 /** Whether bodies are missing that may yet come. */
 export const lacksBodies = ({ engine }: WantedSource): boolean =>

@@ -67,7 +67,7 @@ export function createPeerFetch(deps: PeerFetchDeps) {
     if (fetched.reason) refusedOnce(link, replica, fetched.reason);
     progress.missing = fetched.missing;
     if (!fetched.cut) progress.behind = 0;
-    if (fetched.refused > 0) progress.lastError = "changes were not kept: the quota of waiting changes is used up";
+    if (replica.misses(fetched)) progress.lastError = "changes were not kept: the quota of waiting changes is used up";
     await replica.acl.sequencePending();
     if (fetched.foreignOwn) await replaceWriter(replica, link.peerId);
     if (state.isPart) progress.missing = true;

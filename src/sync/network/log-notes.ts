@@ -1,6 +1,6 @@
 import { bytesToUtf8, readUint64, utf8ToBytes, writeUint64 } from "../../base/bytes.ts";
 import type { Json } from "../../protocol/json.ts";
-import type { Replica, ReplicaWrite } from "../../space/replica.ts";
+import type { Replica, ReplicaWrite, Taken } from "../../space/replica.ts";
 import { type LogCursor, parseLogCursor } from "./log-cursor.ts";
 
 /** What is noted with a space of the network's logs: how far they were read, and what of them had no room. */
@@ -11,7 +11,7 @@ const CURSORS = { items: "network.items", acl: "network.acl" } as const satisfie
 const REFILLING = "network.refilling";
 /** How much waited when some of the log had no room, bytes. */
 const LEFT_OUT = "network.left-out";
-/** Set while some of what was left out is of members. */
+/** Set while some of what was left out is of members: whether for want of room in the space's quota (1) or in their own (0). */
 const MISSED = "network.missed";
 const ROOM_AGAIN = 0.75;
 
@@ -33,18 +33,22 @@ export const isRefilling = (replica: Replica): boolean => replica.note(REFILLING
 export const putRefilling = (write: ReplicaWrite, refilling: boolean): void =>
   write.putNote(REFILLING, Uint8Array.of(refilling ? 1 : 0));
 
-/** Whether some of what the log holds of members had no room here. */
-export const hasMissed = (replica: Replica): boolean => replica.note(MISSED) !== undefined;
+/** Whether some of what the log holds of members had no room here and is missed. */
+export function hasMissed(replica: Replica): boolean {
+  const missed = replica.note(MISSED);
+  return missed !== undefined && replica.misses({ refused: 1, crowded: missed[0]! });
+}
 
 /**
  * Some of what was read had no room: whoever used up a quota must not hold up what the others wrote, so the log is read
- * again once there is room. `ofMembers`: it is missed until then.
+ * again once there is room.
  */
-export function putLeftOut(write: ReplicaWrite, waitingBytes: number, ofMembers: boolean): void {
+export function putLeftOut(write: ReplicaWrite, replica: Replica, { refused, crowded }: Taken): void {
   const bytes = new Uint8Array(8);
-  writeUint64(bytes, 0, BigInt(waitingBytes));
+  writeUint64(bytes, 0, BigInt(replica.waitingBytes()));
   write.putNote(LEFT_OUT, bytes);
-  if (ofMembers) write.putNote(MISSED, Uint8Array.of(1));
+  const isCrowded = crowded > 0 || replica.note(MISSED)?.[0] === 1;
+  if (refused > 0) write.putNote(MISSED, Uint8Array.of(isCrowded ? 1 : 0));
 }
 
 /** Whether the log of changes is to be read from its start: much of what waited has found its place, or bodies are missed. */

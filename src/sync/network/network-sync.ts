@@ -5,7 +5,7 @@ import { NETWORK_PEER } from "../progress.ts";
 import type { Transport } from "../transport.ts";
 import { createAclPublisher } from "./acl-publisher.ts";
 import { findAcl } from "./find-acl.ts";
-import { isToBeReadAgain, readFromStart } from "./log-notes.ts";
+import { hasMissed, isToBeReadAgain, readFromStart } from "./log-notes.ts";
 import type { NetworkStore } from "./network-store.ts";
 import { hasOutgoing } from "./outgoing-changes.ts";
 import { createSpaceChannels, type SpaceChannel } from "./space-channels.ts";
@@ -57,6 +57,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
     await flush(replica, own);
     const { phase, atTail } = own.channel.state();
     if (phase === "failing" || phase === "offline") return; // its own state says why
+    own.leftOut = hasMissed(replica);
     progress.missing = !atTail || own.leftOut;
     progress.lastError = "";
     progress.lastSyncAtMs = clock.nowMs();

@@ -10,7 +10,7 @@ export interface SpaceChannel {
   /** Aborted when the space has ended, or is read anew: nothing is waited for then. */
   readonly ended: AbortController;
   readonly channel: Channel;
-  /** Some of what the log holds of members had no room here. */
+  /** Some of what the log holds of members had no room here, and is missed. */
   leftOut: boolean;
   /** Resolved and made anew whenever the channel's state may have changed. */
   changed: PromiseWithResolvers<void>;

@@ -53,9 +53,9 @@ export function createSpacePort(
     deps.rateLimited.warn(spaceId, "sync: what the network held was refused", { spaceId, reason });
 
   /** Some of what was read had no room: it is read again once there is. */
-  const noteLeftOut = (write: ReplicaWrite, replica: Replica, { refused, strange }: Taken): void => {
-    if (refused + strange > 0) putLeftOut(write, replica.waitingBytes(), refused > 0);
-    if (refused > 0) own().leftOut = true;
+  const noteLeftOut = (write: ReplicaWrite, replica: Replica, taken: Taken): void => {
+    if (taken.refused + taken.strange > 0) putLeftOut(write, replica, taken);
+    if (taken.refused > 0) own().leftOut = true;
   };
 
   const replaceWriter = async (replica: Replica): Promise<void> => {

@@ -69,6 +69,8 @@ export interface Fetched {
   /** The remote claims changes that it neither gave nor that are held back here, or bodies are missing. */
   readonly missing: boolean;
   readonly refused: number;
+  /** How many of those are for want of room in the space's quota. */
+  readonly crowded: number;
   /** Why the first of those was refused that will never count, or have no room. */
   readonly reason: string | undefined;
   /** Not everything was asked for: the deadline came first. */
@@ -84,7 +86,14 @@ interface FetchOptions {
 
 /** What a session has brought so far. */
 function createTally(onTaken: (taken: Taken) => void) {
-  const sums = { fresh: 0, changed: 0, refused: 0, foreignOwn: false, reason: undefined as string | undefined };
+  const sums = {
+    fresh: 0,
+    changed: 0,
+    refused: 0,
+    crowded: 0,
+    foreignOwn: false,
+    reason: undefined as string | undefined,
+  };
   /** Frames that brought nothing, one after the other; what cannot be kept; what is known without being stored. */
   let idle = 0;
   let junk = 0;
@@ -95,6 +104,7 @@ function createTally(onTaken: (taken: Taken) => void) {
       sums.fresh += taken.fresh;
       sums.changed += taken.changed;
       sums.refused += taken.refused;
+      sums.crowded += taken.crowded;
       sums.reason ??= taken.reason;
       sums.foreignOwn ||= taken.foreignOwn;
       junk += taken.quarantined + taken.refused + taken.strange;
@@ -145,7 +155,8 @@ export async function fetchMissing(
   }
   if (!cut) await fetchWanted(remote, replica, tally);
   const { sums } = tally;
-  const missing = cut || sums.refused > 0 || replica.lacksBodies() || replica.claimedBeyond(theirs) > tally.explained();
+  const missing =
+    cut || replica.misses(sums) || replica.lacksBodies() || replica.claimedBeyond(theirs) > tally.explained();
   return { ...sums, missing, cut };
 }
 
