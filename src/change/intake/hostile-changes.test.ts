@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { add, type Device, ITEMS, remove, withDevices } from "../../../test/support/acl-devices.ts";
 import { createAccount } from "../../../test/support/acl-world.ts";
 import { until } from "../../../test/support/client.ts";
-import { bodyBytes, bodyOf, createForger } from "../../../test/support/forged-change.ts";
+import { bodyBytes, bodyOf, createForger, setOf } from "../../../test/support/forged-change.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
@@ -21,8 +21,6 @@ setDefaultTimeout(60_000);
 const TYPE = "test.items";
 const objectOf = ({ space }: Device) => space.engine.object(space.engine.derivedId(TYPE, ""))!;
 const withRecords = (records: string) => bodyBytes(`{"dataset":"items","records":[${records}]}`);
-const setOf = (id: string, path: string, value: string) =>
-  `{"id":${JSON.stringify(id)},"upsert":true,"ops":[{"type":"$set","path":${JSON.stringify(path)},"value":${value}}]}`;
 
 /** Two devices of the owner that hold the same, and somebody who writes to one of them by hand. */
 async function withForger(
@@ -261,6 +259,27 @@ describe("deletions", () => {
     }));
 });
 
+describe("what cannot be read", () => {
+  for (const [what, over] of [
+    ["of a dataset that nobody knows", {}],
+    ["under a key that nobody has", { keyId: new Uint8Array(16).fill(9) }],
+  ] as const)
+    for (const order of ["behind it", "before it"] as const)
+      test(`[unread] a change ${what}, whose stub one device got first, keeps nothing out elsewhere that comes ${order}`, () =>
+        withForger(async ({ one, two, forge }) => {
+          const plain = bodyBytes(`{"dataset":"nobody's","records":[]}`);
+          const { bytes } = forge.write(plain, over);
+          expect(await one.ingest(stubOf(bytes))).toMatchObject({ kind: "stored" });
+          await one.ingest(bytes);
+          await one.write("b", "2");
+          await one.write("c", "3");
+          const all = one.changes().map((change) => change.bytes);
+          for (const each of order === "behind it" ? all : all.toReversed()) await two.ingest(each);
+          expect(await two.values()).toMatchObject({ b: "2", c: "3" });
+          expect(two.changes()).toHaveLength(one.changes().length);
+        }));
+});
+
 describe("who has no right", () => {
   const SMALL = { ...DEFAULT_PARK_QUOTA, bytesUncounted: 200_000, bytesOfStrangers: 100_000 };
   const stored = ({ space }: Device) =>
@@ -345,7 +364,7 @@ describe("who has no right", () => {
       const { parked, unopened } = one.space.engine.store;
       for (let round = 0; round < 5; round++)
         await one.space.engine.write(() => {
-          parked.ageAll();
+          parked.age(5);
           unopened.age(5);
         });
       expect(waiting(one)).toBe(0);

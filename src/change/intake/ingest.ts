@@ -122,6 +122,7 @@ export function createIngest(deps: IngestDeps) {
 
   /** The rest, for a change that its author signed. */
   const admitSigned = (change: Change, bytes: Uint8Array, scope: WriteScope): IngestVerdict => {
+    admitUnread(change, scope);
     const found = placeOf(change, bytes);
     if ("verdict" in found) return found.verdict;
     const { counts, object } = found.place;
@@ -156,8 +157,9 @@ export function createIngest(deps: IngestDeps) {
     const whole = wholeOf(change, bytes);
     const opened = change.sealed ? opener.open(change, object.idText) : opener.openStored(whole, object.idText);
     const content = contentOf(opened, id, registry);
-    // A stub is in the graph wherever it came, so a body that cannot be read must not keep its change out for ever.
-    if (counts && "wait" in content && content.wait !== "body" && !isStub(bytes))
+    // A stub is in the graph wherever it came, so a body that cannot be read must not keep its change out for ever, nor what
+    // others have built upon it.
+    if (counts && "wait" in content && content.wait !== "body" && !isStub(bytes) && !parked.voucherFor(id))
       return park(id, header.author, bytes, content.wait, content.what);
 
     const isDropped =
@@ -177,6 +179,18 @@ export function createIngest(deps: IngestDeps) {
     // It is in the graph, since stubs are, and does nothing on any device. Debug tells of it.
     quarantine(id, content.broken, bytes);
     return { kind: "stored", counts, reason: content.broken };
+  };
+
+  /**
+   * What a change stands upon and waits here because its body cannot be read: whoever built upon it had it in the graph, so it
+   * enters that here too, and its body waits there.
+   */
+  const admitUnread = ({ header }: Change, scope: WriteScope): void => {
+    for (const id of header.prev ? [...header.parents, header.prev] : header.parents) {
+      const waiting = changes.byId(id) ? undefined : parked.get(id);
+      if (!waiting || waiting.waitKind === "change" || waiting.waitKind === "acl") continue;
+      settle(admit(stubOf(waiting.bytes), scope, waiting.waitKind !== "version"), scope);
+    }
   };
 
   /** The change with its body, if that came before its stub and waits here. */

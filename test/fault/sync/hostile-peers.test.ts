@@ -4,116 +4,45 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect } from "bun:test";
 import { connect } from "node:net";
-import { addAccounts } from "../../../src/acl/actions.ts";
 import { utf8ToBytes } from "../../../src/base/bytes.ts";
-import type { AccountId, SpaceId } from "../../../src/base/ids.ts";
+import type { SpaceId } from "../../../src/base/ids.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import { changeIdOf } from "../../../src/change/codec/change-stub.ts";
 import type { Account } from "../../../src/crypto/account.ts";
-import { parseAccountId } from "../../../src/crypto/account-id.ts";
 import { cidFromDigest } from "../../../src/crypto/cid.ts";
 import { encodeFrame, FRAGMENT_BYTES, FRAME } from "../../../src/sync/lan/framing.ts";
 import { CHANNEL_LIMITS } from "../../../src/sync/lan/message-channel.ts";
 import { encodeItems, encodeSpaceName } from "../../../src/sync/session/messages.ts";
 import { SYNC_KINDS } from "../../../src/sync/session/remote-replica.ts";
 import { type AclWorld, createAccount } from "../../support/acl-world.ts";
+import { type Besieged, besiege } from "../../support/besieged.ts";
 import { until } from "../../support/client.ts";
-import { type Device, rowsOf, setName, startDevice } from "../../support/devices.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
-import {
-  accountOfPhrase,
-  forgeChange,
-  type HostilePeer,
-  meetServer,
-  memberKeys,
-  memoryOf,
-  type Offer,
-  ownKeys,
-  syncPortOf,
-  warningsOf,
-  worldOf,
-} from "../../support/hostile-peer.ts";
+import type { Device } from "../../support/devices.ts";
+import { forgeChange, type HostilePeer, memoryOf, syncPortOf, warningsOf } from "../../support/hostile-peer.ts";
 import { rule } from "../../support/rule.ts";
 
 const LONG_MS = 110_000;
 const WAIT_MS = 45_000;
 
-interface Debug {
-  parked: number;
-  quarantined: { id: string; reason: string }[];
-}
-
 describe("hostile peers on the LAN", () => {
+  let besieged: Besieged;
   let server: Device;
   let honest: Device;
   let owner: Account;
-  /** A genuine writer of the space, by whose keys all this is done. */
-  const writer = createAccount();
+  let writer: Account;
   let spaceId: SpaceId;
   let world: AclWorld;
-  let objectId: string;
-  let edits = 0;
-  const opened: HostilePeer[] = [];
-
-  const chain = (): Uint8Array[] => world.records.map(({ bytes }) => bytes);
-  const offer = (frames: Offer["frames"] = []): Offer => ({ chain: chain(), frames });
-  const join = async (device = server): Promise<HostilePeer> => {
-    const keys = memberKeys(writer, parseAccountId(device.accountId as AccountId)!, spaceId);
-    const peer = await meetServer(await syncPortOf(device), writer, keys);
-    peer.offers.set(spaceId, offer());
-    opened.push(peer);
-    return peer;
-  };
-  const debug = () => server.server.client.get<Debug>(`/v1/spaces/${spaceId}/debug`);
-  /** An edit of the honest member's server arrives. */
-  const honestSyncGoesOn = async (): Promise<void> => {
-    const name = `honest edit ${++edits}`;
-    await setName(honest, spaceId, objectId, name);
-    await until(async () => (await rowsOf(server, spaceId)).includes(name), `the ${name}`, WAIT_MS);
-  };
+  const offer: Besieged["offer"] = (frames) => besieged.offer(frames);
+  const join: Besieged["join"] = (device) => besieged.join(device);
+  const debug = () => besieged.debug();
+  const honestSyncGoesOn = () => besieged.goesOn();
 
   beforeAll(async () => {
-    server = await startDevice({ lan: true });
-    honest = await startDevice({ lan: true });
-    owner = await accountOfPhrase(server.mnemonic);
-    const port = await syncPortOf(server);
-    const space = await createSpace(server.server.client, "besieged");
-    spaceId = space.id as SpaceId;
-    const relay = await meetServer(port, owner, ownKeys(owner));
-    world = await worldOf(relay, owner, spaceId);
-    world.act(owner, (context) => addAccounts(context, [{ identity: writer.id, permission: "writer" }]));
-    await relay.push(spaceId, offer());
-    await relay[Symbol.asyncDispose]();
-    const base = `/v1/spaces/${spaceId}`;
-    objectId = (await createObject(server.server.client, spaceId)).id;
-    const { inviteToken } = await server.server.client.post<{ inviteToken: string }>(
-      `${base}/invites`,
-      { mode: "open", permission: "writer" },
-      201,
-    );
-    await honest.server.client.post("/v1/spaces/join", { inviteToken }, 202);
-    await until(
-      async () => {
-        const reply = await honest.server.client.request("GET", base);
-        return (reply.json as { status?: string }).status === "active";
-      },
-      "the honest member",
-      WAIT_MS,
-    );
-    await until(async () => (await rowsOf(honest, spaceId)).includes(objectId), "the object", WAIT_MS);
-    await honestSyncGoesOn();
-    const again = await meetServer(port, owner, ownKeys(owner));
-    world = await worldOf(again, owner, spaceId);
-    await again[Symbol.asyncDispose]();
+    besieged = await besiege();
+    ({ server, honest, owner, writer, spaceId, world } = besieged);
   }, LONG_MS);
-  beforeEach(async () => {
-    for (const peer of opened.splice(0)) await peer[Symbol.asyncDispose]();
-  });
-  afterAll(async () => {
-    for (const peer of opened) await peer[Symbol.asyncDispose]();
-    await honest?.[Symbol.asyncDispose]();
-    await server?.[Symbol.asyncDispose]();
-  }, 30_000);
+  beforeEach(() => besieged.partAll());
+  afterAll(() => besieged?.[Symbol.asyncDispose](), 30_000);
 
   rule(
     "[hostile] a frame over the limit, half a frame, an unknown type, endless fragments: the link ends, and nothing else",
