@@ -2,6 +2,7 @@ import { bytesToHex, bytesToUtf8, utf8ToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { type CborValue, decodeCbor, encodeCbor } from "../base/dag-cbor.ts";
 import type { PeerId, SpaceId } from "../base/ids.ts";
+import { exceedsDepth } from "../base/json-depth.ts";
 import type { Log } from "../base/log.ts";
 import type { Account } from "../crypto/account.ts";
 import { accountIdOf } from "../crypto/account-id.ts";
@@ -11,6 +12,7 @@ import { admitPublicKey } from "../crypto/public-key.ts";
 import { seal, open as unseal } from "../crypto/seal.ts";
 import { isSignedBy, readEnvelope, signEnvelope } from "../crypto/signed-envelope.ts";
 import type { Json } from "../protocol/json.ts";
+import { LIMITS } from "../protocol/limits.ts";
 import type { Replica } from "../space/replica.ts";
 
 /** Where an event goes: among the account's devices, or among a space's members. */
@@ -121,8 +123,11 @@ export function createEventRelay(deps: EventRelayDeps) {
     if (permission === "none" || permission === "guest") return undefined;
     const base = { room: placeOf(replica), topic, identity: accountIdOf(author), peerId: peer };
     if (data === null) return base;
-    const text = data instanceof Uint8Array ? bytesToUtf8(data) : undefined;
-    return text === undefined ? undefined : { ...base, data: JSON.parse(text) as Json };
+    const fits = data instanceof Uint8Array && data.length <= LIMITS.eventDataBytes;
+    const text = fits ? bytesToUtf8(data) : undefined;
+    return text === undefined || exceedsDepth(text, LIMITS.bodyDepth)
+      ? undefined
+      : { ...base, data: JSON.parse(text) as Json };
   };
 
   /** Takes in a payload that came for a space, from whichever transport, once. */

@@ -2,6 +2,7 @@ import { bytesToHex, bytesToUtf8, equalBytes, utf8ToBytes } from "../../base/byt
 import type { Clock } from "../../base/clock.ts";
 import { encodeCbor } from "../../base/dag-cbor.ts";
 import type { AccountId } from "../../base/ids.ts";
+import { exceedsDepth } from "../../base/json-depth.ts";
 import type { Log } from "../../base/log.ts";
 import type { Account } from "../../crypto/account.ts";
 import { accountIdOf, parseAccountId } from "../../crypto/account-id.ts";
@@ -11,6 +12,7 @@ import { admitPublicKey } from "../../crypto/public-key.ts";
 import { isSignedBy, readEnvelope, signEnvelope } from "../../crypto/signed-envelope.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { isJsonObject } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import type { Replica } from "../../space/replica.ts";
 import { parseLogCursor } from "../network/log-cursor.ts";
 import type { NetworkStore } from "../network/network-store.ts";
@@ -60,6 +62,30 @@ const MAX_BYTES = 32 << 10;
 /** Taken inbox messages that are remembered; the inbox forgets after 90 days. */
 const REMEMBERED = 4096;
 
+/** A message to this account and who signed it, or undefined for bytes that are none. */
+export function openInboxMessage(
+  { seed, signer }: Pick<Account, "seed" | "signer">,
+  sealed: Uint8Array,
+): { from: AccountId; message: InboxMessage } | undefined {
+  const signed = sealed.length <= MAX_BYTES * 2 ? openWith(seed, sealed, CONTEXT) : undefined;
+  if (!signed) return undefined;
+  try {
+    const envelope = readEnvelope(signed);
+    const { v, kind, to, from, body } = envelope.header;
+    if (envelope.bodyHash || v !== FORMAT || typeof kind !== "string" || !(body instanceof Uint8Array))
+      return undefined;
+    if (!(to instanceof Uint8Array) || !equalBytes(to, signer.publicKey)) return undefined;
+    if (!(from instanceof Uint8Array) || !admitPublicKey(from)) return undefined;
+    if (!isSignedBy(from, "inbox", envelope)) return undefined;
+    const text = bytesToUtf8(body);
+    const parsed = text === undefined || exceedsDepth(text, LIMITS.bodyDepth) ? undefined : (JSON.parse(text) as Json);
+    return isJsonObject(parsed) ? { from: accountIdOf(from), message: { kind, body: parsed } } : undefined;
+  } catch (error) {
+    if (error instanceof RangeError || error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
 /** Inbox messages between accounts. What is to be sent survives a restart; what was taken is not taken again. */
 export type InboxMessages = ReturnType<typeof createInboxMessages>;
 
@@ -92,31 +118,11 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
     return sealTo(to, signEnvelope("inbox", header, account.signer), CONTEXT);
   };
 
-  const unwrap = (sealed: Uint8Array): { from: AccountId; message: InboxMessage } | undefined => {
-    const signed = sealed.length <= MAX_BYTES * 2 ? openWith(account.seed, sealed, CONTEXT) : undefined;
-    if (!signed) return undefined;
-    const envelope = readEnvelope(signed);
-    const { v, kind, to, from, body } = envelope.header;
-    if (envelope.bodyHash || v !== FORMAT || typeof kind !== "string" || !(body instanceof Uint8Array))
-      return undefined;
-    if (!(to instanceof Uint8Array) || !equalBytes(to, account.signer.publicKey)) return undefined;
-    if (!(from instanceof Uint8Array) || !admitPublicKey(from)) return undefined;
-    if (!isSignedBy(from, "inbox", envelope)) return undefined;
-    const text = bytesToUtf8(body);
-    const parsed = text === undefined ? undefined : (JSON.parse(text) as Json);
-    return isJsonObject(parsed) ? { from: accountIdOf(from), message: { kind, body: parsed } } : undefined;
-  };
-
   /** `giver`: the account that handed it over, which then must be its author; undefined where anybody may have left it. */
   const take = async (sealed: Uint8Array, giver?: AccountId): Promise<void> => {
     const id = sha256(sealed);
     if (box.isTaken(id)) return;
-    let received: ReturnType<typeof unwrap>;
-    try {
-      received = unwrap(sealed);
-    } catch (error) {
-      if (!(error instanceof RangeError || error instanceof SyntaxError || error instanceof TypeError)) throw error;
-    }
+    const received = openInboxMessage(account, sealed);
     if (giver !== undefined && received?.from !== giver) {
       log.debug("inboxMessages: a peer handed over what it did not write", { giver });
       return;
