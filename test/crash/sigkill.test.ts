@@ -22,7 +22,7 @@ import { checkCopiedDatabases, checkDatabases } from "./database-check.ts";
 import { createJournal, type Journal, usableSpace, verify } from "./journal.ts";
 import { startWriters } from "./writers.ts";
 
-const ROUNDS = Number(process.env["CRASH_ROUNDS"] ?? 32);
+const ROUNDS = Number(process.env["CRASH_ROUNDS"] ?? 50);
 
 describe("SIGKILL at random moments", () => {
   rule(
@@ -46,7 +46,7 @@ describe("SIGKILL at random moments", () => {
       console.log(`crash: ${ROUNDS} kills, ${acknowledged} acknowledged writes, ${journal.changeIds.size} change ids`);
       expect(acknowledged).toBeGreaterThan(ROUNDS * 5);
     },
-    360_000,
+    Math.max(480_000, ROUNDS * 12_000),
   );
 });
 

@@ -5,22 +5,28 @@
 import { afterAll, beforeAll, expect } from "bun:test";
 import { type JetStreamClient, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
-import { addAccounts, mintGuestKey, removeAccounts } from "../../../src/acl/actions.ts";
+import { addAccounts, cancelRequest, joinByInvite, mintGuestKey, removeAccounts } from "../../../src/acl/actions.ts";
+import type { AclContext } from "../../../src/acl/compose.ts";
 import { encodeAclRecord } from "../../../src/acl/record.ts";
 import { bytesToHex, utf8ToBytes } from "../../../src/base/bytes.ts";
+import { encodeCbor } from "../../../src/base/dag-cbor.ts";
 import type { SpaceId } from "../../../src/base/ids.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import type { ChangeHeader } from "../../../src/change/codec/change-codec.ts";
 import { stubOf } from "../../../src/change/codec/change-stub.ts";
 import type { Account } from "../../../src/crypto/account.ts";
+import { deriveKey } from "../../../src/crypto/derive.ts";
 import { seal } from "../../../src/crypto/seal.ts";
+import { signEnvelope } from "../../../src/crypto/signed-envelope.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { sealBundle } from "../../../src/sync/network/bundle.ts";
-import { type ChannelKeys, deriveChannelKeys, logSubject } from "../../../src/sync/network/subjects.ts";
+import { type ChannelKeys, deriveChannelKeys, eventSubject, logSubject } from "../../../src/sync/network/subjects.ts";
 import { ACL_MATRIX, ACL_ROLES, type AclCast, createAclCast } from "../../support/acl-matrix.ts";
 import { createAccount } from "../../support/acl-world.ts";
+import { boundsOf } from "../../support/attack-bounds.ts";
+import { processorMsOf, spaceBytesOf } from "../../support/besieged.ts";
 import { until } from "../../support/client.ts";
-import { type Device, rowsOf, setName, startDevice } from "../../support/devices.ts";
+import { type Device, rowsOf, setName, startDevice, untilSynced } from "../../support/devices.ts";
 import { createObject, createSpace } from "../../support/fixtures.ts";
 import {
   accountOfPhrase,
@@ -264,10 +270,153 @@ describeWithNats("hostile messages on the network", () => {
       const waiting = () => forgeChange(world, author, { ...over, parents: [randomBytes(32)] }, randomBytes(500 << 10));
       for (let i = 0; i < 140; i++) await putChanges([waiting().bytes]);
       await honestSyncGoesOn();
-      const debug = await server.server.client.get<{ parked: number; quarantined: unknown[] }>(
-        `/v1/spaces/${spaceId}/debug`,
+      // What waits in vain is told of, keeps nobody from being synced, and costs nothing while it lies there.
+      for (const device of [server, honest]) {
+        const path = `/v1/spaces/${spaceId}/debug`;
+        await until(
+          async () => (await device.server.client.get<{ quarantined: unknown[] }>(path)).quarantined.length > 0,
+          "what waits in vain to be told",
+          WAIT_MS,
+        );
+        await untilSynced(device, spaceId, WAIT_MS);
+      }
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[hostile] tens of megabytes by a removed member and by a guest, stubs first, stay within the quota of what does not count",
+    async () => {
+      const { world, actors } = cast;
+      const before = [server, honest].map((device) => spaceBytesOf(device, spaceId));
+      for (const author of [removed, actors.guest]) {
+        const keyId = world.keysOf(author).current()?.id ?? randomBytes(16);
+        const root = forgeChange(world, author);
+        await putChanges([root.bytes]);
+        const child = () => {
+          const over = { kind: "change" as const, object: root.id, parents: [root.id], keyId };
+          return forgeChange(world, author, { ...over, lamport: root.header.lamport + 1 }, randomBytes(8_000)).bytes;
+        };
+        const children = Array.from({ length: 4_000 }, child);
+        for (let at = 0; at < children.length; at += 500) await putChanges(children.slice(at, at + 500).map(stubOf));
+        for (let at = 0; at < children.length; at += 40) await putChanges(children.slice(at, at + 40));
+      }
+      await honestSyncGoesOn();
+      for (const [index, device] of [server, honest].entries()) {
+        // What does not count, what strangers wait for, what is quarantined: their quotas, and their rows.
+        expect(spaceBytesOf(device, spaceId) - before[index]!).toBeLessThan(
+          boundsOf("a removed member or a guest").diskMiB << 20,
+        );
+        await untilSynced(device, spaceId, WAIT_MS);
+      }
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[hostile] a stranger's change under a key that nobody has, upon what is there, is missed by nobody",
+    async () => {
+      const { world } = cast;
+      const root = forgeChange(world, cast.actors.writer);
+      const over = { kind: "change" as const, object: root.id, parents: [root.id], keyId: randomBytes(16) };
+      const stranger = createAccount();
+      const { bytes } = forgeChange(world, stranger, { ...over, lamport: root.header.lamport + 1 }, randomBytes(40));
+      expect(bytes.length).toBeLessThan(600);
+      await putChanges([root.bytes, bytes, stubOf(bytes)]);
+      await honestSyncGoesOn();
+      for (const device of [server, honest]) await untilSynced(device, spaceId, WAIT_MS);
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[hostile] tens of thousands of roots by as many strangers make no local write dearer",
+    async () => {
+      const { world } = cast;
+      /** Processor time of twenty writes. */
+      const cost = async (): Promise<number> => {
+        const before = processorMsOf(server);
+        for (let i = 0; i < 20; i++) await setName(server, spaceId, objectId, `cost ${i}`);
+        return processorMsOf(server) - before;
+      };
+      await cost();
+      const plain = await cost();
+      for (let page = 0; page < 60; page++)
+        await putChanges(Array.from({ length: 500 }, () => forgeChange(world, createAccount()).bytes));
+      await honestSyncGoesOn();
+      for (const device of [server, honest]) await untilSynced(device, spaceId, WAIT_MS);
+      // It was 0.7 s a write where each counted the writers anew.
+      expect(await cost()).toBeLessThan(plain + 2_000);
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[ACL-5] who holds a token asks and takes back thousands of times: the log takes its bound of them, and the owner acts on",
+    async () => {
+      const world = await worldOf(relay, owner, spaceId);
+      const knocker = createAccount();
+      const { strangersRecords } = world.state;
+      const room = 1024 - strangersRecords;
+      for (let made = 0; made + 1 < room; made += 2) {
+        for (const build of [(context: AclContext) => joinByInvite(context, cast.inviteSeed, undefined), cancelRequest])
+          await putRecord(world.act(knocker, build).bytes);
+      }
+      let prev = world.state.head!;
+      const { space, clocks } = world.state;
+      const ops = joinByInvite(world.contextOf(knocker), cast.inviteSeed, undefined);
+      for (let more = 0; more < 4_000; more++) {
+        const fields = { space: space!, prev, time: 1, clock: clocks.at(-1)! };
+        const record = encodeAclRecord({ ...fields, ops }, knocker.signer);
+        await putRecord(record.bytes);
+        prev = record.id;
+      }
+      const identity = createAccount().id;
+      const accounts = [{ identity, permission: "reader" }];
+      await server.server.client.post(`/v1/spaces/${spaceId}/acl/add`, { accounts }, 204);
+      for (const device of [server, honest])
+        await until(
+          async () => (await rosterOf(device)).members.some((member) => member.identity === identity),
+          "the one who was added",
+          WAIT_MS,
+        );
+      expect((await worldOf(relay, owner, spaceId)).records.length).toBeLessThan(world.records.length + 10);
+      await honestSyncGoesOn();
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[EVENT-1] an event whose data nest deeper than a request may is dropped; the next one is heard",
+    async () => {
+      const { actors, world } = cast;
+      const epoch = world.keysOf(owner).current()!;
+      const subject = eventSubject(keys, "ev/test/deep/-");
+      const say = (data: string) => {
+        const fields = { v: 1, space: spaceId, topic: "ev/test/deep/-", peer: "peer", time: Date.now() };
+        const header = encodeCbor({ ...fields, data: utf8ToBytes(data), author: actors.writer.signer.publicKey });
+        const signed = signEnvelope("event", header, actors.writer.signer);
+        const sealed = seal(deriveKey(epoch.key, "event", spaceId), signed, epoch.id);
+        connection.publish(
+          subject,
+          seal(keys.sealKey, encodeCbor({ k: epoch.id, b: sealed }).slice(), utf8ToBytes(subject)),
+        );
+      };
+      await using stream = await honest.server.client.stream(
+        "GET",
+        `/v1/events/subscribe?scope=space&spaceId=${spaceId}&type=test.*`,
       );
-      expect(debug.quarantined.length).toBeGreaterThan(0);
+      await until(
+        async () => {
+          for (const depth of [129, 25_000, 50_000]) say(`${"[".repeat(depth)}${"]".repeat(depth)}`);
+          say('"heard"');
+          return stream.rawText().includes("heard");
+        },
+        "the event behind them",
+        WAIT_MS,
+      );
+      expect(stream.rawText()).not.toContain("[[");
+      await honestSyncGoesOn();
     },
     LONG_MS,
   );
