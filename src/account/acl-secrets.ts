@@ -7,12 +7,15 @@ import type { Account } from "../crypto/account.ts";
 import { parseAccountId } from "../crypto/account-id.ts";
 import { publicKeyOfSeed } from "../crypto/private-key.ts";
 import { isJsonObject } from "../protocol/json.ts";
+import type { SpacePlace } from "../space/places.ts";
 import { ACL_SECRETS_RULES } from "./private-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
 /** Where the space is to be found that a token is of. */
-export function placeOfToken({ spaceId, transportSecret, seed }: InviteToken) {
-  return { spaceId, transportSecret, linkKey: inviteLinkKeyOf(spaceId, transportSecret, publicKeyOfSeed(seed)) };
+export function placeOfToken(token: InviteToken): SpacePlace {
+  const { spaceId, seed } = token;
+  const transportSecret = token.kind === "request" ? undefined : token.transportSecret;
+  return { spaceId, transportSecret, linkKey: inviteLinkKeyOf(spaceId, publicKeyOfSeed(seed)), seeds: [seed] };
 }
 
 type SecretKind = "invites" | "guests";
@@ -47,25 +50,40 @@ export function createAclSecrets(tech: TechSpace, account: Account) {
         stale.map((key) => ({ type: "$unset", path: `${kind}.${key}` })),
       );
     },
-    /** What this account joins by, and what it says of itself where it asks to. */
-    async keepToken(spaceId: SpaceId, token: string, hint: MemberMetadata | undefined): Promise<void> {
-      await tech.write(ACL_SECRETS_RULES, spaceId, [
-        { type: "$set", path: "", value: { token, hint: hint ? JSON.stringify(hint) : "" } },
-      ]);
+    /** What this account joins by, what it says of itself where it asks to, and its request if it makes one. */
+    async keepToken(
+      spaceId: SpaceId,
+      token: string,
+      hint: MemberMetadata | undefined,
+      asked?: Uint8Array,
+    ): Promise<void> {
+      const value = {
+        token,
+        hint: hint ? JSON.stringify(hint) : "",
+        asked: asked ? bytesToBase64(asked) : "",
+        place: "",
+      };
+      await tech.write(ACL_SECRETS_RULES, spaceId, [{ type: "$set", path: "", value }]);
     },
     /** The token by which this account joined, or asked to join. */
     tokenOf(spaceId: SpaceId): InviteToken | undefined {
       const token = tech.record(ACL_SECRETS_RULES, spaceId)?.["token"];
       return typeof token === "string" ? decodeInviteToken(token) : undefined;
     },
+    /** The request to join that this account made. */
+    askedOf(spaceId: SpaceId): Uint8Array | undefined {
+      const asked = tech.record(ACL_SECRETS_RULES, spaceId)?.["asked"];
+      return typeof asked === "string" && asked !== "" ? base64ToBytes(asked) : undefined;
+    },
     /** Where the space is to be found that is joined by a token, or that somebody added this account to. */
-    placeOf(spaceId: SpaceId) {
+    placeOf(spaceId: SpaceId): SpacePlace | undefined {
       const token = this.tokenOf(spaceId);
-      if (token) return placeOfToken(token);
       const row = tech.record(ACL_SECRETS_RULES, spaceId);
-      const transportSecret = typeof row?.["place"] === "string" ? base64ToBytes(row["place"]) : undefined;
+      const place = row?.["place"];
+      const transportSecret = typeof place === "string" && place !== "" ? base64ToBytes(place) : undefined;
       const adder = typeof row?.["adder"] === "string" ? parseAccountId(row["adder"]) : undefined;
-      return transportSecret && adder && { spaceId, transportSecret, linkKey: pairLinkKeyOf(spaceId, account, adder) };
+      if ((token && token.kind !== "request") || !transportSecret || !adder) return token && placeOfToken(token);
+      return { spaceId, transportSecret, linkKey: pairLinkKeyOf(spaceId, account, adder), seeds: [account.seed] };
     },
     /** Whether somebody added this account, at any time, without being asked. */
     wasAdded: (spaceId: SpaceId): boolean => tech.record(ACL_SECRETS_RULES, spaceId)?.["adder"] !== undefined,
@@ -80,7 +98,9 @@ export function createAclSecrets(tech: TechSpace, account: Account) {
     },
     async dropToken(spaceId: SpaceId): Promise<void> {
       if (tech.record(ACL_SECRETS_RULES, spaceId)?.["token"] === undefined) return;
-      await tech.write(ACL_SECRETS_RULES, spaceId, [{ type: "$unset", path: "", value: { token: 1, hint: 1 } }]);
+      await tech.write(ACL_SECRETS_RULES, spaceId, [
+        { type: "$unset", path: "", value: { token: 1, hint: 1, asked: 1 } },
+      ]);
     },
     /** Who this account is in a space: itself, or the account of the guest key that it reads by. */
     accountIn(spaceId: SpaceId): Account {

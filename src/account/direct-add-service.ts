@@ -32,12 +32,8 @@ export function createDirectAddService(deps: {
   };
 
   return {
-    /** Whether anything comes of it when somebody adds this account: the space is new here, has ended, or never came. */
-    isWanted(spaceId: SpaceId): boolean {
-      const known = tech.spaceRow(spaceId);
-      if (!known || spaceStatusOf(known) === "deleted") return known?.["final"] !== true;
-      return !spaces.isHere(spaceId);
-    },
+    /** Whether anything may come of it when somebody adds this account: not of a space that has ended for good. */
+    isWanted: (spaceId: SpaceId): boolean => tech.spaceRow(spaceId)?.["final"] !== true,
 
     /**
      * Somebody added this account: the space's ACL log says so. Only what is new here, or has ended, waits for an answer. Of

@@ -7,11 +7,15 @@ import { pendingRequestOf } from "../acl/state.ts";
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import { sha256 } from "../crypto/hash.ts";
 import { publicKeyOfSeed } from "../crypto/private-key.ts";
 import { SvcError, svcError } from "../protocol/errors.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
+import type { SpacePlace } from "../space/places.ts";
 import type { Space } from "../space/space.ts";
 import { type AclSecrets, placeOfToken } from "./acl-secrets.ts";
+import type { RequestAnswer } from "./join-desk.ts";
+import type { createJoinRequests } from "./join-requests.ts";
 import { ACL_SECRETS_DATASET } from "./private-datasets.ts";
 import type { Farewells } from "./space-farewells.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
@@ -19,6 +23,7 @@ import type { SpaceLife } from "./space-life.ts";
 import type { SpaceRegistry } from "./space-registry.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { SpaceStatus, TechSpace } from "./tech-space.ts";
+import { createDelays, createTurns } from "./turns.ts";
 
 /** How often a space that was not found is looked for again. */
 const SEEK_AGAIN_MS = 2_000;
@@ -36,11 +41,12 @@ interface JoinServiceDeps {
   log: Log;
   changeAcl(space: Space, build: AclBuild, options: ComposeOptions): Promise<unknown>;
   /** The ACL log of a space that is not held here, if anybody who is reached has it. */
-  findAclLog(place: {
-    spaceId: SpaceId;
-    transportSecret: Uint8Array;
-    linkKey: Uint8Array;
-  }): Promise<Uint8Array[] | undefined>;
+  findAclLog(place: SpacePlace): Promise<Uint8Array[] | undefined>;
+  requests: ReturnType<typeof createJoinRequests>;
+  /** Whether those who take requests may be reached although nobody is met: then their answer is waited for a moment. */
+  mayAnswer: boolean;
+  /** Rounds with everybody who is reached, of a space that is here. */
+  round(spaceId: SpaceId): Promise<void>;
   /** Makes the ways to others known that a space's chain can be moved by; a moment at most. */
   reach(spaceId: SpaceId): Promise<void>;
   /** What this account says of itself where it asks to join. */
@@ -51,12 +57,11 @@ interface JoinServiceDeps {
 export type JoinService = ReturnType<typeof createJoinService>;
 
 export function createJoinService(deps: JoinServiceDeps) {
-  const { tech, spaces, life, farewells, secrets, log } = deps;
+  const { tech, spaces, life, farewells, secrets, requests, log } = deps;
   let closed = false;
   const seeking = new Map<SpaceId, Promise<void>>();
   /** Those who wait for the first look that found nothing. */
   const missed = new Map<SpaceId, () => void>();
-  const advancing = new Map<SpaceId, Promise<void>>();
 
   const statusOf = (spaceId: SpaceId): SpaceStatus | undefined => {
     const row = tech.spaceRow(spaceId);
@@ -89,13 +94,14 @@ export function createJoinService(deps: JoinServiceDeps) {
     while (!closed && isAwaited(spaceId)) {
       const place = secrets.placeOf(spaceId);
       if (!place) return; // comes with the account's own space, and calls again
+      await requests.ask(spaceId);
       const chain = await deps.findAclLog(place);
       if (closed || !isAwaited(spaceId)) break;
       if (chain && (await life.begin(spaceId, chain))) {
         if (!isJoining(spaceId)) await life.activate(spaceId);
         break;
       }
-      missed.get(spaceId)?.();
+      if (place.transportSecret || !deps.mayAnswer) missed.get(spaceId)?.();
       await Bun.sleep(SEEK_AGAIN_MS);
     }
     if (!closed && isJoining(spaceId)) await advance(spaceId);
@@ -105,19 +111,13 @@ export function createJoinService(deps: JoinServiceDeps) {
   const advance = (spaceId: SpaceId): Promise<void> => inTurn(spaceId, () => step(spaceId));
 
   /** What begins, moves and ends a join of a space never overlaps. */
-  const inTurn = (spaceId: SpaceId, work: () => Promise<void>): Promise<void> => {
-    const before = advancing.get(spaceId) ?? Promise.resolve();
-    const next = before.then(() => (closed ? undefined : work()));
-    const kept = next
-      .catch((error: unknown) => {
-        if (!closed) log.warn("joining a space did not go on", { err: error, spaceId });
-      })
-      .finally(() => {
-        if (advancing.get(spaceId) === kept) advancing.delete(spaceId);
-      });
-    advancing.set(spaceId, kept);
-    return next;
-  };
+  const turns = createTurns<SpaceId>((spaceId, error) => {
+    if (!closed) log.warn("joining a space did not go on", { err: error, spaceId });
+  });
+  const inTurn = (spaceId: SpaceId, work: () => Promise<void>): Promise<void> =>
+    turns.run(spaceId, async () => {
+      if (!closed) await work();
+    });
 
   /** Throws `invite.invalid` when the token is not live any more; the join has ended then. */
   const step = async (spaceId: SpaceId): Promise<void> => {
@@ -160,7 +160,9 @@ export function createJoinService(deps: JoinServiceDeps) {
       // What was read by a guest key is another account's copy.
       await life.giveUp(spaceId, true);
     }
-    await secrets.keepToken(spaceId, inviteToken, hint);
+    const asked = requests.make(decodeInviteToken(inviteToken), hint ?? deps.profile());
+    await secrets.keepToken(spaceId, inviteToken, hint, asked);
+    requests.askAnew(spaceId);
     farewells.drop(spaceId);
     await spaces.whenRemoved(spaceId);
     if (spaces.isHere(spaceId)) {
@@ -174,6 +176,8 @@ export function createJoinService(deps: JoinServiceDeps) {
 
   /** Takes in the newest ACL log that anybody who is reached has, by what the token says. */
   const takeNewest = async (space: Space, token: InviteToken): Promise<void> => {
+    // Who may only ask learns of the space by what it was told before, if at all.
+    if (token.kind === "request") await deps.round(space.id);
     const chain = await deps.findAclLog(placeOfToken(token));
     // Each by itself: anybody who has the token can have put something between them.
     if (chain && !space.engine.closing()) await space.aclService.takeEach(chain);
@@ -187,10 +191,11 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (isLive(space, token)) return ask(space, token);
     // A peer's chain may be older than the token, too: only one that knew the token can say that it is over.
     if (knowsToken(space, token)) return refuse(space.id);
-    resumeLater(space.id);
+    later.set(space.id);
   };
 
   const ask = async (space: Space, token: InviteToken): Promise<void> => {
+    if (token.kind === "request") return askByUnit(space);
     const metadata = secrets.hintOf(space.id) ?? deps.profile();
     let asked: { id: Uint8Array } | undefined;
     try {
@@ -206,6 +211,16 @@ export function createJoinService(deps: JoinServiceDeps) {
     const { id } = asked;
     await space.engine.write(() => space.engine.store.putMeta(ASKED, id));
     if (space.role() !== "none") await life.activate(space.id);
+  };
+
+  /** The same request that goes to those whom the token names waits here for whoever is met. */
+  const askByUnit = async (space: Space): Promise<void> => {
+    const unit = secrets.askedOf(space.id);
+    if (!unit) return;
+    await space.aclService.takeUnits([unit]);
+    await space.engine.write(() => space.engine.store.putMeta(ASKED, sha256(unit)));
+    await requests.ask(space.id);
+    await deps.round(space.id);
   };
 
   const end = async (spaceId: SpaceId): Promise<void> => {
@@ -225,17 +240,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     else if (isJoining(spaceId)) advance(spaceId).catch(() => undefined); // logged where it happened
   };
 
-  const timers = new Map<SpaceId, ReturnType<typeof setTimeout>>();
-  const resumeLater = (spaceId: SpaceId): void => {
-    clearTimeout(timers.get(spaceId));
-    timers.set(
-      spaceId,
-      setTimeout(() => {
-        timers.delete(spaceId);
-        resume(spaceId);
-      }, SEEK_AGAIN_MS),
-    );
-  };
+  const later = createDelays<SpaceId>(SEEK_AGAIN_MS, (spaceId) => resume(spaceId));
 
   const stop = tech.space.engine.onCommit((batch) => {
     for (const { dataset, recordId } of batch.touched)
@@ -270,9 +275,17 @@ export function createJoinService(deps: JoinServiceDeps) {
         throw svcError("space.not_invite_pending", { spaceId, status }, "No request to join this space waits");
       await inTurn(spaceId, async () => {
         if (!isJoining(spaceId)) return; // let in, or refused, meanwhile
+        await requests.withdraw(spaceId);
         await life.giveUp(spaceId, secrets.tokenOf(spaceId)?.kind === "guest");
         if (!farewells.has(spaceId)) await secrets.dropToken(spaceId);
       });
+    },
+
+    /** What somebody says of a request of this account. Only those whom the token names are believed. */
+    async answered(spaceId: SpaceId, from: Uint8Array, unitId: Uint8Array, answer: RequestAnswer): Promise<void> {
+      if (!isJoining(spaceId) || !requests.isBelieved(spaceId, from, unitId)) return;
+      if (answer === "refused") await inTurn(spaceId, async () => void (isJoining(spaceId) && (await end(spaceId))));
+      missed.get(spaceId)?.();
     },
 
     /** Goes on with what an earlier run began. */
@@ -287,8 +300,8 @@ export function createJoinService(deps: JoinServiceDeps) {
     async close(): Promise<void> {
       closed = true;
       stop();
-      for (const timer of timers.values()) clearTimeout(timer);
-      await Promise.allSettled([...advancing.values()]);
+      later.clear();
+      await turns.settled();
     },
   };
 }

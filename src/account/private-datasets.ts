@@ -39,7 +39,7 @@ export const ACCOUNT_VALUES_RULES: DatasetRules = {
 
 /**
  * What another device of the account needs to make a space there: header and first record of the ACL log (base64),
- * and the secret under which its channel on the network is found and opened. Set once.
+ * set once, and the secret of its present place on the network.
  */
 export const SPACE_ROOTS_RULES: DatasetRules = {
   name: SPACE_ROOTS_DATASET,
@@ -52,15 +52,17 @@ export const SPACE_ROOTS_RULES: DatasetRules = {
     if (segments.length !== 1 || (field !== "header" && field !== "aclRoot" && field !== "transport"))
       return refusal("space_root.field");
     if (!setsText(op)) return refusal("field.text");
-    return Object.hasOwn(doc, field) ? refusal("field.set_once") : undefined;
+    return field !== "transport" && Object.hasOwn(doc, field) ? refusal("field.set_once") : undefined;
   },
 };
 
+const SECRET_FIELDS: readonly string[] = ["token", "hint", "asked", "place", "adder"];
+
 /**
  * Secrets of a space's invites and guest keys (`invites.<hex of the public key>` and `guests.<…>`: the base64 seed) that this
- * account minted, and the token (`token`) by which it joined, with what it says of itself (`hint`, JSON) or the secret of
- * the channel (`place`, base64) of a space it was added to and by whom (`adder`): what its other devices need to show and to
- * use them.
+ * account minted, and the token (`token`) by which it joined, with what it says of itself (`hint`, JSON) and its request
+ * (`asked`, base64), or the secret of the place on the network (`place`, base64) of a space it was added to and by whom
+ * (`adder`): what its other devices need to show and to use them.
  */
 export const ACL_SECRETS_RULES: DatasetRules = {
   name: ACL_SECRETS_DATASET,
@@ -71,7 +73,7 @@ export const ACL_SECRETS_RULES: DatasetRules = {
   refuseOp(_doc, segments, op) {
     const [field, key] = segments;
     const known =
-      field === "token" || field === "hint" || field === "place" || field === "adder"
+      field !== undefined && SECRET_FIELDS.includes(field)
         ? segments.length === 1
         : (field === "invites" || field === "guests") && key !== undefined;
     if (!known || segments.length > 2) return refusal("secret.field");

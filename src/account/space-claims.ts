@@ -10,6 +10,7 @@ import type { Service } from "../base/service.ts";
 import type { Account } from "../crypto/account.ts";
 import { parseAccountId } from "../crypto/account-id.ts";
 import { LIMITS } from "../protocol/limits.ts";
+import type { SpacePlace } from "../space/places.ts";
 import type { AccountStore, SpaceClaim } from "../store/account-store.ts";
 
 /** What an account that was added to a space is told of it, in a message only it can read. */
@@ -17,7 +18,7 @@ export interface DirectAdd {
   spaceId: SpaceId;
   /** Who says so. */
   adder: AccountId;
-  /** Of the space's channel on the network. */
+  /** Of the space's place on the network. */
   transportSecret: Uint8Array;
   name?: string;
 }
@@ -35,15 +36,14 @@ interface SpaceClaimsDeps {
   clock: Clock;
   log: Log;
   /** The ACL log of a space that is not held here, if anybody who is reached has it. */
-  findAclLog(place: {
-    spaceId: SpaceId;
-    transportSecret: Uint8Array;
-    linkKey: Uint8Array;
-  }): Promise<Uint8Array[] | undefined>;
+  findAclLog(place: SpacePlace): Promise<Uint8Array[] | undefined>;
   /** Whether this account shares a space with another: what it claims is kept before what strangers do. */
   isKnown(identity: string): boolean;
   /** Whether something can still come of a claim. */
   isWanted(spaceId: SpaceId): boolean;
+  isHere(spaceId: SpaceId): boolean;
+  /** Whether the chain of a space that is here leads to the place of this secret. */
+  leadsThere(spaceId: SpaceId, secret: Uint8Array): Promise<boolean>;
   /** The space's own ACL log says that this account is a member. False: there is no room yet, and it is tried again. */
   verified(add: DirectAdd): Promise<boolean>;
 }
@@ -84,7 +84,12 @@ export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
     const adder = parseAccountId(claim.adder);
     if (!adder) return false;
     const linkKey = pairLinkKeyOf(spaceId, account, adder);
-    const records = await deps.findAclLog({ spaceId, transportSecret: claim.transport, linkKey });
+    const records = await deps.findAclLog({
+      spaceId,
+      transportSecret: claim.transport,
+      linkKey,
+      seeds: [account.seed],
+    });
     const offered = records && (await judgeOfferedAcl(spaceId, records));
     if (!offered || offered.header.kind === "onetoone") return false;
     const { state } = offered;
@@ -96,6 +101,8 @@ export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
     if (stopped || !store.spaceClaims().some((one) => nameOf(one) === nameOf(claim))) return;
     const spaceId = claim.spaceId as SpaceId;
     if (!deps.isWanted(spaceId)) return drop(claim);
+    // A member that was removed, and added again, may not have heard of either.
+    if (deps.isHere(spaceId)) return (await deps.leadsThere(spaceId, claim.transport)) ? drop(claim) : lookLater(claim);
     const add: DirectAdd = {
       spaceId,
       adder: claim.adder as AccountId,

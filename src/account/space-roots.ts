@@ -1,17 +1,17 @@
 import { decodeAclRecord } from "../acl/record.ts";
 import { decodeSpaceHeader } from "../acl/space-header.ts";
-import { base64ToBytes, bytesToBase64 } from "../base/bytes.ts";
+import { base64ToBytes, bytesToBase64, equalBytes } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
+import { placesOf } from "../space/places.ts";
 import type { Space, SpaceGenesis } from "../space/space.ts";
-import { transportSecretOf } from "../space/transport-secret.ts";
 import { SPACE_ROOTS_RULES } from "./private-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
 /** What a device of the account needs of a space that it does not hold yet. */
 export interface SpaceRoot {
   readonly seed: SpaceGenesis;
-  /** Of its channel on the network; every member and invitee computes it from the first read key. */
+  /** Of its present place on the network, as the device that came furthest left it. */
   readonly transportSecret: Uint8Array | undefined;
 }
 
@@ -33,7 +33,7 @@ export function createSpaceRoots(tech: TechSpace) {
       };
     },
 
-    /** Leaves a space's root for the other devices, as far as it is not there yet. */
+    /** Leaves a space's root and present place for the other devices, as far as they are not there yet. */
     async keep(space: Space): Promise<void> {
       const row = tech.record(SPACE_ROOTS_RULES, space.id);
       const fields: JsonObject = {};
@@ -41,8 +41,12 @@ export function createSpaceRoots(tech: TechSpace) {
         if (bytes && !row?.[field]) fields[field] = bytesToBase64(bytes);
       };
       add("header", space.headerBytes);
-      add("aclRoot", space.engine.store.aclRecords()[0]?.bytes);
-      add("transport", transportSecretOf(space));
+      add("aclRoot", space.acl.records()[0]?.bytes);
+      const present = space.keys.transportSecret();
+      const left = bytesIn(row, "transport");
+      // What is not known here is of a later epoch, which another device has seen.
+      const isPast = !left || placesOf(space).some(({ secret }) => secret && equalBytes(secret, left));
+      if (present && isPast && !(left && equalBytes(present, left))) fields["transport"] = bytesToBase64(present);
       if (Object.keys(fields).length > 0) await tech.set(SPACE_ROOTS_RULES, space.id, fields);
     },
   };

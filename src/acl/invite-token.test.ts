@@ -7,13 +7,28 @@ import { cidFromDigest } from "../crypto/cid.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { createSigner } from "../crypto/sign.ts";
 import { SvcError } from "../protocol/errors.ts";
-import { decodeInviteToken, encodeInviteToken, guestAccount, type InviteToken } from "./invite-token.ts";
+import {
+  decodeInviteToken,
+  encodeInviteToken,
+  guestAccount,
+  type OpenToken,
+  type RequestToken,
+} from "./invite-token.ts";
 
-const token = (kind: InviteToken["kind"] = "member"): InviteToken => ({
+const token = (kind: OpenToken["kind"] = "member"): OpenToken => ({
   kind,
   spaceId: cidFromDigest(randomBytes(32)) as SpaceId,
   seed: randomBytes(32),
   transportSecret: randomBytes(32),
+});
+const request = (receivers: number): RequestToken => ({
+  kind: "request",
+  spaceId: cidFromDigest(randomBytes(32)) as SpaceId,
+  seed: randomBytes(32),
+  basis: randomBytes(32),
+  keyId: randomBytes(16),
+  metadataKey: createSigner(randomBytes(32)).publicKey,
+  receivers: Array.from({ length: receivers }, () => createSigner(randomBytes(32)).publicKey),
 });
 
 function codeOf(run: () => unknown): string | undefined {
@@ -27,11 +42,10 @@ function codeOf(run: () => unknown): string | undefined {
 }
 
 test("[invite] a token is read back as it was written, and short enough to send", () => {
-  for (const kind of ["member", "guest"] as const) {
-    const written = token(kind);
+  for (const written of [token("member"), token("guest"), request(1), request(2)]) {
     const text = encodeInviteToken(written);
     expect(decodeInviteToken(text)).toEqual(written);
-    expect(text.length).toBeLessThan(150);
+    expect(text.length).toBeLessThan(written.kind === "request" ? 300 : 150);
     expect(text).toMatch(/^[1-9A-HJ-NP-Za-km-z]+$/);
   }
 });
@@ -61,7 +75,8 @@ test("[invite] another version or kind is invite.invalid, even well made", () =>
     [0, 1],
     [2, 1],
     [1, 0],
-    [1, 3],
+    [1, 3], // of the length of another kind
+    [1, 4],
   ] as const)
     expect(codeOf(() => decodeInviteToken(made(version, kind)))).toBe("invite.invalid");
 });

@@ -5,6 +5,7 @@ import type { Account } from "../crypto/account.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import type { AclLog } from "./acl-log.ts";
 import { ifKeyOf, isMetadataKeyOf, openEpochKey, openPreviousKey, openReadKey, sealReadKey } from "./epoch.ts";
+import type { EpochOp } from "./op.ts";
 import type { SpaceHeader } from "./space-header.ts";
 import { derivedReadKey, oneToOneReadKey, oneToOneSecret, transportSecretOf } from "./space-keys.ts";
 import type { EpochState } from "./state.ts";
@@ -18,7 +19,9 @@ export interface SpaceKeyRing extends KeyRing {
    * written under them must still open.
    */
   keep(epochs: readonly EpochState[]): void;
-  /** Undefined while the first key is not open here. */
+  /** The key of an epoch that need not be in the chain, if it was given to this account. */
+  keyIn(epoch: EpochOp): Uint8Array | undefined;
+  /** Of the present epoch's place on the network; undefined while its key is not open here. */
   transportSecret(): Uint8Array | undefined;
   /** Ids (hex) of epochs whose author did not give what it claims to: our box, the key before, or the metadata key. */
   broken(): readonly string[];
@@ -70,6 +73,12 @@ export function createKeyRing(
     return keys.size > before;
   };
 
+  const current = (): { id: Uint8Array; key: Uint8Array } | undefined => {
+    const epoch = acl.state.epochs.at(-1)?.epoch;
+    const key = epoch && keys.get(bytesToHex(epoch.keyId));
+    return key && { id: epoch.keyId, key };
+  };
+
   for (const { id, box } of store.keptKeys.all()) {
     const opened = openReadKey(spaceId, account.seed, box, id);
     if (opened) keys.set(bytesToHex(id), opened);
@@ -85,15 +94,13 @@ export function createKeyRing(
         if (own) store.keptKeys.put(epoch.keyId, own.box);
       }
     },
-    current() {
-      const epoch = acl.state.epochs.at(-1)?.epoch;
-      const key = epoch && keys.get(bytesToHex(epoch.keyId));
-      return key && { id: epoch.keyId, key };
-    },
+    current,
     byId: (id) => keys.get(bytesToHex(id)),
+    keyIn: (epoch) =>
+      keys.get(bytesToHex(epoch.keyId)) ?? openEpochKey(spaceId, { epoch, shared: [] }, account.seed).key,
     transportSecret() {
-      const first = keys.get(bytesToHex(acl.state.epochs[0]!.epoch.keyId));
-      return first && transportSecretOf(spaceId, first);
+      const present = current();
+      return present && transportSecretOf(spaceId, present.key);
     },
     broken: () => [...broken],
   };

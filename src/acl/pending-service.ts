@@ -6,8 +6,10 @@ import { svcError } from "../protocol/errors.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { AclLog } from "./acl-log.ts";
 import { type AclBuild, type AclContext, type AclMade, composeProposal, composeRecord } from "./compose.ts";
+import { isJoinRequest } from "./join-request.ts";
 import { readAclUnits } from "./offered-records.ts";
 import type { PendingBook } from "./pending-book.ts";
+import { canManage } from "./permission.ts";
 import { decodeAclUnit, type PendingRecord } from "./record.ts";
 import { unitKnown } from "./reducer.ts";
 import { isFollowed, keysOfBranch, sequenceProposal } from "./sequence.ts";
@@ -103,12 +105,16 @@ export function createPendingService(deps: PendingServiceDeps) {
     units: (): Uint8Array[] => acl.units.list().map(({ unit }) => unit.bytes),
 
     /**
-     * What this account proposed and could give effect to itself, oldest first, now that its records can be put in order:
-     * each by a record of its own (`ownSequence`). What never can any more is forgotten.
+     * What this account proposed and could give effect to itself, and requests to join that it may put into the chain, oldest
+     * first, now that its records can be put in order: each by a record of its own (`ownSequence`). What never can any more
+     * is forgotten.
      */
     ownProposals: (): Promise<PendingRecord[]> =>
       engine.moveAcl(() => {
-        const own = acl.units.list().filter(({ unit }) => unit.kind === "acl-proposal" && book.isOwn(unit));
+        const manages = canManage(permissionOf(acl.state, account.signer.publicKey));
+        const own = acl.units
+          .list()
+          .filter(({ unit }) => unit.kind === "acl-proposal" && (book.isOwn(unit) || (manages && isJoinRequest(unit))));
         const port = { ...book.sequencePort(), faultOf: book.ownFaultOf };
         const result = own.flatMap(({ unit }) => {
           const plan = sequenceProposal(port, unit);

@@ -2,6 +2,7 @@ import { bytesToHex, concatBytes, equalBytes } from "../base/bytes.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { Application, OpSource } from "./application.ts";
+import { isJoinRequest } from "./join-request.ts";
 import { createJournal } from "./journal.ts";
 import type { AclOp } from "./op.ts";
 import { canManage } from "./permission.ts";
@@ -198,7 +199,8 @@ function plantRoot(app: Application, record: { author: Uint8Array; ops: readonly
 
 /**
  * The owner gives effect to what somebody else signed: a proposal, or a record of a branch that lost. Its author does the
- * same with its own proposal, where the network puts records in order: so it keeps its id, and takes effect once.
+ * same with its own proposal, and an admin with a request to join, where the network puts records in order: so it keeps its
+ * id, and takes effect once.
  */
 function sequence(
   app: Application,
@@ -209,7 +211,9 @@ function sequence(
 ): string | undefined {
   const unit = decodeAclUnit(bytes);
   const isOwn = unit?.kind === "acl-proposal" && equalBytes(unit.author, by.actor);
-  if (!isOwn && permissionOf(app.state, by.actor) !== "owner") return "only the owner sequences what others sign";
+  const role = permissionOf(app.state, by.actor);
+  const mayCarry = isOwn || role === "owner" || (unit && isJoinRequest(unit) && canManage(role));
+  if (!mayCarry) return "only the owner sequences what others sign";
   if (!unit) return "what is sequenced is neither a record nor a proposal";
   if (!equalBytes(unit.space, app.space)) return "what is sequenced belongs to another space";
   const known = unitKnown(app.state, unit.id);

@@ -22,9 +22,9 @@ export function oneToOneReadKey(secret: Uint8Array, spaceId: SpaceId): Uint8Arra
   return deriveKey(secret, "one-to-one-read-key", spaceId);
 }
 
-/** The secret by which a space is found and read on the network: its members have it, and those it is shown to. */
-export function transportSecretOf(spaceId: SpaceId, firstReadKey: Uint8Array): Uint8Array {
-  return deriveKey(firstReadKey, "transport", spaceId);
+/** The secret of an epoch's place on the network, by which it is found and read there: whoever holds the read key has it. */
+export function transportSecretOf(spaceId: SpaceId, readKey: Uint8Array): Uint8Array {
+  return deriveKey(readKey, "transport", spaceId);
 }
 
 /** The key by which two who hold a read key recognise each other on the LAN. Former members have none of a new epoch. */
@@ -33,8 +33,8 @@ export function linkKeyOf(spaceId: SpaceId, readKey: Uint8Array): Uint8Array {
 }
 
 /** The same between a space's members and whoever was given the secret of this invite or guest key. */
-export function inviteLinkKeyOf(spaceId: SpaceId, transportSecret: Uint8Array, inviteKey: Uint8Array): Uint8Array {
-  return deriveKey(transportSecret, "link-invite", spaceId, inviteKey);
+export function inviteLinkKeyOf(spaceId: SpaceId, inviteKey: Uint8Array): Uint8Array {
+  return deriveKey(inviteKey, "link-invite", spaceId);
 }
 
 /** The same between two accounts of a space: whoever missed a change of keys, or was just added, is recognised by it. */

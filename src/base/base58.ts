@@ -1,12 +1,12 @@
 const ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 /** Base58 costs the square of its length, so it is for ids and keys: longer input is refused. */
-const MAX_BYTES = 128;
-const MAX_CHARS = 176;
+const MAX_BYTES = 256;
+const MAX_CHARS = 352;
 
 const valueByCode = new Int8Array(128).fill(-1);
 for (let value = 0; value < ALPHABET.length; value++) valueByCode[ALPHABET.charCodeAt(value)] = value;
 
-/** Base58 (Bitcoin alphabet) of at most 128 bytes; every leading zero byte is a `1`. */
+/** Base58 (Bitcoin alphabet) of at most 256 bytes; every leading zero byte is a `1`. */
 export function bytesToBase58(bytes: Uint8Array): string {
   if (bytes.length > MAX_BYTES) throw new RangeError(`base58 takes at most ${MAX_BYTES} bytes, got ${bytes.length}`);
   let zeros = 0;
@@ -30,7 +30,7 @@ export function bytesToBase58(bytes: Uint8Array): string {
   return text;
 }
 
-/** The bytes, or undefined for a character outside the alphabet or more than 128 bytes. */
+/** The bytes, or undefined for a character outside the alphabet or more than 256 bytes. */
 export function base58ToBytes(text: string): Uint8Array | undefined {
   if (text.length > MAX_CHARS) return undefined;
   let zeros = 0;

@@ -32,7 +32,7 @@ const CODECS = [
 for (const { name, encode, decode } of CODECS) {
   test(`${name}: decoding gives back what was encoded, in memory of its own`, () => {
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 128 }), (bytes) => {
+      fc.property(fc.uint8Array({ maxLength: 256 }), (bytes) => {
         const decoded = decode(encode(bytes));
         expect(decoded).toEqual(bytes);
         expect(decoded?.constructor).toBe(Uint8Array);
@@ -84,8 +84,8 @@ test("base58: the values of draft-msporny-base58-03 § 5", () => {
 
 test("base58: what would cost the square of its length is refused", () => {
   expect(base58ToBytes("2".repeat(100_000))).toBeUndefined();
-  expect(base58ToBytes("1".repeat(129))).toBeUndefined();
-  expect(() => bytesToBase58(new Uint8Array(129))).toThrow(RangeError);
+  expect(base58ToBytes("1".repeat(257))).toBeUndefined();
+  expect(() => bytesToBase58(new Uint8Array(257))).toThrow(RangeError);
 });
 
 test("base32: last bits that are not zero and impossible lengths are refused", () => {

@@ -1,7 +1,11 @@
+import type { createJoinDesk, RequestAnswer } from "../account/join-desk.ts";
+import type { JoinService } from "../account/join-service.ts";
 import type { DisplayHint, OneToOneService } from "../account/one-to-one-service.ts";
+import type { PlaceHints } from "../account/place-hints.ts";
 import type { SpaceClaims } from "../account/space-claims.ts";
 import { base64ToBytes, bytesToBase64 } from "../base/bytes.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
+import { accountIdOf, parseAccountId } from "../crypto/account-id.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { Space } from "../space/space.ts";
@@ -10,6 +14,8 @@ import type { InboxMessages } from "../sync/inbox/inbox-messages.ts";
 /** Kinds of inbox messages between accounts. */
 const ADDED = "space.added";
 const ONE_TO_ONE = "space.one-to-one";
+const ASKED = "space.asked";
+const ANSWERED = "space.answered";
 const HINT_CHARS = 512;
 const SECRET_BYTES = 32;
 
@@ -18,13 +24,27 @@ export function takeInvitationMessages(deps: {
   inboxMessages: Pick<InboxMessages, "onMessage">;
   claims: Pick<SpaceClaims, "add">;
   oneToOne: Pick<OneToOneService, "registerIncoming">;
+  desk: ReturnType<typeof createJoinDesk>;
+  joins: Pick<JoinService, "answered">;
+  hints: PlaceHints;
 }): void {
   const { inboxMessages } = deps;
+  inboxMessages.onMessage(ASKED, async (from, { spaceId, unit }) => {
+    const bytes = typeof unit === "string" ? base64ToBytes(unit) : undefined;
+    if (typeof spaceId === "string" && digestOfCid(spaceId) && bytes)
+      await deps.desk.receive(from, spaceId as SpaceId, bytes);
+  });
+  inboxMessages.onMessage(ANSWERED, async (from, { spaceId, unit, answer }) => {
+    const id = typeof unit === "string" ? base64ToBytes(unit) : undefined;
+    if (typeof spaceId !== "string" || !id || (answer !== "waits" && answer !== "refused")) return;
+    await deps.joins.answered(spaceId as SpaceId, parseAccountId(from)!, id, answer);
+  });
   inboxMessages.onMessage(ADDED, async (from, body) => {
     const { spaceId, transport } = body;
     const secret = typeof transport === "string" ? base64ToBytes(transport) : undefined;
     if (typeof spaceId !== "string" || !digestOfCid(spaceId) || secret?.length !== SECRET_BYTES) return;
     const { name } = hintIn(body);
+    await deps.hints.keep(spaceId as SpaceId, secret);
     deps.claims.add({
       spaceId: spaceId as SpaceId,
       adder: from,
@@ -50,6 +70,13 @@ export function createInvitationMessages(deps: {
       const body: JsonObject = { spaceId: space.id, transport: bytesToBase64(secret), ...hintIn({ name: name ?? "" }) };
       for (const identity of identities) await inboxMessages.send(identity as AccountId, { kind: ADDED, body });
     },
+    /** Hands a request to join, or its withdrawal, to each account. */
+    async asked(receivers: readonly Uint8Array[], spaceId: SpaceId, unit: Uint8Array): Promise<void> {
+      const body: JsonObject = { spaceId, unit: bytesToBase64(unit) };
+      for (const to of receivers) await inboxMessages.send(accountIdOf(to), { kind: ASKED, body });
+    },
+    answered: (to: AccountId, spaceId: SpaceId, unitId: Uint8Array, answer: RequestAnswer): Promise<void> =>
+      inboxMessages.send(to, { kind: ANSWERED, body: { spaceId, unit: bytesToBase64(unitId), answer } }),
     oneToOne: (other: AccountId): Promise<void> =>
       inboxMessages.send(other, { kind: ONE_TO_ONE, body: { ...hintIn({ ...deps.profile() }) } }),
   };

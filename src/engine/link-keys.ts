@@ -3,9 +3,8 @@ import type { MemberState } from "../acl/state.ts";
 import { equalBytes } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Account } from "../crypto/account.ts";
+import type { SpacePlace } from "../space/places.ts";
 import type { Space } from "../space/space.ts";
-import { transportSecretOf } from "../space/transport-secret.ts";
-import type { SpacePlace } from "../sync/transport.ts";
 
 interface LinkKey {
   readonly spaceId: SpaceId;
@@ -105,19 +104,17 @@ function linkKeysOf(space: Space, account: Account): Uint8Array[] {
   const others = [...state.members.values()].filter((member) => !equalBytes(member.account, account.signer.publicKey));
   const known = [...others.filter(({ status }) => status === "active"), ...latestFirst(others.filter(isFormer))];
   for (const { account: other } of known.slice(0, PAIRS)) keys.push(pairLinkKeyOf(space.id, account, other));
-  const secret = transportSecretOf(space);
-  if (secret) {
-    for (const { key } of state.invites.values()) keys.push(inviteLinkKeyOf(space.id, secret, key));
-    if (state.guest) keys.push(inviteLinkKeyOf(space.id, secret, state.guest.key));
-    const ended = latestFirst(others.filter(isFormerGuest)).slice(0, GUEST_KEYS);
-    for (const { account: key } of ended) keys.push(inviteLinkKeyOf(space.id, secret, key));
-  }
+  for (const { key, permission } of state.invites.values())
+    if (permission !== "none") keys.push(inviteLinkKeyOf(space.id, key));
+  if (state.guest) keys.push(inviteLinkKeyOf(space.id, state.guest.key));
+  const ended = latestFirst(others.filter(isFormerGuest)).slice(0, GUEST_KEYS);
+  for (const { account: key } of ended) keys.push(inviteLinkKeyOf(space.id, key));
   return keys;
 }
 
-/** Who was a member or asked to be one, and has to hear that it is none. */
+/** Who was a member, and has to hear that it is none. */
 const isFormer = (member: MemberState): boolean =>
-  ["removed", "removing", "declined"].includes(member.status) && !isFormerGuest(member);
+  ["removed", "removing"].includes(member.status) && !isFormerGuest(member);
 
 const isFormerGuest = ({ status, history }: MemberState): boolean =>
   status === "removed" && history.some(({ permission }) => permission === "guest");

@@ -146,7 +146,7 @@ const WORDS = {
   "space_root.stays": "a space's root stays",
   "space_root.field": "a space's root has header, aclRoot and transport",
   "secret.stays": "secrets are dropped one by one",
-  "secret.field": "secrets are token, hint, place, adder, invites.<key> and guests.<key>",
+  "secret.field": "secrets are token, hint, asked, place, adder, invites.<key> and guests.<key>",
   "secret.text": "a secret is a text",
   "frontier.stays": "a frontier is not taken back",
   "frontier.set": "a frontier is set",

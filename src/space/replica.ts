@@ -4,6 +4,7 @@ import type { Permission } from "../acl/permission.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import type { Signer } from "../crypto/sign.ts";
 import type { SpaceDebug } from "../protocol/sync.ts";
+import type { Place } from "./places.ts";
 import type { OwnState, OwnVector, WriterRange, WriterState } from "./version-vector.ts";
 
 export { changeIdOf, isStub } from "../change/codec/change-stub.ts";
@@ -153,15 +154,24 @@ export interface ReplicaAcl {
   readonly count: () => number;
   /** Whether a record is here and has its place. */
   isPlaced(id: Uint8Array): boolean;
-  /** Records of the log from a position on, as many as go into one message. */
-  recordsFrom(from: number): Uint8Array[];
+  /** Records of the log from a position on and before another, as many as go into one message. */
+  recordsFrom(from: number, before?: number): Uint8Array[];
   /** What waits for the space's owner, as much as goes into one message. */
   pending(): Uint8Array[];
   hasPending(): boolean;
   /** Tells apart what waits for the owner here from what waits elsewhere; zeros when nothing does. */
   pendingDigest(): Uint8Array;
-  /** The next record that the network is not known to keep: of the log, then of branches that lost. */
-  unpublished(): Uint8Array | undefined;
+  /**
+   * The next record that a place on the network is not known to keep: of what stands there of the log, and of the present
+   * place then of branches that lost.
+   */
+  unpublishedAt(place: Place): Uint8Array | undefined;
+  /** The id of the record at a position. */
+  idAt(position: number): Uint8Array | undefined;
+  /** How many records of the log are for whoever holds these keys. */
+  recordsFor(keys: readonly Uint8Array[]): number;
+  /** Whether an account was a member, and is none. */
+  hasLeft(accountId: AccountId): boolean;
 
   permissionOf(account: Uint8Array): Permission;
   /** Whether an account may have the space's content. */
@@ -196,19 +206,31 @@ export interface ReplicaAcl {
 export interface ReplicaWrite {
   putNote(name: string, value: Uint8Array): void;
   dropNote(name: string): void;
+  /** What is noted of the place of an epoch, by the id of its read key. */
+  putPlaceNote(keyId: Uint8Array, note: Uint8Array): void;
+  dropPlaceNote(keyId: Uint8Array): void;
   /** The network gave these: it keeps them. */
   published(taken: Taken): void;
+  /** The network does not keep these changes after all, as far as they are here. */
+  unpublished(changes: readonly Uint8Array[]): void;
   /** The network turned out to be another one, or an older copy: nothing is known to be there. */
   forgetPublished(): void;
   /** ACL records were met on the network. */
   recordsPublished(ids: readonly Uint8Array[]): void;
   /**
    * The network's ACL log is not the one that was read: nothing is known to be there. An alarm is raised if records of the
-   * log had been met there: whoever comes anew is shown an older log, or another one.
+   * log had been met there: whoever comes anew is shown an older log, or another one. `quietly`: they are only met once more.
    */
-  forgetRecordsPublished(): void;
+  forgetRecordsPublished(options?: { readonly quietly: boolean }): void;
   /** Bodies that were given up are looked for anew. */
   forgetGivenUp(): void;
+}
+
+/** The place of an epoch that began on a branch of the chain that lost. */
+export interface LostPlace {
+  readonly secret: Uint8Array;
+  /** The chain from where the two parted, to the record that begins its next epoch. */
+  readonly records: readonly Uint8Array[];
 }
 
 /** A space as sync sees it: what is here, what comes in, what others keep, and what sync notes for itself. */
@@ -224,8 +246,14 @@ export interface Replica {
   closing(): boolean;
   readonly acl: ReplicaAcl;
 
-  /** The secret of its log on the network, while the first read key is here. */
+  /** The secret of its present place on the network, while the read key is here. */
   transportSecret(): Uint8Array | undefined;
+  /** Its places on the network, oldest first. `seed`: of the token by which it is joined. */
+  places(seed?: Uint8Array): Place[];
+  /** Those of branches that lost, as far as their keys were given to this account. */
+  lostPlaces(): LostPlace[];
+  /** Hex of the id of the present read key, which may not be here. */
+  presentKeyId(): string;
   /** The present read key. */
   readKey(): { readonly id: Uint8Array; readonly key: Uint8Array } | undefined;
 
@@ -281,5 +309,8 @@ export interface Replica {
   backlog(): SpaceBacklog;
 
   note(name: string): Uint8Array | undefined;
+  placeNote(keyId: Uint8Array): Uint8Array | undefined;
+  /** Ids of the read keys of all places of which something is noted. */
+  notedPlaces(): Uint8Array[];
   write(run: (write: ReplicaWrite) => void): Promise<void>;
 }

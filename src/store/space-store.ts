@@ -7,6 +7,7 @@ import { createFileTable } from "./file-table.ts";
 import { createHistoryTable } from "./history-table.ts";
 import { createInboxTable } from "./inbox-table.ts";
 import { createParkedTable } from "./parked-table.ts";
+import { createPlaceTable } from "./place-table.ts";
 import { createQueryIndexTable } from "./query-index-table.ts";
 import { createRowLogTable } from "./row-log-table.ts";
 import { createRowTable } from "./row-table.ts";
@@ -85,6 +86,7 @@ export function openSpaceStore(path: string, { durability = "full", copying }: S
     datasetName: (no: number): string => datasetByNo.get(no)?.name ?? "",
     ...createAclTable(db),
     inbox: createInboxTable(db),
+    places: createPlaceTable(db),
     /**
      * Outside a transaction: copies the log into the database and leaves it empty, so that nothing is left in it of what was
      * deleted. Answers whether it could: a reader, or another program, may need it.

@@ -44,6 +44,11 @@ test("[status] what is kept nowhere else is counted as if it were counted anew e
           target,
           Array.from({ length: rng.int(1, 5) }, () => Math.max(1, newest())),
         ),
+      () =>
+        sync.unconfirm(
+          target,
+          Array.from({ length: rng.int(0, 3) }, () => Math.max(1, newest())),
+        ),
       () => rng.chance(0.3) && sync.advance(target, newest()),
       () => rng.chance(0.1) && sync.forget(target),
     ]);

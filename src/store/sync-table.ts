@@ -47,6 +47,10 @@ export function createSyncTable(db: Database, rewrites: () => number) {
   );
   const addAhead = db.query<null, [string, number]>("INSERT OR IGNORE INTO sync_ahead(target, change) VALUES(?, ?)");
   const dropAhead = db.query<null, [string, number]>("DELETE FROM sync_ahead WHERE target = ? AND change <= ?");
+  const addAheadBetween = db.query<null, [string, number, number]>(
+    "INSERT OR IGNORE INTO sync_ahead(target, change) SELECT ?, no FROM changes WHERE no > ? AND no <= ?",
+  );
+  const dropOne = db.query<null, [string, number]>("DELETE FROM sync_ahead WHERE target = ? AND change = ?");
   const clearAhead = db.query<null, [string]>("DELETE FROM sync_ahead WHERE target = ?");
   const addEarly = db.query<null, [string, Uint8Array]>("INSERT OR IGNORE INTO sync_early(target, id) VALUES(?, ?)");
   const early = db.query<{ no: number; id: Uint8Array }, [string]>(
@@ -128,6 +132,18 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       confirmed++;
       for (const no of numbers) addAhead.run(target, no);
       close(target);
+    },
+    /** Single changes are not kept there after all. */
+    unconfirm(target: ReplicaTarget, numbers: readonly number[]): void {
+      if (numbers.length === 0) return;
+      confirmed++;
+      const from = Math.min(...numbers) - 1;
+      const to = markOf(target);
+      if (from < to) {
+        addAheadBetween.run(target, from, to);
+        setUpto.run(target, from);
+      }
+      for (const no of numbers) dropOne.run(target, no);
     },
     /** A change that still waits here is kept there: it counts once it is stored. */
     confirmEarly: (target: ReplicaTarget, id: Uint8Array) => void addEarly.run(target, id),

@@ -1,3 +1,4 @@
+import { bytesToHex } from "../base/bytes.ts";
 import { encodeCbor } from "../base/dag-cbor.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
@@ -30,7 +31,7 @@ export function createLanEvents(deps: {
     publish(replica, _topic, payload) {
       const body = encodeCbor({ space: replica.id, payload }).slice();
       for (const link of deps.links.links()) {
-        if (!shares(link, replica.id)) continue;
+        if (!shares(link, replica.id) || (!link.own && replica.acl.hasLeft(link.accountId))) continue;
         link.notify(EVENT, body).catch((error: unknown) => deps.log.debug("events: not sent", { err: error }));
       }
     },
@@ -41,14 +42,22 @@ export function createLanEvents(deps: {
 
 /** Events over the network's publish and subscribe. */
 export function createNetworkEvents(store: NetworkStore, log: Log): EventTransport {
-  const keysBySpace = new Map<SpaceId, ChannelKeys>();
+  const keysBySpace = new Map<SpaceId, { readonly readKey: string; readonly keys: ChannelKeys }>();
   const watchedBySpace = new Map<SpaceId, Map<string, Disposable>>();
+  const unwatch = (spaceId: SpaceId): void => {
+    for (const subscription of watchedBySpace.get(spaceId)?.values() ?? []) subscription[Symbol.dispose]();
+    watchedBySpace.delete(spaceId);
+  };
+  /** Those of the space's present place: with the read key they change, and nothing is listened for at the one before. */
   const keysOf = (replica: Replica): ChannelKeys | undefined => {
+    const readKey = bytesToHex(replica.readKey()?.id ?? new Uint8Array(0));
     const known = keysBySpace.get(replica.id);
-    if (known) return known;
+    if (known?.readKey === readKey) return known.keys;
     const secret = replica.transportSecret();
     const keys = secret && deriveChannelKeys(secret);
-    if (keys) keysBySpace.set(replica.id, keys);
+    if (!keys) return undefined;
+    unwatch(replica.id);
+    keysBySpace.set(replica.id, { readKey, keys });
     return keys;
   };
   return {
@@ -70,8 +79,7 @@ export function createNetworkEvents(store: NetworkStore, log: Log): EventTranspo
       watchedBySpace.set(replica.id, watched);
     },
     forget(spaceId) {
-      for (const subscription of watchedBySpace.get(spaceId)?.values() ?? []) subscription[Symbol.dispose]();
-      watchedBySpace.delete(spaceId);
+      unwatch(spaceId);
       keysBySpace.delete(spaceId);
     },
   };

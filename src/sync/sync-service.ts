@@ -4,6 +4,7 @@ import type { Log } from "../base/log.ts";
 import type { Timers } from "../base/timers.ts";
 import { svcError } from "../protocol/errors.ts";
 import type { ObjectDebug, ObjectSyncStatus, P2pDebug, SpaceDebug, SpaceSyncStatus } from "../protocol/sync.ts";
+import type { SpacePlace } from "../space/places.ts";
 import type { AclBuild, AclMade, ComposeOptions, Replica } from "../space/replica.ts";
 import { type CatchUpView, createCatchUp } from "./catch-up.ts";
 import { waitConverged } from "./convergence.ts";
@@ -15,7 +16,6 @@ import { createRoundScheduler } from "./round-scheduler.ts";
 import { createSpaceUses } from "./space-uses.ts";
 import { markSynced, objectDebug, spaceDebug } from "./status.ts";
 import { createStatusWatch } from "./status-watch.ts";
-import type { SpacePlace } from "./transport.ts";
 
 /** What the account's spaces lend to sync. */
 interface SyncSpaces {
@@ -159,6 +159,8 @@ export function createSyncService(deps: SyncServiceDeps) {
       for (const spaceId of spaces.active()) statuses.notify(spaceId);
     },
     markOf: resting.mark,
+    /** One round that begins now, or the next that does. */
+    round,
     roundSoon,
     allSoon: scheduler.allSoon,
     /** A space that came since the last regular round does not wait for the next. */

@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Timers } from "../base/timers.ts";
+import type { SpacePlace } from "../space/places.ts";
 import type { AclBuild, AclMade, ComposeOptions, Replica } from "../space/replica.ts";
 import type { ProgressBook } from "./progress.ts";
 
@@ -19,14 +20,6 @@ export interface TransportHost {
   notifyChanged(spaceId: SpaceId): void;
   /** The progress of a space says something else now. */
   notifyProgress(): void;
-}
-
-/** Where a space is to be found by somebody who holds a token. */
-export interface SpacePlace {
-  readonly spaceId: SpaceId;
-  readonly transportSecret: Uint8Array;
-  /** By which its members on the LAN recognise who holds the token, or whom they added. */
-  readonly linkKey: Uint8Array;
 }
 
 /** A way to other replicas: the devices on the LAN, or the network. */

@@ -16,10 +16,11 @@ import { cidFromDigest } from "../../src/crypto/cid.ts";
 import { deriveKey } from "../../src/crypto/derive.ts";
 import { deriveObjectKey, open } from "../../src/crypto/seal.ts";
 import { genesisOfRoot } from "../../src/space/genesis.ts";
+import { placesOf } from "../../src/space/places.ts";
 import { openSpace, type Space, writeGenesis } from "../../src/space/space.ts";
-import { openAclRecord } from "../../src/sync/network/acl-append.ts";
+import { openAclRecord, secretInLink } from "../../src/sync/network/acl-append.ts";
 import { openBundle } from "../../src/sync/network/bundle.ts";
-import { deriveChannelKeys, logSubject } from "../../src/sync/network/subjects.ts";
+import { type ChannelKeys, deriveChannelKeys, logSubject } from "../../src/sync/network/subjects.ts";
 import { scratchDir } from "./scratch.ts";
 import type { ReadMessage } from "./stream-reader.ts";
 
@@ -37,6 +38,8 @@ export interface FormerReader extends AsyncDisposable {
   read(messages: readonly ReadMessage[]): ReadLog;
   /** What members say of themselves, as the chain has it last, where some key opens it. */
   profiles(): string[];
+  /** The tags of the places that it finds. */
+  readonly tags: ReadonlySet<string>;
   /** Tries every key on an event as it passed; its text, or undefined. */
   readEvent(subject: string, data: Uint8Array): string | undefined;
 }
@@ -72,17 +75,29 @@ export async function readKeysIn(dataDir: string, account: Account, spaceId: Spa
   return keys;
 }
 
+/** The records of a place that was not looked into yet. */
+function recordsOf(
+  messages: readonly ReadMessage[],
+  channels: Map<string, ChannelKeys>,
+  secret: Uint8Array,
+): Uint8Array[] {
+  const channel = deriveChannelKeys(secret);
+  if (channels.has(channel.tag)) return [];
+  channels.set(channel.tag, channel);
+  return messages
+    .filter(({ subject }) => subject === logSubject(channel, "a"))
+    .flatMap(({ data }) => {
+      const record = openAclRecord(channel, data);
+      return record && !secretInLink(record) ? [new Uint8Array(record)] : [];
+    });
+}
+
 export async function formerReader(options: FormerReaderOptions): Promise<FormerReader> {
   const { account, messages } = options;
   const spaceId = options.spaceId as SpaceId;
-  const channel = deriveChannelKeys(options.transportSecret);
-  const [changesAt, aclAt] = [logSubject(channel, "c"), logSubject(channel, "a")];
-  const chain = messages
-    .filter(({ subject }) => subject === aclAt)
-    .flatMap(({ data }) => {
-      const record = openAclRecord(channel, data);
-      return record ? [new Uint8Array(record)] : [];
-    });
+  const channels = new Map<string, ChannelKeys>();
+  const recordsAt = (secret: Uint8Array) => recordsOf(messages, channels, secret);
+  const chain = recordsAt(options.transportSecret);
   const scratch = scratchDir("svc-former");
   const path = options.dataDir ? databaseIn(options.dataDir, account, spaceId) : join(scratch.path, "space.db");
   const seed = chain[0] && genesisOfRoot(chain[0]);
@@ -91,6 +106,12 @@ export async function formerReader(options: FormerReaderOptions): Promise<Former
   const space = openAs(path, account, spaceId);
   // One by one, as a server does: not all that lies in the log is part of the chain.
   for (const record of chain) await space.aclService.take([record]);
+  // From place to place, as far as its keys lead.
+  for (let known = 0; known < channels.size; ) {
+    known = channels.size;
+    for (const { secret } of placesOf(space))
+      for (const record of secret ? recordsAt(secret) : []) await space.aclService.take([record]);
+  }
   space.keys.refresh();
   const keys = keysOf(space);
   if (space.acl.state.epochs.length < 2) throw new Error("the ACL log, as it can be read, has no second epoch");
@@ -109,12 +130,13 @@ export async function formerReader(options: FormerReaderOptions): Promise<Former
 
   return {
     keys: keys.length,
+    tags: new Set(channels.keys()),
     read(log) {
       const read: ReadLog = { changes: 0, opened: [] };
       let changes = 0;
       for (const { subject, data } of log) {
-        if (subject !== changesAt) continue;
-        for (const bytes of openBundle(channel.sealKey, subject, data) ?? []) {
+        const channel = [...channels.values()].find((one) => subject === logSubject(one, "c"));
+        for (const bytes of (channel && openBundle(channel.sealKey, subject, data)) ?? []) {
           const outcome = openChange(new Uint8Array(bytes));
           if (outcome === "none") continue;
           changes++;
@@ -129,7 +151,8 @@ export async function formerReader(options: FormerReaderOptions): Promise<Former
         return opened.flatMap((profile) => (profile ? [JSON.stringify(profile)] : []));
       }),
     readEvent(subject, data) {
-      const payload = open(channel.sealKey, data, Buffer.from(subject));
+      const channel = channels.get(subject.split(".")[2] ?? "");
+      const payload = channel && open(channel.sealKey, data, Buffer.from(subject));
       const outer = payload && (decodeCbor(payload) as { k?: Uint8Array; b?: Uint8Array });
       if (!outer?.k || !outer.b) return undefined;
       for (const key of keys) {

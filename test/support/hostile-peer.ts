@@ -4,7 +4,6 @@
  */
 import { readFileSync } from "node:fs";
 import type { TLSSocket } from "node:tls";
-import { inviteLinkKeyOf } from "../../src/acl/space-keys.ts";
 import { decodeCbor } from "../../src/base/dag-cbor.ts";
 import type { SpaceId } from "../../src/base/ids.ts";
 import { randomBytes } from "../../src/base/random.ts";
@@ -78,12 +77,6 @@ export const ownKeys = (account: Account): LinkKeys => ({ own: deriveAccountSecr
 export const memberKeys = (account: Account, other: Uint8Array, spaceId: SpaceId): LinkKeys => ({
   own: randomBytes(32),
   spaces: [{ spaceId, key: deriveKey(sharedSecret(account.seed, other), "link-pair", spaceId) }],
-});
-
-/** Keys of whoever holds an invite of the space. */
-export const inviteKeys = (spaceId: SpaceId, transportSecret: Uint8Array, inviteKey: Uint8Array): LinkKeys => ({
-  own: randomBytes(32),
-  spaces: [{ spaceId, key: inviteLinkKeyOf(spaceId, transportSecret, inviteKey) }],
 });
 
 /** The port on which a server takes peers. */

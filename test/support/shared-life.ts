@@ -71,8 +71,9 @@ function createCanaries() {
     },
     token(name: string, text: string): string {
       secrets[`${name} token`] = text;
-      const { seed, transportSecret } = decodeInviteToken(text);
-      Object.assign(secrets, { [`${name} seed`]: seed, "transport secret": transportSecret });
+      const decoded = decodeInviteToken(text);
+      secrets[`${name} seed`] = decoded.seed;
+      if (decoded.kind !== "request") secrets["transport secret"] = decoded.transportSecret;
       return text;
     },
   };

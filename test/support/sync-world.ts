@@ -192,6 +192,7 @@ function startSync(
       log: silentLog,
       timers: time,
       techId: NO_SPACE,
+      inviteSeedOf: () => undefined,
       open: async (spaceId) => (spaceId === space.id ? replica : undefined),
       hold: service.hold,
       showKey: () => () => {},

@@ -10,10 +10,11 @@ import type { SpaceId } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { Timers } from "../../src/base/timers.ts";
 import type { Account } from "../../src/crypto/account.ts";
+import type { SpacePlace } from "../../src/space/places.ts";
 import type { AclBuild } from "../../src/space/replica.ts";
 import { createProgressBook } from "../../src/sync/progress.ts";
 import { createResting } from "../../src/sync/resting.ts";
-import type { SpacePlace, Transport, TransportHost } from "../../src/sync/transport.ts";
+import type { Transport, TransportHost } from "../../src/sync/transport.ts";
 import { createDevices, type Device, roleOf } from "./acl-devices.ts";
 import { createAccount } from "./acl-world.ts";
 import { rule } from "./rule.ts";
@@ -184,6 +185,7 @@ const CLAUSES: Readonly<Record<string, (pair: Pair) => Promise<void>>> = {
       spaceId: space.id,
       transportSecret: space.replica.transportSecret()!,
       linkKey: new Uint8Array(32).fill(7),
+      seeds: [],
     };
     const found = await ends.run(b.transport.findAclLog(place));
     expect(found?.map(bytesToHex)).toEqual(a.device.chain().map(bytesToHex));

@@ -19,9 +19,14 @@ import type { MemberMetadata } from "../../acl/epoch.ts";
 import { encodeInviteToken, type InviteToken } from "../../acl/invite-token.ts";
 import type { GrantablePermission } from "../../acl/permission.ts";
 import { invitesOf } from "../../acl/roster.ts";
+import { transportSecretOf } from "../../acl/space-keys.ts";
+import { pendingRequestOf } from "../../acl/state.ts";
+import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
 import type { Account } from "../../crypto/account.ts";
-import { parseAccountId } from "../../crypto/account-id.ts";
+import { accountIdOf, parseAccountId } from "../../crypto/account-id.ts";
+import { digestOfCid } from "../../crypto/cid.ts";
+import { publicKeyOfSeed } from "../../crypto/private-key.ts";
 import { svcError } from "../../protocol/errors.ts";
 import type { Invite, InviteCreateBody, JoinRequest, Member, MemberFrame, MintedToken } from "../../protocol/member.ts";
 import { memberIn, PAIR_PROFILES_DATASET, writePairProfile } from "../../space/pair-profiles.ts";
@@ -42,8 +47,10 @@ interface MemberServiceDeps {
   secrets: AclSecrets;
   /** Moves the ACL the way the moment allows: through the network, at once as the owner, or as a proposal to it. */
   changeAcl(build: AclBuild): Promise<unknown>;
-  /** Tells accounts that they were added. */
+  /** Tells accounts that they were added, or let in. */
   announce(identities: readonly string[]): Promise<void>;
+  /** Tells an account that its request was declined. */
+  refuse(identity: string, requestId: Uint8Array): Promise<void>;
   /** What this account says of itself. */
   profile(): MemberMetadata | undefined;
 }
@@ -75,9 +82,15 @@ export function createMemberService(deps: MemberServiceDeps) {
   const check = (build: AclBuild): void => void build(space.aclService.context());
 
   const tokenOf = (kind: InviteToken["kind"], seed: Uint8Array): string => {
-    const transportSecret = space.keys.transportSecret();
-    if (!transportSecret) throw svcError("space.not_accepted", { spaceId: space.id, status: "active" });
-    return encodeInviteToken({ kind, spaceId: space.id, seed, transportSecret });
+    const { id: spaceId } = space;
+    const { basis, epoch } = mintedAt(space, publicKeyOfSeed(seed));
+    if (kind === "request") {
+      const { keyId, metadataKey } = epoch;
+      return encodeInviteToken({ kind, spaceId, seed, basis, keyId, metadataKey, receivers: receiversIn(space) });
+    }
+    const key = space.keys.byId(epoch.keyId);
+    if (!key) throw svcError("space.not_accepted", { spaceId, status: "active" });
+    return encodeInviteToken({ kind, spaceId, seed, transportSecret: transportSecretOf(spaceId, key) });
   };
 
   /** Tells those who are members, or may become some, who one is, unless they know. */
@@ -103,7 +116,8 @@ export function createMemberService(deps: MemberServiceDeps) {
   const invites = (): Invite[] =>
     invitesOf(space.acl.state).map(({ recordId, permission, key }) => {
       const seed = secrets.seedOf(space.id, "invites", key);
-      return { recordId, permission, ...(seed ? { inviteToken: tokenOf("member", seed) } : {}) };
+      const kind = permission === "none" ? "request" : "member";
+      return { recordId, permission, ...(seed ? { inviteToken: tokenOf(kind, seed) } : {}) };
     });
 
   return {
@@ -133,10 +147,17 @@ export function createMemberService(deps: MemberServiceDeps) {
     },
 
     async accept(requestRecordId: string, permission: GrantablePermission): Promise<void> {
+      const asking = space.acl.state.requests.get(bytesToHex(digestOfCid(requestRecordId) ?? new Uint8Array(0)));
       await act((context) => acceptRequest(context, requestRecordId, permission));
+      if (asking) await deps.announce([accountIdOf(asking.account)]);
       await introduce();
     },
-    decline: (identity: string) => act((context) => declineRequest(context, identity)),
+    async decline(identity: string): Promise<void> {
+      const key = parseAccountId(identity);
+      const asking = key && pendingRequestOf(space.acl.state, key);
+      await act((context) => declineRequest(context, identity));
+      if (asking) await deps.refuse(identity, asking.id);
+    },
     setPermissions: (changes: readonly Grant[]) =>
       act((context) => changePermissions(context, distinct("changes", changes))),
     remove: (identities: readonly string[]) => act((context) => removeAccounts(context, [...new Set(identities)])),
@@ -162,9 +183,11 @@ export function createMemberService(deps: MemberServiceDeps) {
       const kind = inviteKind(mode, permission);
       const build: AclBuild = (context) => mintInvite(context, seed, kind);
       check(build);
-      const inviteToken = tokenOf("member", seed);
+      const tokenKind = kind.mode === "open" ? "member" : "request";
+      tokenOf(tokenKind, seed); // throws before a secret is kept for it
       await secrets.keep(space.id, "invites", seed);
       await act(build);
+      const inviteToken = tokenOf(tokenKind, seed);
       await dropDeadSecrets();
       await introduce();
       return { spaceId: space.id, inviteToken };
@@ -185,14 +208,14 @@ export function createMemberService(deps: MemberServiceDeps) {
       const { guest } = space.acl.state;
       const known = guest && secrets.seedOf(space.id, "guests", guest.key);
       if (known) return { spaceId: space.id, inviteToken: tokenOf("guest", known) };
-      const inviteToken = tokenOf("guest", fresh);
+      tokenOf("guest", fresh); // throws before a secret is kept for it
       await secrets.keep(space.id, "guests", fresh);
       // A key whose secret an owner before holds, or a device that has not been heard of: it cannot be shown again.
       if (guest) await act(revokeGuestKey);
       await act((context) => mintGuestKey(context, fresh));
       const minted = space.acl.state.guest;
       const seed = minted && secrets.seedOf(space.id, "guests", minted.key);
-      return { spaceId: space.id, inviteToken: seed ? tokenOf("guest", seed) : inviteToken };
+      return { spaceId: space.id, inviteToken: tokenOf("guest", seed ?? fresh) };
     },
     async revokeGuestKey(): Promise<void> {
       await act(revokeGuestKey);
@@ -205,6 +228,20 @@ export function createMemberService(deps: MemberServiceDeps) {
       listeners.clear();
     },
   };
+}
+
+/** The record that a token's key came with, and the epoch it was in: what its text says stays the same for good. */
+function mintedAt({ acl }: Space, key: Uint8Array) {
+  const { state } = acl;
+  const pos = state.usedKeys.get(bytesToHex(key)) ?? acl.head().pos;
+  const { epoch } = state.epochs.findLast((entry) => entry.pos <= pos)!;
+  return { basis: acl.records()[pos]!.id, epoch };
+}
+
+/** Who takes requests to join by an invite of this account's. */
+function receiversIn({ acl, accountKey }: Space): Uint8Array[] {
+  const { owner } = acl.state;
+  return [accountKey, ...(owner && !equalBytes(owner, accountKey) ? [owner] : [])];
 }
 
 /** Throws `request.invalid_field` for a role without `open`; `request.missing_field` for `open` without a role. */

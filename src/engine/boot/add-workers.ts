@@ -80,7 +80,10 @@ function openTransports(workers: Services, options: BootOptions, parts: BootPart
     inboxMessages: services.inboxMessages,
     linkKeys,
     mayHaveOthers: () => mayHaveOthers(options, opened),
-    placeOf: (spaceId) => secrets.placeOf(spaceId),
+    hintsOf: (spaceId) => ({
+      secrets: opened.hints.of(spaceId),
+      seeds: [secrets.accountIn(spaceId).seed, ...(secrets.placeOf(spaceId)?.seeds ?? [])],
+    }),
     inviteSeedOf: (spaceId) => secrets.tokenOf(spaceId)?.seed,
     useNetwork: (network) => void workers.add(files.useNetwork(network)),
     usePeer: (link) => files.usePeer(link, tech.space.id),

@@ -49,7 +49,18 @@ async function bootUpon(stores: Stores, events: SpaceEvents, options: BootOption
   const linkKeys = followLinkKeys(opened, events);
   const sync = openSync(options, { opened, bus, events, holds });
   const files = await openFiles(options, opened, bus, events, () => bootstrapping);
-  const services = openServices({ stores, opened, bus, sync, files, events, holds, clock, log });
+  const services = openServices({
+    stores,
+    opened,
+    bus,
+    sync,
+    files,
+    events,
+    holds,
+    clock,
+    log,
+    hasNetwork: options.config["network.url"] !== undefined,
+  });
   const parts: BootParts = { stores, opened, bus, linkKeys, sync, files, services, events, openHeld, isClosing };
   const added = addWorkers(workers, options, parts);
 

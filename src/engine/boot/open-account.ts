@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import { createAccountValues } from "../../account/account-values.ts";
 import { createAclSecrets } from "../../account/acl-secrets.ts";
+import { createPlaceHints } from "../../account/place-hints.ts";
 import { createReadFrontiers } from "../../account/read-frontiers.ts";
 import { createFarewells } from "../../account/space-farewells.ts";
 import { createSpaceGeneses } from "../../account/space-geneses.ts";
@@ -63,6 +64,7 @@ export async function openAccount({ account, stores, events, holds, clock, log }
     devices,
     secrets,
     roots,
+    hints: createPlaceHints({ tech, roots, secrets }),
     geneses,
     farewells,
     spaces,

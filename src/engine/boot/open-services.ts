@@ -1,16 +1,20 @@
 import { createDirectAddService } from "../../account/direct-add-service.ts";
+import { createJoinDesk } from "../../account/join-desk.ts";
+import { createJoinRequests } from "../../account/join-requests.ts";
 import { createJoinService } from "../../account/join-service.ts";
 import { createOneToOneService } from "../../account/one-to-one-service.ts";
 import { createSpaceClaims } from "../../account/space-claims.ts";
 import { createSpaceCreation } from "../../account/space-creation.ts";
 import { createSpaceLife } from "../../account/space-life.ts";
 import type { AclBuild, ComposeOptions } from "../../acl/compose.ts";
+import { equalBytes } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
-import type { SpaceId } from "../../base/ids.ts";
+import type { AccountId, SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import { createLiveQueries } from "../../domain/live/live-queries.ts";
 import { createRecordQueries } from "../../domain/record/record-query.ts";
 import { PAIR_PROFILES_DATASET } from "../../space/pair-profiles.ts";
+import { placesOf } from "../../space/places.ts";
 import type { Space } from "../../space/space.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import type { SpaceHolds } from "../../space/space-holds.ts";
@@ -43,6 +47,7 @@ interface OpenServicesDeps {
   holds: SpaceHolds;
   clock: Clock;
   log: Log;
+  hasNetwork: boolean;
 }
 
 export type OpenServices = ReturnType<typeof openServices>;
@@ -95,6 +100,11 @@ export function openServices(deps: OpenServicesDeps) {
     findAclLog: sync.findAclLog,
     isKnown,
     isWanted: directAdds.isWanted,
+    isHere: spaces.isHere,
+    leadsThere: (spaceId, secret) =>
+      spaces.use(spaceId, async (space) =>
+        placesOf(space).some((place) => place.secret && equalBytes(place.secret, secret)),
+      ),
     verified: directAdds.register,
   });
   const oneToOne = createOneToOneService({
@@ -106,19 +116,29 @@ export function openServices(deps: OpenServicesDeps) {
     profile,
     announce: messages.oneToOne,
   });
-  takeInvitationMessages({ inboxMessages, claims, oneToOne });
+  const requests = createJoinRequests({ account, clock, secrets, handIn: messages.asked });
   const joins = createJoinService({
     tech,
     spaces,
     life,
     farewells,
     secrets,
+    requests,
     log,
     changeAcl,
     findAclLog: sync.findAclLog,
+    mayAnswer: deps.hasNetwork,
+    round: sync.round,
     reach: (spaceId) => firstRound(sync, spaceId),
     profile,
   });
+  const desk = createJoinDesk({
+    spaces,
+    answer: messages.answered,
+    admit: messages.added,
+    roundSoon: sync.roundSoon,
+  });
+  takeInvitationMessages({ inboxMessages, claims, oneToOne, desk, joins, hints: opened.hints });
   const rights = createRightsFollower({ identities: opened.identities, changeAcl, isOver: farewells.has, log });
   const followRights = (space: Space): void => {
     if (space.id === tech.space.id) return;
@@ -193,6 +213,7 @@ function servicesOf(
       return made;
     },
     announce: (identities) => messages.added(space, spaces.info(space.id).name, identities),
+    refuse: (identity, requestId) => messages.answered(identity as AccountId, space.id, requestId, "refused"),
     profile: () => opened.tech.profile(),
     clock,
     log,

@@ -73,6 +73,7 @@ export function createSpaceServices(deps: {
   secrets: AclSecrets;
   changeAcl(build: AclBuild): Promise<unknown>;
   announce(identities: readonly string[]): Promise<void>;
+  refuse(identity: string, requestId: Uint8Array): Promise<void>;
   profile(): MemberMetadata | undefined;
   readers: ReaderPool;
   startLongWork: StartLongWork;
@@ -107,6 +108,7 @@ export function createSpaceServices(deps: {
     secrets: deps.secrets,
     changeAcl: deps.changeAcl,
     announce: deps.announce,
+    refuse: deps.refuse,
     profile: deps.profile,
   });
   const history = createHistory({ engine, requireReader, memory: deps.historyMemory });

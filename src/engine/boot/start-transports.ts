@@ -18,10 +18,10 @@ import { createLanSync } from "../../sync/lan/lan-sync.ts";
 import { startLinkManager } from "../../sync/lan/link-manager.ts";
 import type { PeerLink } from "../../sync/lan/peer-link.ts";
 import { watchForCopies } from "../../sync/network/copy-watch.ts";
+import type { SpaceHints } from "../../sync/network/hint-follower.ts";
 import type { NetworkStore } from "../../sync/network/network-store.ts";
 import type { NetworkServers } from "../../sync/network/network-url.ts";
 import type { SyncService } from "../../sync/sync-service.ts";
-import type { SpacePlace } from "../../sync/transport.ts";
 import type { Config } from "../config/config.ts";
 import type { LinkKeys } from "../link-keys.ts";
 
@@ -38,8 +38,8 @@ interface TransportsDeps {
   readonly linkKeys: LinkKeys;
   /** Whether others may have what is to come here: then they are waited for a moment. */
   mayHaveOthers(): boolean;
-  /** What the token says by which a space is joined, or was. */
-  placeOf(spaceId: SpaceId): SpacePlace | undefined;
+  /** Where others say that a space is on the network. */
+  hintsOf(spaceId: SpaceId): SpaceHints;
   /** Secret of the token by which a space is joined, or was. */
   inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
   /** The network is there for files, too, and so is each peer. */
@@ -116,7 +116,10 @@ async function startNetwork(deps: TransportsDeps, servers: NetworkServers): Prom
       timers: systemTimers,
       open: deps.open,
       inviteSeedOf: deps.inviteSeedOf,
-      secretOf: (replica) => replica.transportSecret() ?? deps.placeOf(replica.id)?.transportSecret,
+      hintsOf: async (spaceId) => {
+        await deps.inboxMessages.caughtUp(); // whoever was added says there where the space is
+        return deps.hintsOf(spaceId);
+      },
       hold: sync.hold,
       notifyChanged: sync.notifyChanged,
       notifyProgress: sync.notifyProgress,
@@ -212,6 +215,7 @@ async function startLan(deps: TransportsDeps): Promise<Lan> {
       timers: systemTimers,
       techId: deps.tech.id,
       open: deps.open,
+      inviteSeedOf: deps.inviteSeedOf,
       showKey: linkKeys.show,
       roundSoon: (spaceId) => sync.roundSoon(spaceId),
       hold: sync.hold,

@@ -1,6 +1,8 @@
+import { placesOf, presentKeyIdOf } from "../places.ts";
 import type { Replica } from "../replica.ts";
 import { claimOf } from "./claim.ts";
 import { factsOf, objectFactsOf, spaceBacklogOf } from "./facts.ts";
+import { lostPlacesOf } from "./lost-places.ts";
 import { claimedBeyond, coversAll, suspects, vectorOf } from "./own-vector.ts";
 import { ageWaiting } from "./patience.ts";
 import { createReplicaWrite, hasGivenUp, unpublishedOf } from "./published.ts";
@@ -25,6 +27,9 @@ export function openReplica(space: ReplicaSource): Replica {
     acl,
 
     transportSecret: keys.transportSecret,
+    places: (seed) => placesOf(space, seed),
+    lostPlaces: () => lostPlacesOf(space),
+    presentKeyId: () => presentKeyIdOf(space),
     readKey: keys.current,
 
     vector: () => vectorOf(space),
@@ -56,6 +61,8 @@ export function openReplica(space: ReplicaSource): Replica {
     backlog: () => spaceBacklogOf(space),
 
     note: store.meta,
+    placeNote: store.places.note,
+    notedPlaces: store.places.ids,
     write: (run) => engine.write(() => run(replicaWrite)),
   };
 }

@@ -1,4 +1,5 @@
 import { bytesToHex } from "../../base/bytes.ts";
+import { changeIdOf } from "../../change/codec/change-stub.ts";
 import { BODIES_GIVEN_UP } from "../../change/fold/object-deletions.ts";
 import type { ReplicaWrite, Taken, Unpublished } from "../replica.ts";
 import type { ReplicaSource } from "./source.ts";
@@ -34,12 +35,19 @@ export function createReplicaWrite({ engine, acl }: ReplicaSource): ReplicaWrite
       );
       sync.settleEarly("network");
     },
+    putPlaceNote: store.places.putNote,
+    dropPlaceNote: store.places.dropNote,
+    unpublished: (late) =>
+      sync.unconfirm(
+        "network",
+        late.flatMap((bytes) => sync.placeOf(changeIdOf(bytes))?.no ?? []),
+      ),
     forgetPublished: () => sync.forget("network"),
     recordsPublished(ids) {
       for (const id of ids) sync.noteRecord("network", id);
     },
-    forgetRecordsPublished() {
-      const lost = acl.records().findLast(({ id }) => sync.hasRecord("network", id));
+    forgetRecordsPublished(options) {
+      const lost = options?.quietly ? undefined : acl.records().findLast(({ id }) => sync.hasRecord("network", id));
       if (lost) acl.alarms.raise({ kind: "rolled_back", record: bytesToHex(lost.id) });
       sync.forgetRecords("network");
     },

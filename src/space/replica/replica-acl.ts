@@ -1,6 +1,7 @@
 import type { AclMerge } from "../../acl/acl-log.ts";
 import { ownSequence } from "../../acl/acl-service.ts";
-import { concatBytes, utf8ToBytes } from "../../base/bytes.ts";
+import { recordsFor } from "../../acl/audience.ts";
+import { bytesToHex, concatBytes, utf8ToBytes } from "../../base/bytes.ts";
 import { parseAccountId } from "../../crypto/account-id.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { REPLICA_BOUNDS, type ReplicaAcl } from "../replica.ts";
@@ -21,8 +22,16 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
     head: () => acl.head().id,
     count: () => acl.records().length,
     isPlaced: (id) => acl.at(id) !== undefined,
-    recordsFrom: (from) =>
-      within(store.aclRecords().slice(from, from + REPLICA_BOUNDS.aclRecords), ({ bytes }) => bytes),
+    recordsFrom(from, before = Number.POSITIVE_INFINITY) {
+      const upto = Math.max(from, Math.min(from + REPLICA_BOUNDS.aclRecords, before));
+      return within(store.aclRecords().slice(from, upto), ({ bytes }) => bytes);
+    },
+    idAt: (position) => acl.records()[position]?.id,
+    recordsFor: (keyList) => recordsFor(acl.state, keyList),
+    hasLeft(accountId) {
+      const key = parseAccountId(accountId);
+      return key !== undefined && acl.state.members.get(bytesToHex(key))?.history.at(-1)?.permission === "none";
+    },
     pending: () => within(aclService.units(), (bytes) => bytes),
     hasPending: () => acl.units.list().length > 0,
     pendingDigest() {
@@ -30,9 +39,10 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
       if (ids.length === 0) return NOTHING_PENDING;
       return sha256(concatBytes(utf8ToBytes("svc/acl-units/v1\0"), ...ids.sort((a, b) => Buffer.compare(a, b))));
     },
-    unpublished() {
-      const lost = acl.units.list().flatMap(({ unit }) => (unit.kind === "acl" ? unit : []));
-      return [...store.aclRecords(), ...lost].find(({ id }) => !store.sync.hasRecord("network", id))?.bytes;
+    unpublishedAt({ from, to }) {
+      const standing = acl.records().slice(from, to === undefined ? undefined : to + 1);
+      const lost = to === undefined ? acl.units.list().flatMap(({ unit }) => (unit.kind === "acl" ? unit : [])) : [];
+      return [...standing, ...lost].find(({ id }) => !store.sync.hasRecord("network", id))?.bytes;
     },
 
     permissionOf: acl.permission,

@@ -58,6 +58,7 @@ const CURSOR = "inbox-cursor";
 const CONTEXT = "svc/inbox/v1";
 const FORMAT = 1;
 const RETRY_MS = 60_000;
+const CAUGHT_UP_MS = 5_000;
 const MAX_BYTES = 32 << 10;
 /** Taken inbox messages that are remembered; the inbox forgets after 90 days. */
 const REMEMBERED = 4096;
@@ -227,6 +228,13 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
       next.onState(({ phase }) => {
         if (phase === "online") void flush();
       });
+    },
+
+    /** Everything that lies in the inbox was taken, if the network is reached; waits for that a moment at most. */
+    async caughtUp(): Promise<void> {
+      if (!inbox || inbox.state().atTail || network?.state().phase !== "online") return;
+      const failed = (error: unknown) => log.debug("inbox: it was not read to its end", { err: error });
+      await Promise.race([inbox.round().catch(failed), Bun.sleep(CAUGHT_UP_MS)]);
     },
 
     async close(): Promise<void> {

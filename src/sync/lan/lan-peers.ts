@@ -1,6 +1,7 @@
 import type { PeerId, SpaceId } from "../../base/ids.ts";
+import { parseAccountId } from "../../crypto/account-id.ts";
 import type { Replica } from "../../space/replica.ts";
-import { createGuestProofs } from "./guest-proofs.ts";
+import { createKeyProofs } from "./key-proofs.ts";
 import type { LinkManager } from "./link-manager.ts";
 import type { PeerLink } from "./peer-link.ts";
 
@@ -9,6 +10,8 @@ interface LanPeersDeps {
   /** The account's own space: for its own devices alone. */
   readonly techId: SpaceId;
   open(spaceId: string): Promise<Replica | undefined>;
+  /** Secret of the invite by which this account joins a space, if it does. */
+  inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
 }
 
 /** Which peers on the LAN may know of a space, hold it, and may have its content. */
@@ -17,14 +20,23 @@ export type LanPeers = ReturnType<typeof createLanPeers>;
 export function createLanPeers(deps: LanPeersDeps) {
   /** Peers that said they do not hold a space; asked again every round. */
   const withoutBySpace = new Map<SpaceId, Set<PeerId>>();
-  const guests = createGuestProofs();
+  const proofs = createKeyProofs(deps.inviteSeedOf);
 
   const shares = (link: PeerLink, spaceId: SpaceId): boolean =>
     link.own || (spaceId !== deps.techId && link.sharedSpaces().includes(spaceId));
+  /** Of each link how much of a space's ACL log it was told that there is, where that is all that it may know. */
+  const toldOf = new WeakMap<PeerLink, Map<SpaceId, number>>();
+  const mayHaveContent = (link: PeerLink, replica: Replica): boolean =>
+    link.own || replica.acl.mayRead(link.accountId) || proofs.isGuest(link, replica);
+  const recordsOf = (link: PeerLink, replica: Replica): number => {
+    if (link.own) return replica.acl.count();
+    const keys = [parseAccountId(link.accountId), proofs.keyOf(link, replica.id)];
+    return replica.acl.recordsFor(keys.flatMap((key) => key ?? []));
+  };
   const sharers = (spaceId: SpaceId): PeerLink[] => deps.links.links().filter((link) => shares(link, spaceId));
 
   return {
-    guests,
+    proofs,
     shares,
     sharers,
     holders: (spaceId: SpaceId): PeerLink[] =>
@@ -42,7 +54,18 @@ export function createLanPeers(deps: LanPeersDeps) {
       return replica && shares(link, replica.id) ? replica : undefined;
     },
     /** Whether the ACL log gives the peer the content too. */
-    mayHaveContent: (link: PeerLink, replica: Replica): boolean =>
-      link.own || replica.acl.mayRead(link.accountId) || guests.isGuest(link, replica),
+    mayHaveContent,
+    /** How many records of the ACL log are for the peer: whoever left is told of that, and of nothing after. */
+    recordsFor: recordsOf,
+    /** Whether a peer hears that something happened: who reads the space each time, anybody else of what is for it alone. */
+    isToBeTold(link: PeerLink, replica: Replica): boolean {
+      if (mayHaveContent(link, replica)) return true;
+      const told = toldOf.get(link) ?? new Map<SpaceId, number>();
+      toldOf.set(link, told);
+      const records = recordsOf(link, replica);
+      const isNew = told.get(replica.id) !== records;
+      told.set(replica.id, records);
+      return isNew;
+    },
   };
 }

@@ -17,7 +17,7 @@ import {
   NOT_HELD,
   type SpaceState,
 } from "../session/messages.ts";
-import { stateFor } from "../session/own-state.ts";
+import { stateFor, stateUpTo } from "../session/own-state.ts";
 import { SYNC_KINDS } from "../session/remote-replica.ts";
 import { vectorPage } from "../session/vector-parts.ts";
 import type { LanPeers } from "./lan-peers.ts";
@@ -53,7 +53,9 @@ export function serveSessions(deps: LanServeDeps): void {
   links.onRequest(SYNC_KINDS.state, async (link, body) => {
     const request = decodeStateRequest(body);
     const replica = await shared(link, request.space);
-    return encodeState(replica ? stateFor(replica, request, mayHaveContent(link, replica)) : NOT_HELD);
+    if (!replica) return encodeState(NOT_HELD);
+    const state = stateFor(replica, request, mayHaveContent(link, replica));
+    return encodeState(stateUpTo(replica, state, peers.recordsFor(link, replica)));
   });
   links.onRequest(SYNC_KINDS.vector, async (link, body) => {
     const { space: spaceId, after } = decodeVectorRequest(body);
@@ -73,10 +75,10 @@ export function serveSessions(deps: LanServeDeps): void {
   links.onRequest(SYNC_KINDS.acl, async (link, body) => {
     const { space: spaceId, from } = decodeAclRequest(body);
     const replica = await shared(link, spaceId);
-    return encodeItems(replica ? replica.acl.recordsFrom(from) : []);
+    return encodeItems(replica ? replica.acl.recordsFrom(from, peers.recordsFor(link, replica)) : []);
   });
   links.onRequest(SYNC_KINDS.pending, async (link, body) => {
-    const replica = await shared(link, decodeSpaceName(body));
+    const replica = await served(link, decodeSpaceName(body));
     return encodeItems(replica ? replica.acl.pending() : []);
   });
   links.onRequest(CHUNK_KIND, (link, body) =>
@@ -89,7 +91,7 @@ export function serveSessions(deps: LanServeDeps): void {
     }),
   );
   links.onRequest(SYNC_KINDS.guest, async (link, body) => {
-    peers.guests.take(link, body);
+    peers.proofs.take(link, body);
     return encodeItems([]);
   });
   links.onRequest(SYNC_KINDS.back, async (link, body) => {

@@ -1,11 +1,13 @@
 import type { SpaceId } from "../../base/ids.ts";
 import { createRateLimitedLog } from "../../base/rate-limited-log.ts";
+import { createSigner } from "../../crypto/sign.ts";
+import type { SpacePlace } from "../../space/places.ts";
 import type { Replica } from "../../space/replica.ts";
 import { aclFrom } from "../session/acl-fetch.ts";
 import { SYNC_BOUNDS } from "../session/bounds.ts";
 import { decodeSpaceName, encodeMarks, encodeSpaceName } from "../session/messages.ts";
 import { SYNC_KINDS } from "../session/remote-replica.ts";
-import type { SpacePlace, Transport, TransportHost } from "../transport.ts";
+import type { Transport, TransportHost } from "../transport.ts";
 import { createLanPeers } from "./lan-peers.ts";
 import { type AnswerChunk, serveSessions } from "./lan-serve.ts";
 import type { LinkManager } from "./link-manager.ts";
@@ -24,6 +26,8 @@ export interface LanSyncDeps extends TransportHost {
   readonly links: Pick<LinkManager, "links" | "onRequest" | "onNotice">;
   /** The account's own space: for its own devices alone. */
   readonly techId: SpaceId;
+  /** Secret of the invite by which this account joins a space, if it does. */
+  inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
   /** Peers may recognise us by this key of a space from now on, until the result is called. */
   showKey(spaceId: SpaceId, key: Uint8Array): () => void;
   /** A peer has something new of a space. */
@@ -93,15 +97,16 @@ export function createLanSync(deps: LanSyncDeps): Transport {
     return found;
   };
 
-  const findAclLog = async ({ spaceId, linkKey }: SpacePlace): Promise<Uint8Array[] | undefined> => {
+  const findAclLog = async ({ spaceId, linkKey, seeds }: SpacePlace): Promise<Uint8Array[] | undefined> => {
     const hide = deps.showKey(spaceId, linkKey);
     const deadline = timers.elapsedMs() + FIND_MS;
     try {
       while (!closed && timers.elapsedMs() < deadline) {
         for (const link of links.links()) {
           if (!link.sharedSpaces().includes(spaceId)) continue;
-          const records = await aclFrom(link, spaceId, 0);
-          if (records.length > 0) return records;
+          for (const seed of seeds) await peers.proofs.prove(link, spaceId, createSigner(seed));
+          const chain = await aclFrom(link, spaceId, 0);
+          if (chain.length > 0) return chain;
         }
         await timers.sleep(FIND_STEP_MS);
       }
@@ -111,9 +116,10 @@ export function createLanSync(deps: LanSyncDeps): Transport {
     }
   };
 
-  const sendNotices = (spaceId: SpaceId): void => {
+  const sendNotices = (replica: Replica): void => {
+    const { id: spaceId } = replica;
     notices.delete(spaceId);
-    for (const link of sharers(spaceId))
+    for (const link of sharers(spaceId).filter((one) => peers.isToBeTold(one, replica)))
       link
         .notify(CHANGED, encodeSpaceName(spaceId))
         .catch((error: unknown) => log.debug("sync: a notice was not sent", { err: error, peerId: link.peerId }));
@@ -129,7 +135,7 @@ export function createLanSync(deps: LanSyncDeps): Transport {
       if (closed || notices.has(replica.id) || sharers(replica.id).length === 0) return;
       notices.set(
         replica.id,
-        timers.after(NOTICE_MS, () => sendNotices(replica.id)),
+        timers.after(NOTICE_MS, () => sendNotices(replica)),
       );
     },
     forget: async (spaceId) => peers.forget(spaceId),

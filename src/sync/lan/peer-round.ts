@@ -8,7 +8,7 @@ import { SYNC_BOUNDS } from "../session/bounds.ts";
 import { confirm } from "../session/confirm.ts";
 import { askState, wholeState } from "../session/fetch.ts";
 import { encodeSpaceName, NOT_HELD, SessionFault, type SpaceState } from "../session/messages.ts";
-import { fullState } from "../session/own-state.ts";
+import { fullState, stateUpTo } from "../session/own-state.ts";
 import { SYNC_KINDS } from "../session/remote-replica.ts";
 import type { TransportHost } from "../transport.ts";
 import type { LanPeers } from "./lan-peers.ts";
@@ -98,7 +98,7 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
 
   /** One round with one peer: theirs here, ours there, and the proof of it. */
   const roundWith = async (link: PeerLink, replica: Replica): Promise<void> => {
-    await peers.guests.show(link, replica);
+    await peers.proofs.show(link, replica);
     let state: SpaceState | undefined = await askState(link, replica);
     peers.noteHolder(replica.id, link.peerId, state.known);
     if (!state.known) return;
@@ -144,15 +144,17 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
 
   const fetchAll = async (link: PeerLink, replica: Replica): Promise<SpaceState> => {
     const deadlineMs = timers.elapsedMs() + SYNC_BOUNDS.backMs;
-    await peers.guests.show(link, replica);
+    await peers.proofs.show(link, replica);
     const state = await askState(link, replica);
-    if (!state.known) return fullState(replica, peers.mayHaveContent(link, replica), false);
+    if (!state.known) return stateNow(link, replica, false);
     const fetched = state.same ? false : fetch.from(link, replica, state, deadlineMs);
     const cut = await Promise.race([fetched, timers.sleep(SYNC_BOUNDS.backMs).then(() => true)]);
     if (!cut) await confirmed(link, replica, state);
     deps.notifyChanged(replica.id);
-    return fullState(replica, peers.mayHaveContent(link, replica), cut);
+    return stateNow(link, replica, cut);
   };
+  const stateNow = (link: PeerLink, replica: Replica, more: boolean): SpaceState =>
+    stateUpTo(replica, fullState(replica, peers.mayHaveContent(link, replica), more), peers.recordsFor(link, replica));
 
   return {
     round,

@@ -1,4 +1,4 @@
-import { equalBytes, utf8ToBytes } from "../../base/bytes.ts";
+import { concatBytes, equalBytes, utf8ToBytes } from "../../base/bytes.ts";
 import { open, seal } from "../../crypto/seal.ts";
 import { readFromLeader } from "./direct-read.ts";
 import type { NatsLink } from "./nats-link.ts";
@@ -22,6 +22,20 @@ const sealAclRecord = (keys: ChannelKeys, record: Uint8Array): Uint8Array =>
 /** The record, or undefined for junk. */
 export const openAclRecord = (keys: ChannelKeys, message: Uint8Array): Uint8Array | undefined =>
   open(keys.sealKey, message, utf8ToBytes(logSubject(keys, "a")));
+
+const LINK_PREFIX = utf8ToBytes("svc/place-before/v1\0");
+const SECRET_BYTES = 32;
+
+/** What stands before a place's records, for whoever comes by this place alone: the secret of the place before. */
+export const placeLink = (secretBefore: Uint8Array): Uint8Array => concatBytes(LINK_PREFIX, secretBefore);
+
+/** The secret in a link; undefined for whatever else stands in the ACL log. */
+export function secretInLink(bytes: Uint8Array): Uint8Array | undefined {
+  const isLink =
+    bytes.length === LINK_PREFIX.length + SECRET_BYTES &&
+    equalBytes(bytes.subarray(0, LINK_PREFIX.length), LINK_PREFIX);
+  return isLink ? bytes.slice(LINK_PREFIX.length) : undefined;
+}
 
 const ATTEMPTS = 4;
 const RETRY_MS = 250;

@@ -1,53 +1,81 @@
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import { SvcError, svcError } from "../../protocol/errors.ts";
+import type { Place } from "../../space/places.ts";
 import type { AclBuild, AclMade, ComposeOptions, Replica } from "../../space/replica.ts";
-import type { Channel } from "./channel.ts";
+import { placeLink } from "./acl-append.ts";
+import { placeNote } from "./log-notes.ts";
 import type { SpaceChannel } from "./space-channels.ts";
 
 const ACL_ATTEMPTS = 16;
+/** Records put into one place in one go; the next round goes on. */
+const APPENDED_AT_ONCE = 10_000;
 const READ_MS = 10_000;
-const READ_STEP_MS = 20;
 
 interface AclPublisherDeps {
-  readonly log: Log;
-  channelOf(replica: Replica): SpaceChannel | undefined;
-  /** Secret of the invite by which this account joins the space, if it does. */
-  inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
+  /** The places of a space, oldest first. */
+  placesOf(replica: Replica): Place[];
 }
+
+export type AclPublisher = ReturnType<typeof createAclPublisher>;
 
 /** What of the ACL goes to the network, which keeps its order. */
 export function createAclPublisher(deps: AclPublisherDeps) {
   /** Reads the ACL log to its tail; that of a space one is no member of yet is all there is to read. */
   const read = async ({ channel, ended }: SpaceChannel): Promise<void> => {
-    const deadline = performance.now() + READ_MS;
-    while (!channel.state().acl.atTail) {
-      if (ended.signal.aborted || performance.now() > deadline) throw svcError("network.unavailable");
-      await Bun.sleep(READ_STEP_MS);
-    }
+    if (channel.state().acl.atTail) return;
+    const late = Bun.sleep(READ_MS).then(() => "late" as const);
+    const outcome = await Promise.race([channel.readAcl(), late]);
+    if (outcome === "late" || ended.signal.aborted) throw svcError("network.unavailable");
   };
 
   /**
-   * Puts the ACL records that the network lacks behind those it has, in the order of the log. Then those of branches
-   * that lost: an owner's device that never met them gives them a place, since changes may name them.
+   * Puts the ACL records that a place lacks behind those it has, in the order of the log, and before them the link to the
+   * place before. Then those of branches that lost: an owner's device that never met them gives them a place, since changes
+   * may name them.
    */
-  const publish = async (replica: Replica, channel: Channel): Promise<void> => {
-    for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
-      const next = replica.acl.unpublished();
-      if (!next) return;
-      await channel.appendAcl(next);
+  const publish = async (replica: Replica, own: SpaceChannel): Promise<void> => {
+    for (let attempt = 0, appended = 0; attempt < ACL_ATTEMPTS && appended < APPENDED_AT_ONCE; ) {
+      const places = deps.placesOf(replica);
+      const index = places.findIndex(({ keyId }) => keyId === own.keyId);
+      const place = places[index];
+      if (!place) return;
+      const before = placeNote(replica, own.keyId).linked ? undefined : places[index - 1]?.secret;
+      const bytes = before ? placeLink(before) : replica.acl.unpublishedAt(place);
+      if (!bytes) return;
+      if ((await own.channel.appendAcl(bytes, own.channel.aclSeq())).outcome === "conflict") attempt++;
+      else appended++;
     }
   };
 
+  return { read, publish };
+}
+
+interface AclAppenderDeps {
+  readonly log: Log;
+  /** The channel of the present place, read to its tail. */
+  toPresent(replica: Replica): Promise<SpaceChannel | undefined>;
+  /** Secret of the invite by which this account joins the space, if it does. */
+  inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
+}
+
+/** Puts this account's records behind the last one that everybody sees. */
+export function createAclAppender(deps: AclAppenderDeps) {
   const append = async (replica: Replica, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined> => {
-    const own = deps.channelOf(replica);
-    if (!own) throw svcError("network.unavailable");
     for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
-      await read(own);
-      if (replica.role() !== "none") await publish(replica, own.channel);
+      const own = await deps.toPresent(replica);
+      if (!own) throw svcError("network.unavailable");
+      // In one turn: what is drafted knows everything up to there, and stands in this place or nowhere.
+      const behind = own.channel.aclSeq();
       const made = replica.acl.draft(build, options);
       if (!made) return undefined;
-      if ((await own.channel.appendAcl(made.bytes)).outcome === "conflict") continue;
+      if (replica.presentKeyId() !== own.keyId) continue;
+      try {
+        if ((await own.channel.appendAcl(made.bytes, behind)).outcome === "conflict") continue;
+      } catch (error) {
+        if (own.ended.signal.aborted && !replica.closing()) continue; // it went on to another place meanwhile
+        throw error;
+      }
       if (!replica.acl.isPlaced(made.id)) await replica.acl.take([made.bytes]);
       if (replica.acl.isPlaced(made.id)) return made;
     }
@@ -55,8 +83,6 @@ export function createAclPublisher(deps: AclPublisherDeps) {
   };
 
   return {
-    read,
-    publish,
     append,
     /**
      * What this account could only propose while the network was away takes effect now, behind the last record that

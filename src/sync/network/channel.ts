@@ -7,6 +7,7 @@ import type { LogCursor } from "./log-cursor.ts";
 import { createLogFollower, type LogFollower, type LogState } from "./log-follower.ts";
 import { createLogPublisher, type PublisherSource, type PublisherState } from "./log-publisher.ts";
 import type { NatsLink } from "./nats-link.ts";
+import { networkFailure } from "./network-error.ts";
 import type { StreamWatch } from "./stream-watch.ts";
 import { type ChannelKeys, deriveChannelKeys, logSubject } from "./subjects.ts";
 
@@ -27,6 +28,8 @@ interface StoredAclRecord {
  * on. After a reset nothing is confirmed any more until it is delivered again under the cursor's new generation.
  */
 export interface ChannelPort extends PublisherSource {
+  /** Where the ACL log of this place ends, as a sequence of the stream: what both logs hold behind it does not count. */
+  lastSeq?(): number | undefined;
   /** `messages`: how many they came in. */
   deliverItems(items: readonly StoredItem[], cursor: LogCursor, messages: number): Promise<void>;
   resetItems(cursor: LogCursor): Promise<void>;
@@ -56,7 +59,9 @@ interface ChannelState {
   readonly storeCreated?: string;
 }
 
-/** A space on the network: two logs, read to the end and followed, and what this device has to add to them. */
+const BEHIND_PAGE = { maxMessages: 500, maxBytes: 2 << 20 };
+
+/** A space's place on the network: two logs, read to the end and followed, and what this device has to add to them. */
 export interface Channel extends AsyncDisposable {
   readonly keys: ChannelKeys;
   state(): ChannelState;
@@ -67,8 +72,17 @@ export interface Channel extends AsyncDisposable {
    * `network.unavailable`, `network.forbidden` or what the port threw.
    */
   round(): Promise<void>;
-  /** Appends behind the last record delivered. A conflict means that others came first and were delivered meanwhile. */
-  appendAcl(record: Uint8Array): Promise<AclAppendResult>;
+  /** The same of the ACL log alone. */
+  readAcl(): Promise<void>;
+  /** The sequence of the last record delivered. */
+  aclSeq(): number;
+  /**
+   * Appends behind the record of this sequence, the last one delivered when nothing is said. A conflict means that others came
+   * first and were delivered meanwhile. What was built on the log as it was is to be put behind what it was built on.
+   */
+  appendAcl(record: Uint8Array, behindSeq?: number): Promise<AclAppendResult>;
+  /** Changes delivered that stand behind a sequence of the stream. */
+  itemsBehind(seq: number): Promise<Uint8Array[]>;
 }
 
 export interface ChannelDeps {
@@ -79,7 +93,7 @@ export interface ChannelDeps {
 }
 
 export interface ChannelOptions {
-  /** 32 bytes, held by the space's members and invitees. */
+  /** 32 bytes, of the place that is followed. */
   readonly transportSecret: Uint8Array;
   readonly itemsCursor?: LogCursor | undefined;
   readonly aclCursor?: LogCursor | undefined;
@@ -104,6 +118,7 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions): Chann
     address: { stream: keys.stream, subject: logSubject(keys, "a") },
     cursor: options.aclCursor,
     whole: true,
+    lastSeq: () => port.lastSeq?.(),
     log,
     nowMs,
     sink: {
@@ -121,6 +136,7 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions): Chann
     address: { stream: keys.stream, subject: itemsSubject },
     cursor: options.itemsCursor,
     after: aclFollower,
+    lastSeq: () => port.lastSeq?.(),
     log,
     nowMs,
     sink: {
@@ -184,12 +200,29 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions): Chann
       await aclFollower.checkTail();
       await itemsFollower.checkTail();
     },
-    appendAcl: async (record) => {
-      if (!aclFollower.state().atTail) await aclFollower.checkTail();
-      const result = await appendAclRecord(link, keys, record, aclFollower.cursor().seq, closing.signal);
+    readAcl: () => aclFollower.checkTail(),
+    aclSeq: () => aclFollower.cursor().seq,
+    appendAcl: async (record, behindSeq) => {
+      if (behindSeq === undefined && !aclFollower.state().atTail) await aclFollower.checkTail();
+      const afterSeq = behindSeq ?? aclFollower.cursor().seq;
+      const result = await appendAclRecord(link, keys, record, afterSeq, closing.signal);
       if (result.outcome === "appended") await aclFollower.reached(result.seq);
       else await aclFollower.checkTail();
       return result;
+    },
+    itemsBehind: async (seq) => {
+      const epoch = link.epoch();
+      const upto = itemsFollower.cursor().seq;
+      const behind: StoredItem[] = [];
+      for (let at = seq; at < upto; ) {
+        if (!epoch) throw networkFailure(undefined);
+        const page = await epoch.reader.page(keys.stream, itemsSubject, at + 1, BEHIND_PAGE);
+        const last = page.messages.at(-1);
+        if (!last) break;
+        behind.push(...openItems(page.messages.filter((message) => message.seq <= upto)));
+        at = last.seq;
+      }
+      return behind.map(({ bytes }) => bytes);
     },
     [Symbol.asyncDispose]: async () => {
       closing.abort();

@@ -1,19 +1,65 @@
+import { bytesToHex } from "../../base/bytes.ts";
+import { isRootOf, type SpacePlace, secretAfter } from "../../space/places.ts";
 import { SYNC_BOUNDS } from "../session/bounds.ts";
+import { secretInLink } from "./acl-append.ts";
 import type { NetworkStore } from "./network-store.ts";
 
 const FIND_MS = 10_000;
-const FIND_STEP_MS = 20;
+/** Places that are looked into for one space. */
+const PLACES_MAX = 4096;
+/** Links of one place that are followed: whoever knows the place can have put false ones there. */
+const LINKS_MAX = 4;
+
+interface Found {
+  readonly records: Uint8Array[];
+  readonly links: Uint8Array[];
+}
 
 /**
- * The records on the ACL log of a space that is not held here, as they stand there, unjudged; undefined when there are none.
- * Of the space's content nothing is read.
+ * The records of the ACL log of a space that is not held here, from the root on and otherwise unjudged; undefined when
+ * there are none. From the place given it goes back to the first, by the links, and forward as far as the chain gives the
+ * holder of one of the seeds the next read key. Of the space's content nothing is read.
  */
 export async function findAcl(
   store: Pick<NetworkStore, "openChannel">,
-  transportSecret: Uint8Array,
+  place: Pick<SpacePlace, "spaceId" | "transportSecret" | "seeds">,
   isClosed: () => boolean,
 ): Promise<Uint8Array[] | undefined> {
+  const { spaceId, transportSecret, seeds } = place;
+  if (!transportSecret) return undefined;
+  const seen = new Set<string>();
+  const lookInto = async (secret: Uint8Array): Promise<Found> => {
+    const name = bytesToHex(secret);
+    if (seen.has(name) || seen.size >= PLACES_MAX) return { records: [], links: [] };
+    seen.add(name);
+    return readPlace(store, secret, isClosed);
+  };
+  const backFrom = async (secret: Uint8Array): Promise<Uint8Array[] | undefined> => {
+    const { records, links } = await lookInto(secret);
+    const root = records.findIndex((bytes) => isRootOf(spaceId, bytes));
+    if (root >= 0) return records.slice(root);
+    for (const link of links) {
+      const earlier = await backFrom(link);
+      if (earlier) return [...earlier, ...records];
+    }
+    return undefined;
+  };
+  const chain = await backFrom(transportSecret);
+  for (;;) {
+    const next = chain && (await secretAfter(spaceId, chain, seeds));
+    const more = next && (await lookInto(next)).records;
+    if (!more || more.length === 0) return chain;
+    chain.push(...more);
+  }
+}
+
+async function readPlace(
+  store: Pick<NetworkStore, "openChannel">,
+  transportSecret: Uint8Array,
+  isClosed: () => boolean,
+): Promise<Found> {
   const records: Uint8Array[] = [];
+  const links: Uint8Array[] = [];
   let size = 0;
   const read = Promise.withResolvers<void>();
   await using channel = store.openChannel({
@@ -25,18 +71,25 @@ export async function findAcl(
       resetItems: async () => {},
       async deliverAcl(delivered) {
         for (const { bytes } of delivered) {
+          const link = secretInLink(bytes);
+          if (link && links.length < LINKS_MAX) links.push(link);
           // Anybody who knows the place can fill it: what comes behind so much is not read.
-          if (size > SYNC_BOUNDS.aclBytes) return;
+          if (link || size > SYNC_BOUNDS.aclBytes) continue;
           size += bytes.length + SYNC_BOUNDS.aclRecordCost;
           records.push(new Uint8Array(bytes));
         }
       },
-      resetAcl: async () => void records.splice(0),
+      resetAcl: async () => {
+        records.splice(0);
+        links.splice(0);
+      },
       changed: () => {},
     },
   });
-  const deadline = performance.now() + FIND_MS;
-  while (!isClosed() && performance.now() < deadline && !channel.state().acl.atTail) await Bun.sleep(FIND_STEP_MS);
+  if (!isClosed()) {
+    const unread = () => undefined; // what was read until then is what there is
+    await Promise.race([channel.readAcl().catch(unread), Bun.sleep(FIND_MS)]);
+  }
   read.resolve();
-  return records.length > 0 ? records : undefined;
+  return { records, links };
 }

@@ -70,6 +70,8 @@ export interface LogFollowerDeps {
   readonly after?: LogFollower;
   /** Everything up to the tail is delivered at once, however many pages it takes: what it says in between was never so. */
   readonly whole?: boolean;
+  /** The last sequence that counts: the log is read as if it ended there. Undefined while it has no end. */
+  readonly lastSeq?: () => number | undefined;
 }
 
 const PAGE = { maxMessages: 500, maxBytes: 2 << 20 };
@@ -143,7 +145,9 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     setState({ pending });
     settleWaiters();
   };
-  const gather = async (messages: readonly StoredMessage[], pending: number) => {
+  const lastSeq = (): number => deps.lastSeq?.() ?? Number.MAX_SAFE_INTEGER;
+  const gather = async (read: readonly StoredMessage[], pending: number) => {
+    const messages = read.filter(({ seq }) => seq <= lastSeq());
     gathered.push(...messages);
     for (const { data } of messages) gatheredBytes += data.length;
     if (!deps.whole || gatheredBytes > WHOLE_BYTES_MAX) await deliverGathered(pending);
@@ -176,7 +180,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     for (let reading = read(readUpto() + 1); ; ) {
       const page = await reading;
       const last = page.messages.at(-1);
-      const isLast = !last || page.pending === 0 || closing.signal.aborted;
+      const isLast = !last || page.pending === 0 || last.seq >= lastSeq() || closing.signal.aborted;
       if (!isLast) {
         reading = read(last.seq + 1);
         reading.catch(() => {}); // told when it is waited for
@@ -193,11 +197,15 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     if (deps.after && !verified && !deps.after.state().atTail) await deps.after.checkTail();
     if (!verified) await verify(epoch);
     await readPages(epoch);
-    while ((checkWanted > checksDone || announced > readUpto()) && !closing.signal.aborted && !epoch.signal.aborted) {
+    while (
+      (checkWanted > checksDone || Math.min(announced, lastSeq()) > readUpto()) &&
+      !closing.signal.aborted &&
+      !epoch.signal.aborted
+    ) {
       const check = ++checksBegun;
       const announcedBefore = announced;
       const next = await readFromLeader(epoch.jsm, stream, subject, readUpto() + 1);
-      if (next) {
+      if (next && next.seq <= lastSeq()) {
         await gather([next], 0);
         await readPages(epoch);
         continue;
@@ -211,7 +219,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     }
     if (closing.signal.aborted || epoch.signal.aborted) return;
     await deliverGathered(0);
-    const atTail = confirmed && announced <= cursor.seq;
+    const atTail = confirmed && Math.min(announced, lastSeq()) <= cursor.seq;
     if (atTail !== state.atTail) setState({ atTail });
   };
 
@@ -263,7 +271,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
       hints.unsubscribe();
     }
   };
-  const isIdle = () => verified && checkWanted <= checksDone && announced <= cursor.seq;
+  const isIdle = () => verified && checkWanted <= checksDone && Math.min(announced, lastSeq()) <= cursor.seq;
 
   const run = async () => {
     while (!closing.signal.aborted) {
@@ -276,7 +284,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
   };
   const kick = (seq?: number) => {
     if (seq === undefined) checkWanted = checksBegun + 1;
-    else if (seq > cursor.seq) announced = Math.max(announced, seq);
+    else if (seq > cursor.seq && seq <= lastSeq()) announced = Math.max(announced, seq);
     else return;
     if (announced > cursor.seq && state.atTail) setState({ atTail: false });
     wake();

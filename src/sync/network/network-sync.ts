@@ -3,11 +3,14 @@ import { createRateLimitedLog } from "../../base/rate-limited-log.ts";
 import type { Replica } from "../../space/replica.ts";
 import { NETWORK_PEER } from "../progress.ts";
 import type { Transport } from "../transport.ts";
-import { createAclPublisher } from "./acl-publisher.ts";
+import { createAclAppender, createAclPublisher } from "./acl-publisher.ts";
 import { findAcl } from "./find-acl.ts";
+import { createHintFollower, type SpaceHints } from "./hint-follower.ts";
 import { hasMissed, isToBeReadAgain, readFromStart } from "./log-notes.ts";
+import { createLostPlaces } from "./lost-places.ts";
 import type { NetworkStore } from "./network-store.ts";
 import { hasOutgoing } from "./outgoing-changes.ts";
+import { createPlaceWalk } from "./place-walk.ts";
 import { createSpaceChannels, type SpaceChannel } from "./space-channels.ts";
 import { createSpacePort, type SpacePortDeps } from "./space-port.ts";
 
@@ -15,10 +18,10 @@ const ASK_LEADER_MS = 5 * 60_000;
 const FLUSH_WAIT_MS = 20_000;
 const FLUSH_STEP_MS = 250;
 
-export interface NetworkSyncDeps extends Omit<SpacePortDeps, "rateLimited"> {
+export interface NetworkSyncDeps extends Omit<SpacePortDeps, "rateLimited" | "placesOf"> {
   readonly store: NetworkStore;
-  /** What a space's channel is found and opened by; undefined while it is not known here. */
-  secretOf(replica: Replica): Uint8Array | undefined;
+  /** Where others say that a space is, and to whose keys its read keys may be sealed. */
+  hintsOf(spaceId: SpaceId): Promise<SpaceHints>;
   /** Secret of the invite by which this account joins the space, if it does. */
   inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
 }
@@ -26,20 +29,27 @@ export interface NetworkSyncDeps extends Omit<SpacePortDeps, "rateLimited"> {
 /** Rounds with the network: each space is a channel that is followed and, for what it lacks, filled from here. */
 export function createNetworkSync(deps: NetworkSyncDeps): Transport {
   const { store, book, clock, log } = deps;
-  const portDeps: SpacePortDeps = { ...deps, rateLimited: createRateLimitedLog(log) };
+  const placesOf = (replica: Replica) => channels.places(replica);
+  const portDeps: SpacePortDeps = { ...deps, placesOf, rateLimited: createRateLimitedLog(log) };
   const channels = createSpaceChannels({
     store,
-    secretOf: deps.secretOf,
+    inviteSeedOf: deps.inviteSeedOf,
     portOf: (spaceId, ended, own) => createSpacePort(portDeps, spaceId, ended, own),
   });
-  const acl = createAclPublisher({ log, channelOf: channels.of, inviteSeedOf: deps.inviteSeedOf });
+  const { toPresent } = createPlaceWalk({
+    channels,
+    acl: createAclPublisher({ placesOf }),
+    tellLost: createLostPlaces(store),
+  });
+  const acl = createAclAppender({ log, toPresent, inviteSeedOf: deps.inviteSeedOf });
   let closed = false;
+  const followHints = createHintFollower({ store, clock, placesOf, hintsOf: deps.hintsOf, isClosed: () => closed });
   const isOnline = (): boolean => store.state().phase === "online";
 
   /** Waits until what this device wrote has come back from the network, or does not go there. */
   const flush = async (replica: Replica, own: SpaceChannel): Promise<void> => {
     const deadline = performance.now() + FLUSH_WAIT_MS;
-    while (!own.ended.signal.aborted && performance.now() < deadline && hasOutgoing(replica)) {
+    while (!own.isPast && !own.ended.signal.aborted && performance.now() < deadline && hasOutgoing(replica)) {
       const { phase } = own.channel.state();
       if (phase === "failing" || phase === "offline") return;
       own.channel.wake();
@@ -47,13 +57,17 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
     }
   };
 
-  const roundOver = async (replica: Replica, own: SpaceChannel): Promise<void> => {
+  const roundOf = async (replica: Replica): Promise<void> => {
     const progress = book.peer(replica.id, NETWORK_PEER);
-    await acl.read(own);
+    // Whoever was away first looks where others say that the space is by now: what it passed in between was never so.
+    if (!channels.get(replica.id) || replica.role() === "none") await followHints(replica);
+    if (!(await toPresent(replica))) return;
     if (replica.acl.hasPending()) await acl.publishProposals(replica);
     if (replica.role() === "none") return;
+    await followHints(replica);
+    const own = await toPresent(replica);
+    if (!own || own.isPast) return;
     await own.channel.round();
-    await acl.publish(replica, own.channel);
     await flush(replica, own);
     const { phase, atTail } = own.channel.state();
     if (phase === "failing" || phase === "offline") return; // its own state says why
@@ -68,13 +82,15 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
     if (isToBeReadAgain(replica)) {
       await channels.forget(replica.id);
       await readFromStart(replica);
+      await channels.readAgain(replica);
     }
-    const own = channels.of(replica);
-    if (!own || !isOnline()) return;
+    if (!isOnline()) return;
+    const before = channels.get(replica.id);
     try {
-      await roundOver(replica, own);
+      await roundOf(replica);
     } catch (error) {
-      if (closed || own.ended.signal.aborted || !isOnline() || replica.closing()) return;
+      const hasMoved = before !== undefined && channels.get(replica.id) !== before;
+      if (closed || hasMoved || !isOnline() || replica.closing()) return;
       book.peer(replica.id, NETWORK_PEER).lastError = error instanceof Error ? error.message : String(error);
       log.warn("sync: a round with the network failed", { err: error, spaceId: replica.id });
     }
@@ -86,7 +102,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
    */
   const rests = async (spaceId: SpaceId): Promise<boolean> => {
     const channel = channels.get(spaceId)?.channel;
-    if (channel?.state().phase !== "live") return false;
+    if (channel?.state().phase !== "live" || channels.get(spaceId)?.isPast) return false;
     const { checkedAtMs } = channel.state();
     if (checkedAtMs === undefined || clock.nowMs() - checkedAtMs > ASK_LEADER_MS) {
       try {
@@ -120,7 +136,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
       return found;
     },
     appendAcl: acl.append,
-    findAclLog: async ({ transportSecret }) => (isOnline() ? findAcl(store, transportSecret, () => closed) : undefined),
+    findAclLog: async (place) => (isOnline() ? findAcl(store, place, () => closed) : undefined),
     changed: (replica) => channels.get(replica.id)?.channel.wake(),
     forget: channels.spaceEnded,
     async close() {

@@ -1,15 +1,22 @@
 import type { SpaceId } from "../../base/ids.ts";
+import type { Place } from "../../space/places.ts";
 import type { Replica } from "../../space/replica.ts";
 import type { Channel, ChannelPort } from "./channel.ts";
-import { cursorOf, hasMissed } from "./log-notes.ts";
+import { hasMissed, type PlaceEnd, placeNote } from "./log-notes.ts";
 import type { NetworkStore } from "./network-store.ts";
 
 /** A space's channel while it is followed, and what is known of it besides. */
 export interface SpaceChannel {
   readonly spaceId: SpaceId;
-  /** Aborted when the space has ended, or is read anew: nothing is waited for then. */
+  /** The epoch whose place it is. */
+  readonly keyId: string;
+  /** Aborted when the space has ended or gone on to another place, or is read anew: nothing is waited for then. */
   readonly ended: AbortController;
   readonly channel: Channel;
+  /** Where the place ends, once the record is met that begins the next. */
+  end: PlaceEnd | undefined;
+  /** The chain goes on in another place: this one is read to its end, and nothing more is put there. */
+  isPast: boolean;
   /** Some of what the log holds of members had no room here, and is missed. */
   leftOut: boolean;
   /** Resolved and made anew whenever the channel's state may have changed. */
@@ -27,13 +34,15 @@ export interface SpaceChannel {
 
 interface SpaceChannelsDeps {
   readonly store: Pick<NetworkStore, "openChannel">;
-  /** What a space's channel is found and opened by; undefined while it is not known here. */
-  secretOf(replica: Replica): Uint8Array | undefined;
+  /** Secret of the invite by which this account joins the space, if it does. */
+  inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
   /** What the space lends to its channel. `own` is there before anything is asked of the port. */
   portOf(spaceId: SpaceId, ended: AbortSignal, own: () => SpaceChannel): ChannelPort;
 }
 
-/** The channels of the spaces that are followed on the network, one a space. */
+/** The channels of the spaces that are followed on the network, one a space: at the place that is to be read next. */
+export type SpaceChannels = ReturnType<typeof createSpaceChannels>;
+
 export function createSpaceChannels(deps: SpaceChannelsDeps) {
   const channels = new Map<SpaceId, SpaceChannel>();
   /** Of each the copy of its space that is open, or was last. */
@@ -42,17 +51,47 @@ export function createSpaceChannels(deps: SpaceChannelsDeps) {
   const endedCopies = new WeakSet<Replica>();
   let closed = false;
 
-  const open = (replica: Replica, transportSecret: Uint8Array): SpaceChannel => {
+  const places = (replica: Replica): Place[] => replica.places(deps.inviteSeedOf(replica.id));
+
+  /**
+   * The place to be at: the oldest that was not read to its end. Who is no member yet has nothing to read, and goes as far
+   * as the chain leads it.
+   */
+  const toRead = (replica: Replica): Place | undefined => {
+    const known = places(replica).filter(({ secret }) => secret !== undefined);
+    const unread = replica.role() === "none" ? undefined : known.find((place) => !isRead(replica, place));
+    return unread ?? known.at(-1);
+  };
+
+  /** Of each space the places that were read to their end, by the record that ends them: there may be hundreds. */
+  const readBySpace = new WeakMap<Replica, Map<string, string>>();
+  const isRead = (replica: Replica, place: Place): boolean => {
+    const ending = place.ending;
+    if (ending === undefined) return false;
+    const known = readBySpace.get(replica) ?? new Map<string, string>();
+    readBySpace.set(replica, known);
+    if (known.get(place.keyId) === ending) return true;
+    const { read, end } = placeNote(replica, place.keyId);
+    if (read !== true || end?.record !== ending) return false;
+    known.set(place.keyId, ending);
+    return true;
+  };
+
+  const open = (replica: Replica, { keyId, secret, to }: Place): SpaceChannel => {
     const ended = new AbortController();
+    const note = placeNote(replica, keyId);
     const own: SpaceChannel = {
       spaceId: replica.id,
+      keyId,
       ended,
       channel: deps.store.openChannel({
-        transportSecret,
-        itemsCursor: cursorOf(replica, "items"),
-        aclCursor: cursorOf(replica, "acl"),
+        transportSecret: secret!,
+        itemsCursor: note.items,
+        aclCursor: note.acl,
         port: deps.portOf(replica.id, ended.signal, () => own),
       }),
+      end: note.end,
+      isPast: to !== undefined,
       leftOut: hasMissed(replica),
       changed: Promise.withResolvers(),
       fault: "",
@@ -61,6 +100,8 @@ export function createSpaceChannels(deps: SpaceChannelsDeps) {
       perMessage: 1,
       othersTimer: undefined,
     };
+    channels.set(replica.id, own);
+    copies.set(replica.id, replica);
     return own;
   };
   /** Nothing waits for it any longer. */
@@ -77,21 +118,30 @@ export function createSpaceChannels(deps: SpaceChannelsDeps) {
   };
 
   return {
+    places,
     get: (spaceId: SpaceId): SpaceChannel | undefined => channels.get(spaceId),
-    /** The space's channel, opened if need be; undefined when it cannot be found yet, or the space is ending. */
-    of(replica: Replica): SpaceChannel | undefined {
+    /**
+     * The space's channel at the place to be at, opened if need be; undefined when none can be found yet, or the space is
+     * ending.
+     */
+    async of(replica: Replica): Promise<SpaceChannel | undefined> {
       const known = channels.get(replica.id);
       if (known && !endedCopies.has(replica)) copies.set(replica.id, replica);
-      if (known || closed || endedCopies.has(replica) || replica.closing()) return known;
-      const transportSecret = deps.secretOf(replica);
-      if (!transportSecret) return undefined;
-      const own = open(replica, transportSecret);
-      channels.set(replica.id, own);
-      copies.set(replica.id, replica);
-      return own;
+      if (closed || endedCopies.has(replica) || replica.closing()) return known;
+      const place = toRead(replica);
+      if (!place || place.keyId === known?.keyId) return known;
+      await forget(replica.id);
+      return closed || endedCopies.has(replica) || channels.has(replica.id)
+        ? channels.get(replica.id)
+        : open(replica, place);
     },
     /** It is opened anew when it is asked for again. */
     forget,
+    /** All its places are read again from what is noted of them. */
+    async readAgain(replica: Replica): Promise<void> {
+      readBySpace.delete(replica);
+      await forget(replica.id);
+    },
     /** The space ended: the copy that is open now is followed no more. */
     async spaceEnded(spaceId: SpaceId): Promise<void> {
       const copy = copies.get(spaceId);

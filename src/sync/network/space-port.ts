@@ -1,12 +1,15 @@
+import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { RateLimitedLog } from "../../base/rate-limited-log.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { svcError } from "../../protocol/errors.ts";
+import type { Place } from "../../space/places.ts";
 import type { Replica, ReplicaWrite, Taken } from "../../space/replica.ts";
 import { NETWORK_PEER, type ProgressBook } from "../progress.ts";
 import type { TransportHost } from "../transport.ts";
+import { secretInLink } from "./acl-append.ts";
 import type { ChannelPort } from "./channel.ts";
-import { putCursor, putLeftOut, putRefilling } from "./log-notes.ts";
+import { hasLost, notePlace, type PlaceEnd, putLeftOut, putLost, putRefilling } from "./log-notes.ts";
 import { outgoingOf } from "./outgoing-changes.ts";
 import type { SpaceChannel } from "./space-channels.ts";
 
@@ -18,6 +21,8 @@ const ENDING_MS = 5_000;
 
 export interface SpacePortDeps extends TransportHost {
   readonly rateLimited: RateLimitedLog;
+  /** The places of a space, oldest first. */
+  placesOf(replica: Replica): Place[];
   /** What is shown of the space's channel may have changed, and nothing else. */
   notifyStatus(spaceId: SpaceId): void;
 }
@@ -68,10 +73,14 @@ export function createSpacePort(
   };
 
   return {
+    lastSeq: () => own().end?.seq,
+
     outgoing: (limits) =>
-      withSpace((replica) =>
-        outgoingOf(replica, limits, (newestNo) => othersUpto(own(), newestNo, deps.clock.nowMs())),
-      ),
+      withSpace(async (replica) => {
+        const isPresent = replica.presentKeyId() === own().keyId && !hasLost(replica);
+        if (!isPresent || replica.role() === "none") return { items: [], exact: false };
+        return outgoingOf(replica, limits, (newestNo) => othersUpto(own(), newestNo, deps.clock.nowMs()));
+      }),
 
     async deliverItems(items, cursor, messages) {
       await untilAdmitted();
@@ -86,7 +95,7 @@ export function createSpacePort(
         await replica.write((write) => {
           noteLeftOut(write, replica, taken);
           write.published(taken);
-          putCursor(write, "items", cursor);
+          notePlace(write, replica, own().keyId, { items: cursor });
         });
         if (taken.foreignOwn) await replaceWriter(replica);
         if (taken.parked > 0) await replica.acl.sequencePending();
@@ -102,21 +111,31 @@ export function createSpacePort(
         await replica.write((write) => {
           write.forgetPublished();
           putRefilling(write, true);
-          putCursor(write, "items", cursor);
+          notePlace(write, replica, own().keyId, { items: cursor });
+          putLost(write, replica);
         });
         book.of(spaceId).networkResets++;
         deps.notifyChanged(spaceId);
       }),
 
-    deliverAcl: (records, cursor) =>
+    deliverAcl: (delivered, cursor) =>
       withSpace(async (replica) => {
+        const links = delivered.flatMap(({ bytes }) => secretInLink(bytes) ?? []);
+        const records = delivered.filter(({ bytes }) => !secretInLink(bytes));
         // Whoever holds the secret can put anything here: what follows it is judged by itself.
         const fault = await replica.acl.takeEach(records.map(({ bytes }) => new Uint8Array(bytes)));
         if (fault) refusedOnce(fault);
+        const { keyId } = own();
+        const places = deps.placesOf(replica);
+        const place = places.find((one) => one.keyId === keyId);
+        own().end ??= place && endIn(place, records);
         await replica.write((write) => {
           write.recordsPublished(records.map(({ bytes }) => sha256(bytes)));
-          putCursor(write, "acl", cursor);
+          const linked = isLinked(places, keyId, links) ? { linked: true } : {};
+          notePlace(write, replica, keyId, { acl: cursor, end: own().end, ...linked });
         });
+        if (own().end) own().isPast = true;
+        own().changed.resolve();
         await replica.acl.sequencePending();
         deps.notifyChanged(spaceId);
       }),
@@ -125,8 +144,10 @@ export function createSpacePort(
       withSpace(async (replica) => {
         await replica.write((write) => {
           write.forgetRecordsPublished();
-          putCursor(write, "acl", cursor);
+          notePlace(write, replica, own().keyId, { acl: cursor, end: undefined, linked: false });
+          putLost(write, replica);
         });
+        own().end = undefined;
         deps.notifyChanged(spaceId);
       }),
 
@@ -144,11 +165,24 @@ export function createSpacePort(
   };
 }
 
+/** Where among these records a place ends, if it does. */
+function endIn(place: Place, records: readonly { bytes: Uint8Array; seq: number }[]): PlaceEnd | undefined {
+  const record = place.ending;
+  const found = records.find(({ bytes }) => bytesToHex(sha256(bytes)) === record);
+  return record !== undefined && found ? { record, seq: found.seq } : undefined;
+}
+
+/** Whether one of the links leads from a place to the one before. */
+function isLinked(places: readonly Place[], keyId: string, links: readonly Uint8Array[]): boolean {
+  const before = places[places.findIndex((place) => place.keyId === keyId) - 1]?.secret;
+  return before !== undefined && links.some((link) => equalBytes(link, before));
+}
+
 /** Enters what the channel says of itself into the progress. */
 function noteState(book: ProgressBook, own: SpaceChannel): void {
   const state = own.channel.state();
   const progress = book.peer(own.spaceId, NETWORK_PEER);
-  progress.missing = !state.atTail || state.pending > 0 || own.leftOut;
+  progress.missing = own.isPast || !state.atTail || state.pending > 0 || own.leftOut;
   const fault = state.phase === "failing" ? (state.error?.message ?? "the network fails") : "";
   // Why a round failed stands until the next: that the logs are read again says nothing of it.
   if (fault !== "" || progress.lastError === own.fault) progress.lastError = fault;

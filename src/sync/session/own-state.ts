@@ -1,10 +1,11 @@
 import { equalBytes } from "../../base/bytes.ts";
 import type { Replica } from "../../space/replica.ts";
 import { LACKS_NOTHING } from "../../space/version-vector.ts";
-import type { SpaceState, StateRequest } from "./messages.ts";
+import { NOT_HELD, type SpaceState, type StateRequest } from "./messages.ts";
 import { vectorPage } from "./vector-parts.ts";
 
 const NOTHING = new Uint8Array(0);
+const NOTHING_PENDING = new Uint8Array(32);
 
 /** The state of our replica, in short if the other is at the same. Without `content`, that of its ACL log alone. */
 export function stateFor(replica: Replica, request: StateRequest, content: boolean): SpaceState {
@@ -15,6 +16,13 @@ export function stateFor(replica: Replica, request: StateRequest, content: boole
     equalBytes(full.aclHead, request.aclHead) &&
     equalBytes(full.pending, request.pending);
   return same ? { ...full, same, vector: [], rest: false } : full;
+}
+
+/** The same for somebody for whom only so many records of the ACL log are; with none of them the space is not known here. */
+export function stateUpTo(replica: Replica, state: SpaceState, records: number): SpaceState {
+  if (!state.known || records >= state.aclCount) return state;
+  const aclHead = replica.acl.idAt(records - 1);
+  return aclHead ? { ...state, aclHead, aclCount: records, pending: NOTHING_PENDING } : NOT_HELD;
 }
 
 /** As much of it as fits into a message. */

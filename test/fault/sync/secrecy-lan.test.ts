@@ -126,7 +126,7 @@ skipGroupUnless(canCapturePackets(), "packets cannot be captured here")("what pa
             spaceId,
             key: deriveKey(sharedSecret(accounts.other.seed, accounts.owner.signer.publicKey), "link-pair", spaceId),
           },
-          { spaceId, key: inviteLinkKeyOf(spaceId, token.transportSecret, publicKeyOfSeed(token.seed)) },
+          { spaceId, key: inviteLinkKeyOf(spaceId, publicKeyOfSeed(token.seed)) },
         ],
       };
       const { link } = await dialAs(accounts.other, ports.owner, former);

@@ -43,6 +43,7 @@ transportContract("LAN", async (): Promise<TransportEnds> => {
         ...host,
         links,
         techId: device.space.id,
+        inviteSeedOf: () => undefined,
         showKey: (spaceId, key) => {
           const one = { spaceId, key };
           shown.push(one);

@@ -30,6 +30,7 @@ transportContract("memory", async (): Promise<TransportEnds> => {
           disconnected: () => {},
         }),
         techId: "" as SpaceId,
+        inviteSeedOf: () => undefined,
         showKey: () => () => {},
         chunk: async () => new Uint8Array(0),
       });

@@ -1,0 +1,67 @@
+import { isJoinRequest } from "../acl/join-request.ts";
+import { canManage } from "../acl/permission.ts";
+import { type AclProposal, decodeAclUnit } from "../acl/record.ts";
+import { unitKnown } from "../acl/reducer.ts";
+import { pendingRequestOf, permissionOf } from "../acl/state.ts";
+import { bytesToHex } from "../base/bytes.ts";
+import type { AccountId, SpaceId } from "../base/ids.ts";
+import { accountIdOf } from "../crypto/account-id.ts";
+import { digestOfCid } from "../crypto/cid.ts";
+import type { Space } from "../space/space.ts";
+import type { SpaceRegistry } from "./space-registry.ts";
+
+/** `waits`: it stands in the chain, or will; `refused`: it was declined or taken back, or its invite is not live. */
+export type RequestAnswer = "waits" | "refused";
+
+interface JoinDeskDeps {
+  spaces: Pick<SpaceRegistry, "isHere" | "isHeld" | "use" | "info">;
+  /** Tells who asked what became of it. */
+  answer(to: AccountId, spaceId: SpaceId, unitId: Uint8Array, answer: RequestAnswer): Promise<void>;
+  /** Tells a member how to get at the space. */
+  admit(space: Space, name: string | undefined, identities: readonly string[]): Promise<void>;
+  /** The chain has something to take in. */
+  roundSoon(spaceId: SpaceId): void;
+}
+
+/**
+ * Takes requests to join that come by message, on devices of accounts that manage the space: what could take effect waits for
+ * its place in the chain like any proposal, and who asks is told what the chain says of it. Asking twice does nothing more.
+ */
+export function createJoinDesk(deps: JoinDeskDeps) {
+  const { spaces } = deps;
+
+  /** What the chain says of a request; undefined when it has yet to take it in. */
+  const answerTo = ({ acl: { state } }: Space, unit: AclProposal): RequestAnswer | undefined => {
+    const [op] = unit.ops;
+    if (op?.op !== "requestJoin") return undefined;
+    if (unitKnown(state, unit.id)) return pendingRequestOf(state, unit.author) ? "waits" : "refused";
+    const invite = state.invites.get(bytesToHex(op.invite));
+    return state.deletedAt !== undefined || invite?.permission !== "none" ? "refused" : undefined;
+  };
+
+  const take = async (space: Space, unit: AclProposal): Promise<void> => {
+    const from = accountIdOf(unit.author);
+    // Nobody is answered who does not even know an invite that there was.
+    const [op] = unit.ops;
+    const isOfInvite = op?.op !== "requestJoin" || space.acl.state.usedKeys.has(bytesToHex(op.invite));
+    if (!canManage(space.role()) || !isOfInvite) return;
+    if (permissionOf(space.acl.state, unit.author) !== "none")
+      return deps.admit(space, spaces.info(space.id).name, [from]);
+    const known = answerTo(space, unit);
+    if (known) return deps.answer(from, space.id, unit.id, known);
+    const [verdict] = await space.aclService.takeUnits([unit.bytes]);
+    deps.roundSoon(space.id);
+    if (verdict?.kind === "refused") return;
+    if (op?.op === "requestJoin") await deps.answer(from, space.id, unit.id, "waits");
+  };
+
+  return {
+    /** What somebody asks; ignored unless it is a request to join, or its withdrawal, of whoever sends it. */
+    async receive(from: AccountId, spaceId: SpaceId, bytes: Uint8Array): Promise<void> {
+      const unit = spaces.isHere(spaceId) && spaces.isHeld(spaceId) ? decodeAclUnit(bytes) : undefined;
+      if (unit?.kind !== "acl-proposal" || !isJoinRequest(unit) || accountIdOf(unit.author) !== from) return;
+      if (Buffer.compare(unit.space, digestOfCid(spaceId)!) !== 0) return;
+      await spaces.use(spaceId, (space) => take(space, unit));
+    },
+  };
+}

@@ -1,0 +1,59 @@
+import type { MemberMetadata } from "../acl/epoch.ts";
+import type { InviteToken } from "../acl/invite-token.ts";
+import { composeRequest, composeWithdrawal } from "../acl/join-request.ts";
+import type { Clock } from "../base/clock.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { Account } from "../crypto/account.ts";
+import { sha256 } from "../crypto/hash.ts";
+import type { AclSecrets } from "./acl-secrets.ts";
+
+/** Whoever waits for an answer asks again this often: it may have been given by somebody it does not believe, or be lost. */
+const ASK_AGAIN_MS = 10 * 60_000;
+
+interface JoinRequestsDeps {
+  account: Account;
+  clock: Clock;
+  secrets: AclSecrets;
+  /** Hands a request, or its withdrawal, to those who can put it into the chain; durable when it resolves. */
+  handIn(receivers: readonly Uint8Array[], spaceId: SpaceId, unit: Uint8Array): Promise<void>;
+}
+
+/** Requests to join of this account, as they are handed to those whom a token names: nothing of the space is known yet. */
+export function createJoinRequests({ account, clock, secrets, handIn }: JoinRequestsDeps) {
+  const askedAtMs = new Map<SpaceId, number>();
+
+  return {
+    /** The request that a token calls for; undefined for one that gives access by itself. */
+    make(token: InviteToken, metadata: MemberMetadata | undefined): Uint8Array | undefined {
+      if (token.kind !== "request") return undefined;
+      return composeRequest({ account, token, timeMs: clock.nowMs() }, metadata).bytes;
+    },
+    /** Asks, if this account is to ask for a space and has not lately. */
+    async ask(spaceId: SpaceId): Promise<void> {
+      const token = secrets.tokenOf(spaceId);
+      const unit = secrets.askedOf(spaceId);
+      const dueMs = (askedAtMs.get(spaceId) ?? Number.NEGATIVE_INFINITY) + ASK_AGAIN_MS;
+      if (token?.kind !== "request" || !unit || clock.nowMs() < dueMs) return;
+      askedAtMs.set(spaceId, clock.nowMs());
+      await handIn(token.receivers, spaceId, unit);
+    },
+    /** Takes back what was asked. */
+    async withdraw(spaceId: SpaceId): Promise<void> {
+      const token = secrets.tokenOf(spaceId);
+      const unit = secrets.askedOf(spaceId);
+      askedAtMs.delete(spaceId);
+      if (token?.kind !== "request" || !unit) return;
+      const withdrawal = composeWithdrawal({ account, token, timeMs: clock.nowMs() }, sha256(unit));
+      await handIn(token.receivers, spaceId, withdrawal.bytes);
+    },
+    /** The next `ask` asks in any case. */
+    askAnew: (spaceId: SpaceId): void => void askedAtMs.delete(spaceId),
+    /** Whether an answer to this account's present request may be believed. */
+    isBelieved(spaceId: SpaceId, from: Uint8Array, unitId: Uint8Array): boolean {
+      const token = secrets.tokenOf(spaceId);
+      const unit = secrets.askedOf(spaceId);
+      const isReceiver = token?.kind === "request" && token.receivers.some((one) => Buffer.compare(one, from) === 0);
+      return isReceiver && unit !== undefined && Buffer.compare(sha256(unit), unitId) === 0;
+    },
+  };
+}

@@ -1,0 +1,32 @@
+import { bytesToHex } from "../base/bytes.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { AclSecrets } from "./acl-secrets.ts";
+import type { SpaceRoots } from "./space-roots.ts";
+import type { TechSpace } from "./tech-space.ts";
+
+/** Anybody can say where a space is: the newest of so many are tried. */
+const HINTS_MAX = 4;
+
+/**
+ * Secrets of places on the network at which a space may be, as others said: other devices of the account, whoever added it,
+ * the token that it joins by. None is believed for anything but looking there.
+ */
+export type PlaceHints = ReturnType<typeof createPlaceHints>;
+
+export function createPlaceHints(deps: { tech: TechSpace; roots: SpaceRoots; secrets: AclSecrets }) {
+  const { engine } = deps.tech.space;
+  const { places } = engine.store;
+  return {
+    /** Somebody says that the space is there. Durable when it resolves. */
+    keep: (spaceId: SpaceId, secret: Uint8Array): Promise<void> =>
+      engine.write(() => places.putHint(spaceId, secret, HINTS_MAX)),
+    of(spaceId: SpaceId): Uint8Array[] {
+      const all = [
+        ...places.hintsOf(spaceId),
+        deps.roots.of(spaceId)?.transportSecret,
+        deps.secrets.placeOf(spaceId)?.transportSecret,
+      ].flatMap((secret) => secret ?? []);
+      return [...new Map(all.map((secret) => [bytesToHex(secret), secret])).values()];
+    },
+  };
+}

@@ -1,0 +1,37 @@
+/** Work that never overlaps with other work of the same name: each piece begins when the one before has ended, however it did. */
+export function createTurns<K>(onFailed: (name: K, error: unknown) => void) {
+  const last = new Map<K, Promise<void>>();
+  return {
+    /** Rejects as the work does. */
+    run(name: K, work: () => Promise<void>): Promise<void> {
+      const next = (last.get(name) ?? Promise.resolve()).then(work);
+      const kept = next
+        .catch((error: unknown) => onFailed(name, error))
+        .finally(() => {
+          if (last.get(name) === kept) last.delete(name);
+        });
+      last.set(name, kept);
+      return next;
+    },
+    /** Resolves when nothing is under way that was begun before. */
+    settled: async (): Promise<void> => void (await Promise.allSettled(last.values())),
+  };
+}
+
+/** Something to be done a while after it was asked for last. */
+export function createDelays<K>(delayMs: number, act: (name: K) => void) {
+  const timers = new Map<K, ReturnType<typeof setTimeout>>();
+  return {
+    set(name: K): void {
+      clearTimeout(timers.get(name));
+      const due = () => {
+        timers.delete(name);
+        act(name);
+      };
+      timers.set(name, setTimeout(due, delayMs));
+    },
+    clear(): void {
+      for (const timer of timers.values()) clearTimeout(timer);
+    },
+  };
+}

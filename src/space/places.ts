@@ -1,0 +1,92 @@
+import type { AclLog } from "../acl/acl-log.ts";
+import { openEpochKey } from "../acl/epoch.ts";
+import type { SpaceKeyRing } from "../acl/key-ring.ts";
+import { judgeOfferedAcl } from "../acl/offered-log.ts";
+import { transportSecretOf } from "../acl/space-keys.ts";
+import { currentEpoch } from "../acl/state.ts";
+import { bytesToHex } from "../base/bytes.ts";
+import type { SpaceId } from "../base/ids.ts";
+
+export { isRootOf } from "../acl/offered-log.ts";
+
+/** Where a space is to be found by somebody who holds a token. */
+export interface SpacePlace {
+  readonly spaceId: SpaceId;
+  /** Of a place of it on the network; undefined for who may only ask to join. */
+  readonly transportSecret: Uint8Array | undefined;
+  /** By which its members on the LAN recognise who holds the token, or whom they added. */
+  readonly linkKey: Uint8Array;
+  /** Secrets to whose keys the space's read keys may be sealed. */
+  readonly seeds: readonly Uint8Array[];
+}
+
+/**
+ * Where an epoch of a space is kept on the network. Each epoch has a place of its own, derived from its read key; the chain
+ * goes on in the next place behind the record that begins the next epoch, which stands last in the one before.
+ */
+export interface Place {
+  /** Hex of the id of the epoch's read key. */
+  readonly keyId: string;
+  /** Undefined while the epoch's key is not open here. */
+  readonly secret: Uint8Array | undefined;
+  /** Position of the first record of the chain that stands there. */
+  readonly from: number;
+  /** Position of the record with which the place ends; undefined of the present one. */
+  readonly to: number | undefined;
+  /** Hex of that record's id. */
+  readonly ending: string | undefined;
+}
+
+/** The parts of a space that say where it is. */
+interface PlaceSource {
+  readonly id: SpaceId;
+  readonly acl: Pick<AclLog, "state" | "records">;
+  readonly keys: SpaceKeyRing;
+}
+
+/** Hex of the id of the present read key. */
+export const presentKeyIdOf = ({ acl }: PlaceSource): string => bytesToHex(acl.state.epochs.at(-1)!.epoch.keyId);
+
+const secretsBySpace = new WeakMap<PlaceSource, Map<string, Uint8Array>>();
+/** Derived once: there is one for each epoch there ever was. */
+function secretOf(space: PlaceSource, keyId: string, key: Uint8Array): Uint8Array {
+  const secrets = secretsBySpace.get(space) ?? new Map<string, Uint8Array>();
+  secretsBySpace.set(space, secrets);
+  const secret = secrets.get(keyId) ?? transportSecretOf(space.id, key);
+  secrets.set(keyId, secret);
+  return secret;
+}
+
+/** All places of a space, oldest first. `seed`: of the token by which it is joined, to whose key read keys are sealed too. */
+export function placesOf(space: PlaceSource, seed?: Uint8Array): Place[] {
+  const { epochs } = space.acl.state;
+  // A record that begins two epochs leaves the first of them without a place.
+  const begun = epochs.filter(({ pos }, index) => epochs[index + 1]?.pos !== pos);
+  return begun.map((entry, index): Place => {
+    const keyId = bytesToHex(entry.epoch.keyId);
+    const to = begun[index + 1]?.pos;
+    const key = space.keys.byId(entry.epoch.keyId) ?? (seed && openEpochKey(space.id, entry, seed).key);
+    return {
+      keyId,
+      secret: key && secretOf(space, keyId, key),
+      from: index === 0 ? 0 : entry.pos + 1,
+      to,
+      ending: to === undefined ? undefined : bytesToHex(space.acl.records()[to]!.id),
+    };
+  });
+}
+
+/** The secret of the present place as an offered chain says it, for the holder of one of the seeds. */
+export async function secretAfter(
+  spaceId: SpaceId,
+  chain: readonly Uint8Array[],
+  seeds: readonly Uint8Array[],
+): Promise<Uint8Array | undefined> {
+  const offered = await judgeOfferedAcl(spaceId, chain);
+  const entry = offered && currentEpoch(offered.state);
+  for (const seed of entry ? seeds : []) {
+    const { key } = openEpochKey(spaceId, entry!, seed);
+    if (key) return transportSecretOf(spaceId, key);
+  }
+  return undefined;
+}

@@ -1,0 +1,47 @@
+import { type AclRecord, decodeAclRecord } from "../../acl/record.ts";
+import { transportSecretOf } from "../../acl/space-keys.ts";
+import { bytesToHex } from "../../base/bytes.ts";
+import type { LostPlace } from "../replica.ts";
+import type { ReplicaSource } from "./source.ts";
+
+const LATELY = 100;
+
+/** Places of epochs that began on branches of the chain that lost, as far as this account was given their read keys. */
+export function lostPlacesOf({ id, acl, keys }: ReplicaSource): LostPlace[] {
+  const units = acl.units.list().flatMap(({ unit }) => (unit.kind === "acl" ? unit : []));
+  const lost = new Map(
+    [...units, ...acl.units.lost(), ...sequencedLately(acl)].map((one) => [bytesToHex(one.id), one]),
+  );
+  return [...lost.values()].flatMap((record) => {
+    const base = positionLeft(acl, lost, record);
+    if (base === undefined) return [];
+    const ending = acl.state.epochs.find(({ pos }) => pos > base)?.pos ?? acl.records().length - 1;
+    const records = acl
+      .records()
+      .slice(base + 1, ending + 1)
+      .map(({ bytes }) => bytes);
+    return record.ops.flatMap((op) => {
+      const key = op.op === "readKeyChange" ? keys.keyIn(op.epoch) : undefined;
+      return key ? [{ secret: transportSecretOf(id, key), records }] : [];
+    });
+  });
+}
+
+/** Those that lately found a place all the same: what they did was done again, under other keys. */
+function sequencedLately(acl: ReplicaSource["acl"]): AclRecord[] {
+  return acl
+    .records()
+    .slice(-LATELY)
+    .flatMap(({ ops }) => ops.flatMap((op) => (op.op === "sequenced" ? (decodeAclRecord(op.unit) ?? []) : [])));
+}
+
+/** The position in the chain of the record that a lost branch left from. */
+function positionLeft(
+  acl: ReplicaSource["acl"],
+  lost: ReadonlyMap<string, AclRecord>,
+  record: AclRecord,
+): number | undefined {
+  let before: AclRecord | undefined = record;
+  while (before?.prev && !acl.has(before.prev)) before = lost.get(bytesToHex(before.prev));
+  return before?.prev ? acl.at(before.prev)?.pos : undefined;
+}

@@ -1,0 +1,90 @@
+import type { SpaceId } from "../../base/ids.ts";
+import type { Replica } from "../../space/replica.ts";
+import type { AclPublisher } from "./acl-publisher.ts";
+import { forgetPlaces, hasLost, notedPlaces, notePlace } from "./log-notes.ts";
+import type { SpaceChannel, SpaceChannels } from "./space-channels.ts";
+
+/** Beside one for each place: when a branch of the chain loses, or a place is filled again, some are visited twice. */
+const STEPS_BEYOND = 32;
+
+interface PlaceWalkDeps {
+  readonly channels: SpaceChannels;
+  readonly acl: Pick<AclPublisher, "read" | "publish">;
+  /** Tells those who stand at places of branches that lost. */
+  tellLost(replica: Replica): Promise<void>;
+}
+
+/**
+ * Leads a space from the place where it was read last to the present one. Each place is read to the record that begins the
+ * next: what stands behind that, in either log, counts for nobody. Whoever has a record that a place lacks puts it there, so
+ * that those who come later find their way.
+ */
+export function createPlaceWalk(deps: PlaceWalkDeps) {
+  const { channels, acl } = deps;
+  const turns = new Map<SpaceId, Promise<unknown>>();
+
+  /** The store lost something, or a branch of the chain lost with its places: all is read once more. */
+  const beginAnew = async (replica: Replica): Promise<void> => {
+    const places = channels.places(replica);
+    const isDropped = notedPlaces(replica).some((keyId) => !places.some((place) => place.keyId === keyId));
+    if (!isDropped && !hasLost(replica)) return;
+    await replica.write((write) => forgetPlaces(write, replica));
+    await channels.readAgain(replica);
+  };
+
+  /** One place: the channel when it is the present one, `on` when another is to be visited. */
+  const step = async (replica: Replica): Promise<SpaceChannel | "on" | undefined> => {
+    const own = await channels.of(replica);
+    if (!own) return undefined;
+    await acl.read(own);
+    if (replica.role() === "none") return (await channels.of(replica)) === own ? own : "on";
+    await acl.publish(replica, own);
+    await deps.tellLost(replica);
+    const place = channels.places(replica).find(({ keyId }) => keyId === own.keyId);
+    if (!place) return "on";
+    const ending = place.ending;
+    if (ending === undefined) return own;
+    own.isPast = true;
+    if (own.end?.record !== ending) {
+      // It was met before it was known to be the one: it is looked for once more.
+      await channels.forget(replica.id);
+      await replica.write((write) => notePlace(write, replica, own.keyId, { acl: undefined, end: undefined }));
+      return "on";
+    }
+    await own.channel.round();
+    await leave(replica, own, own.end.seq);
+    return "on";
+  };
+
+  /** What came behind the end does not count as kept there, whoever wrote it: it is put into the place that follows. */
+  const leave = async (replica: Replica, own: SpaceChannel, endSeq: number): Promise<void> => {
+    const late = await own.channel.itemsBehind(endSeq);
+    await replica.write((write) => {
+      write.unpublished(late);
+      notePlace(write, replica, own.keyId, { read: true });
+    });
+  };
+
+  const walk = async (replica: Replica): Promise<SpaceChannel | undefined> => {
+    await beginAnew(replica);
+    for (let steps = 0; steps < channels.places(replica).length + STEPS_BEYOND; steps++) {
+      const at = await step(replica);
+      if (at !== "on") return at;
+    }
+    return undefined;
+  };
+
+  return {
+    /** The channel of the present place, read to the tail of its ACL log; undefined when no way leads there. */
+    toPresent(replica: Replica): Promise<SpaceChannel | undefined> {
+      const before = turns.get(replica.id) ?? Promise.resolve();
+      const next = before.catch(() => undefined).then(() => walk(replica));
+      turns.set(replica.id, next);
+      const done = () => {
+        if (turns.get(replica.id) === next) turns.delete(replica.id);
+      };
+      next.then(done, done);
+      return next;
+    },
+  };
+}
