@@ -1,61 +1,56 @@
-/** Contents that are fetched, on a store whose only source is another store. */
-import { expect, test } from "bun:test";
-import { until } from "../../test/support/client.ts";
-import { bytesOf } from "../../test/support/files.ts";
-import { scratchDir } from "../../test/support/scratch.ts";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { type ScratchDir, scratchDir } from "../../test/support/scratch.ts";
 import { systemClock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { silentLog } from "../base/log.ts";
-import { randomBytes } from "../base/random.ts";
-import { cidFromDigest } from "../crypto/cid.ts";
+import { cidOf } from "../crypto/cid.ts";
+import { sha256 } from "../crypto/hash.ts";
 import { openBlobStore } from "./blob-store.ts";
 import { createChunkSources } from "./chunk-sources.ts";
-import { type Content, contentOf } from "./content.ts";
+import { CHUNK_BYTES } from "./content-seal.ts";
 import { createContentSealer } from "./content-sealer.ts";
-import { createContentStore, type StoredContent } from "./content-store.ts";
+import { type ContentStore, createContentStore } from "./content-store.ts";
 
-const SIZE = 1_300_000;
+const SPACE = cidOf(new Uint8Array(8)) as SpaceId;
+const EPOCH = { id: new Uint8Array(32).fill(1), key: new Uint8Array(32).fill(2) };
 
-async function openStore(dir: string) {
-  const lies: string[] = [];
-  const arrived: Content[] = [];
-  const sources = createChunkSources((source) => void lies.push(source));
-  const store = createContentStore({
-    blobs: await openBlobStore(dir, systemClock),
-    sources,
-    sealer: createContentSealer(),
-    log: silentLog,
-    arrived: (content) => void arrived.push(content),
-    gone: () => {},
+describe("a content that is dropped while others ask for it", () => {
+  let directory: ScratchDir;
+  const opened: ContentStore[] = [];
+  const openStore = async (name: string): Promise<ContentStore> => {
+    const blobs = await openBlobStore(join(directory.path, name), systemClock);
+    const sources = createChunkSources(() => {});
+    const deps = { blobs, sources, sealer: createContentSealer(), log: silentLog, arrived() {}, gone() {} };
+    opened.push(createContentStore(deps));
+    return opened.at(-1)!;
+  };
+  beforeAll(() => {
+    directory = scratchDir("content-store");
   });
-  return { store, sources, lies, arrived, [Symbol.asyncDispose]: () => store.close() };
-}
-
-test("[files] a row with a false hash over somebody's root fails alone: who reads the true one beside it gets the bytes", async () => {
-  using dir = scratchDir("svc-contents");
-  await using holder = await openStore(`${dir.path}/holder`);
-  await using reader = await openStore(`${dir.path}/reader`);
-  const spaceId = cidFromDigest(randomBytes(32)) as SpaceId;
-  const epoch = { id: randomBytes(16), key: randomBytes(32) };
-  const bytes = bytesOf(SIZE);
-  const received = (await holder.store.receive(spaceId, new Blob([bytes as BlobPart]).stream())) as StoredContent;
-  const genuine = await holder.store.settle(spaceId, epoch, received);
-  const forged = contentOf(spaceId, epoch, { rootCid: genuine.rootCid, size: SIZE, hash: randomBytes(32) });
-  reader.sources.add({
-    name: "holder",
-    mayHave: () => true,
-    get: ({ place }) => holder.store.sealed(genuine, place),
+  afterAll(async () => {
+    for (const store of opened) await store.close();
+    directory[Symbol.dispose]();
   });
 
-  const read = async (content: Content): Promise<Uint8Array> =>
-    new Response((await reader.store.read(content, 0, SIZE - 1)) as BodyInit).bytes();
-  for (let round = 0; round < 3; round++) {
-    const [wrong, right] = await Promise.allSettled([read(forged), read(genuine)]);
-    if (round === 0) expect(wrong).toMatchObject({ status: "rejected", reason: { code: "file.not_available" } });
-    expect(right.status === "fulfilled" && Buffer.compare(right.value, bytes)).toBe(0);
-  }
-  expect([reader.store.isRefuted(forged), reader.store.isRefuted(genuine)]).toEqual([true, false]);
-  await until(() => reader.arrived.length > 0, "the content to be whole");
-  // Whoever gave the bytes gave the true ones, and is not blamed for what the row says.
-  expect([reader.lies, reader.arrived.map(({ hash }) => hash)]).toEqual([[], [genuine.hash]]);
+  test("[files] is fetched anew by every reader, byte for byte", async () => {
+    const [keeper, store] = [await openStore("keeper"), await openStore("reader")];
+    const plain = new Uint8Array(CHUNK_BYTES + 1_000).map((_, at) => at % 251);
+    const received = await keeper.receive(SPACE, new Response(plain).body);
+    if (received.kind !== "stored") throw new Error(received.kind);
+    const content = await keeper.settle(SPACE, EPOCH, received);
+    store.sources.add({ name: "keeper", mayHave: () => true, get: ({ place }) => keeper.sealed(content, place) });
+    const digest = sha256(plain);
+    for (let round = 0; round < 150; round++) {
+      await store.complete(content);
+      const dropped = store.drop(SPACE, content.rootCid);
+      for (let turn = round % 12; turn > 0; turn--) await Promise.resolve();
+      if (round % 3 === 0) await Bun.sleep(0);
+      const whole = await store.complete(content);
+      await dropped;
+      expect(whole).toBe(true);
+      const body = await store.read(content, 0, content.size - 1);
+      expect(sha256(new Uint8Array(await new Response(body).arrayBuffer()))).toEqual(digest);
+    }
+  });
 });

@@ -87,8 +87,7 @@ export function createContentStore(deps: ContentStoreDeps) {
       try {
         await locked(name, async () => {
           if (await whole(content)) return rm(path, { force: true });
-          await downloads.closeRoot(name);
-          await blobs.adopt(spaceId, content.rootCid, path, size, digests);
+          await downloads.without(name, () => blobs.adopt(spaceId, content.rootCid, path, size, digests));
           manifests.forget(name);
         });
       } catch (error) {
@@ -213,11 +212,12 @@ export function createContentStore(deps: ContentStoreDeps) {
     /** Drops what is here of a content; answers how many bytes that freed. */
     async drop(spaceId: SpaceId, rootCid: string): Promise<number> {
       const name = nameOf(spaceId, rootCid);
-      const freed = await locked(name, async () => {
-        await downloads.closeRoot(name);
-        manifests.forget(name);
-        return blobs.remove(spaceId, rootCid);
-      });
+      const freed = await locked(name, () =>
+        downloads.without(name, () => {
+          manifests.forget(name);
+          return blobs.remove(spaceId, rootCid);
+        }),
+      );
       if (freed > 0) deps.gone(spaceId, rootCid);
       return freed;
     },

@@ -20,7 +20,6 @@ interface Shared {
  * Downloads, each shared by all who read the same content. What is the same is said by everything that a row says of it: a row
  * that names the root of somebody else's content with a hash of its own gets a download of its own, which fails alone.
  */
-
 export function createSharedDownloads(deps: {
   readonly blobs: BlobStore;
   readonly sources: ChunkSources;
@@ -30,6 +29,8 @@ export function createSharedDownloads(deps: {
 }) {
   const downloads = new Map<string, Shared>();
   const refuted = new Set<string>();
+  /** Places that somebody works on just now: downloads that are asked for meanwhile open behind that. */
+  const taken = new Map<string, Promise<void>>();
   const rootNameOf = ({ spaceId, rootCid }: Pick<Content, "spaceId" | "rootCid">): string =>
     deps.rootNameOf(spaceId, rootCid);
   const nameOf = (content: Content): string =>
@@ -47,11 +48,17 @@ export function createSharedDownloads(deps: {
     await download?.close();
   };
 
+  const open = async (content: Content, rootName: string): Promise<Download> => {
+    for (let work = taken.get(rootName); work; work = taken.get(rootName)) await work;
+    return openDownload(content, deps.blobs, deps.sources);
+  };
+
   const sharedOf = (name: string, content: Content): Shared => {
     const known = downloads.get(name);
     if (known) return known;
-    const opening = openDownload(content, deps.blobs, deps.sources);
-    const shared: Shared = { rootName: rootNameOf(content), opening, users: 0, linger: undefined };
+    const rootName = rootNameOf(content);
+    const opening = open(content, rootName);
+    const shared: Shared = { rootName, opening, users: 0, linger: undefined };
     downloads.set(name, shared);
     opening.then(
       (download) => download.whole.then(() => deps.arrived(content)).catch(() => undefined),
@@ -91,7 +98,18 @@ export function createSharedDownloads(deps: {
     isRefuted: (content: Content): boolean => refuted.has(nameOf(content)),
     isRead: (rootName: string): boolean =>
       [...downloads.values()].some((held) => held.rootName === rootName && held.users > 0),
-    closeRoot: (rootName: string): Promise<void> => closeWhere((held) => held.rootName === rootName),
+    /** Works on the place of a content while no download of it is open. For one place one after the other. */
+    async without<T>(rootName: string, work: () => Promise<T>): Promise<T> {
+      const done = Promise.withResolvers<void>();
+      taken.set(rootName, done.promise);
+      try {
+        await closeWhere((held) => held.rootName === rootName);
+        return await work();
+      } finally {
+        taken.delete(rootName);
+        done.resolve();
+      }
+    },
     closeSpace: (spaceId: string): Promise<void> => closeWhere((held) => held.rootName.startsWith(`${spaceId}/`)),
     close: (): Promise<void> => closeWhere(() => true),
   };

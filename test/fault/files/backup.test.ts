@@ -215,8 +215,11 @@ describeWithNats("files and the network", () => {
       for (const [{ fileId }, seed] of [
         [first.file, 21],
         [second, 22],
-      ] as const)
-        expect(Buffer.compare((await read(a, first.spaceId, fileId)).bytes, bytesOf(1.5 * MB, seed))).toBe(0);
+      ] as const) {
+        const { status, bytes } = await read(a, first.spaceId, fileId);
+        expect(status).toBe(200);
+        expect(Buffer.compare(bytes, bytesOf(1.5 * MB, seed))).toBe(0);
+      }
     },
     60_000,
   );
