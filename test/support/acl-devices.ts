@@ -4,6 +4,7 @@ import { addAccounts, removeAccounts } from "../../src/acl/actions.ts";
 import type { GrantablePermission } from "../../src/acl/permission.ts";
 import { permissionOf } from "../../src/acl/state.ts";
 import { bytesToHex, equalBytes } from "../../src/base/bytes.ts";
+import type { Clock } from "../../src/base/clock.ts";
 import type { ChangeBody } from "../../src/change/codec/change-body.ts";
 import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
 import { DELETION_RULES } from "../../src/change/fold/deletion-log.ts";
@@ -46,9 +47,13 @@ export interface Devices extends AsyncDisposable {
   wait(ms: number): void;
 }
 
-export function createDevices(dir: string, owner: Account = createAccount()): Devices {
-  let now = 1_800_000_000_000;
-  const clock = { nowMs: () => (now += 11) };
+/** Without a clock they have one of their own, which goes on with every look at it. */
+export function createDevices(dir: string, given: { owner?: Account; clock?: Clock } = {}): Devices {
+  const { owner = createAccount() } = given;
+  let lookedMs = 1_800_000_000_000;
+  let waitedMs = 0;
+  const base: Clock = given.clock ?? { nowMs: () => (lookedMs += 11) };
+  const clock: Clock = { nowMs: () => base.nowMs() + waitedMs };
   const seed = createdSpaceGenesis(owner, clock);
   const open: Device[] = [];
   return {
@@ -74,7 +79,7 @@ export function createDevices(dir: string, owner: Account = createAccount()): De
       return device;
     },
     wait(ms) {
-      now += ms;
+      waitedMs += ms;
     },
     async [Symbol.asyncDispose]() {
       for (const device of open) await device.space.close();

@@ -55,7 +55,7 @@ export async function openSyncWorld(
     for (const { device } of running) if (!device.space.engine.closing()) await device.space.engine.idle();
   });
   const links = createMemoryLinks(time, rng.fork("links"));
-  const devices = createDevices(dir, createAccount(seedFrom(rng)));
+  const devices = createDevices(dir, { owner: createAccount(seedFrom(rng)), clock: time.clock });
   const listeners = new Set<(device: SyncDevice, state: string) => void>();
   const first = devices.open("device-0", devices.owner);
   const accounts = [
