@@ -58,6 +58,16 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     processTimeoutMs: minutes(6),
   },
   {
+    // What has to happen within seconds: nothing else runs beside it.
+    name: "timed",
+    patterns: ["test/timed/**/*.test.ts"],
+    needsExecutable: true,
+    workers: 1,
+    processes: 1,
+    testTimeoutMs: minutes(2),
+    processTimeoutMs: minutes(6),
+  },
+  {
     name: "crash",
     patterns: ["test/crash/**/*.test.ts"],
     needsExecutable: true,

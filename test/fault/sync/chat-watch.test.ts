@@ -120,7 +120,11 @@ describeWithNats("the agent in a chat of several", () => {
         ).records.length;
 
       await until(
-        async () => (await messagesOn(member, agent)) !== undefined,
+        async () => {
+          const body = { filter: { id: agent.chatId } };
+          const path = `/v1/spaces/${agent.spaceId}/objects/query`;
+          return (await member.server.client.post<{ records: unknown[] }>(path, body)).records.length === 1;
+        },
         "the chat on the member's device",
         WAIT_MS,
       );

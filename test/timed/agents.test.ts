@@ -1,10 +1,10 @@
 /** Triggers among devices of one account on a real network: one fires, and what moves it moves it for all. */
 import { expect } from "bun:test";
-import { type AgentFixture, agentOf, RUNTIME_ENV } from "../../support/agent.ts";
-import { type JsonObject, until } from "../../support/client.ts";
-import { type Device, startDevice } from "../../support/devices.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
-import { rule } from "../../support/rule.ts";
+import { type AgentFixture, agentOf, RUNTIME_ENV } from "../support/agent.ts";
+import { type JsonObject, until } from "../support/client.ts";
+import { type Device, startDevice } from "../support/devices.ts";
+import { describeWithNats, startNats } from "../support/nats.ts";
+import { rule } from "../support/rule.ts";
 
 const LONG_MS = 180_000;
 const ENV = { ...RUNTIME_ENV, SVC_SYNC_INTERVAL: "1s" };
