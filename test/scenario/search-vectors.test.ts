@@ -112,6 +112,16 @@ describe("search by meaning", () => {
     60_000,
   );
 
+  rule("[search] a query as long as a page is embedded by its beginning alone: nobody waits for the rest", async () => {
+    await using endpoint = startEmbeddingEndpoint(MEANINGS);
+    await using server = await withEndpoint(endpoint);
+    const { space, ids } = await spaceWith(server, NAMES);
+    await settled(server, space, { query: "feline" });
+    const query = `feline ${"word ".repeat(1_900)}`;
+    expect((await search(server.client, space, { query })).hits[0]?.objectId).toBe(ids[0]!);
+    expect(endpoint.texts.at(-1)).toBe(query.slice(0, 1_000));
+  });
+
   rule("[search] what is deleted or changed is found by its meaning no more", async () => {
     await using endpoint = startEmbeddingEndpoint(MEANINGS);
     await using server = await withEndpoint(endpoint);

@@ -33,6 +33,8 @@ import type { SearchableSpace } from "./port.ts";
 const DEBOUNCE_MS = 250;
 /** The process that indexes ends after so long without work: it takes memory of its own. */
 const CHILD_IDLE_MS = 30_000;
+/** Of a longer query words alone are looked for: people wait for it, and one vector stands for it. */
+const MOST_MEANT = 1_000;
 /** The log of rows is shortened when so much of it was followed. */
 const TRIM_FROM = 5_000;
 
@@ -218,7 +220,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
     }
     try {
       if (state !== "ready" || unsupported !== undefined) throw new Error(unsupported ?? "the embedder is not ready");
-      const { model, vectors } = await embedder!.embed([query], "query");
+      const { model, vectors } = await embedder!.embed([query.slice(0, MOST_MEANT)], "query");
       const vector = vectors[0]?.[0];
       if (!vector) throw new Error("the query has no vector");
       return { status: "used", vector, side: embedding!.sideOf(model) };
