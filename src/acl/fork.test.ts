@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import {
   add,
+  createDevices,
   type Device,
   type Devices,
   exchange,
@@ -11,8 +12,10 @@ import {
   withDevices,
 } from "../../test/support/acl-devices.ts";
 import { createAccount, stateText } from "../../test/support/acl-world.ts";
+import { scratchDir } from "../../test/support/scratch.ts";
 import { bytesToHex } from "../base/bytes.ts";
 import { randomBytes } from "../base/random.ts";
+import type { Account } from "../crypto/account.ts";
 import { addAccounts, changePermissions, transferOwnership } from "./actions.ts";
 
 describe("forks between an owner's devices", () => {
@@ -39,6 +42,20 @@ describe("forks between an owner's devices", () => {
       expect(stateText(other.space.acl.state)).toBe(stateText(first!.space.acl.state));
     }
   };
+
+  test("[acl] of several acts of a side that lost each takes effect, though the clock went back between them", async () => {
+    using dir = scratchDir("svc-acl");
+    let now = 1_800_000_000_000;
+    await using devices = createDevices(dir.path, { clock: { nowMs: () => (now -= 7) } });
+    const sides = [1, 2].map(() => [createAccount(), createAccount(), createAccount()]);
+    const letIn = (accounts: readonly Account[]) => async (d: Device) => {
+      for (const account of accounts) await add(d, account);
+    };
+    const { one, two } = await forked(devices, letIn(sides[0]!), letIn(sides[1]!));
+    await exchange([one, two]);
+    statesAgree([one, two]);
+    for (const account of sides.flat()) expect(roleOf(one, account)).toBe("writer");
+  });
 
   test("[acl] both sides' acts take effect, everything written counts, and all agree", () =>
     withDevices(async (devices) => {

@@ -42,15 +42,17 @@ export function createAclUnits({ pendingRecords: table }: Pick<SpaceStore, "pend
   };
 
   return {
-    /** In the order of their authors' clocks. */
+    /** In the order of their authors' clocks, but each behind those that it follows. */
     list: (): HeldUnit[] =>
-      table
-        .waiting()
-        .flatMap((row) => {
-          const unit = read(row);
-          return unit ? [{ unit, receivedMs: row.receivedMs }] : [];
-        })
-        .sort((a, b) => a.unit.time - b.unit.time || Buffer.compare(a.unit.id, b.unit.id)),
+      behindThoseTheyFollow(
+        table
+          .waiting()
+          .flatMap((row) => {
+            const unit = read(row);
+            return unit ? [{ unit, receivedMs: row.receivedMs }] : [];
+          })
+          .sort((a, b) => a.unit.time - b.unit.time || Buffer.compare(a.unit.id, b.unit.id)),
+      ),
     has: (id: Uint8Array): boolean => waitsFor(id) !== undefined,
     /** A record of a lost branch that is still known. */
     lostRecord(id: Uint8Array): AclRecord | undefined {
@@ -85,4 +87,21 @@ export function createAclUnits({ pendingRecords: table }: Pick<SpaceStore, "pend
       }
     },
   };
+}
+
+/** A record that takes effect before one that it follows would give that one a place, and so take its effect from it. */
+function behindThoseTheyFollow(held: readonly HeldUnit[]): HeldUnit[] {
+  const left = new Map(held.map((each) => [bytesToHex(each.unit.id), each]));
+  const ordered: HeldUnit[] = [];
+  for (const each of held) {
+    const branch: HeldUnit[] = [];
+    for (let at: HeldUnit | undefined = each; at; ) {
+      const { unit }: HeldUnit = at;
+      if (!left.delete(bytesToHex(unit.id))) break;
+      branch.unshift(at);
+      at = unit.kind === "acl" && unit.prev ? left.get(bytesToHex(unit.prev)) : undefined;
+    }
+    ordered.push(...branch);
+  }
+  return ordered;
 }
