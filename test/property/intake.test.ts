@@ -308,6 +308,9 @@ async function fan(world: World, width: number): Promise<Uint8Array[]> {
   return all;
 }
 
+/** Changes that wait as a whole, and those of which the body does. */
+const waitingIn = ({ store }: ChangeEngine): number => store.parked.usage().count + store.unopened.count();
+
 describe("what waited", () => {
   for (const kind of ["parent", "chain", "key"] as const) {
     rule(`[intake] ${MANY} changes that waited (${kind}) are tried in slices: writes and reads go on`, async () => {
@@ -317,7 +320,7 @@ describe("what waited", () => {
       await reference.ingest(history);
 
       const { engine, count, arrive } = await setScene(world, kind, "waiting", history);
-      expect(engine.store.parked.usage().count).toBe(count);
+      expect(waitingIn(engine)).toBe(count);
       const arrived = arrive();
       let answered = 0;
       let reads = 0;
@@ -328,7 +331,7 @@ describe("what waited", () => {
         await new Promise((turn) => setImmediate(turn));
         const object = engine.object(engine.derivedId("intake", ""))!;
         if (engine.record(object, "items", "r1") !== undefined) reads++;
-        left.push(engine.store.parked.usage().count);
+        left.push(waitingIn(engine));
       }
       await arrived;
       await engine.idle();
@@ -366,7 +369,7 @@ describe("what waited", () => {
         await arrived; // it ends with the engine, or before
 
         const copied = world.open("copied");
-        const left = copied.store.parked.usage().count;
+        const left = waitingIn(copied);
         expect(left).toBeGreaterThan(0);
         expect(left).toBeLessThan(count);
         await copied.idle();
