@@ -14,10 +14,10 @@ import { indexDirectory, search, searchUntil, searchWhole } from "../support/sea
 import { type RunningServer, startServer } from "../support/server.ts";
 import { skipUnless } from "../support/skip.ts";
 
-const RECORDS = 40;
+const RECORDS = 160;
 const WORDS_A_RECORD = 50_000;
 const SMALL = "size=4m";
-const LARGE = "size=400m";
+const LARGE = "size=1500m";
 
 function canMount(): boolean {
   if (process.platform !== "linux") return false;
