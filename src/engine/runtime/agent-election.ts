@@ -2,16 +2,17 @@ import type { DeviceService } from "../../domain/device/device-service.ts";
 import type { Election } from "../../domain/trigger/port.ts";
 import { AGENT } from "./agent-space.ts";
 
-/** How long what the rows of devices say is taken for true: a tick asks for every trigger. */
-const FRESH_MS = 200;
-
 export function createElection(devices: DeviceService, self: string): Election {
-  let known: { untilMs: number; active: string | undefined; peers: ReadonlySet<string> } | undefined;
+  // A tick asks for every trigger. Within a turn of the loop nothing changes; a moment later a claim may have been heard, and
+  // who took a floating trigger by what was true before would keep it.
+  let known: { active: string | undefined; peers: ReadonlySet<string> } | undefined;
   const look = () => {
-    const nowMs = performance.now();
-    if (known && nowMs < known.untilMs) return known;
+    if (known) return known;
     const { devices: rows, active } = devices.list();
-    known = { untilMs: nowMs + FRESH_MS, active: active[AGENT], peers: new Set(rows.map(({ peerId }) => peerId)) };
+    known = { active: active[AGENT], peers: new Set(rows.map(({ peerId }) => peerId)) };
+    setImmediate(() => {
+      known = undefined;
+    });
     return known;
   };
   return { self, active: () => look().active, isKnown: (peerId) => look().peers.has(peerId) };
