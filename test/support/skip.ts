@@ -18,8 +18,7 @@ const skipsRefused =
  * absent on this machine, without brackets), or in CI fail for it.
  */
 export function skipUnless(condition: boolean, reason: string): DeclareTest {
-  if (condition) return (title, body, timeoutMs) => test(title, body, timeoutMs);
-  if (!skipsRefused) return (title, body) => test.skip(titleWithReason(title, reason), body);
+  if (condition || !skipsRefused) return skipUnlessGiven(condition, reason);
   return (title) => test(title, () => refuse(reason));
 }
 

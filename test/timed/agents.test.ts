@@ -28,6 +28,14 @@ const write = (node: Node, fields: JsonObject): Promise<unknown> =>
     records: [{ id: "beat", ops: Object.entries(fields).map(([path, value]) => ({ type: "$set", path, value })) }],
   });
 
+/** The first device of an account, with a trigger that fires every second. */
+async function startBeating(network: string): Promise<Node> {
+  const node = await startNode(network);
+  const program = await node.agent.putProgram("beat", "return 1");
+  await node.agent.putTrigger("beat", { program, spec: "* * * * * *" });
+  return node;
+}
+
 /** Who fired since a moment, as the rows on this device say; newest last. */
 async function firedBy({ device, agent }: Node, sinceMs: number): Promise<{ device: string; ts: number }[]> {
   const { records } = await device.server.client.post<{ records: JsonObject[] }>(`/v1/spaces/${agent.spaceId}/query`, {
@@ -73,9 +81,8 @@ describeWithNats("triggers among devices", () => {
     "[devices] exactly one fires; repinning, floating, activating and pruning move it, going away does not",
     async () => {
       await using nats = await startNats();
-      const a = await startNode(nats.url);
+      const a = await startBeating(nats.url);
       await using _a = a.device;
-      await a.agent.putTrigger("beat", { program: await a.agent.putProgram("beat", "return 1"), spec: "* * * * * *" });
       const b = await startNode(nats.url, a.device.mnemonic);
       await using _b = b.device;
       expect([b.agent.anchorId, b.agent.chatId]).toEqual([a.agent.anchorId, a.agent.chatId]);
@@ -113,9 +120,8 @@ describeWithNats("triggers among devices", () => {
     "[devices] of three exactly one fires, whichever of them is killed, activated, pruned or pinned, and after a split",
     async () => {
       await using nats = await startNats();
-      const a = await startNode(nats.url);
+      const a = await startBeating(nats.url);
       await using _a = a.device;
-      await a.agent.putTrigger("beat", { program: await a.agent.putProgram("beat", "return 1"), spec: "* * * * * *" });
       const b = await startNode(nats.url, a.device.mnemonic);
       await using _b = b.device;
       const c = await startNode(nats.url, a.device.mnemonic);
@@ -208,9 +214,8 @@ describeWithNats("triggers among devices", () => {
     "[devices] in a split both may fire, which shows in the rows; when it ends one is left",
     async () => {
       await using nats = await startNats();
-      const a = await startNode(nats.url);
+      const a = await startBeating(nats.url);
       await using _a = a.device;
-      await a.agent.putTrigger("beat", { program: await a.agent.putProgram("beat", "return 1"), spec: "* * * * * *" });
       const b = await startNode(nats.url, a.device.mnemonic);
       await using _b = b.device;
       await untilSteady(b, a, "the first device to fire alone");
