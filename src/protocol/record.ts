@@ -2,6 +2,11 @@ import { type Static, Type } from "@sinclair/typebox";
 import { LIMITS } from "./limits.ts";
 import { named, oneOf, strict } from "./schema.ts";
 
+/** A version, or what the parts below have. Depth follows the record's own, so it is not stated level by level. */
+const VersionNode = Type.Union([Type.String(), Type.Object({}, { additionalProperties: true })], {
+  description: "The version of this part, or by the names of its parts, with `*` for those that are not listed",
+});
+
 /** A record as stored: open, since datasets define it. */
 export const AnyRecord = named(
   "AnyRecord",
@@ -11,7 +16,7 @@ export const AnyRecord = named(
       _ver: Type.Optional(
         Type.Object(
           { id: Type.String({ description: "Of its creation; orders records by age, compared as text" }) },
-          { additionalProperties: Type.String(), description: "By which change each part was last written" },
+          { additionalProperties: VersionNode, description: "By which change each part was last written" },
         ),
       ),
     },
