@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { bundleUi, type UiFile } from "./src/http/ui-bundle.ts";
-import { readMeteredEngine } from "./src/sandbox/engine-wasm.ts";
+import { readEngine } from "./src/sandbox/engine-wasm.ts";
 import type { BuiltInModel } from "./src/search/built-in-model.ts";
 import { bundleModel, bundleOrtLibrary, libraryModule, modelModule, ortPlugin } from "./src/search/ort-bundle.ts";
 import type { EmbeddedFile } from "./src/search/ort-library.ts";
@@ -144,7 +144,7 @@ async function collectAssets(options: BuildOptions, staging: string): Promise<Em
   const sqliteVec = join(nativeModules, target.sqliteVec);
   if (!existsSync(sqliteVec)) throw new Error(`${sqliteVec} is missing; run bun install`);
   const programEngine = join(staging, "program-engine.wasm");
-  await Bun.write(programEngine, await readMeteredEngine());
+  await Bun.write(programEngine, await readEngine());
   return {
     sqliteVec,
     programEngine,
@@ -163,7 +163,7 @@ function embedPlugin({ sqliteVec, programEngine, page, ort, model }: EmbeddedAss
     ],
     [
       /[\\/]src[\\/]sandbox[\\/]engine-wasm\.ts$/,
-      `import file from ${JSON.stringify(programEngine)} with { type: "file" };\nexport const readMeteredEngine = () => Bun.file(file).bytes();`,
+      `import file from ${JSON.stringify(programEngine)} with { type: "file" };\nexport const readEngine = () => Bun.file(file).bytes();`,
     ],
     [/[\\/]src[\\/]search[\\/]ort-library\.ts$/, libraryModule(ort)],
     [/[\\/]src[\\/]search[\\/]built-in-model\.ts$/, modelModule(model)],

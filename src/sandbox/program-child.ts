@@ -1,12 +1,12 @@
 import { constants, setPriority } from "node:os";
-import { readMeteredEngine } from "./engine-wasm.ts";
-import { GUEST_EPILOGUE, GUEST_PRELUDE } from "./guest-prelude.ts";
+import { readEngine } from "./engine-wasm.ts";
+import { GUEST_EPILOGUE } from "./guest-prelude.ts";
 import { readJsonLines, toJsonLine } from "./json-lines.ts";
 import { MESSAGE_BYTES } from "./program-limits.ts";
 import type { FromChild, ProgramStart, ToChild } from "./program-protocol.ts";
 import { hashOf } from "./program-trace.ts";
 import { type RunningProgram, startProgram } from "./program-vm.ts";
-import { withMaxPages } from "./wasm-meter.ts";
+import { withMaxPages } from "./wasm-memory.ts";
 
 /**
  * Runs programs, one after the other, for the server that started this process. It ends when the server's end of the pipe
@@ -17,7 +17,7 @@ export async function runProgramChild(): Promise<never> {
   setPriority(0, constants.priority.PRIORITY_BELOW_NORMAL);
   const parent = process.ppid;
   const send = (message: FromChild): void => void process.stdout.write(toJsonLine(message));
-  const engine = await readMeteredEngine();
+  const engine = await readEngine();
   const modules = new Map<number, Promise<WebAssembly.Module>>();
   const moduleFor = (maxPages: number): Promise<WebAssembly.Module> => {
     const known = modules.get(maxPages);
@@ -55,7 +55,7 @@ export async function runProgramChild(): Promise<never> {
   process.exit(0);
 }
 
-/** What a run's fuel depends on beside the program: the interpreter and what stands around the source. */
+/** What a run's fuel depends on beside the program: the interpreter with the host API in it, and what stands behind the source. */
 function engineHash(engine: Uint8Array): string {
-  return hashOf(`${hashOf(engine)}\n${GUEST_PRELUDE}\n${GUEST_EPILOGUE}`);
+  return hashOf(`${hashOf(engine)}\n${GUEST_EPILOGUE}`);
 }

@@ -34,6 +34,8 @@ describe("a program", () => {
     const body = "return [Date.now(), new Date().getTimezoneOffset(), Math.random()]";
     const [one, two] = [await run(body), await run(body)];
     expect(one).toEqual(two);
+    const others = await Promise.all([1, 2, 3].map((seed) => run("return Math.random()", { seed })));
+    expect(new Set(others.map((end) => "value" in end && end.value)).size).toBe(3);
     expect(JSON.parse((one as { value: string }).value).slice(0, 2)).toEqual([1_700_000_000_000, 0]);
   });
 

@@ -1,5 +1,6 @@
-import { EvalFlags, Intrinsics, JSException, type JSValueHandle, QuickJS } from "quickjs-wasi";
-import { GUEST_EPILOGUE, GUEST_PRELUDE } from "./guest-prelude.ts";
+import { EvalFlags, JSException, type JSValueHandle, QuickJS } from "quickjs-wasi";
+import { type EngineState, HOST_CALL, HOST_DONE, readEngineState } from "./engine-image.ts";
+import { GUEST_EPILOGUE } from "./guest-prelude.ts";
 import { createFuel, type Fuel, RunStopped } from "./program-fuel.ts";
 import { PAGE_BYTES, PROGRAM_LIMITS } from "./program-limits.ts";
 import {
@@ -20,7 +21,7 @@ export interface RunningProgram {
 }
 
 export interface ProgramVmDeps {
-  /** The metered engine with its memory limit in it. */
+  /** The engine, metered and started, with its memory limit in it. */
   readonly module: WebAssembly.Module;
   readonly start: ProgramStart;
   readonly onCall: (call: ProgramCall) => void;
@@ -46,7 +47,8 @@ export async function startProgram(deps: ProgramVmDeps): Promise<RunningProgram>
     elapsedMs: deps.elapsedMs,
     abandoned: deps.abandoned ?? (() => false),
   });
-  const vm = await createVm(deps.module, start, clock, fuel);
+  const state = readEngineState(deps.module);
+  const vm = await createVm(deps.module, state, start, clock, fuel);
   const open = new Set<number>();
   let calls = 0;
   let ended = false;
@@ -93,7 +95,10 @@ export async function startProgram(deps: ProgramVmDeps): Promise<RunningProgram>
   };
 
   step(() => {
-    settleCall = boot(vm, start, hostCall, hostDone);
+    vm.registerHostCallback(HOST_CALL, hostCall as never);
+    vm.registerHostCallback(HOST_DONE, hostDone as never);
+    settleCall = vm.importHandle(state.settle);
+    runProgram(vm, state, start);
   });
   return {
     settle(answer) {
@@ -107,23 +112,23 @@ export async function startProgram(deps: ProgramVmDeps): Promise<RunningProgram>
 
 async function createVm(
   module: WebAssembly.Module,
+  state: EngineState,
   start: ProgramStart,
   clock: { nowNs: bigint },
   fuel: Fuel,
 ): Promise<QuickJS> {
-  // The interpreter takes the seed of Math.random from the clock while it starts.
-  let seeding = true;
   const random = createRandomBytes(start.seed);
-  const vm = await QuickJS.create({
+  // The memory is in the module: there is nothing to copy.
+  const snapshot = { ...state, memory: new Uint8Array(0), extensions: [] };
+  const vm = await QuickJS.restore(snapshot, {
     wasm: module,
     memoryLimit: start.maxPages * PAGE_BYTES,
     maxStackSize: MAX_STACK_BYTES,
     timezoneOffset: 0,
-    intrinsics: Intrinsics.ALL & ~Intrinsics.WEAK_REF & ~Intrinsics.PERFORMANCE,
     onUnhandledRejection: () => {},
     wasi: (memory) => ({
       clock_time_get(_clock: number, _precision: bigint, at: number) {
-        new DataView(memory.buffer).setBigUint64(at, seeding ? BigInt(start.seed) + 1n : clock.nowNs, true);
+        new DataView(memory.buffer).setBigUint64(at, clock.nowNs, true);
         return 0;
       },
       random_get(at: number, size: number) {
@@ -137,29 +142,17 @@ async function createVm(
       },
     }),
   });
-  seeding = false;
+  new DataView(memoryOf(vm).buffer).setBigUint64(state.seedAt, seedOf(start.seed), true);
   fuel.attach(exportsOf(vm)[FUEL_GLOBAL] as WebAssembly.Global);
   return vm;
 }
 
-/** Loads the prelude and the program; gives the function that answers calls. */
-function boot(
-  vm: QuickJS,
-  start: ProgramStart,
-  hostCall: (...handles: [JSValueHandle, JSValueHandle, JSValueHandle]) => JSValueHandle,
-  hostDone: (...handles: [JSValueHandle, JSValueHandle]) => JSValueHandle,
-): JSValueHandle {
-  using makeBridge = vm.evalCode(GUEST_PRELUDE, "host");
-  using callHandle = vm.newFunction("hostCall", hostCall as never);
-  using doneHandle = vm.newFunction("hostDone", hostDone as never);
-  using bridge = vm.callFunction(makeBridge, vm.undefined, callHandle, doneHandle);
-  using run = bridge.getProp("run");
-  const settle = bridge.getProp("settle");
+function runProgram(vm: QuickJS, { run: token }: EngineState, start: ProgramStart): void {
+  using run = vm.importHandle(token);
   using loaded = vm.evalCode(start.source + GUEST_EPILOGUE, "program.js", EvalFlags.TYPE_MODULE);
   using args = vm.newString(start.args);
   using context = vm.newString(start.context);
   vm.callFunction(run, vm.undefined, loaded, args, context).dispose();
-  return settle;
 }
 
 function deliver(vm: QuickJS, settle: JSValueHandle, { n, output, error }: CallSettled): void {
@@ -195,6 +188,11 @@ function failureOf(json: string): Pick<ProgramEnd, "status" | "error"> {
 function failureOfHead(head: string, stack: string): Pick<ProgramEnd, "status" | "error"> {
   if (head.startsWith("InternalError: out of memory")) return { status: "memory_exhausted", error: OUT_OF_MEMORY };
   return { status: "failed", error: `${head}\n${stack}`.trim().slice(0, MAX_ERROR_CHARS) };
+}
+
+/** Spread over 64 bits, and never 0, which the interpreter's generator could not leave. */
+function seedOf(seed: number): bigint {
+  return BigInt.asUintN(64, (BigInt(seed) + 1n) * 0x9e37_79b9_7f4a_7c15n);
 }
 
 /** xorshift32, for whatever asks for random bytes: the same bytes for the same seed. */

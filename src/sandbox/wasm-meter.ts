@@ -5,6 +5,18 @@
  * The result is a pure function of the input, so fuel is the same wherever the same module runs.
  */
 
+import {
+  countOf,
+  createReader,
+  createWriter,
+  need,
+  type Reader,
+  readSections,
+  SECTION,
+  type Section,
+  type Writer,
+} from "./wasm-bytes.ts";
+
 /** The exported global that holds what is left of the slice. */
 export const FUEL_GLOBAL = "fuel";
 /**
@@ -17,15 +29,8 @@ export const FUEL_HOOK_ARGUMENT = -1;
 /** 2^6 bytes of bulk memory work count as one iteration of a loop. */
 const BULK_SHIFT = 6;
 
-const SECTION = { type: 1, import: 2, function: 3, memory: 5, global: 6, export: 7, code: 10 } as const;
 const VOID_BLOCK = 0x40;
 const I32 = 0x7f;
-
-interface Section {
-  readonly id: number;
-  readonly start: number;
-  readonly end: number;
-}
 
 /** Indexes that instrumented code refers to. */
 interface Places {
@@ -56,28 +61,6 @@ export function meterWasm(source: Uint8Array): Uint8Array {
     out.u32(content.length);
     out.bytes(content.done());
   }
-  return out.done();
-}
-
-/** The same module with another limit to its memory, in pages of 64 KiB. */
-export function withMaxPages(source: Uint8Array, maxPages: number): Uint8Array {
-  const section = need(readSections(source), SECTION.memory);
-  const reader = createReader(source, section.start);
-  if (reader.u32() !== 1) throw new Error("the module has not exactly one memory");
-  reader.byte();
-  const minPages = reader.u32();
-  if (maxPages < minPages) throw new Error(`the engine needs ${minPages} pages of memory, ${maxPages} are allowed`);
-  const content = createWriter(16);
-  content.u32(1);
-  content.byte(1);
-  content.u32(minPages);
-  content.u32(maxPages);
-  const out = createWriter(source.length + 16);
-  out.copy(source, 0, section.headerStart);
-  out.byte(SECTION.memory);
-  out.u32(content.length);
-  out.bytes(content.done());
-  out.copy(source, section.end, source.length);
   return out.done();
 }
 
@@ -250,118 +233,6 @@ function refillBelowZero(out: Writer, places: Places): void {
   out.byte(0x10);
   out.u32(places.hook);
   out.bytes([0x1a, 0x0b]); // drop, end
-}
-
-interface Reader {
-  at(): number;
-  byte(): number;
-  u32(): number;
-  leb(): void;
-  skip(count: number): void;
-}
-
-function createReader(source: Uint8Array, from: number): Reader {
-  let at = from;
-  const byte = (): number => {
-    const value = source[at++];
-    if (value === undefined) throw new Error("the module ends too early");
-    return value;
-  };
-  return {
-    at: () => at,
-    byte,
-    u32: () => {
-      let value = 0;
-      for (let shift = 0; ; shift += 7) {
-        const next = byte();
-        value += (next & 127) * 2 ** shift;
-        if (next < 128) return value;
-      }
-    },
-    leb: () => {
-      while (byte() >= 128);
-    },
-    skip: (count) => {
-      at += count;
-    },
-  };
-}
-
-interface Writer {
-  readonly length: number;
-  byte(value: number): void;
-  bytes(values: ArrayLike<number>): void;
-  copy(source: Uint8Array, start: number, end: number): void;
-  u32(value: number): void;
-  s32(value: number): void;
-  done(): Uint8Array;
-}
-
-function createWriter(capacity: number): Writer {
-  let buffer = new Uint8Array(Math.max(16, capacity));
-  let length = 0;
-  const room = (more: number): void => {
-    if (length + more <= buffer.length) return;
-    const larger = new Uint8Array(Math.max(buffer.length * 2, length + more));
-    larger.set(buffer.subarray(0, length));
-    buffer = larger;
-  };
-  const byte = (value: number): void => {
-    room(1);
-    buffer[length++] = value;
-  };
-  const bytes = (values: ArrayLike<number>): void => {
-    room(values.length);
-    buffer.set(values, length);
-    length += values.length;
-  };
-  return {
-    get length() {
-      return length;
-    },
-    byte,
-    bytes,
-    copy: (source, start, end) => bytes(source.subarray(start, end)),
-    u32: (value) => {
-      let rest = value;
-      while (rest >= 128) {
-        byte((rest % 128) | 128);
-        rest = Math.floor(rest / 128);
-      }
-      byte(rest);
-    },
-    s32: (value) => {
-      for (let rest = value; ; rest >>= 7) {
-        const last = (rest >= -64 && rest < 64) || false;
-        byte((rest & 127) | (last ? 0 : 128));
-        if (last) return;
-      }
-    },
-    done: () => buffer.slice(0, length),
-  };
-}
-
-function readSections(source: Uint8Array): (Section & { headerStart: number })[] {
-  const sections: (Section & { headerStart: number })[] = [];
-  const reader = createReader(source, 8);
-  while (reader.at() < source.length) {
-    const headerStart = reader.at();
-    const id = reader.byte();
-    const size = reader.u32();
-    sections.push({ id, headerStart, start: reader.at(), end: reader.at() + size });
-    reader.skip(size);
-  }
-  return sections;
-}
-
-function need<S extends Section>(sections: readonly S[], id: number): S {
-  const found = sections.find((section) => section.id === id);
-  if (!found) throw new Error(`the module has no section ${id}`);
-  return found;
-}
-
-function countOf(source: Uint8Array, section: Section): number {
-  return createReader(source, section.start).u32();
 }
 
 function readImports(source: Uint8Array, section: Section): { functions: number; globals: number; hook: number } {

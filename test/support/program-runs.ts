@@ -15,6 +15,7 @@ export interface TestRun {
   fuel?: number;
   maxPages?: number;
   timeoutMs?: number;
+  seed?: number;
   call?: (call: ProgramCall) => Promise<CallOutcome>;
   signal?: AbortSignal;
 }
@@ -34,7 +35,7 @@ export function createTestPrograms(binary?: string): TestPrograms {
   });
   return {
     processes,
-    run: ({ source, args = {}, fuel = 50_000_000, maxPages = MIB_64_PAGES, timeoutMs = 20_000, ...rest }) => {
+    run: ({ source, args = {}, fuel = 50_000_000, maxPages = MIB_64_PAGES, timeoutMs = 20_000, seed = 7, ...rest }) => {
       const start: ProgramStart = {
         source,
         args: JSON.stringify(args),
@@ -43,7 +44,7 @@ export function createTestPrograms(binary?: string): TestPrograms {
         maxPages,
         timeoutMs,
         nowMs: 1_700_000_000_000,
-        seed: 7,
+        seed,
       };
       const echo = async (call: ProgramCall): Promise<CallOutcome> => ({ output: call.input });
       return processes.run({
