@@ -106,10 +106,29 @@ export function findRows(
 }
 
 function selectRows(reader: RowReader, window: KeyWindow, offset: number, limit: number): number[] {
+  const atMost = Number.isSafeInteger(limit) ? limit : -1;
+  const select = window.order === "keyDescending" && offset > 0 ? selectBackwards : selectForwards;
+  return [...reader.entries<{ row: number }>(select(window, offset, atMost))].map(({ row }) => row);
+}
+
+function selectForwards(window: KeyWindow, offset: number, atMost: number): Sql {
   const { where, params } = entriesWhere(window);
   const text = `SELECT row FROM query_keys AS k WHERE ${where} ORDER BY ${ORDERS[window.order]} LIMIT ?+0 OFFSET ?+0`;
-  const bounds = [Number.isSafeInteger(limit) ? limit : -1, offset];
-  return [...reader.entries<{ row: number }>({ text, params: [...params, ...bounds] })].map(({ row }) => row);
+  return { text, params: [...params, atMost, offset] };
+}
+
+/**
+ * Read backwards the index gives ties by id descending, so that every entry would be sorted among those of its key. The place
+ * where the window begins is found without: both orders have the same key there. Only its ties are passed in the right one.
+ */
+function selectBackwards(window: KeyWindow, offset: number, atMost: number): Sql {
+  const { where, params } = entriesWhere(window);
+  const text = `WITH place(at, id) AS MATERIALIZED
+      (SELECT key, rid FROM query_keys AS k WHERE ${where} ORDER BY key DESC, rid DESC LIMIT 1 OFFSET ?+0)
+    SELECT row FROM query_keys AS k WHERE ${where} AND key <= (SELECT at FROM place)
+    ORDER BY ${ORDERS[window.order]} LIMIT ?+0 OFFSET
+      (SELECT count(*) FROM place CROSS JOIN query_keys AS k WHERE ${where} AND key = at AND rid > id)`;
+  return { text, params: [...params, offset, ...params, atMost, ...params] };
 }
 
 /** The matches among so many entries from the `passed`th on. */

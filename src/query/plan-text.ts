@@ -10,7 +10,7 @@ export function planText({ access, estimate }: QueryPlan): string {
 function accessText(access: QueryPlan["access"]): string {
   switch (access.kind) {
     case "byId":
-      return "rows by id, until the window is full";
+      return access.skips ? "rows by id; only those of the window are read" : "rows by id, until the window is full";
     case "bySort":
       return `index on ${access.index.path} in the order of the sort, until the window is full`;
     case "byFilter":

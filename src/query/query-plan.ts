@@ -6,9 +6,9 @@ import { cheapestKeyWindow, PATIENCE } from "./key-plan.ts";
 import { type KeyRange, type KeyRanges, type KeySpan, keyRangesOf, keySpanOf } from "./key-ranges.ts";
 import { exactConditions, type KeyCondition, type KeyWindow } from "./key-window.ts";
 import { liveRows } from "./live-rows.ts";
-import { candidateHeap, type Estimate, idWalk, sortWalk, wholeScan } from "./plan-cost.ts";
+import { candidateHeap, type Estimate, idWalk, keyWalk, sortWalk, wholeScan } from "./plan-cost.ts";
 import { indexesOf } from "./query-index.ts";
-import { type RowSource, selectFrom } from "./row-source.ts";
+import { notLive, type RowSource, selectFrom } from "./row-source.ts";
 import type { SortKey } from "./sort.ts";
 import { filterToSql, type Sql, type SqlFilter } from "./sql-superset.ts";
 import { getRow } from "./statement-cache.ts";
@@ -44,8 +44,8 @@ interface Patience {
 
 /** Ways that read rows and ask the matcher about each. */
 export type PlainAccess =
-  /** Rows by id; stops as soon as the window is full. */
-  | { readonly kind: "byId"; readonly descending: boolean; readonly patience?: Patience }
+  /** Rows by id; stops as soon as the window is full. `skips`: those before it are passed without being read. */
+  | { readonly kind: "byId"; readonly descending: boolean; readonly skips?: boolean; readonly patience?: Patience }
   /** Rows in the order of an index on the first sort path. */
   | { readonly kind: "bySort"; readonly index: PathIndex }
   /** The candidates one index gives, in no useful order. */
@@ -106,10 +106,11 @@ export function planQuery(db: Database, source: RowSource, request: PlanRequest)
 function planRows(
   db: Database,
   source: RowSource,
-  { filter, sort, window }: PlanRequest,
+  { filter, sort, window, limit }: PlanRequest,
   { indexes, live }: { readonly indexes: ReadonlyMap<string, number>; readonly live: number },
 ): { access: PlainAccess; narrow: NarrowIndex | undefined } {
-  const byId = idOrderOf(sort);
+  const offset = limit === undefined ? 0 : window - limit;
+  const byId = idOrderOf(sort, isMatchAll(filter) && isWorthSkipping(db, source, offset));
   const bounded = Number.isFinite(window);
   const inOrder: PlainAccess | undefined = bounded ? (byId ?? sortOrderOf(db, filter, sort, indexes)) : undefined;
   const worthFetching = inOrder ? fetchedRatherThanRead(live, filter, window) : COUNTED_CANDIDATES;
@@ -125,12 +126,13 @@ function planRows(
 /** Of candidates that were counted up to a bound only so many are known: reading in order then seems dearer than it is. */
 function estimateOf(
   live: number,
-  { filter, window }: PlanRequest,
+  { filter, window, limit = window }: PlanRequest,
   { access, narrow }: { access: PlainAccess; narrow: NarrowIndex | undefined },
 ): Estimate {
   const matches = isMatchAll(filter) ? live : (narrow?.candidates ?? live * MATCHING_SHARE);
   switch (access.kind) {
     case "byId":
+      if (access.skips) return keyWalk({ entries: Math.min(window, live), probes: 0, isSorted: false, rows: limit });
       return idWalk(window, matches, live);
     case "bySort":
       // Within its span every entry may match.
@@ -167,9 +169,22 @@ export function isNarrowEnough(db: Database, source: RowSource, { narrow }: Quer
 }
 
 /** No sort is the order of ids, and so is one that begins with the id: nothing ties after it. */
-function idOrderOf([first]: readonly SortKey[]): Extract<PlainAccess, { kind: "byId" }> | undefined {
+function idOrderOf([first]: readonly SortKey[], skips: boolean): Extract<PlainAccess, { kind: "byId" }> | undefined {
   if (first !== undefined && first.path.text !== "id") return undefined;
-  return { kind: "byId", descending: first?.descending ?? false };
+  return { kind: "byId", descending: first?.descending ?? false, ...(skips ? { skips } : {}) };
+}
+
+/**
+ * The order of ids does not say which rows are live: to pass rows without reading them, those that are not are gathered
+ * first, which is worth it for a page far into the order where they are not many.
+ */
+function isWorthSkipping(db: Database, source: RowSource, offset: number): boolean {
+  const live = liveRows(db, source);
+  if (offset < FEW_CANDIDATES || !Number.isFinite(offset) || live === 0) return false;
+  const { text, params } = notLive(source);
+  const bound = 4 * Math.min(offset, live);
+  const counted = { text: `SELECT count(*) AS n FROM (${text} LIMIT ?+0)`, params: [...params, bound] };
+  return (getRow<{ n: number }>(db, counted)?.n ?? 0) < bound;
 }
 
 function sortOrderOf(

@@ -46,6 +46,21 @@ export function selectFrom(source: RowSource, parts: SelectParts): Sql {
   return { text: text.filter((part) => part !== "").join(" "), params };
 }
 
+/** The numbers of the rows of a source that are not live: what was deleted, or only touched. There is an index of them. */
+export function notLive({ collectionId }: RowSource): Sql {
+  return { text: "SELECT no FROM rows WHERE collectionId = ? AND state <> 1", params: [collectionId ?? -1] };
+}
+
+/** The numbers of the live rows by id, from indexes alone. */
+export function numbersById(source: RowSource, descending: boolean, limit: number, offset: number): Sql {
+  const dead = notLive(source);
+  const order = descending ? "id DESC" : "id";
+  return {
+    text: `SELECT no FROM rows WHERE collectionId = ? AND no NOT IN (${dead.text}) ORDER BY ${order} ${LIMITED}`,
+    params: [source.collectionId ?? -1, ...dead.params, Number.isSafeInteger(limit) ? limit : -1, offset],
+  };
+}
+
 interface From {
   readonly table: string;
   readonly where: string;

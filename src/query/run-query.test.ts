@@ -55,6 +55,16 @@ test("[QUERY-4] a sort by id reads the ids in order, and nothing can tie after i
   expect(query({ status: "done" }, ["id"], { limit: 1, offset: 1 }).ids).toEqual([pad(5)]);
 });
 
+test("[QUERY-4] a page far into the order of ids reads no rows but its own, whatever was deleted before it", () => {
+  for (const [sort, ids] of [
+    [[], [pad(5_000), pad(5_001)]],
+    [["-id"], [pad(COUNT - 5_001), pad(COUNT - 5_002)]],
+  ] as const) {
+    const page = query({}, [...sort], { limit: 2, offset: 5_000, includeTotal: true });
+    expect([page.ids, page.total, page.stats.candidates]).toEqual([[...ids], COUNT, 2]);
+  }
+});
+
 test("[QUERY-4] a limit or offset beyond all bounds is one beyond all records", () => {
   expect(query({}, [], { limit: 1e300, offset: COUNT - 1 }).ids).toEqual([pad(COUNT - 1)]);
   expect(query({}, [], { limit: Number.MAX_SAFE_INTEGER, offset: 1e300 }).ids).toEqual([]);

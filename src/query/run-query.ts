@@ -10,7 +10,7 @@ import { ARRAY, KEPT_KEY, OWN_ENTRY } from "./index-key.ts";
 import { findRows, type KeyWindow } from "./key-window.ts";
 import { type PathIndex, type PlainAccess, planQuery, type QueryPlan, selectNarrow } from "./query-plan.ts";
 import { RowReader } from "./row-reader.ts";
-import { type RowSource, selectFrom } from "./row-source.ts";
+import { numbersById, type RowSource, selectFrom } from "./row-source.ts";
 import { inSnapshot } from "./snapshot.ts";
 import { compareEntries, type SortEntry, type SortKey, toSortEntry } from "./sort.ts";
 import { idConditions, namesIds, type Sql, sameSql } from "./sql-superset.ts";
@@ -130,6 +130,7 @@ class WindowFinder {
   #findRows(access: PlainAccess, offset: number, limit: number): Window {
     if (access.kind === "byId") {
       const { descending, patience } = access;
+      if (access.skips) return this.#pageById(descending, offset, limit);
       return patience
         ? this.#walkById(descending, patience, offset, limit)
         : this.#windowById(descending, offset, limit);
@@ -151,6 +152,12 @@ class WindowFinder {
       return offset === 0 && records.length < limit ? { records, total: records.length } : { records };
     }
     return this.#fill(this.#reader.matching(selectFrom(this.#source, parts)), offset, limit);
+  }
+
+  /** A page far into the order of ids, where everything matches: only its own rows are read. */
+  #pageById(descending: boolean, offset: number, limit: number): Window {
+    const numbers = this.#reader.entries<{ no: number }>(numbersById(this.#source, descending, limit, offset));
+    return { records: this.#reader.docs([...numbers].map(({ no }) => no)) };
   }
 
   /** The same with an end: rows that do not match are passed here, not within SQLite, so that they are counted. */

@@ -107,6 +107,7 @@ const PROJECTION = `
     no INTEGER PRIMARY KEY, collectionId INTEGER NOT NULL, id TEXT NOT NULL, doc TEXT, state INTEGER NOT NULL,
     lamport INTEGER NOT NULL, change BLOB NOT NULL, ops INTEGER NOT NULL, has_local INTEGER NOT NULL DEFAULT 0,
     UNIQUE(collectionId, id));
+  CREATE INDEX rows_not_live ON rows(collectionId) WHERE state <> 1;
   CREATE INDEX rows_with_local ON rows(collectionId) WHERE has_local = 1;
   CREATE INDEX rows_by_folder ON rows(doc ->> '$.nav.parentId', doc ->> '$.nav.pos') WHERE collectionId = 0 AND state = 1;
   -- The few rows of objects that are types, among all objects.

@@ -11,6 +11,7 @@ export function createRowsTable(docs: readonly { id: string }[]): Database {
   const db = new Database(":memory:");
   db.exec(`
     CREATE TABLE rows(no INTEGER PRIMARY KEY, collectionId INTEGER, id TEXT, doc TEXT, state INTEGER, UNIQUE(collectionId, id));
+    CREATE INDEX rows_not_live ON rows(collectionId) WHERE state <> 1;
     CREATE VIEW collections AS SELECT collectionId AS no, count(*) AS live FROM rows WHERE state = 1 GROUP BY collectionId;
     ${QUERY_KEY_SCHEMA}`);
   const insert = db.prepare("INSERT INTO rows(collectionId, id, doc, state) VALUES (?, ?, ?, ?)");
