@@ -6,6 +6,10 @@ import { PATCH_FLAGS, PROFILE_FLAGS } from "./shared-flags.ts";
 const TYPES = "/v1/spaces/:spaceId/types";
 const PROPERTY = `${TYPES}/:typeId/properties/:propId` as const;
 const DATASET = `${TYPES}/:typeId/datasets/:defId` as const;
+const DERIVED_FLAG = {
+  kind: "switch",
+  summary: "The id that the key yields, the same on every device; adopts it when it is there",
+} as const;
 const OPTION_ARG = { key: { summary: "Key of the option" } } as const;
 
 const option = group("Options of a select property", {
@@ -71,6 +75,7 @@ const property = group("Properties of a type", {
         field: "scope",
       },
       meta: { kind: "json", summary: "Object of texts kept with it", field: "meta" },
+      derived: DERIVED_FLAG,
     },
     file: true,
   }),
@@ -132,10 +137,7 @@ export const type = group("Types, their properties and datasets", {
     route: `POST ${TYPES}`,
     flags: {
       xkey: { kind: "text", hint: "KEY", summary: "Stable key, unique within the space", field: "xKey" },
-      derived: {
-        kind: "switch",
-        summary: "The id that the key yields, the same on every device; adopts it when it is there",
-      },
+      derived: DERIVED_FLAG,
       ...PROFILE_FLAGS,
     },
     file: true,

@@ -107,6 +107,11 @@ export const PropertyCreateBody = named(
   "PropertyCreateBody",
   strict({
     name: Type.String(),
+    derived: Type.Optional(
+      Type.Boolean({
+        description: "The id that type and xKey yield, the same on every device; adopts it when it is there",
+      }),
+    ),
     kind: Type.Optional(
       oneOf(KINDS, { fault: "request.schema", description: "May be left out where the format implies it" }),
     ),
@@ -230,6 +235,12 @@ export const DatasetDraftBody = named(
   "DatasetDraftBody",
   strict({
     name: Type.String({ description: "Unique in the space: a-z, 0-9, _ and -, at most 64 characters" }),
+    derived: Type.Optional(
+      Type.Boolean({
+        description:
+          "The ids that type, name and keys yield, the same on every device; adopts the type's own of that name",
+      }),
+    ),
     displayName: Type.Optional(Type.String()),
     description: Type.Optional(Type.String()),
     dynamic: Type.Optional(Type.Boolean({ description: "Undeclared keys are allowed" })),

@@ -133,6 +133,40 @@ describe("types", () => {
     expect((await create(one.id, { xKey: "plain", derived: true })).typeId).toBe(typeId);
   });
 
+  rule(
+    "[TYPE-5] what a type declares as derived has ids of its own type, is adopted, and is made anew once removed",
+    async () => {
+      const { id: spaceId } = await createSpace(shared.client);
+      const types = `/v1/spaces/${spaceId}/types`;
+      const typeOf = async (xKey: string) =>
+        `${types}/${(await shared.client.post<{ typeId: string }>(types, { xKey, derived: true }, 201)).typeId}`;
+      const [one, other] = [await typeOf("one"), await typeOf("other")];
+      const property = async (type: string) =>
+        (await shared.client.post<{ propId: string }>(`${type}/properties`, { ...PROPERTY, derived: true }, 201))
+          .propId;
+      const PROPERTY = { name: "Due", xKey: "due", kind: "string" };
+      const propId = await property(one);
+      expect(await property(one)).toBe(propId);
+      expect(await property(other)).not.toBe(propId);
+      await shared.client.del(`${one}/properties/${propId}`);
+      expect(await property(one)).not.toBe(propId);
+
+      const draft = { name: "tasks", derived: true, fields: [{ key: "title", kind: "string", mutableBy: "any" }] };
+      const dataset = async () =>
+        (await shared.client.post<{ datasetDefId: string }>(`${one}/datasets`, draft, 201)).datasetDefId;
+      const defId = await dataset();
+      expect(await dataset()).toBe(defId);
+      const conflict = await shared.client.request("POST", `${other}/datasets`, { body: draft });
+      expect([conflict.status, conflict.json]).toMatchObject([409, { error: { code: "dataset.name_conflict" } }]);
+      await shared.client.del(`${one}/datasets/${defId}`);
+      expect(await dataset()).not.toBe(defId);
+      const keyless = await shared.client.request("POST", `${one}/properties`, {
+        body: { name: "Due", kind: "string", derived: true },
+      });
+      expect([keyless.status, keyless.json]).toMatchObject([400, { error: { details: { field: "xKey" } } }]);
+    },
+  );
+
   rule("[TYPE-1] xKeys belong to a space: another space may use the same", async () => {
     const other = await createSpace(shared.client);
     const made = await createType(shared.client, other.id, "books");

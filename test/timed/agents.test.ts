@@ -196,11 +196,22 @@ describeWithNats("triggers among devices", () => {
           60_000,
         );
       for (const { device, agent } of [a, b]) {
-        const { types } = await device.server.client.get<{ types: { xKey?: string }[] }>(
-          `/v1/spaces/${agent.spaceId}/types`,
-        );
-        const keys = types.map(({ xKey }) => xKey).filter((xKey) => xKey === "agent_triggers" || xKey === "program");
-        expect(keys.sort()).toEqual(["agent_triggers", "program"]);
+        const { client } = device.server;
+        const typesPath = `/v1/spaces/${agent.spaceId}/types`;
+        const { types } = await client.get<{ types: { id: string; xKey?: string }[] }>(typesPath);
+        const own = types.filter(({ xKey }) => xKey === "agent_triggers" || xKey === "program");
+        const declared = own.map(async ({ id, xKey }) => {
+          const { properties } = await client.get<{ properties: JsonObject[] }>(`${typesPath}/${id}/properties`);
+          const { datasets } = await client.get<{ datasets: JsonObject[] }>(`${typesPath}/${id}/datasets`);
+          const fields = datasets.flatMap((dataset) => dataset["fields"] as JsonObject[]);
+          const isOnce =
+            new Set(fields.map(({ id }) => id)).size === fields.length && !fields.some((one) => one["invalid"]);
+          return [xKey, properties.map((one) => one["xKey"]), datasets.map(({ name }) => name), isOnce];
+        });
+        expect((await Promise.all(declared)).sort()).toEqual([
+          ["agent_triggers", [], ["agent_triggers", "agent_trigger_runs"], true],
+          ["program", ["name", "version"], ["program_source"], true],
+        ]);
         const { programs } = await device.server.control.get<{ programs: JsonObject[] }>("/programs");
         expect(programs.map(({ name }) => name)).toEqual(["by-a", "by-b"]);
       }

@@ -31,6 +31,8 @@ export interface DatasetRules {
    * object's, in the collection that all objects of the space share.
    */
   readonly idRule: "auto" | "user" | "object";
+  /** With `auto`: the one id that a create may name all the same, since it follows from what is created. */
+  derivedId?(ops: readonly RecordOp[], envelope: ChangeEnvelope): string | undefined;
   /** Its changes leave no rows in the history. */
   readonly skipHistory?: boolean;
   /** May this change create the record with this (final) id? */

@@ -96,7 +96,7 @@ function foldPart(state: RecordState, part: RecordChange, folding: Folding): Par
   }
   if (state.kind === "live") return applyOps(state, part, false, folding);
   if (!part.upsert) return { state, effects: [], drops: [] };
-  const isNamed = rules.idRule === "auto" && part.id !== "";
+  const isNamed = rules.idRule === "auto" && part.id !== "" && part.id !== rules.derivedId?.(part.ops, envelope);
   const why = isNamed ? refusal("id.is_the_servers") : rules.refuseCreate?.(id, part.ops, envelope);
   return why ? refused(why) : create(part, folding);
 }

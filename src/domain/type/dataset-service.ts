@@ -1,3 +1,4 @@
+import type { WriteTx } from "../../change/space-engine.ts";
 import { svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import type { DatasetDef, DatasetDraft, FieldDraft, LeafPatchBody } from "../../protocol/type.ts";
@@ -63,11 +64,19 @@ export function createDatasetService(deps: DefinitionWriterDeps) {
       return isBuiltInType(typeId) ? [] : view.type(typeId)!.definitions.map(shown);
     },
 
-    /** Declares a dataset. Throws dataset.name_conflict, dataset.decl_invalid, request.invalid_field. */
+    /**
+     * Declares a dataset. With `derived` its id and its fields' follow from their keys, so that devices that declare it apart
+     * have declared one; the type's own of that name is adopted. Throws dataset.name_conflict, dataset.decl_invalid,
+     * request.invalid_field.
+     */
     add(typeName: string, draft: DatasetDraft): Promise<string> {
-      const { name } = draft;
+      const { name, derived } = draft;
       checkDatasetName(name);
-      return writer.change(typeName, (type, tx) => {
+      const adopt = ({ id }: TypeEntry): string | undefined => {
+        const known = derived ? view.definitionByName(name) : undefined;
+        return known?.typeId === id ? known.id : undefined;
+      };
+      const declare = (type: TypeEntry, tx: WriteTx): string => {
         if (schema.isBuiltInDataset(name) || view.definitionByName(name))
           throw svcError(
             "dataset.name_conflict",
@@ -75,10 +84,11 @@ export function createDatasetService(deps: DefinitionWriterDeps) {
             `The name ${name} is used by another dataset of this space`,
           );
         const { definition, fields } = readDatasetDraft(draft);
-        const defId = writer.create(tx, type.id, DATASET_DEF_RULES, definition);
-        for (const field of fields) writer.create(tx, type.id, DATASET_FIELD_RULES, { def: defId, ...field });
+        const defId = writer.create(tx, type.id, DATASET_DEF_RULES, definition, derived);
+        for (const field of fields) writer.create(tx, type.id, DATASET_FIELD_RULES, { def: defId, ...field }, derived);
         return defId;
-      });
+      };
+      return writer.changeUnless(adopt, typeName, declare);
     },
 
     /** Changes display leaves. Throws dataset.immutable, dataset.decl_invalid, sdk.not_found, request.*. */

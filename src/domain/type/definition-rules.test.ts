@@ -6,6 +6,7 @@ import { ABSENT, foldRecord, type RecordState } from "../../change/fold/record-f
 import { cidFromDigest } from "../../crypto/cid.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { encodeDeclaration, versionIdOf } from "./declaration.ts";
+import { type DeclarationDataset, derivedDeclarationId } from "./declaration-id.ts";
 import {
   DATASET_DEF_RULES,
   DATASET_FIELD_RULES,
@@ -115,6 +116,20 @@ for (const { what, rules, record, bad } of KINDS) {
         [{ type: "$unset", path: "", value: record } as RecordOp],
       ])
         expect(fold(rules, ABSENT, { upsert: true, ops }).state.kind).toBe("absent");
+    });
+
+    test("[TYPE-5] may be created under the id that its key yields, and under no other", () => {
+      const keyed = rules === PROPERTY_RULES ? { ...record, xKey: "state" } : record;
+      const upsert = (id: string, fields: JsonObject, from: RecordState = ABSENT) =>
+        foldRecord(structuredClone(from), id, [{ id, upsert: true, ops: [set("", fields)] }], ENVELOPE, rules);
+      const id = derivedDeclarationId(TYPE_ID, rules.name as DeclarationDataset, keyed)!;
+      const made = upsert(id, keyed).state;
+      expect(made).toMatchObject({ kind: "live", doc: { id, ...keyed } });
+      expect(upsert("other", keyed).state.kind).toBe("absent");
+      expect(upsert(id, { ...keyed, xKey: "b", name: "b", key: "b" }).state.kind).toBe("absent");
+      // Made once more elsewhere: nothing that decides how records fold is another's.
+      const again = upsert(id, { ...keyed, kind: "number", idRule: "auto", mutableBy: "never" }, made).state;
+      expect(again).toMatchObject({ kind: "live", doc: keyed });
     });
 
     test("keeps every part it was created with, whoever tries", () => {

@@ -9,6 +9,7 @@ import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { definitionLeafFault, definitionRecordFault, fieldRecordFault } from "./dataset-record.ts";
 import { decodeDeclaration, definitionName, versionIdOf } from "./declaration.ts";
+import { type DeclarationDataset, derivedDeclarationId } from "./declaration-id.ts";
 import {
   DATASET_DEFS_DATASET,
   DATASET_FIELDS_DATASET,
@@ -34,7 +35,7 @@ const invalid = (fault: string | undefined): Refusal | undefined =>
 const assignedBy = (op: RecordOp): Json | undefined => (op.type === "$unset" ? undefined : op.value);
 
 function pinnedDataset(
-  name: string,
+  name: DeclarationDataset,
   faults: {
     /** In words: the endpoints say the same of a draft. */
     record(fields: JsonObject): string | undefined;
@@ -44,6 +45,10 @@ function pinnedDataset(
   return {
     name,
     idRule: "auto",
+    derivedId(ops, { objectId }) {
+      const fields = createdFields(ops);
+      return fields && derivedDeclarationId(objectId, name, fields);
+    },
     refuseCreate(_id, ops) {
       const fields = createdFields(ops);
       return fields ? invalid(faults.record(fields)) : refusal("definition.not_whole");

@@ -1,10 +1,11 @@
-import type { RecordOp } from "../../change/codec/change-body.ts";
+import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { refusalText } from "../../protocol/refusals.ts";
 import { isBuiltInType } from "./built-in-types.ts";
+import { type DeclarationDataset, derivedDeclarationId } from "./declaration-id.ts";
 import type { Schema } from "./schema.ts";
 import type { TypeEntry } from "./schema-view.ts";
 
@@ -18,8 +19,12 @@ export interface DefinitionWriterDeps {
 /** Writes to what types declare, one write a call. What a write changed is seen by the next one in its transaction. */
 
 export function createDefinitionWriter({ engine, schema, requireWriter }: DefinitionWriterDeps) {
-  const append = (tx: WriteTx, typeId: string, rules: DatasetRules, id: string, ops: RecordOp[]): string => {
-    const record = { id, ...(id === "" ? { upsert: true } : {}), ops };
+  const append = (
+    tx: WriteTx,
+    typeId: string,
+    rules: DatasetRules,
+    record: Pick<RecordChange, "id" | "upsert" | "ops">,
+  ): string => {
     const appended = tx.append(tx.object(typeId)!, { dataset: rules.name, records: [record] }, rules);
     const [drop] = appended.rejections;
     const reason = drop && refusalText(drop.refusal);
@@ -28,33 +33,56 @@ export function createDefinitionWriter({ engine, schema, requireWriter }: Defini
     return appended.recordIds[0]!;
   };
 
+  /** Runs a write that changes a type: by id or xKey; built-in types are fixed. */
+  const change = <T>(typeName: string, run: (type: TypeEntry, tx: WriteTx) => T): Promise<T> => {
+    requireWriter();
+    return engine.write((tx) => {
+      const type = typeOf(typeName);
+      tx.scope.onRollback(() => schema.view.touch(type.id));
+      return run(type, tx);
+    });
+  };
+
   return {
-    /** Runs a write that changes a type: by id or xKey; built-in types are fixed. */
-    change<T>(typeName: string, run: (type: TypeEntry, tx: WriteTx) => T): Promise<T> {
-      requireWriter();
-      return engine.write((tx) => {
-        const type = typeOf(typeName);
-        tx.scope.onRollback(() => schema.view.touch(type.id));
-        return run(type, tx);
+    change,
+
+    /** The same, unless what it would make is there: that takes no right to write. */
+    async changeUnless<T>(
+      known: (type: TypeEntry) => T | undefined,
+      typeName: string,
+      run: (type: TypeEntry, tx: WriteTx) => T,
+    ): Promise<T> {
+      return known(typeOf(typeName)) ?? change(typeName, (type, tx) => known(type) ?? run(type, tx));
+    },
+
+    /**
+     * Writes one record whole; answers its id. It comes from the change, or with `derived` from the record's key; where that
+     * one is taken, by what was removed or has another key now, from the change all the same.
+     */
+    create(tx: WriteTx, typeId: string, rules: DatasetRules, fields: JsonObject, derived = false): string {
+      const own = derived ? derivedDeclarationId(typeId, rules.name as DeclarationDataset, fields) : undefined;
+      const isFree = own !== undefined && tx.record(tx.object(typeId)!, rules.name, own) === undefined;
+      return append(tx, typeId, rules, {
+        id: isFree ? own : "",
+        upsert: true,
+        ops: [{ type: "$set", path: "", value: fields }],
       });
     },
-    typeOf,
-
-    /** Writes one record whole; answers its id, which comes from the change. */
-    create: (tx: WriteTx, typeId: string, rules: DatasetRules, fields: JsonObject): string =>
-      append(tx, typeId, rules, "", [{ type: "$set", path: "", value: fields }]),
 
     /** Removes paths, then sets others, of one record. */
     patch(tx: WriteTx, typeId: string, rules: DatasetRules, id: string, patch: LeafPatch): void {
-      append(tx, typeId, rules, id, [
-        ...patch.unset.map((path): RecordOp => ({ type: "$unset", path })),
-        ...patch.set.map(([path, value]): RecordOp => ({ type: "$set", path, value })),
-      ]);
+      append(tx, typeId, rules, {
+        id,
+        ops: [
+          ...patch.unset.map((path): RecordOp => ({ type: "$unset", path })),
+          ...patch.set.map(([path, value]): RecordOp => ({ type: "$set", path, value })),
+        ],
+      });
     },
 
     /** Marks a record as removed; it stays, as what was made under it does. */
     remove: (tx: WriteTx, typeId: string, rules: DatasetRules, id: string): void =>
-      void append(tx, typeId, rules, id, [{ type: "$set", path: "removed", value: true }]),
+      void append(tx, typeId, rules, { id, ops: [{ type: "$set", path: "removed", value: true }] }),
   };
 
   function typeOf(typeName: string): TypeEntry {

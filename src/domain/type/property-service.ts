@@ -31,12 +31,19 @@ export function createPropertyService(deps: DefinitionWriterDeps) {
       return [...properties.values()];
     },
 
-    /** Throws property.format_invalid, type.xkey_conflict, type.registered, type.not_found, request.*. */
+    /**
+     * With `derived` its id follows from its xKey, so that devices that add it apart have added one; the one that has the xKey
+     * is adopted. Throws property.format_invalid, type.xkey_conflict, type.registered, type.not_found, request.*.
+     */
     add(typeName: string, draft: PropertyCreateBody): Promise<PropertyDef> {
+      const { xKey, derived } = draft;
+      if (derived && xKey === undefined)
+        throw svcError("request.missing_field", { field: "xKey" }, "A derived property needs an xKey");
       const record = toPropertyRecord(draft);
-      return writer.change(typeName, (type, tx) => {
-        if (draft.xKey !== undefined) refuseTakenXKey(type, draft.xKey);
-        const id = writer.create(tx, type.id, PROPERTY_RULES, record);
+      const adopt = (type: TypeEntry) => (derived ? propertyByXKey(type, xKey as string) : undefined);
+      return writer.changeUnless(adopt, typeName, (type, tx) => {
+        if (xKey !== undefined) refuseTakenXKey(type, xKey);
+        const id = writer.create(tx, type.id, PROPERTY_RULES, record, derived);
         return { id, ...(record as unknown as Omit<PropertyDef, "id">) };
       });
     },
@@ -122,15 +129,18 @@ function shapeOf(kind: Kind, { items, properties, required }: PropertyCreateBody
   throw svcError("request.invalid_field", { field, reason: fault.reason }, `${field}: ${fault.reason}`);
 }
 
+function propertyByXKey(type: TypeEntry, xKey: string, except?: string): PropertyDef | undefined {
+  return [...type.properties.values()].find((property) => property.xKey === xKey && property.id !== except);
+}
+
 function refuseTakenXKey(type: TypeEntry, xKey: string, except?: string): void {
-  for (const property of type.properties.values()) {
-    if (property.xKey !== xKey || property.id === except) continue;
+  const property = propertyByXKey(type, xKey, except);
+  if (property)
     throw svcError(
       "type.xkey_conflict",
       { xKey, existingTypeId: type.id, existingPropId: property.id },
       `Another property of this type has the xKey ${xKey}`,
     );
-  }
 }
 
 function refuseLeaf(path: string, fault: LeafFault | undefined): void {

@@ -13,6 +13,7 @@ const field = (kind: string, ...keys: string[]): FieldDraft[] => keys.map((key) 
 export const RUNTIME_DATASETS: Readonly<Record<string, DatasetDraft>> = {
   [TRIGGERS_DATASET]: {
     name: TRIGGERS_DATASET,
+    derived: true,
     displayName: "Triggers",
     idRule: "user",
     dynamic: true,
@@ -27,6 +28,7 @@ export const RUNTIME_DATASETS: Readonly<Record<string, DatasetDraft>> = {
   },
   [RUNS_DATASET]: {
     name: RUNS_DATASET,
+    derived: true,
     displayName: "Runs",
     idRule: "user",
     dynamic: true,
@@ -41,6 +43,7 @@ export const RUNTIME_DATASETS: Readonly<Record<string, DatasetDraft>> = {
   },
   [PROGRAM_SOURCE_DATASET]: {
     name: PROGRAM_SOURCE_DATASET,
+    derived: true,
     displayName: "Source",
     idRule: "user",
     fields: field("string", "code"),

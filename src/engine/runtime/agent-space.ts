@@ -23,29 +23,20 @@ export interface AgentSpace {
  * follow from names, so that devices that do it apart have made the same. The general chat comes first: its bundle waits until what other devices have made is here.
  */
 export async function installAgentSpace(services: SpaceServices): Promise<AgentSpace> {
-  const { bundles, space, types } = services;
+  const { bundles, properties, space, types } = services;
   const chat = await bundles.ensure({ id: "general-chat/v1", name: "General", rootTypes: ["chat"], derived: true });
   const triggerType = await types.create({ xKey: TRIGGER_TYPE, name: "Agent triggers", derived: true });
   const programType = await types.create({ xKey: PROGRAM_TYPE, name: "Program", derived: true });
   await ensureDatasets(services, triggerType.id, [TRIGGERS_DATASET, RUNS_DATASET]);
   await ensureDatasets(services, programType.id, [PROGRAM_SOURCE_DATASET]);
-  await ensureProperty(services, programType.id, "name", "string");
-  await ensureProperty(services, programType.id, "version", "number");
+  await properties.add(programType.id, { name: "name", xKey: "name", kind: "string", derived: true });
+  await properties.add(programType.id, { name: "version", xKey: "version", kind: "number", derived: true });
   const agent = await bundles.ensure({ id: "agent/v1", name: "Agent", rootTypes: [triggerType.id], derived: true });
   return { spaceId: space.id, anchorId: agent.bundle.rootId, chatId: chat.bundle.rootId };
 }
 
+/** Whoever has a name in the space has it: it may be a type that a client made. */
 async function ensureDatasets({ datasets }: SpaceServices, typeId: string, names: readonly string[]): Promise<void> {
   const known = new Set(datasets.listing().map(({ name }) => name));
   for (const name of names) if (!known.has(name)) await datasets.add(typeId, RUNTIME_DATASETS[name]!);
-}
-
-async function ensureProperty(
-  { properties }: SpaceServices,
-  typeId: string,
-  xKey: string,
-  kind: "string" | "number",
-): Promise<void> {
-  const known = properties.list(typeId).some((property) => property.xKey === xKey);
-  if (!known) await properties.add(typeId, { name: xKey, xKey, kind });
 }
