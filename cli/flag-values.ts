@@ -16,7 +16,7 @@ type FlagValue<S extends FlagSpec> = S["kind"] extends "switch"
 /** Flags by name as their kinds' values; absent ones are absent. */
 export type FlagValues<F extends FlagSpecs> = { [K in keyof F]?: FlagValue<F[K]> };
 
-/** Semaphore the texts of the command line into values. JSON flags are read through `reader`, so that stdin is read once. */
+/** Reads the texts of the command line as values. JSON flags are read through `reader`, so that stdin is read once. */
 export async function readFlagValues<F extends FlagSpecs>(
   textsByFlag: ReadonlyMap<string, string[]>,
   flags: F,

@@ -3,6 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import type { AclLog } from "./acl-log.ts";
 import type { AclOp } from "./op.ts";
+import { inOrder } from "./pending.ts";
 import type { PendingRecord } from "./record.ts";
 import { tryAclOps, unitKnown } from "./reducer.ts";
 import { type SequencePort, sequenceProposal } from "./sequence.ts";
@@ -28,12 +29,14 @@ export function createPendingBook(deps: {
 
   const isOwn = (unit: PendingRecord): boolean => equalBytes(unit.author, accountKey);
 
-  /** What sequencing would see with these units beside those that wait here. */
-  const sequencePort = (more: readonly PendingRecord[] = []): SequencePort => {
+  const waiting = (): PendingRecord[] => acl.units.list().map(({ unit }) => unit);
+
+  /** What sequencing would see if these units waited here. */
+  const sequencePort = (held: readonly PendingRecord[] = waiting()): SequencePort => {
     const { state } = acl;
     return {
       state,
-      held: [...acl.units.list().map(({ unit }) => unit), ...more],
+      held,
       isNamed,
       faultOf(ops, minClock) {
         if (!state.owner) return "the space has no owner";
@@ -52,13 +55,35 @@ export function createPendingBook(deps: {
     return "fault" in tried ? tried.fault : undefined;
   };
 
+  /** With the records of lost branches that they follow and that are still known: without those they never get a place. */
+  const withAncestors = (units: readonly PendingRecord[]): PendingRecord[] => {
+    const found = new Map(units.map((unit) => [bytesToHex(unit.id), unit]));
+    for (const unit of units) {
+      let prev = unit.kind === "acl" ? unit.prev : undefined;
+      while (prev && !found.has(bytesToHex(prev)) && !unitKnown(acl.state, prev)) {
+        const before = acl.units.lostRecord(prev);
+        if (before) found.set(bytesToHex(prev), before);
+        prev = before?.prev;
+      }
+    }
+    return [...found.values()];
+  };
+
+  /** Of these, and of what they follow, those that may yet take effect, and those that such a one follows. */
+  const alive = (units: readonly PendingRecord[]): PendingRecord[] => {
+    const ordered = inOrder(withAncestors(units));
+    const left = new Set(ordered);
+    for (const unit of ordered.toReversed())
+      if ("drop" in sequenceProposal(sequencePort([...left]), unit)) left.delete(unit);
+    return [...left];
+  };
+
   /** Keeps units; when there is no room, those go first that can no longer take effect. Answers what had no room. */
   const keepUnits = (units: readonly PendingRecord[]): PendingRecord[] => {
     const nowMs = deps.clock.nowMs();
     const full = units.filter((unit) => !acl.units.put(unit, nowMs));
     if (full.length === 0) return [];
-    const port = sequencePort();
-    for (const unit of port.held) if ("drop" in sequenceProposal(port, unit)) acl.units.drop(unit.id);
+    forgetDead();
     return full.filter((unit) => !acl.units.put(unit, nowMs));
   };
 
@@ -81,13 +106,24 @@ export function createPendingBook(deps: {
     return [...again.values()];
   };
 
-  /** What the chain has made impossible waits for nobody, and nothing waits for it. */
-  const forgetDead = (): void => {
-    const waiting = acl.units.list().filter(({ unit }) => unit.kind === "acl-proposal");
-    if (waiting.length === 0) return;
-    const port = sequencePort();
-    for (const { unit } of waiting) if ("drop" in sequenceProposal(port, unit)) acl.units.drop(unit.id);
+  /** What waits and never can take effect, and what does not wait although such a one follows it that may. */
+  const misplaced = (): { dead: PendingRecord[]; again: PendingRecord[] } => {
+    const units = waiting();
+    const left = alive(units);
+    return { dead: units.filter((unit) => !left.includes(unit)), again: left.filter((unit) => !units.includes(unit)) };
   };
 
-  return { isOwn, isNamed, sequencePort, ownFaultOf, keep: keepUnits, namedAgain, forgetDead };
+  /** What the chain has made impossible waits for nobody, and nothing waits for it. */
+  const forgetDead = (): void => {
+    const { dead, again } = misplaced();
+    for (const unit of dead) acl.units.drop(unit.id);
+    for (const unit of again) acl.units.put(unit, deps.clock.nowMs(), true);
+  };
+
+  const hasMisplaced = (): boolean => {
+    const { dead, again } = misplaced();
+    return dead.length + again.length > 0;
+  };
+
+  return { isOwn, waiting, alive, sequencePort, ownFaultOf, keep: keepUnits, namedAgain, forgetDead, hasMisplaced };
 }

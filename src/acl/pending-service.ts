@@ -80,11 +80,15 @@ export function createPendingService(deps: PendingServiceDeps) {
     async takeUnits(many: readonly Uint8Array[]): Promise<UnitVerdict[]> {
       const units = await readAclUnits(many);
       return engine.moveAcl(() => {
-        const fresh = units.filter((unit) => unit && !unitKnown(acl.state, unit.id) && !acl.units.has(unit.id));
-        const port = book.sequencePort(fresh as PendingRecord[]);
-        const plans = new Map((fresh as PendingRecord[]).map((unit) => [unit, sequenceProposal(port, unit)]));
+        const fresh = units.flatMap((unit) =>
+          unit && !unitKnown(acl.state, unit.id) && !acl.units.has(unit.id) ? [unit] : [],
+        );
+        const alive = book.alive([...book.waiting(), ...fresh]);
+        const port = book.sequencePort(alive);
+        const plans = new Map(fresh.map((unit) => [unit, sequenceProposal(port, unit)]));
+        const takesEffect = (unit: PendingRecord) => "ops" in (plans.get(unit) ?? sequenceProposal(port, unit));
         const full = book.keep(
-          [...plans].flatMap(([unit, plan]) => ("ops" in plan || isFollowed(port, unit) ? [unit] : [])),
+          alive.filter((unit) => !acl.units.has(unit.id) && (takesEffect(unit) || isFollowed(port, unit))),
         );
         const result = units.map((unit): UnitVerdict => {
           if (!unit) return { kind: "refused", reason: "it is neither a record nor a proposal" };
@@ -100,6 +104,11 @@ export function createPendingService(deps: PendingServiceDeps) {
 
     /** Whether `sequence` may find something to do. */
     hasWork: (): boolean => acl.units.list().length > 0 || book.namedAgain().length > 0,
+
+    /** Forgets what waits in vain by now: changes that named it found their place. */
+    async forgetDead(): Promise<void> {
+      if (book.hasMisplaced()) await engine.moveAcl(() => ({ result: book.forgetDead() }));
+    },
 
     /** What waits for the owner's devices, to be handed on. */
     units: (): Uint8Array[] => acl.units.list().map(({ unit }) => unit.bytes),

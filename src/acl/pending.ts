@@ -43,16 +43,11 @@ export function createAclUnits({ pendingRecords: table }: Pick<SpaceStore, "pend
 
   return {
     /** In the order of their authors' clocks, but each behind those that it follows. */
-    list: (): HeldUnit[] =>
-      behindThoseTheyFollow(
-        table
-          .waiting()
-          .flatMap((row) => {
-            const unit = read(row);
-            return unit ? [{ unit, receivedMs: row.receivedMs }] : [];
-          })
-          .sort((a, b) => a.unit.time - b.unit.time || Buffer.compare(a.unit.id, b.unit.id)),
-      ),
+    list(): HeldUnit[] {
+      const rows = new Map(table.waiting().map((row) => [bytesToHex(row.id), row]));
+      const units = [...rows.values()].flatMap((row) => read(row) ?? []);
+      return inOrder(units).map((unit) => ({ unit, receivedMs: rows.get(bytesToHex(unit.id))!.receivedMs }));
+    },
     has: (id: Uint8Array): boolean => waitsFor(id) !== undefined,
     /** A record of a lost branch that is still known. */
     lostRecord(id: Uint8Array): AclRecord | undefined {
@@ -89,19 +84,20 @@ export function createAclUnits({ pendingRecords: table }: Pick<SpaceStore, "pend
   };
 }
 
-/** A record that takes effect before one that it follows would give that one a place, and so take its effect from it. */
-function behindThoseTheyFollow(held: readonly HeldUnit[]): HeldUnit[] {
-  const left = new Map(held.map((each) => [bytesToHex(each.unit.id), each]));
-  const ordered: HeldUnit[] = [];
-  for (const each of held) {
-    const branch: HeldUnit[] = [];
-    for (let at: HeldUnit | undefined = each; at; ) {
-      const { unit }: HeldUnit = at;
-      if (!left.delete(bytesToHex(unit.id))) break;
+/**
+ * In the order of their authors' clocks, but each behind those that it follows: a record that takes effect before one that it
+ * follows would give that one a place, and so take its effect from it.
+ */
+export function inOrder(units: readonly PendingRecord[]): PendingRecord[] {
+  const byClock = units.toSorted((a, b) => a.time - b.time || Buffer.compare(a.id, b.id));
+  const left = new Map(byClock.map((unit) => [bytesToHex(unit.id), unit]));
+  return byClock.flatMap((unit) => {
+    const branch: PendingRecord[] = [];
+    for (let at: PendingRecord | undefined = unit; at; ) {
+      if (!left.delete(bytesToHex(at.id))) break;
       branch.unshift(at);
-      at = unit.kind === "acl" && unit.prev ? left.get(bytesToHex(unit.prev)) : undefined;
+      at = at.kind === "acl" && at.prev ? left.get(bytesToHex(at.prev)) : undefined;
     }
-    ordered.push(...branch);
-  }
-  return ordered;
+    return branch;
+  });
 }

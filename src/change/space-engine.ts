@@ -140,6 +140,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     reactions.run(); // device-local fields follow
     projection.countLive();
     log.flush(); // the writers' chains
+    store.sync.unconfirmPassedOver(changes.takeCountedAnew()); // nobody was asked to keep what did not count
     makeDurable(); // COMMIT; then those who wrote are answered
     store.committed();
     objects.trim();

@@ -7,7 +7,7 @@ const PRIVATE_KEYWORDS = new Set(["fault", "errorMessage", "describedAs", "$id"]
 /** TypeBox's pattern for a record with any key. */
 const ANY_KEY = "^(.*)$";
 
-/** Semaphore TypeBox schemas into those of an OpenAPI 3.1 document, which are JSON Schema 2020-12 like themselves. */
+/** Writes TypeBox schemas as those of an OpenAPI 3.1 document, which are JSON Schema 2020-12 like themselves. */
 export interface SchemaWriter {
   /** A schema with an `$id` becomes a component of that name and is referred to. */
   write(schema: TSchema): JsonObject;

@@ -1,11 +1,18 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { LIMITS } from "./limits.ts";
-import { named, oneOf, strict } from "./schema.ts";
+import { describedAs, named, oneOf, strict } from "./schema.ts";
 
-/** A version, or what the parts below have. Depth follows the record's own, so it is not stated level by level. */
-const VersionNode = Type.Union([Type.String(), Type.Object({}, { additionalProperties: true })], {
-  description: "The version of this part, or by the names of its parts, with `*` for those that are not listed",
-});
+/** By the names of a record's parts; its depth follows the record's. */
+const VersionTree = named(
+  "VersionTree",
+  Type.Object(
+    {},
+    {
+      additionalProperties: Type.Union([Type.String(), Type.Unsafe<object>({ $ref: "VersionTree" })]),
+      description: "The version of each part, or those of its own parts; `*` is that of all that are not listed",
+    },
+  ),
+);
 
 /** A record as stored: open, since datasets define it. */
 export const AnyRecord = named(
@@ -16,7 +23,10 @@ export const AnyRecord = named(
       _ver: Type.Optional(
         Type.Object(
           { id: Type.String({ description: "Of its creation; orders records by age, compared as text" }) },
-          { additionalProperties: VersionNode, description: "By which change each part was last written" },
+          {
+            additionalProperties: describedAs(Type.Union([Type.String(), VersionTree]), Type.Unknown()),
+            description: "By which change each part was last written",
+          },
         ),
       ),
     },

@@ -191,7 +191,10 @@ export interface ReplicaAcl {
   takeEach(records: readonly Uint8Array[]): Promise<string | undefined>;
   /** Keeps what others propose; an owner's device then gives effect to what waits. */
   takePending(pending: readonly Uint8Array[]): Promise<void>;
-  /** On an owner's device: gives effect to what waits. To be called when records or changes have come. */
+  /**
+   * Forgets what waits for the owner in vain, and on an owner's device gives effect to what waits. To be called when records
+   * or changes have come.
+   */
   sequencePending(): Promise<void>;
 
   /** As the ACL service has them. */

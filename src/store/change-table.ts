@@ -181,6 +181,8 @@ export function createChangeTable(db: Database) {
   const setWriter = db.query<null, [number, Uint8Array | null, number, number, number]>(
     "UPDATE writers SET seq = ?, last = ?, lamport = ?, acl_pos = ? WHERE no = ?",
   );
+  const countedAnew = db.query<{ writer: number }, []>("SELECT writer FROM counted_anew");
+  const clearCountedAnew = db.query<null, []>("DELETE FROM counted_anew");
   let rewrites = 0;
 
   return {
@@ -238,14 +240,23 @@ export function createChangeTable(db: Database) {
       rewrites++;
       setBytes.run(bytes, kind, datasetNo, no);
     },
-    /** Grows with each of these; a rollback does not take it back. */
+    /** Grows with each of these, and with each new verdict; a rollback does not take it back. */
     rewrites: (): number => rewrites,
     /** A page of an object's changes that are kept with their bodies, after a place in the order (lamport, no). */
     wholeOf: (objectNo: number, after: { lamport: number; no: number }, limit: number) =>
       wholeOf.all(objectNo, after.lamport, after.no, limit).map(fromRow),
     /** Ids of an object's changes that are kept without their bodies, oldest first. */
     stubsOf: (objectNo: number, limit: number): Uint8Array[] => stubsOf.all(objectNo, limit).map(({ id }) => id),
-    setCounts: (no: number, counts: boolean) => void setCounts.run(counts ? 1 : 0, no),
+    setCounts(no: number, counts: boolean): void {
+      rewrites++;
+      setCounts.run(counts ? 1 : 0, no);
+    },
+    /** Writers of whose changes none counted, and now one does. They are told of once. */
+    takeCountedAnew(): number[] {
+      const writers = countedAnew.all().map(({ writer }) => writer);
+      if (writers.length > 0) clearCountedAnew.run();
+      return writers;
+    },
 
     heads: (objectNo: number) =>
       headsOf.all(objectNo).map((row) => ({ no: row.no, id: row.id, lamport: row.lamport, aclPos: row.acl_pos })),

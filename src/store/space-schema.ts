@@ -57,6 +57,12 @@ const TRUTH = `
     UPDATE uncounted SET count = count + OLD.counts - NEW.counts,
       bytes = bytes + (OLD.counts - NEW.counts) * (length(NEW.bytes) + ${UNCOUNTED_ROW_BYTES});
   END;
+  -- Writers of whose changes none counted, and now one does.
+  CREATE TABLE counted_anew(writer INTEGER PRIMARY KEY);
+  CREATE TRIGGER writer_counted_anew AFTER UPDATE OF counted ON writers
+    WHEN OLD.counted = 0 AND NEW.counted > 0 AND OLD.changes > 0 BEGIN
+    INSERT OR IGNORE INTO counted_anew(writer) VALUES(NEW.no);
+  END;
   CREATE TRIGGER uncounted_rewritten AFTER UPDATE OF bytes ON changes WHEN NEW.counts = 0 BEGIN
     UPDATE uncounted SET bytes = bytes + length(NEW.bytes) - length(OLD.bytes);
   END;
@@ -88,10 +94,12 @@ const TRUTH = `
   -- Versions of dataset definitions by the hash of their text. Part of the truth: what is known stays known.
   CREATE TABLE declarations(id TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 
-  -- What is known to be kept elsewhere. target: network or peer. All changes up to a number, and single ones beyond.
+  -- What is known to be kept elsewhere. target: network or peer. All changes up to a number but for the exceptions, and
+  -- beyond it the exceptions alone.
   CREATE TABLE sync_marks(target TEXT PRIMARY KEY, upto INTEGER NOT NULL) WITHOUT ROWID;
-  CREATE TABLE sync_ahead(target TEXT NOT NULL, change INTEGER NOT NULL, PRIMARY KEY(target, change)) WITHOUT ROWID;
-  CREATE INDEX sync_ahead_by_change ON sync_ahead(change);
+  CREATE TABLE sync_exceptions(
+    target TEXT NOT NULL, change INTEGER NOT NULL, PRIMARY KEY(target, change)) WITHOUT ROWID;
+  CREATE INDEX sync_exceptions_by_change ON sync_exceptions(change);
   -- Kept there, but still parked here.
   CREATE TABLE sync_early(target TEXT NOT NULL, id BLOB NOT NULL, PRIMARY KEY(target, id)) WITHOUT ROWID;
 `;

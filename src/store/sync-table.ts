@@ -29,6 +29,19 @@ export interface ChainSize {
   readonly last: Uint8Array;
 }
 
+interface ObjectCount {
+  readonly objectNo: number;
+  readonly count: number;
+}
+
+/** Of what is here a target has everything up to a number, and single changes that were doubted. */
+export interface Reach {
+  readonly upto: number;
+  readonly again: readonly number[];
+}
+
+const TARGETS: readonly ReplicaTarget[] = ["network", "peer"];
+
 /** Of a writer of whose changes any counts, or of nobody: what others wrote without the right is nobody's to keep or miss. */
 const IS_OF_SOMEBODY = "EXISTS(SELECT 1 FROM writers w WHERE w.no = c.writer AND w.counted > 0)";
 
@@ -36,22 +49,32 @@ const IS_OF_SOMEBODY = "EXISTS(SELECT 1 FROM writers w WHERE w.no = c.writer AND
 const IS_WHOLE = "NOT EXISTS(SELECT 1 FROM unopened u WHERE u.change = c.no AND u.wait_kind = 'body')";
 
 /**
- * Which changes are known to be kept elsewhere: all up to a number, and single ones beyond it. Writes happen inside the
- * commit queue's transaction.
+ * Which changes are known to be kept elsewhere: all up to a mark but for the exceptions, and beyond it the exceptions alone.
+ * Writes happen inside the commit queue's transaction.
  */
-/** `rewrites` tells how often changes got their bodies, or lost them. */
+/** `rewrites` tells how often changes got their bodies, lost them, or came to count or ceased to. */
 export function createSyncTable(db: Database, rewrites: () => number) {
   const upto = db.query<{ upto: number }, [string]>("SELECT upto FROM sync_marks WHERE target = ?");
   const setUpto = db.query<null, [string, number]>(
     "INSERT INTO sync_marks(target, upto) VALUES(?, ?) ON CONFLICT(target) DO UPDATE SET upto = excluded.upto",
   );
-  const addAhead = db.query<null, [string, number]>("INSERT OR IGNORE INTO sync_ahead(target, change) VALUES(?, ?)");
-  const dropAhead = db.query<null, [string, number]>("DELETE FROM sync_ahead WHERE target = ? AND change <= ?");
-  const addAheadBetween = db.query<null, [string, number, number]>(
-    "INSERT OR IGNORE INTO sync_ahead(target, change) SELECT ?, no FROM changes WHERE no > ? AND no <= ?",
+  const addException = db.query<null, [string, number]>(
+    "INSERT OR IGNORE INTO sync_exceptions(target, change) VALUES(?, ?)",
   );
-  const dropOne = db.query<null, [string, number]>("DELETE FROM sync_ahead WHERE target = ? AND change = ?");
-  const clearAhead = db.query<null, [string]>("DELETE FROM sync_ahead WHERE target = ?");
+  const dropException = db.query<null, [string, number]>("DELETE FROM sync_exceptions WHERE target = ? AND change = ?");
+  const dropExceptions = db.query<null, [string, number, number]>(
+    "DELETE FROM sync_exceptions WHERE target = ? AND change > ? AND change <= ?",
+  );
+  const behind = db.query<ChangePlace, [string, number]>(
+    `SELECT c.no, CASE WHEN ${IS_OF_SOMEBODY} THEN c.writer ELSE 0 END AS writer, c.seq
+     FROM sync_exceptions e JOIN changes c ON c.no = e.change WHERE e.target = ? AND e.change <= ?`,
+  );
+  const isException = db.query<{ one: number }, [string, number]>(
+    "SELECT 1 AS one FROM sync_exceptions WHERE target = ? AND change = ?",
+  );
+  const exceptWriter = db.query<null, [string, number, number]>(
+    "INSERT OR IGNORE INTO sync_exceptions(target, change) SELECT ?, no FROM changes WHERE writer = ? AND no <= ?",
+  );
   const addEarly = db.query<null, [string, Uint8Array]>("INSERT OR IGNORE INTO sync_early(target, id) VALUES(?, ?)");
   const early = db.query<{ no: number; id: Uint8Array }, [string]>(
     "SELECT c.no, c.id FROM sync_early e JOIN changes c ON c.id = e.id WHERE e.target = ?",
@@ -67,26 +90,42 @@ export function createSyncTable(db: Database, rewrites: () => number) {
   const clearEarly = db.query<null, [string]>("DELETE FROM sync_early WHERE target = ?");
   const firstGap = db.query<{ no: number | null }, [number, string]>(
     `SELECT min(c.no) AS no FROM changes c WHERE c.no > ?1 AND (c.writer = 0 OR ${IS_OF_SOMEBODY})
-     AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.target = ?2 AND a.change = c.no)`,
+     AND NOT EXISTS(SELECT 1 FROM sync_exceptions e WHERE e.target = ?2 AND e.change = c.no)`,
   );
   const newest = db.query<{ no: number | null }, []>("SELECT max(no) AS no FROM changes");
   const places = db.query<ChangePlace, [number, number]>(
     `SELECT c.no, CASE WHEN ${IS_OF_SOMEBODY} THEN c.writer ELSE 0 END AS writer, c.seq
      FROM changes c WHERE c.no > ? ORDER BY c.no LIMIT ?`,
   );
-  const unconfirmed = db.query<UnconfirmedChange, [number, string, number]>(
+  const unconfirmedBehind = db.query<UnconfirmedChange, [number, string, number]>(
     `SELECT no, writer, seq, id, bytes FROM changes c
-     WHERE no > ?1 AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.target = ?2 AND a.change = c.no)
+     WHERE no IN (SELECT change FROM sync_exceptions WHERE target = ?2 AND change <= ?1) AND ${IS_OF_SOMEBODY} AND ${IS_WHOLE}
+     ORDER BY no LIMIT ?3`,
+  );
+  const unconfirmedAhead = db.query<UnconfirmedChange, [number, string, number]>(
+    `SELECT no, writer, seq, id, bytes FROM changes c
+     WHERE no > ?1 AND NOT EXISTS(SELECT 1 FROM sync_exceptions e WHERE e.target = ?2 AND e.change = c.no)
        AND (c.writer = 0 OR ${IS_OF_SOMEBODY}) AND ${IS_WHOLE} ORDER BY no LIMIT ?3`,
   );
-  const nowhere = db.query<{ objectNo: number; count: number }, [number, number]>(
+  const nowhereAhead = db.query<ObjectCount, [number, number]>(
     `SELECT objectNo, count(*) AS count FROM changes c
-     WHERE no > ? AND no <= ? AND ${IS_OF_SOMEBODY} AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) AND ${IS_WHOLE}
+     WHERE no > ? AND no <= ? AND ${IS_OF_SOMEBODY} AND ${IS_WHOLE}
+       AND NOT EXISTS(SELECT 1 FROM sync_exceptions e WHERE e.change = c.no)
      GROUP BY objectNo`,
   );
-  const nowhereOf = db.query<{ count: number }, [number, number]>(
+  const isKept = (target: ReplicaTarget, mark: string): string =>
+    `(c.no <= ${mark}) <> EXISTS(SELECT 1 FROM sync_exceptions e WHERE e.target = '${target}' AND e.change = c.no)`;
+  const nowhereBehind = db.query<ObjectCount, [number, number]>(
+    `SELECT objectNo, count(*) AS count FROM changes c
+     WHERE no IN (SELECT change FROM sync_exceptions
+         WHERE (target = 'network' AND change <= ?1) OR (target = 'peer' AND change <= ?2))
+       AND ${IS_OF_SOMEBODY} AND ${IS_WHOLE} AND NOT (${isKept("network", "?1")}) AND NOT (${isKept("peer", "?2")})
+     GROUP BY objectNo`,
+  );
+  const nowhereAheadOf = db.query<{ count: number }, [number, number]>(
     `SELECT count(*) AS count FROM changes c
-     WHERE objectNo = ? AND no > ? AND ${IS_OF_SOMEBODY} AND NOT EXISTS(SELECT 1 FROM sync_ahead a WHERE a.change = c.no) AND ${IS_WHOLE}`,
+     WHERE objectNo = ? AND no > ? AND ${IS_OF_SOMEBODY} AND ${IS_WHOLE}
+       AND NOT EXISTS(SELECT 1 FROM sync_exceptions e WHERE e.change = c.no)`,
   );
   const chains = db.query<ChainSize, []>(
     "SELECT no AS writer, author, id, seq, changes AS count, last FROM writers WHERE counted > 0",
@@ -110,76 +149,92 @@ export function createSyncTable(db: Database, rewrites: () => number) {
 
   /** Grows whenever single changes become known, or are no longer known, to be kept elsewhere. */
   let confirmed = 0;
+  /** Grows whenever some are no longer known to be. */
+  let doubts = 0;
   let counted: { from: number; to: number; as: number; counts: ReadonlyMap<number, number> } | undefined;
 
   const markOf = (target: ReplicaTarget): number => upto.get(target)?.upto ?? 0;
   const newestNo = (): number => newest.get()?.no ?? 0;
-  /** Moves the mark over everything that is confirmed without a gap. */
-  const close = (target: ReplicaTarget): void => {
-    const from = markOf(target);
-    const gap = firstGap.get(from, target)?.no ?? null;
-    const to = gap === null ? newestNo() : gap - 1;
-    if (to <= from) return;
+  const raise = (target: ReplicaTarget, from: number, to: number): void => {
     setUpto.run(target, to);
-    dropAhead.run(target, to);
+    dropExceptions.run(target, from, to);
+  };
+  const confirm = (target: ReplicaTarget, numbers: readonly number[]): void => {
+    confirmed++;
+    const mark = markOf(target);
+    for (const no of numbers) (no > mark ? addException : dropException).run(target, no);
+    const gap = firstGap.get(mark, target)?.no ?? null;
+    const to = gap === null ? newestNo() : gap - 1;
+    if (to > mark) raise(target, mark, to);
   };
   const everywhereUpto = (): number => Math.max(markOf("network"), markOf("peer"));
+  const behindOf = (): readonly ObjectCount[] => nowhereBehind.all(markOf("network"), markOf("peer"));
 
   return {
     newestNo,
-    /** Single changes are kept there. */
-    confirm(target: ReplicaTarget, numbers: readonly number[]): void {
-      confirmed++;
-      for (const no of numbers) addAhead.run(target, no);
-      close(target);
-    },
+    /** Single changes are kept there. The mark moves over everything that is confirmed without a gap. */
+    confirm,
     /** Single changes are not kept there after all. */
     unconfirm(target: ReplicaTarget, numbers: readonly number[]): void {
       if (numbers.length === 0) return;
       confirmed++;
-      const from = Math.min(...numbers) - 1;
-      const to = markOf(target);
-      if (from < to) {
-        addAheadBetween.run(target, from, to);
-        setUpto.run(target, from);
-      }
-      for (const no of numbers) dropOne.run(target, no);
+      doubts++;
+      const mark = markOf(target);
+      for (const no of numbers) (no > mark ? dropException : addException).run(target, no);
     },
+    /** The marks may have passed over changes of these writers, of whom nothing counted: they are to be confirmed anew. */
+    unconfirmPassedOver(writers: readonly number[]): void {
+      if (writers.length === 0) return;
+      confirmed++;
+      doubts++;
+      for (const writer of writers) for (const target of TARGETS) exceptWriter.run(target, writer, markOf(target));
+    },
+    /** Grows whenever something is no longer known to be kept where it was. */
+    doubts: (): number => doubts,
+    isKept: (target: ReplicaTarget, no: number): boolean =>
+      no <= markOf(target) !== (isException.get(target, no) !== null),
     /** A change that still waits here is kept there: it counts once it is stored. */
     confirmEarly: (target: ReplicaTarget, id: Uint8Array) => void addEarly.run(target, id),
     /** Counts what was confirmed while it waited and has been stored since. */
     settleEarly(target: ReplicaTarget): void {
       const settled = early.all(target);
       if (settled.length === 0) return;
-      confirmed++;
-      for (const { no, id } of settled) {
-        addAhead.run(target, no);
-        dropEarly.run(target, id);
-      }
-      close(target);
+      for (const { id } of settled) dropEarly.run(target, id);
+      confirm(
+        target,
+        settled.map(({ no }) => no),
+      );
     },
-    /** Up to which number a target has everything that is here. Not below what is known of it. */
-    reachOf(target: ReplicaTarget, covers: (writer: number, seq: number) => boolean): number {
-      let to = markOf(target);
-      for (;;) {
-        const page = places.all(to, 1000);
+    /**
+     * What a target has of what is here: up to which number everything that the mark has not passed, and of the exceptions
+     * behind the mark which.
+     */
+    reachOf(target: ReplicaTarget, covers: (writer: number, seq: number) => boolean): Reach {
+      const mark = markOf(target);
+      const again = behind.all(target, mark).flatMap(({ no, writer, seq }) => (covers(writer, seq) ? [no] : []));
+      for (let upto = mark; ; ) {
+        const page = places.all(upto, 1000);
         for (const { no, writer, seq } of page) {
-          if (writer !== 0 && !covers(writer, seq)) return to;
-          to = no;
+          if (writer !== 0 && !covers(writer, seq)) return { upto, again };
+          upto = no;
         }
-        if (page.length < 1000) return to;
+        if (page.length < 1000) return { upto, again };
       }
     },
     markOf,
-    /** Everything up to a number is kept there. */
-    advance(target: ReplicaTarget, to: number): void {
-      if (to > markOf(target)) setUpto.run(target, to);
+    /** A target turned out to reach that far. */
+    advance(target: ReplicaTarget, { upto, again }: Reach): void {
+      confirmed++;
+      for (const no of again) dropException.run(target, no);
+      const mark = markOf(target);
+      if (upto > mark) raise(target, mark, upto);
     },
     /** The target turned out to be another one, or an older copy: nothing is known to be there. */
     forget(target: ReplicaTarget): void {
       confirmed++;
+      doubts++;
       setUpto.run(target, 0);
-      clearAhead.run(target);
+      dropExceptions.run(target, 0, Number.MAX_SAFE_INTEGER);
       clearEarly.run(target);
     },
     /** A record of rights, or a proposal of one, was met there. */
@@ -188,7 +243,11 @@ export function createSyncTable(db: Database, rewrites: () => number) {
     forgetRecords: (target: ReplicaTarget) => void clearEarly.run(ACL_TARGETS[target]),
     /** How many records of the ACL log only this device is known to have. */
     recordsKeptNowhereElse: (): number => recordsNowhere.get(ACL_TARGETS.network, ACL_TARGETS.peer)?.count ?? 0,
-    unconfirmed: (target: ReplicaTarget, limit: number) => unconfirmed.all(markOf(target), target, limit),
+    unconfirmed(target: ReplicaTarget, limit: number): UnconfirmedChange[] {
+      const mark = markOf(target);
+      const again = unconfirmedBehind.all(mark, target, limit);
+      return again.length === limit ? again : [...again, ...unconfirmedAhead.all(mark, target, limit - again.length)];
+    },
     /** Changes that only this device is known to have, by object number. */
     keptNowhereElse(): ReadonlyMap<number, number> {
       const [from, to] = [everywhereUpto(), newestNo()];
@@ -196,12 +255,18 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       const as = confirmed + rewrites();
       const known = counted?.from === from && counted.as === as && !db.inTransaction ? counted : undefined;
       const counts = new Map(known?.counts);
-      for (const { objectNo, count } of nowhere.all(known?.to ?? from, to))
+      for (const { objectNo, count } of nowhereAhead.all(known?.to ?? from, to))
         counts.set(objectNo, (counts.get(objectNo) ?? 0) + count);
       if (!db.inTransaction) counted = { from, to, as, counts };
-      return counts;
+      const again = behindOf();
+      if (again.length === 0) return counts;
+      const all = new Map(counts);
+      for (const { objectNo, count } of again) all.set(objectNo, (all.get(objectNo) ?? 0) + count);
+      return all;
     },
-    keptNowhereElseOf: (objectNo: number): number => nowhereOf.get(objectNo, everywhereUpto())?.count ?? 0,
+    keptNowhereElseOf: (objectNo: number): number =>
+      nowhereAheadOf.get(objectNo, everywhereUpto())!.count +
+      (behindOf().find((behind) => behind.objectNo === objectNo)?.count ?? 0),
 
     /** In the order of arrival, which is parents first. */
     places: (afterNo: number, limit: number) => places.all(afterNo, limit),

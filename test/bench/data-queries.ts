@@ -12,7 +12,7 @@ export interface BenchRead {
   repeats: number;
 }
 
-/** Semaphore are spread over the values, so that no two neighbours read the same rows. */
+/** Turns are spread over the values, so that no two neighbours read the same rows. */
 const spread = (turn: number, values: number): number => (turn * 7919 + 13) % Math.max(1, Math.floor(values));
 
 /** Over the records of workload.ts in the floor's table `records`, indexed by `group`, `team` and `n`. */

@@ -115,7 +115,7 @@ async function randomHistory(world: World, rng: Rng): Promise<Uint8Array[]> {
 const refusals = (verdicts: readonly IngestVerdict[]) =>
   verdicts.flatMap((verdict, at) => (verdict.kind === "quarantined" ? [`${at}: ${verdict.reason}`] : []));
 
-/** Semaphore one byte near the end, where the signature lies. */
+/** Flips one byte near the end, where the signature lies. */
 const withBadSignature = (bytes: Uint8Array): Uint8Array => bytes.with(bytes.length - 3, bytes.at(-3)! ^ 1);
 
 /** A chain in which each change follows the one before, by one writer. */

@@ -15,19 +15,18 @@ import { memoryDir, scratchDir } from "../support/scratch.ts";
 import { createSnapshots, openSyncWorld, type SyncDevice, type SyncWorld } from "../support/sync-world.ts";
 
 /** Worlds of devices, and schedules that each of them goes through. */
-const WORLDS = Number(process.env["WORLDS"] ?? 20);
+const WORLDS = Number(process.env["WORLDS"] ?? 16);
 const SCHEDULES = 25;
 const STEPS = 10;
 /** In which everybody has to be synced once all links are there. What another owner's device is waited for takes ten. */
 const HEALED_MS = 30 * 60_000;
 const firstSeed = runSeed("sync schedules");
 /** Worlds in which something once went wrong, kept by name. */
-const PAST_SEEDS: { name: string; seed: number }[] = [];
-/** Worlds in which something still goes wrong where an owner's device is put back; `OPEN_SEEDS=1` runs them, too. */
-const OPEN_SEEDS: { name: string; seed: number }[] = [
-  { name: "a record of a branch that lost waits for ever, and what follows it is given up", seed: 1015 },
-  { name: "the same in another world", seed: 1022 },
-  { name: "the same in a third", seed: 1023 },
+const PAST_SEEDS: { name: string; seed: number }[] = [
+  { name: "what lost its place for a while was not asked for when it counted again", seed: 3020449934 },
+  { name: "records of a branch that had taken effect were handed to and fro for ever", seed: 1015 },
+  { name: "a record waited for one before it that had been forgotten", seed: 1023 },
+  { name: "what a change named no longer went on waiting on a member's device", seed: 2002 },
 ];
 
 describe("sync on a virtual clock", () => {
@@ -43,7 +42,7 @@ describe("sync on a virtual clock", () => {
     crypto.getRandomValues = system;
   });
 
-  const runWorld = async (seed: number, putsOwnersBack = false): Promise<void> => {
+  const runWorld = async (seed: number, putsOwnersBack: boolean): Promise<void> => {
     random = createRng(seed);
     drainPool(() => random);
     await runSchedules(seed, putsOwnersBack);
@@ -52,14 +51,12 @@ describe("sync on a virtual clock", () => {
     const seed = (firstSeed + at) >>> 0;
     rule(
       `[convergence] [status] world ${at}: ${SCHEDULES} schedules, and all have the same`,
-      () => runWorld(seed),
+      () => runWorld(seed, at % 2 === 0),
       60_000,
     );
   }
-  for (const { name, seed } of process.env["OPEN_SEEDS"] === "1" ? OPEN_SEEDS : [])
-    rule(`[convergence] [status] open: ${name}`, () => runWorld(seed, true), 60_000);
   for (const { name, seed } of PAST_SEEDS)
-    rule(`[convergence] [status] past failure: ${name}`, () => runWorld(seed), 60_000);
+    rule(`[convergence] [status] past failure: ${name}`, () => runWorld(seed, true), 60_000);
 });
 
 /** Small requests are served from a batch: what is left of it came from another seed. */

@@ -11,8 +11,8 @@ const AT_ONCE = 500;
 export function createInlineDurability(deps: { engine: ChangeEngine; moved(fileIds: readonly string[]): void }) {
   const { engine } = deps;
   const { files: table } = engine.store;
-  /** Up to which change the network was known to keep everything. */
-  let keptUpto = engine.store.sync.markOf("network");
+  const { sync } = engine.store;
+  let doubtsBefore = sync.doubts();
 
   /** The local number of the change that created a row; undefined when it cannot be told. */
   const changeOf = (ref: FileRef): number | undefined => {
@@ -22,6 +22,11 @@ export function createInlineDurability(deps: { engine: ChangeEngine; moved(fileI
     return engine.store.changes
       .atLamport(child.no, place.lamport)
       .find(({ id }) => equalBytes(id.subarray(0, place.idPrefix.length), place.idPrefix))?.no;
+  };
+
+  const isKept = (ref: FileRef): boolean => {
+    const no = changeOf(ref);
+    return no !== undefined && sync.isKept("network", no);
   };
 
   const setStates = async (refs: readonly FileRef[], state: FileStateNo): Promise<void> => {
@@ -43,8 +48,6 @@ export function createInlineDurability(deps: { engine: ChangeEngine; moved(fileI
      * log turns out to lack it.
      */
     async settle(): Promise<void> {
-      const upto = engine.store.sync.markOf("network");
-      const isKept = (ref: FileRef): boolean => (changeOf(ref) ?? Number.POSITIVE_INFINITY) <= upto;
       for (;;) {
         const kept = table.inline(FILE_INFLIGHT, AT_ONCE).filter(isKept);
         if (kept.length === 0) return;
@@ -52,12 +55,12 @@ export function createInlineDurability(deps: { engine: ChangeEngine; moved(fileI
       }
     },
     async doubt(): Promise<void> {
-      const upto = engine.store.sync.markOf("network");
-      const isLess = upto < keptUpto;
-      keptUpto = upto;
-      if (!isLess) return;
-      const isLost = (ref: FileRef): boolean => (changeOf(ref) ?? Number.POSITIVE_INFINITY) > upto;
-      await setStates(table.inline(FILE_DURABLE, -1).filter(isLost), FILE_INFLIGHT);
+      if (sync.doubts() === doubtsBefore) return;
+      doubtsBefore = sync.doubts();
+      await setStates(
+        table.inline(FILE_DURABLE, -1).filter((ref) => !isKept(ref)),
+        FILE_INFLIGHT,
+      );
     },
   };
 }

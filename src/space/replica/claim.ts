@@ -1,6 +1,7 @@
 import { equalBytes } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
 import { isStub } from "../../change/codec/change-stub.ts";
+import type { Reach } from "../../store/sync-table.ts";
 import type { Claim, RemoteState } from "../replica.ts";
 import { coverage, hasOurBodies } from "./own-vector.ts";
 import type { ReplicaSource } from "./source.ts";
@@ -15,7 +16,8 @@ export function claimOf(space: ReplicaSource, pendingDigest: Uint8Array, state: 
   const { store } = space.engine;
   const { sync } = store;
   const isNew = ({ id }: { readonly id: Uint8Array }): boolean => !sync.hasRecord("peer", id);
-  const upto = sync.reachOf("peer", coverage(space, state.vector));
+  const reach = sync.reachOf("peer", coverage(space, state.vector));
+  const doubtsBefore = sync.doubts();
   const log = store.aclRecords();
   // Whoever has a record of the log has those before it.
   const theirs = log.slice(0, log.findIndex(({ id }) => equalBytes(id, state.aclHead)) + 1);
@@ -25,24 +27,25 @@ export function claimOf(space: ReplicaSource, pendingDigest: Uint8Array, state: 
   const isSamePending = equalBytes(state.pending, pendingDigest);
   const pending = isSamePending ? space.acl.units.list().flatMap(({ unit }) => (isNew(unit) ? [unit] : [])) : [];
   return {
-    changeIds: sampleOf(space, sync.markOf("peer"), upto),
+    changeIds: sampleOf(space, sync.markOf("peer"), reach),
     from,
     records: records.map(({ bytes }) => bytes),
     pending: pending.map(({ bytes }) => bytes),
     accept: () =>
       space.engine.write(() => {
-        sync.advance("peer", upto);
+        // Of whom nothing counted when it was asked for, something may since: what was passed over is asked for next time.
+        if (sync.doubts() === doubtsBefore) sync.advance("peer", reach);
         for (const { id } of [...records, ...pending]) sync.noteRecord("peer", id);
       }),
   };
 }
 
 /** Ids of some changes. Numbers are those of the order of arrival here, `after` exclusive. */
-function sampleOf({ engine }: ReplicaSource, after: number, upto: number): Uint8Array[] {
+function sampleOf({ engine }: ReplicaSource, after: number, { upto, again }: Reach): Uint8Array[] {
   const { changes } = engine.store;
   const ids: Uint8Array[] = [];
   let bytes = 0;
-  for (const no of numbersWithin(after, upto)) {
+  for (const no of [...someOf(again), ...numbersWithin(after, upto)]) {
     const change = changes.byNo(no);
     // Nobody's: derived roots, which everybody computes. Of what is deleted, and where this side has a stub, stubs do.
     if (!change || change.writer === 0 || isStub(change.bytes) || engine.objects.byNo(change.objectNo)?.deleted)
@@ -53,6 +56,10 @@ function sampleOf({ engine }: ReplicaSource, after: number, upto: number): Uint8
     ids.push(change.id);
   }
   return ids;
+}
+
+function someOf(numbers: readonly number[]): number[] {
+  return [...numbersWithin(-1, numbers.length - 1)].map((index) => numbers[index]!);
 }
 
 function numbersWithin(after: number, upto: number): Set<number> {

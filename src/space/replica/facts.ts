@@ -19,6 +19,8 @@ interface Backlog {
   readonly parkedObjects: ReadonlySet<string>;
   readonly parkedCount: number;
   readonly stale: boolean;
+  /** Changes here name a record of a branch that lost, and wait for its new place: nobody is asked to keep them meanwhile. */
+  readonly unplaced: boolean;
   /** What of the ACL nobody else is known to have: records of the log, and this account's proposals. */
   readonly aclCount: number;
 }
@@ -46,9 +48,13 @@ function backlogOf(space: ReplicaSource): Backlog {
     parkedObjects,
     parkedCount: waiting + unread,
     stale: engine.objects.stale().length > 0,
+    unplaced: awaitsPlace(space),
     aclCount: aclKeptNowhereElse(space),
   };
 }
+
+const awaitsPlace = ({ acl }: ReplicaSource): boolean =>
+  acl.units.list().some(({ unit }) => unit.kind === "acl" && acl.dropped(unit.id)?.named === true);
 
 function aclKeptNowhereElse({ engine, acl, accountKey }: ReplicaSource): number {
   const { sync } = engine.store;
@@ -59,8 +65,8 @@ function aclKeptNowhereElse({ engine, acl, accountKey }: ReplicaSource): number 
 }
 
 /** Nothing at all is unconfirmed or unjudged. */
-const isComplete = ({ unconfirmedCount, parkedCount, stale, aclCount }: Backlog): boolean =>
-  unconfirmedCount === 0 && parkedCount === 0 && !stale && aclCount === 0;
+const isComplete = ({ unconfirmedCount, parkedCount, stale, unplaced, aclCount }: Backlog): boolean =>
+  unconfirmedCount === 0 && parkedCount === 0 && !stale && !unplaced && aclCount === 0;
 
 /** The object a parked change belongs to, when its format is known. */
 function objectOf(bytes: Uint8Array): Uint8Array | undefined {
@@ -99,7 +105,8 @@ function isObjectComplete(space: ReplicaSource, object: ObjectEntry): boolean {
     unopened.waitingCountOf(object.no, PATIENCE_ROUNDS) > 0 ||
     (parked.waitingCount(PATIENCE_ROUNDS) > 0 && backlogOf(space).parkedObjects.has(bytesToHex(object.id)));
   const stale = space.engine.objects.stale().length > 0;
-  return sync.keptNowhereElseOf(object.no) === 0 && !waits && !stale && aclKeptNowhereElse(space) === 0;
+  const isKept = sync.keptNowhereElseOf(object.no) === 0 && aclKeptNowhereElse(space) === 0;
+  return isKept && !waits && !stale && !awaitsPlace(space);
 }
 
 export function objectFactsOf(space: ReplicaSource, objectId: string): ObjectFacts | undefined {

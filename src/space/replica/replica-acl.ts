@@ -15,7 +15,9 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
   const { store } = engine;
 
   const sequencePending = async (): Promise<void> => {
-    if (space.role() === "owner" && aclService.hasWork()) await aclService.sequence();
+    if (!aclService.hasWork()) return;
+    await aclService.forgetDead();
+    if (space.role() === "owner") await aclService.sequence();
   };
 
   return {
