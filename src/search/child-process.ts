@@ -105,7 +105,12 @@ export function createChildClient<Request extends object, Report extends { reado
   const post = (request: Request & { id?: number }): Running => {
     stayAwake();
     running ??= start();
-    running.process.send(request);
+    try {
+      running.process.send(request);
+    } catch {
+      running = start(); // it was killed, and its end is heard of a moment later
+      running.process.send(request);
+    }
     return running;
   };
 

@@ -162,6 +162,10 @@ describeWithNats("triggers among devices", () => {
         async () => (await firesSince(other, splitMs))[other.peerId] !== undefined,
         "a fire on the other side",
       );
+      await until(
+        async () => (await firesSince(survivor, splitMs))[survivor.peerId] !== undefined,
+        "a fire on the survivor's side",
+      );
       await nats.start();
       for (const seer of [a, b]) await untilSteady(seer, other, "the later owner to be left alone");
       const during = await firesSince(a, splitMs);

@@ -14,6 +14,7 @@ export interface NodeProxy extends Disposable {
 
 export function startNodeProxy(nodeUrl: () => string): NodeProxy {
   const traffic: string[] = [];
+  const asked: string[] = [];
   let isCut = false;
   const server = Bun.serve({
     hostname: "127.0.0.1",
@@ -22,6 +23,7 @@ export function startNodeProxy(nodeUrl: () => string): NodeProxy {
       if (isCut) return new Response("the line is cut", { status: 502 });
       if (proxy.delayMs > 0) await Bun.sleep(proxy.delayMs);
       const { pathname } = new URL(request.url);
+      asked.push(pathname);
       const body = await request.text();
       const headers = Object.fromEntries(request.headers);
       const answer = await fetch(nodeUrl() + pathname, {
@@ -48,7 +50,7 @@ export function startNodeProxy(nodeUrl: () => string): NodeProxy {
     restore: () => {
       isCut = false;
     },
-    count: (path) => traffic.filter((text) => text.startsWith(`${path}\n`)).length,
+    count: (path) => asked.filter((pathname) => pathname === path).length,
     [Symbol.dispose]: () => void server.stop(true),
   };
   return proxy;
