@@ -5,7 +5,7 @@ import { readJsonLines, toJsonLine } from "./json-lines.ts";
 import { MESSAGE_BYTES } from "./program-limits.ts";
 import type { FromChild, ProgramStart, ToChild } from "./program-protocol.ts";
 import { hashOf } from "./program-trace.ts";
-import { type RunningProgram, startProgram } from "./program-vm.ts";
+import { createInterpreter, type Interpreter, type RunningProgram, startProgram } from "./program-vm.ts";
 import { withMaxPages } from "./wasm-memory.ts";
 
 /**
@@ -18,32 +18,29 @@ export async function runProgramChild(): Promise<never> {
   const parent = process.ppid;
   const send = (message: FromChild): void => void process.stdout.write(toJsonLine(message));
   const engine = await readEngine();
-  const modules = new Map<number, Promise<WebAssembly.Module>>();
-  const moduleFor = (maxPages: number): Promise<WebAssembly.Module> => {
-    const known = modules.get(maxPages);
-    if (known) return known;
-    const compiled = WebAssembly.compile(withMaxPages(engine, maxPages) as BufferSource);
-    modules.set(maxPages, compiled);
-    return compiled;
-  };
+  const interpreters = createInterpreters(engine);
 
   let running: RunningProgram | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const start = async (request: ProgramStart): Promise<void> => {
-    const module = await moduleFor(request.maxPages);
+    const interpreter = await interpreters.take(request.maxPages);
     timer = setTimeout(() => running?.stop("timeout"), request.timeoutMs);
-    running = await startProgram({
-      module,
+    let ended = false;
+    const started = startProgram({
+      interpreter,
       start: request,
       elapsedMs: () => performance.now(),
       abandoned: () => process.ppid !== parent,
       onCall: (call) => send({ call }),
       onEnd: (end) => {
+        ended = true;
         clearTimeout(timer);
         running = undefined;
         send({ end });
+        interpreters.prepare(request.maxPages);
       },
     });
+    running = ended ? undefined : started;
   };
 
   send({ ready: engineHash(engine) });
@@ -53,6 +50,29 @@ export async function runProgramChild(): Promise<never> {
   }
   // The server is gone: a run that is under way has nobody to tell, and its timer would keep this process for minutes.
   process.exit(0);
+}
+
+/** Interpreters for one program each. While nobody waits, the next one is made ready. */
+function createInterpreters(engine: Uint8Array) {
+  const modules = new Map<number, Promise<WebAssembly.Module>>();
+  let ready: { readonly maxPages: number; readonly made: Promise<Interpreter> } | undefined;
+  const make = async (maxPages: number): Promise<Interpreter> => {
+    const module = modules.get(maxPages) ?? WebAssembly.compile(withMaxPages(engine, maxPages) as BufferSource);
+    modules.set(maxPages, module);
+    return createInterpreter(await module, maxPages);
+  };
+  return {
+    take(maxPages: number): Promise<Interpreter> {
+      const made = ready?.maxPages === maxPages ? ready.made : make(maxPages);
+      ready = undefined;
+      return made;
+    },
+    prepare(maxPages: number): void {
+      setImmediate(() => {
+        ready ??= { maxPages, made: make(maxPages) };
+      });
+    },
+  };
 }
 
 /** What a run's fuel depends on beside the program: the interpreter with the host API in it, and what stands behind the source. */

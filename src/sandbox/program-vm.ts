@@ -20,9 +20,16 @@ export interface RunningProgram {
   stop(status: "timeout"): void;
 }
 
+/** An interpreter that stands before its program. */
+export interface Interpreter {
+  readonly vm: QuickJS;
+  readonly state: EngineState;
+  /** What its world is made of; the program's own once it starts. */
+  readonly world: { nowNs: bigint; random: (target: Uint8Array) => void; fuel: Fuel | undefined };
+}
+
 export interface ProgramVmDeps {
-  /** The engine, metered and started, with its memory limit in it. */
-  readonly module: WebAssembly.Module;
+  readonly interpreter: Interpreter;
   readonly start: ProgramStart;
   readonly onCall: (call: ProgramCall) => void;
   readonly onEnd: (end: ProgramEnd) => void;
@@ -38,17 +45,20 @@ const MAX_ERROR_CHARS = 2000;
 const { callsAtOnce, callsPerRun, callBytes } = PROGRAM_LIMITS;
 
 /** Starts a program and runs it until it first waits or ends. */
-export async function startProgram(deps: ProgramVmDeps): Promise<RunningProgram> {
+export function startProgram(deps: ProgramVmDeps): RunningProgram {
   const { start, onCall, onEnd } = deps;
-  const clock = { nowNs: BigInt(start.nowMs) * 1_000_000n };
+  const { vm, state, world } = deps.interpreter;
   const fuel = createFuel({
     budget: start.fuel,
     deadlineMs: deps.elapsedMs() + start.timeoutMs,
     elapsedMs: deps.elapsedMs,
     abandoned: deps.abandoned ?? (() => false),
   });
-  const state = readEngineState(deps.module);
-  const vm = await createVm(deps.module, state, start, clock, fuel);
+  world.nowNs = BigInt(start.nowMs) * 1_000_000n;
+  world.random = createRandomBytes(start.seed);
+  world.fuel = fuel;
+  new DataView(memoryOf(vm).buffer).setBigUint64(state.seedAt, seedOf(start.seed), true);
+  fuel.attach(exportsOf(vm)[FUEL_GLOBAL] as WebAssembly.Global);
   const open = new Set<number>();
   let calls = 0;
   let ended = false;
@@ -103,48 +113,42 @@ export async function startProgram(deps: ProgramVmDeps): Promise<RunningProgram>
   return {
     settle(answer) {
       if (!open.delete(answer.n)) return;
-      clock.nowNs = BigInt(answer.nowMs) * 1_000_000n;
+      world.nowNs = BigInt(answer.nowMs) * 1_000_000n;
       step(() => deliver(vm, settleCall as JSValueHandle, answer));
     },
     stop: (status) => finish({ status, error: "the run took longer than it may" }),
   };
 }
 
-async function createVm(
-  module: WebAssembly.Module,
-  state: EngineState,
-  start: ProgramStart,
-  clock: { nowNs: bigint },
-  fuel: Fuel,
-): Promise<QuickJS> {
-  const random = createRandomBytes(start.seed);
+/** Makes an interpreter of the engine, metered and started, with its limit of memory in it. One serves one program. */
+export async function createInterpreter(module: WebAssembly.Module, maxPages: number): Promise<Interpreter> {
+  const state = readEngineState(module);
+  const world: Interpreter["world"] = { nowNs: 0n, random: createRandomBytes(0), fuel: undefined };
   // The memory is in the module: there is nothing to copy.
   const snapshot = { ...state, memory: new Uint8Array(0), extensions: [] };
   const vm = await QuickJS.restore(snapshot, {
     wasm: module,
-    memoryLimit: start.maxPages * PAGE_BYTES,
+    memoryLimit: maxPages * PAGE_BYTES,
     maxStackSize: MAX_STACK_BYTES,
     timezoneOffset: 0,
     onUnhandledRejection: () => {},
     wasi: (memory) => ({
       clock_time_get(_clock: number, _precision: bigint, at: number) {
-        new DataView(memory.buffer).setBigUint64(at, clock.nowNs, true);
+        new DataView(memory.buffer).setBigUint64(at, world.nowNs, true);
         return 0;
       },
       random_get(at: number, size: number) {
-        random(new Uint8Array(memory.buffer, at, size));
+        world.random(new Uint8Array(memory.buffer, at, size));
         return 0;
       },
       fd_write: () => 8, // a program has no files
       [FUEL_HOOK](argument: number) {
-        if (argument === FUEL_HOOK_ARGUMENT) fuel.refill();
+        if (argument === FUEL_HOOK_ARGUMENT) world.fuel?.refill();
         return 8;
       },
     }),
   });
-  new DataView(memoryOf(vm).buffer).setBigUint64(state.seedAt, seedOf(start.seed), true);
-  fuel.attach(exportsOf(vm)[FUEL_GLOBAL] as WebAssembly.Global);
-  return vm;
+  return { vm, state, world };
 }
 
 function runProgram(vm: QuickJS, { run: token }: EngineState, start: ProgramStart): void {

@@ -196,6 +196,19 @@ describe("[run] fires in real seconds", () => {
     },
   );
 
+  rule("[run] the next run has a program as it is then: its source, and whether it is there", async () => {
+    const named = await program("changing", "return 1");
+    const { objectId } = await control().get<{ objectId: string }>("/programs/changing/1");
+    const outcome = async () => (await agent.run(named)).run;
+    expect(await outcome()).toMatchObject({ status: "ok", value: 1 });
+    await agent.putProgram("changing", "return 2");
+    expect(await outcome()).toMatchObject({ status: "ok", value: 2 });
+    await shared.client.del(`/v1/spaces/${agent.spaceId}/objects/${objectId}`);
+    expect(await outcome()).toMatchObject({ status: "failed", error: "there is no program changing@v1" });
+    await agent.putProgram("changing", "return 3");
+    expect(await outcome()).toMatchObject({ status: "ok", value: 3 });
+  });
+
   rule("[run] once fires late, once, and is off", async () => {
     const at = Math.floor(Date.now() / 1000) - 60;
     await program("late", "return 1", { kind: "once", spec: { at } });

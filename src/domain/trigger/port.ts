@@ -15,6 +15,7 @@ export type RunStatus =
 /** The records of triggers, wherever they are kept and whoever writes them. */
 export interface TriggerStore {
   list(): JsonObject[];
+  get(triggerId: string): JsonObject | undefined;
   /** Writes leaves of a record that is there; one that is gone stays gone. */
   write(triggerId: string, set: JsonObject, unset?: readonly string[]): Promise<void>;
 }
@@ -52,6 +53,8 @@ export interface RunRequest {
   /** Reads live, records writes and does not do them. */
   readonly dry: boolean;
   readonly signal: AbortSignal;
+  /** Resolves once the row of the run is on the disk: nothing is done for the program before. Absent: it is there. */
+  readonly begun?: Promise<void>;
 }
 
 export interface RunOutcome {

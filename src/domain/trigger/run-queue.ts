@@ -15,10 +15,18 @@ export interface QueuedFire {
   readonly onRow?: () => void;
 }
 
-/** Runs side by side on a device. */
+/** Programs side by side on a device. */
 const RUNS_AT_ONCE = 4;
 /** Fires of one trigger that wait for its run to end. */
 const WAITING_PER_TRIGGER = 16;
+
+/** How far a run has come. */
+export interface RunStages {
+  /** Its row is there. */
+  rowWritten(): void;
+  /** Its program has ended; what is left is to write that down. Another run may begin. */
+  programEnded(): void;
+}
 
 export interface RunQueue {
   /** False when too many wait already. */
@@ -35,18 +43,23 @@ export interface RunQueue {
   stop(): Promise<void>;
 }
 
-/** Runs fires in their order: one of a trigger at a time, a few at once. */
+/**
+ * Runs fires in their order: one of a trigger at a time, a few programs at once. While the end of one run is written the next
+ * begins, so that both are in one transaction.
+ */
 export function createRunQueue(deps: {
-  run(fire: QueuedFire, signal: AbortSignal, onRow?: () => void): Promise<void>;
+  run(fire: QueuedFire, signal: AbortSignal, stages: RunStages): Promise<void>;
   log: Log;
 }): RunQueue {
   let waiting: QueuedFire[] = [];
   let later: { fire: QueuedFire; atMs: number }[] = [];
   const running = new Map<string, { controller: AbortController; runId: string; done: Promise<void> }>();
+  /** Runs whose program has not ended. */
+  let programs = 0;
   let stopped = false;
 
   const startNext = (): void => {
-    while (!stopped && running.size < RUNS_AT_ONCE) {
+    while (!stopped && programs < RUNS_AT_ONCE) {
       const at = waiting.findIndex(({ trigger }) => !running.has(trigger.id));
       if (at < 0) return;
       const [fire] = waiting.splice(at, 1) as [QueuedFire];
@@ -56,12 +69,21 @@ export function createRunQueue(deps: {
   const start = (fire: QueuedFire): void => {
     const { id } = fire.trigger;
     const controller = new AbortController();
+    programs++;
+    let holdsPlace = true;
+    const programEnded = (): void => {
+      if (!holdsPlace) return;
+      holdsPlace = false;
+      programs--;
+      startNext();
+    };
     const done = deps
-      .run(fire, controller.signal, fire.onRow)
+      .run(fire, controller.signal, { rowWritten: () => fire.onRow?.(), programEnded })
       .catch((err: unknown) => deps.log.error("a run of a trigger failed in the server", { err, triggerId: id }))
       .then(() => {
         running.delete(id);
         fire.onRow?.(); // whoever waits for the row waits no longer
+        programEnded();
         startNext();
       });
     running.set(id, { controller, runId: fire.runId, done });

@@ -47,7 +47,7 @@ export function createTriggerRuns(deps: { triggers: TriggerStore; runs: RunStore
     });
   };
 
-  const insert = ({ id }: TriggerDefinition, { runId, startedAtMs }: RunStart, fields: JsonObject): Promise<unknown> =>
+  const insert = ({ id }: TriggerDefinition, { runId, startedAtMs }: RunStart, fields: JsonObject): Promise<void> =>
     runs.insert(runId, { runId, triggerId: id, device: deps.self, ts: dateOf(startedAtMs), ...fields });
 
   const prune = async (triggerId: string): Promise<void> => {
@@ -56,7 +56,7 @@ export function createTriggerRuns(deps: { triggers: TriggerStore; runs: RunStore
   };
 
   return {
-    /** Says that a run has begun, before it begins. */
+    /** Says that a run has begun. */
     async begin(trigger: TriggerDefinition, run: RunStart): Promise<void> {
       if (trigger.logRuns) await insert(trigger, run, { status: RUNNING, ...(run.dry ? { dry: true } : {}) });
     },

@@ -21,24 +21,33 @@ function createWorld({ self = "A", active = "A", known = ["A", "B"] } = {}) {
   const requests: RunRequest[] = [];
   let nextRun = 0;
   let answer: (request: RunRequest) => Promise<Partial<RunOutcome>> = async () => ({});
+  /** What every write of a row waits for. */
+  let writing: () => Promise<void> = async () => {};
 
   const triggers: TriggerStore = {
     list: () => [...records.values()],
+    get: (id) => records.get(id),
     async write(id, set, unset = []) {
       const record = records.get(id);
       if (!record) return;
       const next = { ...record, ...set };
       for (const leaf of unset) delete next[leaf];
       records.set(id, next);
-      scheduler.touched();
+      scheduler.touched(id);
     },
   };
   const runStore: RunStore = {
     list: (triggerId) => [...rows.values()].filter((row) => row["triggerId"] === triggerId).reverse(),
     running: () => [...rows.values()].filter((row) => row["status"] === "running" && row["device"] === self),
-    insert: async (id, fields) => void rows.set(id, { id, ...fields }),
+    async insert(id, fields) {
+      await writing();
+      rows.set(id, { id, ...fields });
+    },
     keepTrace: async (id, trace) => void traces.set(id, trace),
-    complete: async (id, fields) => void rows.set(id, { ...rows.get(id), ...fields }),
+    async complete(id, fields) {
+      await writing();
+      rows.set(id, { ...rows.get(id), ...fields });
+    },
     remove: async (ids) => {
       for (const id of ids) rows.delete(id);
     },
@@ -80,10 +89,13 @@ function createWorld({ self = "A", active = "A", known = ["A", "B"] } = {}) {
         ...records.get(id),
         ...fields,
       });
-      scheduler.touched();
+      scheduler.touched(id);
     },
     answer(next: typeof answer) {
       answer = next;
+    },
+    writing(next: typeof writing) {
+      writing = next;
     },
     end(status: RunStatus) {
       answer = async () => ({ status });
@@ -143,7 +155,7 @@ describe("[AGENT-1] adopt", () => {
     await world.pass(2 * MINUTE);
     expect(world.record()["owner"]).toBe("B");
     world.election.known.delete("B");
-    world.scheduler.touched();
+    world.scheduler.touched("t");
     await world.pass(2 * MINUTE);
     expect([world.record()["owner"], fires(world)]).toEqual(["A", 2]);
   });
@@ -346,6 +358,7 @@ describe("[AGENT-5] refresh, evict, repin", () => {
     world.put({}, "u");
     await world.tick();
     world.records.delete("t");
+    world.scheduler.touched("t");
     world.put({ owner: "B" }, "u");
     await world.tick();
     expect([world.scheduler.isHere("t"), world.scheduler.isHere("u")]).toEqual([false, false]);
@@ -523,6 +536,47 @@ describe("[AGENT-8] runs", () => {
     const other = await world.scheduler.runNow(world.record(), {});
     await world.scheduler.stop();
     expect(world.rows.get(other)).toMatchObject({ status: "interrupted" });
+  });
+
+  test("a program is started beside the write of its row, and ended when that fails", async () => {
+    const world = createWorld();
+    const disk = Promise.withResolvers<void>();
+    world.writing(() => disk.promise);
+    world.answer(async ({ begun, signal }) => {
+      await begun?.catch(() => {});
+      return { status: signal.aborted ? "interrupted" : "ok" };
+    });
+    world.put({});
+    await world.scheduler.tick();
+    const started = world.scheduler.runNow(world.record(), {});
+    expect(fires(world)).toBe(1);
+    disk.reject(new Error("the disk is full"));
+    await started;
+    await world.settle();
+    expect([world.requests[0]?.signal.aborted, world.rows.size, world.record()["runCount"]]).toEqual([
+      true,
+      0,
+      undefined,
+    ]);
+  });
+
+  test("the next program begins while the end of a run is written, of another trigger alone", async () => {
+    const world = createWorld();
+    const disk = Promise.withResolvers<void>();
+    for (const id of ["a", "b", "c", "d", "e"]) world.put({ enabled: false }, id);
+    world.scheduler.tick();
+    const start = (id: string) => world.scheduler.runNow(world.record(id), {});
+    world.answer(async () => {
+      world.writing(() => disk.promise); // rows are there, no end is
+      return {};
+    });
+    const all = ["a", "b", "c", "d", "a", "e"].map(start);
+    await Bun.sleep(0);
+    expect(world.requests.map(({ trigger }) => trigger.id)).toEqual(["a", "b", "c", "d", "e"]);
+    disk.resolve();
+    await Promise.all(all);
+    await world.settle();
+    expect(world.requests.map(({ trigger }) => trigger.id)).toEqual(["a", "b", "c", "d", "e", "a"]);
   });
 
   test("four run at once, the fifth waits", async () => {

@@ -4,7 +4,7 @@ import type { JsonObject } from "../../protocol/json.ts";
 import { createFireGuard, type FireGuard } from "./fire-guard.ts";
 import { type Lease, ownerOf } from "./ownership.ts";
 import type { ChatNews, Election, ExecuteRun, RunOutcome, TriggerStore } from "./port.ts";
-import { createRunQueue, type QueuedFire } from "./run-queue.ts";
+import { createRunQueue, type QueuedFire, type RunStages } from "./run-queue.ts";
 import { isConsumed, isMarker, readTrigger, type TriggerDefinition } from "./trigger-definition.ts";
 import { dateOf, type TriggerRuns } from "./trigger-runs.ts";
 
@@ -45,6 +45,8 @@ export interface TriggerSchedulerDeps {
 
 /** A fire that is this late was missed, and a missed occurrence does not exist. */
 const LATE_MS = 10_000;
+/** How often all records are looked at, whatever was told: which devices there are may have changed as well. */
+const LOOK_MS = 1_000;
 /** A clock that goes back further than this was wrong before. */
 const BACK_MS = 60_000;
 /** Messages made this long before the watch began may still be news: clocks differ. */
@@ -54,41 +56,38 @@ export type TriggerScheduler = ReturnType<typeof createTriggerScheduler>;
 
 /**
  * Keeps the triggers of this device in step with their records, whoever writes them, and fires them (AGENT-1 to
- * AGENT-6). `tick` is called every second and when a record has changed; nothing here has a timer.
+ * AGENT-6). `tick` is called every second and soon after a record has changed; nothing here has a timer.
  */
 export function createTriggerScheduler(deps: TriggerSchedulerDeps) {
   const { triggers, runs, election, clock } = deps;
   const entries = new Map<string, Entry>();
   let lastTickMs: number | undefined;
   let lastActive: string | undefined;
-  let stale = true;
-  /** A record is read once, however often the others change. */
-  const readByRecord = new WeakMap<JsonObject, TriggerDefinition>();
-  const readOnce = (record: JsonObject, nowMs: number): TriggerDefinition => {
-    const known = readByRecord.get(record);
-    if (known) return known;
-    const trigger = readTrigger(record, nowMs);
-    readByRecord.set(record, trigger);
-    return trigger;
-  };
+  /** When all records were looked at; between, those that have changed are. */
+  let lookedMs = Number.NEGATIVE_INFINITY;
+  const changed = new Set<string>();
+  const readOnce = createTriggerReader();
   const queue = createRunQueue({ run, log: deps.log });
   const background = (work: Promise<unknown>, triggerId: string) =>
     work.catch((err: unknown) => deps.log.error("a trigger's record could not be written", { err, triggerId }));
 
-  /** Adopt, refresh, evict: the entries are what the records say. */
-  const reconcile = (nowMs: number): void => {
-    const seen = new Set<string>();
-    for (const record of triggers.list()) {
-      const trigger = readOnce(record, nowMs);
-      if (deps.isNative(trigger)) continue;
-      const lease = ownerOf(trigger, election);
-      if (lease === "other") continue;
-      seen.add(trigger.id);
-      const entry = entries.get(trigger.id);
-      if (entry) refresh(entry, trigger, nowMs);
-      else adopt(trigger, lease, nowMs);
-    }
-    for (const triggerId of entries.keys()) if (!seen.has(triggerId)) evict(triggerId);
+  /** Adopt, refresh, evict: the entry is what the record says. */
+  const follow = (triggerId: string, record: JsonObject | undefined, nowMs: number): void => {
+    const trigger = record && readOnce(record, nowMs);
+    const lease = trigger === undefined || deps.isNative(trigger) ? "other" : ownerOf(trigger, election);
+    const entry = entries.get(triggerId);
+    if (!trigger || lease === "other") evict(triggerId);
+    else if (entry) refresh(entry, trigger, nowMs);
+    else adopt(trigger, lease, nowMs);
+  };
+  const followAll = (nowMs: number): void => {
+    lookedMs = nowMs;
+    const records = new Map(triggers.list().map((record) => [record["id"] as string, record]));
+    for (const [triggerId, record] of records) follow(triggerId, record, nowMs);
+    for (const triggerId of entries.keys()) if (!records.has(triggerId)) evict(triggerId);
+  };
+  const followChanged = (nowMs: number): void => {
+    for (const triggerId of changed) follow(triggerId, triggers.get(triggerId), nowMs);
   };
 
   const adopt = (trigger: TriggerDefinition, lease: Lease, nowMs: number): void => {
@@ -120,8 +119,7 @@ export function createTriggerScheduler(deps: TriggerSchedulerDeps) {
   };
 
   const evict = (triggerId: string): void => {
-    entries.delete(triggerId);
-    queue.drop(triggerId);
+    if (entries.delete(triggerId)) queue.drop(triggerId);
   };
 
   const resetBreaker = (entry: Entry): void => {
@@ -177,7 +175,7 @@ export function createTriggerScheduler(deps: TriggerSchedulerDeps) {
   });
 
   /** One run from its row's beginning to its row's end. What it throws is a fault of the server's own. */
-  async function run(fire: QueuedFire, signal: AbortSignal, onRow?: () => void): Promise<void> {
+  async function run(fire: QueuedFire, signal: AbortSignal, stages: RunStages): Promise<void> {
     const entry = entries.get(fire.trigger.id);
     // The record as it is now: an edit since the fire was queued counts.
     const trigger = entry?.trigger ?? fire.trigger;
@@ -188,8 +186,10 @@ export function createTriggerScheduler(deps: TriggerSchedulerDeps) {
       // Durable before anything happens: whatever comes now, there is no second shot.
       await triggers.write(trigger.id, { enabled: false, lastRunAt: dateOf(startedAtMs) });
     }
-    await runs.begin(trigger, record);
-    onRow?.();
+    // The program starts meanwhile, and is done nothing for until the row is there; if it cannot be written, the run ends.
+    const unwritten = new AbortController();
+    const begun = runs.begin(trigger, record);
+    begun.then(stages.rowWritten, () => unwritten.abort());
     const outcome = await deps.execute({
       runId: record.runId,
       trigger,
@@ -198,8 +198,11 @@ export function createTriggerScheduler(deps: TriggerSchedulerDeps) {
       startedAtMs,
       lastRunAtMs: trigger.lastRunAtMs,
       dry: record.dry,
-      signal,
+      signal: AbortSignal.any([signal, unwritten.signal]),
+      begun,
     });
+    stages.programEnded();
+    await begun;
     const set = record.dry ? {} : settle(trigger.id, trigger, outcome, fire);
     await runs.end(trigger, record, outcome, set);
     if (set["lastStatus"] === "auto_disabled") deps.announce("trigger.auto_disabled", trigger.id);
@@ -231,19 +234,16 @@ export function createTriggerScheduler(deps: TriggerSchedulerDeps) {
   }
 
   return {
-    /** Something may have changed: the next tick looks at the records. */
-    touched(): void {
-      stale = true;
-    },
+    /** A record may have changed: the next tick looks at it. */
+    touched: (triggerId: string): void => void changed.add(triggerId),
 
     tick(): void {
       const nowMs = clock.nowMs();
       const active = election.active();
-      if (stale || active !== lastActive) {
-        stale = false;
-        lastActive = active;
-        reconcile(nowMs);
-      }
+      if (active !== lastActive || Math.abs(nowMs - lookedMs) >= LOOK_MS) followAll(nowMs);
+      else followChanged(nowMs);
+      lastActive = active;
+      changed.clear();
       if (lastTickMs !== undefined && nowMs < lastTickMs - BACK_MS) {
         for (const entry of entries.values()) {
           entry.passedMs = 0;
@@ -302,6 +302,16 @@ export function createTriggerScheduler(deps: TriggerSchedulerDeps) {
     idle: (): Promise<void> => queue.idle(),
     /** Ends what runs; it is written down as interrupted. */
     stop: (): Promise<void> => queue.stop(),
+  };
+}
+
+/** A record is read once, however often the others change. */
+function createTriggerReader(): (record: JsonObject, nowMs: number) => TriggerDefinition {
+  const known = new WeakMap<JsonObject, TriggerDefinition>();
+  return (record, nowMs) => {
+    const trigger = known.get(record) ?? readTrigger(record, nowMs);
+    known.set(record, trigger);
+    return trigger;
   };
 }
 

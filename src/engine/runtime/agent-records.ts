@@ -28,7 +28,7 @@ interface AgentRecordsDeps {
   /** The space, open. */
   services(): Promise<SpaceServices>;
   /** A trigger's record has changed, whoever changed it. */
-  onTouched(): void;
+  onTouched(triggerId: string): void;
 }
 
 /**
@@ -45,7 +45,7 @@ export async function openAgentRecords(deps: AgentRecordsDeps): Promise<AgentRec
     if (dataset === TRIGGERS_DATASET) {
       if (doc) triggers.set(id, doc);
       else triggers.delete(id);
-      deps.onTouched();
+      deps.onTouched(id);
       return;
     }
     const triggerId = (doc ?? runs.get(id))?.["triggerId"];
@@ -96,10 +96,11 @@ export async function openAgentRecords(deps: AgentRecordsDeps): Promise<AgentRec
   return {
     triggers: {
       list: () => [...triggers.values()],
+      get: (triggerId) => triggers.get(triggerId),
       write: (triggerId, set, unset) => write(TRIGGERS_DATASET, triggerId, set, unset),
     },
     runs: {
-      list: (triggerId) => [...(runsByTrigger.get(triggerId)?.values() ?? [])].sort(newestFirst),
+      list: (triggerId) => newestFirst([...(runsByTrigger.get(triggerId)?.values() ?? [])]),
       running: () => [...runs.values()].filter(({ status, device }) => status === RUNNING && device === deps.self),
       insert: (runId, fields) => write(RUNS_DATASET, runId, fields, [], true),
       complete: (runId, fields) => write(RUNS_DATASET, runId, fields),
@@ -128,10 +129,12 @@ export async function openAgentRecords(deps: AgentRecordsDeps): Promise<AgentRec
   };
 }
 
-function isTraceInFile(row: JsonObject | undefined): boolean {
+/** Whether the trace of a run is too large for its row. */
+export function isTraceInFile(row: JsonObject | undefined): boolean {
   return row?.["traceRef"] !== undefined && row["trace"] === undefined;
 }
 
-function newestFirst(one: JsonObject, other: JsonObject): number {
-  return (millisOf(other["ts"]) ?? 0) - (millisOf(one["ts"]) ?? 0);
+function newestFirst(rows: readonly JsonObject[]): JsonObject[] {
+  const dated = rows.map((row) => ({ row, ms: millisOf(row["ts"]) ?? 0 }));
+  return dated.sort((one, other) => other.ms - one.ms).map(({ row }) => row);
 }

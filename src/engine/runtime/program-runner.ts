@@ -119,6 +119,7 @@ function answerCalls(
     account.calls++;
     const noted: { atMs: number; usage?: JsonObject } = { atMs: performance.now() };
     begun.set(n, noted);
+    await request.begun;
     try {
       const { output, usage } = await host(name, JSON.parse(input) as Json, context);
       if (usage) {

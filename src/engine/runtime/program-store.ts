@@ -1,6 +1,8 @@
+import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
 import { svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { compareStrings } from "../../query/value-order.ts";
+import type { SpaceEvents } from "../../space/space-events.ts";
 import type { SpaceServices } from "../boot/space-services.ts";
 import { PROGRAM_SOURCE_DATASET } from "./agent-datasets.ts";
 import { type AgentSpace, PROGRAM_TYPE } from "./agent-space.ts";
@@ -31,8 +33,20 @@ export function readProgramSpec(spec: string): ProgramSpec | undefined {
 export type ProgramStore = ReturnType<typeof createProgramStore>;
 
 /** Program objects: of the agent space, or of another space that has the type by its key. */
-export function createProgramStore(deps: { agent: AgentSpace; space(spaceId: string): Promise<SpaceServices> }) {
+export function createProgramStore(deps: {
+  agent: AgentSpace;
+  events: Pick<SpaceEvents, "on">;
+  space(spaceId: string): Promise<SpaceServices>;
+}) {
   const { agent } = deps;
+  /** Programs of the agent space that were looked for, until the row of an object there changes that is not that of the runs. */
+  const knownBySpec = new Map<string, string>();
+  const stop = deps.events.on("committed", (space, { touched }) => {
+    const isProgram = touched.some(
+      ({ dataset, recordId }) => dataset === OBJECTS_DATASET && recordId !== agent.anchorId,
+    );
+    if (space.id === agent.spaceId && isProgram) knownBySpec.clear();
+  });
 
   /**
    * Ids of the type and its properties in a space, as they are now; undefined where there are none. Devices that made them
@@ -74,9 +88,15 @@ export function createProgramStore(deps: { agent: AgentSpace; space(spaceId: str
     /** The source that a spec names, as it is now; undefined where there is none. */
     async source(spec: ProgramSpec): Promise<string | undefined> {
       const services = await deps.space(spec.spaceId ?? agent.spaceId);
-      const objectId = await find(services, spec);
-      return objectId === undefined ? undefined : codeOf(services, objectId);
+      const isOwn = services.space.id === agent.spaceId;
+      const key = `${spec.name}@v${spec.version}`;
+      const objectId = (isOwn ? knownBySpec.get(key) : undefined) ?? (await find(services, spec));
+      if (objectId === undefined) return undefined;
+      if (isOwn) knownBySpec.set(key, objectId);
+      return codeOf(services, objectId);
     },
+
+    stop,
 
     /** Makes a program of the agent space, or gives a known one another source. */
     async put(name: string, version: number, code: string): Promise<ProgramInfo> {

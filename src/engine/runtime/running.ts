@@ -49,7 +49,8 @@ export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean)
 
   const host = await openHost(deps, agent.spaceId);
   begun.defer(host.close);
-  const programs = createProgramStore({ agent, space: deps.space });
+  const programs = createProgramStore({ agent, events, space: deps.space });
+  begun.defer(programs.stop);
   const processes = createProgramProcesses({ command: childCommand(PROGRAM_CHILD), log, nowMs: clock.nowMs });
   begun.defer(processes.stop);
   const runs = createTriggerRuns({ triggers: records.triggers, runs: records.runs, self: peerId, clock });
@@ -109,7 +110,7 @@ export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean)
 }
 
 interface Ticking {
-  touched(): void;
+  touched(triggerId: string): void;
   tick(): void;
   everySecond(): void;
 }
@@ -124,9 +125,9 @@ function createTicker(isStopping: () => boolean) {
     ticking?.everySecond();
   };
   return {
-    touched(): void {
+    touched(triggerId: string): void {
       if (!ticking) return;
-      ticking.touched();
+      ticking.touched(triggerId);
       soon ??= setImmediate(() => {
         soon = undefined;
         ticking?.tick();

@@ -7,7 +7,7 @@ import type { Json, JsonObject } from "../../protocol/json.ts";
 import type { ProgramProcesses } from "../../sandbox/program-processes.ts";
 import { type ReplayResult, replayProgram } from "../../sandbox/program-replay.ts";
 import { parseTrace } from "../../sandbox/program-trace.ts";
-import type { AgentRecords } from "./agent-records.ts";
+import { type AgentRecords, isTraceInFile } from "./agent-records.ts";
 import { type ProgramStore, readProgramSpec } from "./program-store.ts";
 import type { TraceFiles } from "./trace-files.ts";
 
@@ -55,8 +55,10 @@ export function createTriggerControl(deps: TriggerControlDeps) {
     if (!row) throw svcError("run.not_found", { runId });
     return row;
   };
-  const traceOf = async (row: JsonObject): Promise<string | undefined> =>
-    typeof row["trace"] === "string" ? row["trace"] : traces.read(row["id"] as string);
+  const traceOf = async (row: JsonObject): Promise<string | undefined> => {
+    if (typeof row["trace"] === "string") return row["trace"];
+    return isTraceInFile(row) ? traces.read(row["id"] as string) : undefined;
+  };
   /** Switched on by hand: the breaker counts from nothing, whatever the record said. */
   const enabling = (record: JsonObject): JsonObject =>
     record["enabled"] === true ? { enabled: true } : { enabled: true, consecutiveFailures: 0 };
@@ -97,14 +99,11 @@ export function createTriggerControl(deps: TriggerControlDeps) {
       };
     },
 
-    async run(runId: string): Promise<{ run: JsonObject; trace: Json[] | null }> {
+    /** The row, and the trace as its lines of JSON. */
+    async run(runId: string): Promise<{ run: JsonObject; trace: string[] | undefined }> {
       const row = runOf(runId);
       const trace = await traceOf(row);
-      const lines = trace
-        ?.trimEnd()
-        .split("\n")
-        .map((line) => JSON.parse(line) as Json);
-      return { run: withoutTrace(row), trace: lines ?? null };
+      return { run: withoutTrace(row), trace: trace?.trimEnd().split("\n") };
     },
 
     cancel(runId: string): void {

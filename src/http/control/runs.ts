@@ -1,4 +1,5 @@
 import { ReplayReply, RunWithTrace } from "../../protocol/trigger.ts";
+import { jsonText } from "../reply.ts";
 import { type Route, route } from "../route.ts";
 import { controlOf } from "./control-of.ts";
 
@@ -14,7 +15,11 @@ export const runRoutes: Route[] = [
     summary: "A run and its trace",
     responses: { 200: { description: "The row and the trace's lines", schema: RunWithTrace } },
     errors: RUN_ERRORS,
-    handler: async ({ engine, params }) => (await controlOf(engine)).run(params.runId) as never,
+    handler: async ({ engine, params }) => {
+      const { run, trace } = await (await controlOf(engine)).run(params.runId);
+      // A trace may have eight million bytes, and is JSON already.
+      return jsonText(`{"run":${JSON.stringify(run)},"trace":${trace ? `[${trace.join(",")}]` : "null"}}`);
+    },
   }),
   route({
     method: "POST",
