@@ -6,7 +6,7 @@ import type { AclOp } from "./op.ts";
 import { inOrder } from "./pending.ts";
 import type { PendingRecord } from "./record.ts";
 import { tryAclOps, unitKnown } from "./reducer.ts";
-import { type SequencePort, sequenceProposal } from "./sequence.ts";
+import { type HeldRecords, heldRecords, type SequencePort, sequenceProposal } from "./sequence.ts";
 import type { SpaceHeader } from "./space-header.ts";
 import { permissionOf } from "./state.ts";
 
@@ -32,7 +32,7 @@ export function createPendingBook(deps: {
   const waiting = (): PendingRecord[] => acl.units.list().map(({ unit }) => unit);
 
   /** What sequencing would see if these units waited here. */
-  const sequencePort = (held: readonly PendingRecord[] = waiting()): SequencePort => {
+  const sequencePort = (held: HeldRecords = heldRecords(waiting())): SequencePort => {
     const { state } = acl;
     return {
       state,
@@ -70,12 +70,12 @@ export function createPendingBook(deps: {
   };
 
   /** Of these, and of what they follow, those that may yet take effect, and those that such a one follows. */
-  const alive = (units: readonly PendingRecord[]): PendingRecord[] => {
+  const alive = (units: readonly PendingRecord[]): HeldRecords => {
     const ordered = inOrder(withAncestors(units));
-    const left = new Set(ordered);
-    for (const unit of ordered.toReversed())
-      if ("drop" in sequenceProposal(sequencePort([...left]), unit)) left.delete(unit);
-    return [...left];
+    const left = heldRecords(ordered);
+    const port = sequencePort(left);
+    for (const unit of ordered.toReversed()) if ("drop" in sequenceProposal(port, unit)) left.drop(unit);
+    return left;
   };
 
   /** Keeps units; when there is no room, those go first that can no longer take effect. Answers what had no room. */
@@ -110,7 +110,10 @@ export function createPendingBook(deps: {
   const misplaced = (): { dead: PendingRecord[]; again: PendingRecord[] } => {
     const units = waiting();
     const left = alive(units);
-    return { dead: units.filter((unit) => !left.includes(unit)), again: left.filter((unit) => !units.includes(unit)) };
+    return {
+      dead: units.filter(({ id }) => !left.byId(id)),
+      again: left.all().filter(({ id }) => !acl.units.has(id)),
+    };
   };
 
   /** What the chain has made impossible waits for nobody, and nothing waits for it. */

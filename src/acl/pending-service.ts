@@ -8,11 +8,12 @@ import type { AclLog } from "./acl-log.ts";
 import { type AclBuild, type AclContext, type AclMade, composeProposal, composeRecord } from "./compose.ts";
 import { isJoinRequest } from "./join-request.ts";
 import { readAclUnits } from "./offered-records.ts";
+import { MAX_PENDING } from "./pending.ts";
 import type { PendingBook } from "./pending-book.ts";
 import { canManage } from "./permission.ts";
 import { decodeAclUnit, type PendingRecord } from "./record.ts";
 import { unitKnown } from "./reducer.ts";
-import { isFollowed, keysOfBranch, sequenceProposal } from "./sequence.ts";
+import { keysOfBranch, sequenceProposal } from "./sequence.ts";
 import { permissionOf } from "./state.ts";
 
 /** How long a device waits for another one to propose its own record again. */
@@ -78,7 +79,7 @@ export function createPendingService(deps: PendingServiceDeps) {
      * branches that could, or that members' changes name, with those before them. Answers one verdict each.
      */
     async takeUnits(many: readonly Uint8Array[]): Promise<UnitVerdict[]> {
-      const units = await readAclUnits(many);
+      const units = await readAclUnits(many.slice(0, MAX_PENDING)); // nobody keeps more
       return engine.moveAcl(() => {
         const fresh = units.flatMap((unit) =>
           unit && !unitKnown(acl.state, unit.id) && !acl.units.has(unit.id) ? [unit] : [],
@@ -88,7 +89,7 @@ export function createPendingService(deps: PendingServiceDeps) {
         const plans = new Map(fresh.map((unit) => [unit, sequenceProposal(port, unit)]));
         const takesEffect = (unit: PendingRecord) => "ops" in (plans.get(unit) ?? sequenceProposal(port, unit));
         const full = book.keep(
-          alive.filter((unit) => !acl.units.has(unit.id) && (takesEffect(unit) || isFollowed(port, unit))),
+          alive.all().filter((unit) => !acl.units.has(unit.id) && (takesEffect(unit) || alive.isFollowed(unit.id))),
         );
         const result = units.map((unit): UnitVerdict => {
           if (!unit) return { kind: "refused", reason: "it is neither a record nor a proposal" };

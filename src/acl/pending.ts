@@ -4,7 +4,8 @@ import type { SpaceStore } from "../store/space-store.ts";
 import { type AclRecord, decodeAclUnit, type PendingRecord } from "./record.ts";
 import type { AclState } from "./state.ts";
 
-const MAX_UNITS = 256;
+/** So many records wait in a space at most. */
+export const MAX_PENDING = 256;
 const MAX_BYTES = 8 << 20;
 
 interface HeldUnit {
@@ -25,7 +26,7 @@ export function createAclUnits({ pendingRecords: table }: Pick<SpaceStore, "pend
   const read = ({ id, bytes }: PendingRow): PendingRecord | undefined => {
     const name = bytesToHex(id);
     if (!cache.has(name)) {
-      if (cache.size >= 4 * MAX_UNITS) cache.clear();
+      if (cache.size >= 4 * MAX_PENDING) cache.clear();
       cache.set(name, decodeAclUnit(bytes));
     }
     return cache.get(name);
@@ -37,7 +38,7 @@ export function createAclUnits({ pendingRecords: table }: Pick<SpaceStore, "pend
   };
 
   const drop = (row: PendingRow): void => {
-    if (read(row)?.kind === "acl") table.lose(row.id, MAX_UNITS);
+    if (read(row)?.kind === "acl") table.lose(row.id, MAX_PENDING);
     else table.drop(row.id);
   };
 
@@ -66,7 +67,7 @@ export function createAclUnits({ pendingRecords: table }: Pick<SpaceStore, "pend
       if (waitsFor(unit.id)) return true;
       const held = table.waiting();
       const bytes = held.reduce((sum, row) => sum + row.bytes.length, unit.bytes.length);
-      if (!wasInForce && (held.length >= MAX_UNITS || bytes > MAX_BYTES)) return false;
+      if (!wasInForce && (held.length >= MAX_PENDING || bytes > MAX_BYTES)) return false;
       table.put(unit.id, unit.bytes, nowMs);
       return true;
     },

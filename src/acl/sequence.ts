@@ -1,4 +1,4 @@
-import { bytesToHex, equalBytes } from "../base/bytes.ts";
+import { bytesToHex } from "../base/bytes.ts";
 import type { AclContext } from "./compose.ts";
 import { openEpochKey, openPreviousKey } from "./epoch.ts";
 import type { AclOp } from "./op.ts";
@@ -7,11 +7,39 @@ import { unitKnown } from "./reducer.ts";
 import type { AclState } from "./state.ts";
 import { superseded } from "./superseded.ts";
 
+/** What waits, found by its id and by what it follows. */
+export interface HeldRecords {
+  byId(id: Uint8Array): PendingRecord | undefined;
+  /** Whether one of these records follows this one. */
+  isFollowed(id: Uint8Array): boolean;
+  drop(record: PendingRecord): void;
+  all(): PendingRecord[];
+}
+
+export function heldRecords(records: readonly PendingRecord[]): HeldRecords {
+  const byId = new Map(records.map((record) => [bytesToHex(record.id), record]));
+  const followers = new Map<string, number>();
+  const count = (record: PendingRecord, by: number): void => {
+    if (record.kind !== "acl" || !record.prev) return;
+    const name = bytesToHex(record.prev);
+    followers.set(name, (followers.get(name) ?? 0) + by);
+  };
+  for (const record of byId.values()) count(record, 1);
+  return {
+    byId: (id) => byId.get(bytesToHex(id)),
+    isFollowed: (id) => (followers.get(bytesToHex(id)) ?? 0) > 0,
+    drop(record) {
+      if (byId.delete(bytesToHex(record.id))) count(record, -1);
+    },
+    all: () => [...byId.values()],
+  };
+}
+
 /** What planning asks of the device. */
 export interface SequencePort {
   state: AclState;
-  /** Units that wait here, this one among them. */
-  held: readonly PendingRecord[];
+  /** What waits here, this one among it. */
+  held: HeldRecords;
   /** Whether changes of members name this record of a lost branch. */
   isNamed(recordId: Uint8Array): boolean;
   /** Why the owner's next record could not consist of these ops. */
@@ -52,7 +80,7 @@ function planRecord(port: SequencePort, record: AclRecord): SequencePlan {
   const fault = superseded(port.state, record, (ancestors[0] ?? record).prev!) ?? port.faultOf(again, record.clock);
   if (!fault) return { ...plan, ops: again };
   if (port.isNamed(record.id) && !port.faultOf(place, record.clock)) return { ...plan, ops: place };
-  return isFollowed(port, record) ? { wait: "others follow it" } : { drop: fault };
+  return port.held.isFollowed(record.id) ? { wait: "others follow it" } : { drop: fault };
 }
 
 /** A record that itself gave effect to others: what it sequenced is sequenced again, the record only if it is named. */
@@ -76,7 +104,7 @@ function planParts(port: SequencePort, record: AclRecord, place: AclOp[]): Seque
     return { ops: [...ops], minClock: record.clock, placed, parts: [...left] };
   }
   if (parts.length > 0) return { ops: [], minClock: 0, placed: [], parts };
-  return isFollowed(port, record) ? { wait: "others follow it" } : { drop: "all of it took effect" };
+  return port.held.isFollowed(record.id) ? { wait: "others follow it" } : { drop: "all of it took effect" };
 }
 
 const aliasOf = (record: AclRecord): AclOp => ({
@@ -90,18 +118,12 @@ const aliasOf = (record: AclRecord): AclOp => ({
 function unplacedAncestors({ state, held }: SequencePort, record: AclRecord): AclRecord[] | undefined {
   const ancestors: AclRecord[] = [];
   for (let prev = record.prev; prev && !state.positions.has(bytesToHex(prev)); ) {
-    const id = prev;
-    const before = held.find((unit) => equalBytes(unit.id, id));
+    const before = held.byId(prev);
     if (before?.kind !== "acl" || !before.prev) return undefined;
     ancestors.unshift(before);
     prev = before.prev;
   }
   return record.prev ? ancestors : undefined;
-}
-
-/** Whether a record that waits here follows this one. */
-export function isFollowed({ held }: SequencePort, record: PendingRecord): boolean {
-  return held.some((unit) => unit.kind === "acl" && unit.prev && equalBytes(unit.prev, record.id));
 }
 
 /** Keys of a branch that lost, unless the chain leads to them: what was written under them must open for all. */
