@@ -70,6 +70,8 @@ export function createSpaceHandles<T extends SpaceHandle>(deps: {
     for (; opened >= FULL; await Bun.sleep(TURN_MS)) await trim();
     opened++;
     try {
+      // Opening one takes a good while of the loop: whoever goes through hundreds of them leaves requests their turns.
+      await new Promise((turn) => setImmediate(turn));
       deps.store.markClean(spaceId, false, PROJECTION_VERSION);
       return await deps.open(spaceId);
     } catch (error) {
