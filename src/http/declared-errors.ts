@@ -1,6 +1,15 @@
 import { ERROR_RULES, type ErrorCode } from "../protocol/errors.ts";
 import type { Route } from "./route.ts";
 
+/** Whatever is asked for, files may be in the way of it. */
+const STORAGE_CODES = [
+  "storage.full",
+  "storage.damaged",
+  "storage.read_only",
+  "storage.version",
+  "storage.failed",
+] as const satisfies ErrorCode[];
+
 /** Every [code, status] a route may answer with: its own and those the shell adds. */
 export function declaredErrors(route: Route): [code: ErrorCode, status: number][] {
   const codes = new Map<string, [ErrorCode, number]>();
@@ -30,6 +39,7 @@ export function declaredErrors(route: Route): [code: ErrorCode, status: number][
     if (typeof declared === "string") add(declared);
     else add(declared[0], declared[1]);
   }
+  for (const code of STORAGE_CODES) add(code);
   add("server.unavailable");
   add("internal");
   return [...codes.values()].sort((a, b) => a[1] - b[1]);

@@ -1,5 +1,6 @@
 import type { Log } from "../base/log.ts";
 import { SvcError, svcError } from "../protocol/errors.ts";
+import { storageFault } from "../protocol/storage-fault.ts";
 import { jsonResponse } from "./reply.ts";
 
 /** The one place where anything thrown becomes an answer: what is not an `SvcError` is `internal`, told to the log alone. */
@@ -18,7 +19,7 @@ export function errorResponse(thrown: unknown, log: Log): Response {
 function toSvcError(thrown: unknown): SvcError {
   if (thrown instanceof SvcError) return thrown;
   if (isAbort(thrown)) return svcError("server.unavailable");
-  return new SvcError("internal", { cause: thrown });
+  return storageFault(thrown) ?? new SvcError("internal", { cause: thrown });
 }
 
 function isAbort(thrown: unknown): boolean {

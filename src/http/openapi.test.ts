@@ -85,7 +85,20 @@ test("[API-12] operation ids are unique; every route is there with its errors by
       return [status, at("components", "responses")[name] ?? answer];
     }),
   );
-  expect(Object.keys(responses)).toEqual(["201", "202", "400", "401", "403", "404", "409", "413", "415", "500", "503"]);
+  expect(Object.keys(responses)).toEqual([
+    "201",
+    "202",
+    "400",
+    "401",
+    "403",
+    "404",
+    "409",
+    "413",
+    "415",
+    "500",
+    "503",
+    "507",
+  ]);
   expect(JSON.stringify(responses["400"])).toContain("type.not_found");
   expect(JSON.stringify(responses["404"])).toContain("identity.not_found");
 });

@@ -130,6 +130,23 @@ export const ERROR_RULES = {
     507,
     "The disk of this device is full; nothing was kept. Make room, for files with POST /v1/files/cache/free, and retry",
   ),
+  "storage.damaged": rule(
+    507,
+    "A file of this device's data directory is damaged; the log names it. Put back a copy of it. A space's file can also be " +
+      "moved away while the server is stopped: what other devices or the network have of the space comes back",
+  ),
+  "storage.read_only": rule(
+    507,
+    "A file of this device's data directory cannot be opened or written; the log names it. Mend its rights, and retry",
+  ),
+  "storage.version": rule(
+    507,
+    "A file of this device's data directory was written by another version of svc; the log names both. Use that version",
+  ),
+  "storage.failed": rule(
+    507,
+    "The disk of this device reports an error; nothing was kept. Look at the disk, and retry",
+  ),
   "device.not_found": rule(404, "Unknown or pruned device", ["peerId"]),
   "device.self_delete": rule(400, "A device does not prune itself", ["peerId"]),
   "device.pruned": rule(409, "This device was pruned; it needs fresh keys from a new init", ["peerId"]),

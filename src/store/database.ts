@@ -1,5 +1,6 @@
 import { Database } from "bun:sqlite";
 import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
+import { StoredFileError } from "../protocol/storage-fault.ts";
 import { OwnDatabase } from "./own-database.ts";
 
 /** One step of a schema's history. Steps are never edited once released; a new one is added. */
@@ -30,16 +31,20 @@ export const BUSY_TIMEOUT_MS = 1_000;
 const SYNCHRONOUS = { full: "FULL", normal: "NORMAL", "at-close": "OFF" } as const;
 
 /** The file was written by a newer program. Nothing was changed. */
-class NewerSchemaError extends Error {
+class NewerSchemaError extends StoredFileError {
   constructor(path: string, found: number, known: number) {
-    super(`${path} has schema version ${found}, this program knows ${known}: use the newer svc that wrote it`);
+    super(
+      "version",
+      `${path} has schema version ${found}, this program knows ${known}: use the newer svc that wrote it`,
+    );
   }
 }
 
 /** The file was written before the first release, in a form that is given up. Nothing was changed. */
-class GivenUpSchemaError extends Error {
+class GivenUpSchemaError extends StoredFileError {
   constructor(path: string, found: number, least: number) {
     super(
+      "version",
       `${path} has schema version ${found}, from before the first release; this program reads version ${least} and later. ` +
         "Move the data directory away and start anew, or use the svc that wrote it",
     );
@@ -74,7 +79,7 @@ export function openDatabase(path: string, options: OpenOptions): Database {
     return db;
   } catch (error) {
     db.close();
-    throw error instanceof NewerSchemaError || error instanceof GivenUpSchemaError ? error : namingFile(path, error);
+    throw error instanceof StoredFileError ? error : namingFile(path, error);
   }
 }
 

@@ -1,0 +1,31 @@
+import { type ErrorCode, SvcError } from "./errors.ts";
+
+/** What is wrong with a stored file, told by its reader: what SQLite itself finds has codes of its own. */
+export class StoredFileError extends Error {
+  readonly code: "damaged" | "version";
+  constructor(code: "damaged" | "version", message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+type StorageCode = Extract<ErrorCode, `storage.${string}`>;
+
+/** Codes of SQLite and of the operating system, and what they mean to who asked. */
+const MEANINGS: readonly (readonly [RegExp, StorageCode])[] = [
+  [/^(SQLITE_FULL|ENOSPC|EDQUOT|EFBIG)/, "storage.full"],
+  [/^(SQLITE_CORRUPT|SQLITE_NOTADB|damaged$)/, "storage.damaged"],
+  [/^(SQLITE_READONLY|SQLITE_CANTOPEN|SQLITE_PERM|EACCES|EPERM|EROFS)/, "storage.read_only"],
+  [/^version$/, "storage.version"],
+  [/^(SQLITE_IOERR|EIO$)/, "storage.failed"],
+];
+
+/** The answer for a disk, or a file on it, that keeps the server from doing what it should; undefined for any other error. */
+export function storageFault(thrown: unknown): SvcError | undefined {
+  for (let each = thrown; each instanceof Error; each = each.cause) {
+    const { code } = each as { code?: unknown };
+    const meaning = typeof code === "string" && MEANINGS.find(([codes]) => codes.test(code));
+    if (meaning) return new SvcError(meaning[1], { cause: thrown });
+  }
+  return undefined;
+}
