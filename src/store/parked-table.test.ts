@@ -14,5 +14,6 @@ test("[parked] what is looked up for every change that comes in lies apart from 
     .all()
     .map(({ name }) => name);
   expect(withoutRowid).toContain("heads");
-  for (const table of ["parked", "quarantine", "changes", "meta"]) expect(withoutRowid).not.toContain(table);
+  for (const table of ["parked", "quarantine", "changes", "meta", "checkpoints"])
+    expect(withoutRowid).not.toContain(table);
 });

@@ -9,6 +9,8 @@ export interface ParkedChange {
   waitKind: WaitKind;
   waitFor: Uint8Array;
   author: Uint8Array;
+  /** The object it belongs to; undefined while its format is not known here. */
+  object?: Uint8Array | undefined;
   receivedMs: number;
   rounds: number;
 }
@@ -21,6 +23,7 @@ interface RawParked {
   author: Uint8Array;
   received_ms: number;
   rounds: number;
+  object: Uint8Array | null;
 }
 
 const toParked = (row: RawParked): ParkedChange => ({
@@ -31,6 +34,7 @@ const toParked = (row: RawParked): ParkedChange => ({
   author: row.author,
   receivedMs: row.received_ms,
   rounds: row.rounds,
+  object: row.object ?? undefined,
 });
 
 /** What a row costs besides its bytes, so that small ones are bounded too. */
@@ -62,16 +66,17 @@ const UNPAID = "(author = zeroblob(32) AND wait_kind NOT IN ('acl', 'version'))"
 /** What counts as waiting no more, or never did: it has waited so long that nobody has what it waits for. */
 const IN_VAIN = `(rounds >= ? OR ${UNPAID})`;
 
-const COLUMNS = "id, bytes, wait_kind, wait_for, author, received_ms, rounds";
+const COLUMNS = "id, bytes, wait_kind, wait_for, author, received_ms, rounds, object";
 
 /** Changes that cannot be judged yet, and those that never will count: both survive a restart. */
 export type ParkedTable = ReturnType<typeof createParkedTable>;
 
 export function createParkedTable(db: Database) {
   db.exec(USAGE);
-  const put = db.query<null, [Uint8Array, Uint8Array, string, Uint8Array, Uint8Array, number]>(
-    `INSERT INTO parked(id, bytes, wait_kind, wait_for, author, received_ms) VALUES(?,?,?,?,?,?)
-     ON CONFLICT(id) DO UPDATE SET wait_kind = excluded.wait_kind, wait_for = excluded.wait_for`,
+  const put = db.query<null, [Uint8Array, string, Uint8Array, Uint8Array, number, Uint8Array | null, Uint8Array]>(
+    `INSERT INTO parked(id, wait_kind, wait_for, author, received_ms, object, bytes) VALUES(?,?,?,?,?,?,?)
+     ON CONFLICT(id) DO UPDATE SET wait_kind = excluded.wait_kind, wait_for = excluded.wait_for,
+       object = coalesce(excluded.object, object)`,
   );
   const get = db.query<RawParked, [Uint8Array]>(`SELECT ${COLUMNS} FROM parked WHERE id = ?`);
   const waitingFor = db.query<RawParked, [string, Uint8Array]>(
@@ -97,8 +102,8 @@ export function createParkedTable(db: Database) {
   const usageOf = db.query<{ count: number; bytes: number }, [Uint8Array]>(
     "SELECT count, bytes FROM parked_usage WHERE author = ?",
   );
-  const waiting = db.query<{ bytes: Uint8Array }, [number, number]>(
-    `SELECT bytes FROM parked WHERE NOT (${IN_VAIN}) ORDER BY received_ms LIMIT ?`,
+  const waitingObjects = db.query<{ object: Uint8Array }, [number, number]>(
+    `SELECT DISTINCT object FROM parked WHERE object IS NOT NULL AND NOT (${IN_VAIN}) LIMIT ?`,
   );
   const waitingCount = db.query<{ count: number }, [number]>(
     `SELECT count(*) AS count FROM parked WHERE NOT (${IN_VAIN})`,
@@ -130,8 +135,8 @@ export function createParkedTable(db: Database) {
   const quarantineUsage = db.query<{ count: number; bytes: number }, []>("SELECT count, bytes FROM quarantine_usage");
 
   return {
-    put: (change: Omit<ParkedChange, "rounds">) =>
-      void put.run(change.id, change.bytes, change.waitKind, change.waitFor, change.author, change.receivedMs),
+    put: ({ id, waitKind, waitFor, author, receivedMs, object, bytes }: Omit<ParkedChange, "rounds">) =>
+      void put.run(id, waitKind, waitFor, author, receivedMs, object ?? null, bytes),
     get(id: Uint8Array): ParkedChange | undefined {
       const row = get.get(id);
       return row ? toParked(row) : undefined;
@@ -160,8 +165,9 @@ export function createParkedTable(db: Database) {
     usageOf: (author: Uint8Array): { count: number; bytes: number } => usageOf.get(author) ?? { count: 0, bytes: 0 },
     /** One sync round passed without what they wait for. What has waited through `patience` rounds is not written to again. */
     age: (patience: number) => void age.run(patience),
-    /** Bytes of what waits, oldest first, but for what has waited in vain through `patience` rounds. */
-    waiting: (patience: number, limit: number): Uint8Array[] => waiting.all(patience, limit).map((row) => row.bytes),
+    /** Ids of objects of which changes wait, but for those that have waited in vain through `patience` rounds. */
+    waitingObjects: (patience: number, limit: number): Uint8Array[] =>
+      waitingObjects.all(patience, limit).map(({ object }) => object),
     waitingCount: (patience: number): number => waitingCount.get(patience)?.count ?? 0,
     /** What has waited in vain. It is still taken up should that come. */
     orphans: (patience: number, limit: number) =>

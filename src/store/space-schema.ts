@@ -69,10 +69,10 @@ const TRUTH = `
 
   CREATE TABLE heads(objectNo INTEGER NOT NULL, change INTEGER NOT NULL, PRIMARY KEY(objectNo, change)) WITHOUT ROWID;
 
-  -- rounds: how many passed with somebody without what it waits for.
+  -- rounds: how many passed with somebody without what it waits for. object: whose change it is, where the format is known.
   CREATE TABLE parked(
     id BLOB PRIMARY KEY, wait_kind TEXT NOT NULL, wait_for BLOB NOT NULL, author BLOB NOT NULL,
-    received_ms INTEGER NOT NULL, rounds INTEGER NOT NULL DEFAULT 0,
+    received_ms INTEGER NOT NULL, rounds INTEGER NOT NULL DEFAULT 0, object BLOB,
     -- Last, and in a table of rowids: whoever looks for another row, or at the rest of one, does not read them.
     bytes BLOB NOT NULL);
   CREATE INDEX parked_by_wait ON parked(wait_kind, wait_for, id);
@@ -123,7 +123,8 @@ const PROJECTION = `
 
   CREATE TABLE touches(row INTEGER NOT NULL, lamport INTEGER NOT NULL, change INTEGER NOT NULL, PRIMARY KEY(row, lamport, change)) WITHOUT ROWID;
 
-  CREATE TABLE checkpoints(row INTEGER NOT NULL, lamport INTEGER NOT NULL, change BLOB NOT NULL, ops INTEGER NOT NULL, state INTEGER NOT NULL, doc TEXT, PRIMARY KEY(row, lamport, change)) WITHOUT ROWID;
+  -- With rowids: a key of a table without them is found by reading whole rows, and a document can be a MiB.
+  CREATE TABLE checkpoints(row INTEGER NOT NULL, lamport INTEGER NOT NULL, change BLOB NOT NULL, ops INTEGER NOT NULL, state INTEGER NOT NULL, doc TEXT, PRIMARY KEY(row, lamport, change));
 
   -- Device-local fields of a row: base is the row without them.
   CREATE TABLE locals(row INTEGER PRIMARY KEY, base TEXT NOT NULL, fields TEXT NOT NULL);
@@ -162,9 +163,9 @@ const LINKS = `
     WHEN OLD.collectionId = 0 BEGIN DELETE FROM links WHERE row = OLD.no; END;
 `;
 
-/** Sixteen steps that were never released came before: their databases are refused. */
+/** Seventeen steps that were never released came before: their databases are refused. */
 export const SPACE_SCHEMA: Schema = {
-  givenUp: 16,
+  givenUp: 17,
   migrations: [
     (db) => {
       db.exec(TRUTH);

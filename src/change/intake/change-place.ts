@@ -33,7 +33,8 @@ export function createPlaceFinder({ store, objects, acl, aside }: PlaceFinderDep
   return ({ header, id }: Change, bytes: Uint8Array): { place: ChangePlace } | { verdict: IngestVerdict } => {
     const refused = (reason: string) => ({ verdict: quarantine(id, reason, bytes) });
     const position = acl.at(header.acl);
-    if (!position) return { verdict: park(id, header.author, bytes, "acl", header.acl) };
+    const waiting = { id, object: header.object ?? id, bytes };
+    if (!position) return { verdict: park({ ...waiting, author: header.author }, "acl", header.acl) };
     const { author, writer, seq } = header;
     const hasRight = acl.counts({ author, writer, seq, id, aclPos: position.pos });
     /** Who waits: what is missed by somebody without the right is nobody's to miss. */
@@ -44,7 +45,7 @@ export function createPlaceFinder({ store, objects, acl, aside }: PlaceFinderDep
     const parents: number[] = [];
     for (const parentId of header.parents) {
       const parent = changes.byId(parentId);
-      if (!parent) return { verdict: parkBehind(parentId, id, waiter, bytes) };
+      if (!parent) return { verdict: parkBehind(parentId, { ...waiting, author: waiter }) };
       parents.push(parent.no);
       object ??= objects.byNo(parent.objectNo);
       if (!object || parent.objectNo !== object.no) return refused("its parents belong to different objects");
@@ -54,7 +55,7 @@ export function createPlaceFinder({ store, objects, acl, aside }: PlaceFinderDep
     if (object && compareBytes(object.id, header.object!) !== 0) return refused("its parents belong to another object");
     if (header.prev) {
       const prev = changes.byId(header.prev);
-      if (!prev) return { verdict: parkBehind(header.prev, id, waiter, bytes) };
+      if (!prev) return { verdict: parkBehind(header.prev, { ...waiting, author: waiter }) };
       const prevWriter = changes.writerByNo(prev.writer);
       if (
         !prevWriter ||

@@ -112,7 +112,7 @@ export function createIngest(deps: IngestDeps) {
     } catch (error) {
       if (!(error instanceof ChangeFault)) throw error;
       if (error.reason === "unsupported")
-        return { id, verdict: park(id, STRANGER, bytes, "version", new Uint8Array(0)) };
+        return { id, verdict: park({ id, author: STRANGER, object: undefined, bytes }, "version", new Uint8Array(0)) };
       // Under the hash of the bytes: what is not canonical must not give a bad name to the change that it resembles.
       const name = sha256(bytes);
       const kept = bytes.length > 1 << 20 ? bytes.subarray(0, 0) : bytes;
@@ -160,7 +160,7 @@ export function createIngest(deps: IngestDeps) {
     // A stub is in the graph wherever it came, so a body that cannot be read must not keep its change out for ever, nor what
     // others have built upon it.
     if (counts && "wait" in content && content.wait !== "body" && !isStub(bytes) && !parked.voucherFor(id))
-      return park(id, header.author, bytes, content.wait, content.what);
+      return park({ id, author: header.author, object: object.id, bytes }, content.wait, content.what);
 
     const isDropped =
       (!counts && "wait" in content) || isNeedless(content, object, isStranger(header.author), registry);

@@ -36,6 +36,16 @@ interface SetAsideDeps {
   clock: Clock;
 }
 
+/** A change that is to wait. */
+export interface Waiting {
+  id: Uint8Array;
+  /** Who has the right to it, as far as that can be told; without one it is paid for by whoever waits for it. */
+  author: Uint8Array;
+  /** The object it belongs to; undefined while its format is not known here. */
+  object: Uint8Array | undefined;
+  bytes: Uint8Array;
+}
+
 export type SetAside = ReturnType<typeof createSetAside>;
 
 /** Sets changes aside that are not taken in: for good, or until what they wait for has come. Each is paid for by somebody. */
@@ -55,14 +65,7 @@ export function createSetAside({ store, acl, quota, clock }: SetAsideDeps) {
 
   const isStranger = (author: Uint8Array): boolean => author === STRANGER || acl.knows?.(author) === false;
 
-  /** `author`: who has the right to it, as far as that can be told; without one it is paid for by whoever waits for it. */
-  const park = (
-    id: Uint8Array,
-    author: Uint8Array,
-    bytes: Uint8Array,
-    waitKind: WaitKind,
-    waitFor: Uint8Array,
-  ): IngestVerdict => {
+  const park = ({ id, author, object, bytes }: Waiting, waitKind: WaitKind, waitFor: Uint8Array): IngestVerdict => {
     const by = isStranger(author) ? (parked.voucherFor(id) ?? STRANGER) : author;
     const known = parked.get(id);
     const held = known && (isStub(bytes) || !isStub(known.bytes)) ? known : undefined;
@@ -80,16 +83,16 @@ export function createSetAside({ store, acl, quota, clock }: SetAsideDeps) {
       if (parked.usageOf(by).bytes + bytes.length > (ofStranger ? bytesOfStrangers : bytesPerAuthor))
         return { kind: "refused", reason: "the author's quota of waiting changes is used up", ofStranger };
     }
-    parked.put({ id, bytes: held?.bytes ?? bytes, waitKind, waitFor, author: by, receivedMs: clock.nowMs() });
+    parked.put({ id, bytes: held?.bytes ?? bytes, waitKind, waitFor, author: by, object, receivedMs: clock.nowMs() });
     return { kind: "parked", waitKind, waitFor };
   };
 
   /** A parent that will never come takes its children with it; one that may still come is waited for. */
-  const parkBehind = (parentId: Uint8Array, id: Uint8Array, author: Uint8Array, bytes: Uint8Array): IngestVerdict => {
+  const parkBehind = (parentId: Uint8Array, waiting: Waiting): IngestVerdict => {
     const reason = parked.quarantineReason(parentId);
     return reason
-      ? quarantine(id, `it follows a change that is refused (${reason})`, bytes)
-      : park(id, author, bytes, "change", parentId);
+      ? quarantine(waiting.id, `it follows a change that is refused (${reason})`, waiting.bytes)
+      : park(waiting, "change", parentId);
   };
 
   return { quarantine, park, parkBehind, hasRoom, isStranger };

@@ -1,5 +1,4 @@
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
-import { decodeChange, isDerivedRoot } from "../../change/codec/change-codec.ts";
 import { versionOf } from "../../change/codec/version.ts";
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
@@ -33,10 +32,7 @@ function backlogOf(space: ReplicaSource): Backlog {
   const waiting = parked.waitingCount(PATIENCE_ROUNDS);
   const unread = unopened.waitingCount(PATIENCE_ROUNDS);
   if (waiting > 0) {
-    for (const bytes of parked.waiting(PATIENCE_ROUNDS, PARKED_LOOKED_AT)) {
-      const object = objectOf(bytes);
-      if (object) parkedObjects.add(bytesToHex(object));
-    }
+    for (const id of parked.waitingObjects(PATIENCE_ROUNDS, PARKED_LOOKED_AT)) parkedObjects.add(bytesToHex(id));
   }
   if (unread > 0) {
     for (const no of unopened.waitingObjects(PATIENCE_ROUNDS, PARKED_LOOKED_AT))
@@ -67,16 +63,6 @@ function aclKeptNowhereElse({ engine, acl, accountKey }: ReplicaSource): number 
 /** Nothing at all is unconfirmed or unjudged. */
 const isComplete = ({ unconfirmedCount, parkedCount, stale, unplaced, aclCount }: Backlog): boolean =>
   unconfirmedCount === 0 && parkedCount === 0 && !stale && !unplaced && aclCount === 0;
-
-/** The object a parked change belongs to, when its format is known. */
-function objectOf(bytes: Uint8Array): Uint8Array | undefined {
-  try {
-    const change = decodeChange(bytes);
-    return isDerivedRoot(change) ? change.id : (change.header.object ?? change.id);
-  } catch {
-    return undefined; // a later version's: parked for exactly that
-  }
-}
 
 export function factsOf(space: ReplicaSource): SpaceFacts {
   const { engine } = space;
