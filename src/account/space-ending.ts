@@ -1,5 +1,5 @@
 import type { AclOp } from "../acl/op.ts";
-import { decodeAclRecord, decodeAclUnit, type PendingRecord } from "../acl/record.ts";
+import { decodeAclUnit, type PendingRecord } from "../acl/record.ts";
 import { rosterMember } from "../acl/roster.ts";
 import { equalBytes } from "../base/bytes.ts";
 import type { AccountId } from "../base/ids.ts";
@@ -59,8 +59,7 @@ export function endingOf(space: Space): SpaceEnding | undefined {
 
 /** Who did it in the record at `pos`, and when: itself, or who proposed what it gives effect to. */
 function endingAt(space: Space, pos: number, otherwise: SpaceEnding["how"]): SpaceEnding {
-  const stored = space.engine.store.aclRecords()[Math.floor(pos)];
-  const record = stored && decodeAclRecord(stored.bytes);
+  const record = space.acl.records()[Math.floor(pos)]?.record;
   if (!record) throw new Error("a record of the chain is not there");
   for (const unit of [record, ...proposalsIn(record)]) {
     for (const op of unit.ops) {

@@ -16,14 +16,13 @@ import {
   type AclState,
   type Cut,
   type EpochState,
-  emptyAcl,
   permissionAt,
   permissionOf,
   rightsPositions,
+  sidePlace,
 } from "./state.ts";
-
-/** Thrown when a stored chain does not verify: the file was damaged or written by somebody else. */
-class AclDamagedError extends Error {}
+import { isUnsettled, loadAclLog, settleLog, stateAfter } from "./stored-log.ts";
+import { StoredRecord } from "./stored-record.ts";
 
 /** What records taken in mean for the changes of the space. */
 export interface AclMove {
@@ -50,7 +49,7 @@ export type AclMerge = {
   dropped?: readonly EpochState[];
 };
 
-/** The stored ACL chain of a space, judged record by record when it is opened and whenever one is added. */
+/** The stored ACL chain of a space, judged record by record: each once on this device, and again where nothing was kept of it. */
 export type AclLog = ReturnType<typeof openAclLog>;
 
 const HEAD_KEY = "acl-head";
@@ -60,33 +59,46 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
   const units = createAclUnits(store);
   const alarms = createAlarms(store);
   const judge = createCutJudge(store.changes);
-  let { state, records } = load(store, header);
+  let log = loadAclLog(store, header);
 
   const pinned = store.meta(HEAD_KEY);
-  if (pinned && !state.positions.has(bytesToHex(pinned)))
+  if (pinned && !log.state.positions.has(bytesToHex(pinned)))
     alarms.raise({ kind: "rolled_back", record: bytesToHex(pinned) });
 
   const recordIndex = (id: Uint8Array): number | undefined => {
-    const pos = state.positions.get(bytesToHex(id))?.pos;
+    const pos = log.state.positions.get(bytesToHex(id))?.pos;
     return pos !== undefined && Number.isInteger(pos) ? pos : undefined;
   };
 
   const cutsOf = (account: Uint8Array): readonly Cut[] =>
-    state.cuts.size === 0 ? [] : (state.cuts.get(bytesToHex(account)) ?? []);
+    log.state.cuts.size === 0 ? [] : (log.state.cuts.get(bytesToHex(account)) ?? []);
 
   /** Applies and stores the next record; taken back with the write. */
   const extend = (record: AclRecord, scope: WriteScope): { fault: string } | AclApplied => {
-    const applied = applyAclRecord(state, record, header);
+    const applied = applyAclRecord(log.state, record, header);
     if ("fault" in applied) return applied;
-    const list = records;
-    list.push(record);
+    const list = log.records;
+    list.push(new StoredRecord(record.id, record.bytes, record));
     scope.onRollback(() => {
       list.pop();
       applied.undo();
     });
     store.addAclRecord(list.length - 1, record.id, record.bytes);
-    store.putMeta(HEAD_KEY, record.id);
     return applied;
+  };
+
+  /** What is written once, however many records came. */
+  const pin = (scope: WriteScope): void => {
+    store.putMeta(HEAD_KEY, log.state.head!);
+    if (isUnsettled(log)) keepSnapshot(scope);
+  };
+
+  const keepSnapshot = (scope: WriteScope): void => {
+    const before = log;
+    scope.onRollback(() => {
+      log = before;
+    });
+    log = settleLog(store, log);
   };
 
   /** Below this position no change here ever lost its place; undefined while none did. */
@@ -98,7 +110,8 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
   const moveOf = (applied: readonly AclApplied[]): AclMove => {
     const named = applied.flatMap((one) => one.named);
     const from = lowestUnplaced();
-    const moved = from !== undefined && named.some((id) => !Number.isInteger(state.positions.get(bytesToHex(id))!.pos));
+    const moved =
+      from !== undefined && named.some((id) => !Number.isInteger(log.state.positions.get(bytesToHex(id))!.pos));
     return {
       named,
       cut: applied.flatMap((one) => one.cut),
@@ -111,31 +124,36 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     for (const record of offered) {
       const one = extend(record, scope);
       if ("fault" in one) {
+        if (applied.length > 0) pin(scope);
         const move = applied.length > 0 ? { move: moveOf(applied) } : {};
         return { kind: "refused", taken: applied.length, reason: one.fault, ...move };
       }
       applied.push(one);
     }
+    pin(scope);
     settle();
     return { kind: "extended", taken: applied.length, move: moveOf(applied) };
   };
 
   /** Forgets what waited to take effect, or to be placed, and now did. */
   const settle = (): void => {
-    units.settle(state);
+    units.settle(log.state);
     for (const id of store.unplacedRecords.ids())
-      if (state.positions.has(bytesToHex(id))) store.unplacedRecords.drop(id);
+      if (log.state.positions.has(bytesToHex(id))) store.unplacedRecords.drop(id);
     for (const alarm of alarms.list()) if (alarm.kind === "split" && isDecided(alarm.record)) alarms.end(alarm);
   };
 
   /** Whether, by now, an owner's record decides between the chain and the branch that begins with this record. */
   const isDecided = (recordId: string): boolean => {
-    if (state.positions.has(recordId)) return true;
+    if (log.state.positions.has(recordId)) return true;
     const other = lostRecord(hexToBytes(recordId)!);
     const at = other?.prev ? recordIndex(other.prev) : undefined;
     if (!other || at === undefined) return false;
-    return chooseBranch(replay(records.slice(0, at + 1), header), records.slice(at + 1), [other]) !== "split";
+    return chooseBranch(stateAfter(store, header, log.records, at + 1), branchAfter(at), [other]) !== "split";
   };
+
+  /** What stands in the chain behind record `at`. */
+  const branchAfter = (at: number): AclRecord[] => log.records.slice(at + 1).map(({ record }) => record);
 
   /** A branch from where it leaves the chain: what comes may follow records that lost before. */
   const fromChainOn = (offered: readonly AclRecord[]): AclRecord[] | undefined => {
@@ -150,22 +168,19 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
 
   const lostRecord = (id: Uint8Array): AclRecord | undefined => {
     const held = units.lostRecord(id);
-    if (held || !state.positions.has(bytesToHex(id))) return held;
-    for (const record of records) {
-      for (const op of record.ops) {
-        const unit = op.op === "sequenced" ? decodeAclRecord(op.unit) : undefined;
-        if (unit && equalBytes(unit.id, id)) return unit;
-      }
-    }
-    return undefined;
+    const place = log.state.positions.get(bytesToHex(id));
+    if (held || !place || Number.isInteger(place.pos)) return held;
+    const [, sequencedAt] = sidePlace(place.pos);
+    return sequencedIn(log.records[sequencedAt]!.record, id);
   };
 
   /** Two branches follow record `at`: ours and the one offered. */
   const resolveFork = (at: number, offered: readonly AclRecord[], scope: WriteScope): AclMerge => {
-    const base = replay(records.slice(0, at + 1), header);
+    const { state, records } = log;
+    const base = stateAfter(store, header, records, at + 1);
     const theirs: AclRecord[] = [];
     let reason: string | undefined;
-    const candidate = replay(records.slice(0, at + 1), header);
+    const candidate = stateAfter(store, header, records, at + 1);
     for (const record of offered) {
       const one = applyAclRecord(candidate, record, header);
       if ("fault" in one) {
@@ -175,7 +190,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       theirs.push(record);
     }
     if (theirs.length === 0) return { kind: "refused", taken: 0, reason: reason! };
-    const ours = records.slice(at + 1);
+    const ours = branchAfter(at);
     const choice = chooseBranch(base, ours, theirs);
     if (choice !== "theirs")
       for (const record of theirs) if (!state.positions.has(bytesToHex(record.id))) units.put(record, clock.nowMs());
@@ -191,7 +206,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     replaceFrom(at + 1, theirs, candidate, scope);
     for (const record of ours) units.put(record, clock.nowMs(), true);
     settle();
-    const named = [...state.positions.keys()].flatMap((name) =>
+    const named = [...candidate.positions.keys()].flatMap((name) =>
       base.positions.has(name) ? [] : [Buffer.from(name, "hex")],
     );
     return { kind: "replaced", taken: theirs.length, move: { named, cut, repositionFrom }, dropped };
@@ -200,7 +215,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
   /** Notes which records lose their place and whether changes name them. Answers from where on changes stand elsewhere. */
   const unplace = (candidate: AclState, at: number): number => {
     let from = Math.min(at, lowestUnplaced() ?? at);
-    for (const [name, { pos }] of state.positions) {
+    for (const [name, { pos }] of log.state.positions) {
       const after = candidate.positions.get(name)?.pos;
       if (after === pos) continue;
       from = Math.min(from, Math.floor(pos));
@@ -213,30 +228,32 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
   };
 
   const replaceFrom = (pos: number, theirs: readonly AclRecord[], candidate: AclState, scope: WriteScope): void => {
-    const before = { state, records };
+    const before = log;
     scope.onRollback(() => {
-      ({ state, records } = before);
+      log = before;
     });
     store.cutAclRecords(pos);
     for (const [index, record] of theirs.entries()) store.addAclRecord(pos + index, record.id, record.bytes);
-    records = [...records.slice(0, pos), ...theirs];
-    state = candidate;
-    store.putMeta(HEAD_KEY, state.head!);
+    const taken = theirs.map((record) => new StoredRecord(record.id, record.bytes, record));
+    const settled = log.settled <= pos ? log.settled : 0;
+    log = { state: candidate, records: [...log.records.slice(0, pos), ...taken], settled };
+    pin(scope);
   };
 
   const view: AclView = {
     head() {
-      const pos = state.clocks.length - 1;
-      return { id: state.head!, pos, clock: state.clocks[pos]! };
+      const { head, clocks } = log.state;
+      const pos = clocks.length - 1;
+      return { id: head!, pos, clock: clocks[pos]! };
     },
-    at: (id) => state.positions.get(bytesToHex(id)),
+    at: (id) => log.state.positions.get(bytesToHex(id)),
     counts: (change) => {
       const cuts = cutsOf(change.author);
       return rightsPositions(change.aclPos).some(
-        (pos) => canWrite(permissionAt(state, change.author, pos)) && !judge.rejects(cuts, change, pos),
+        (pos) => canWrite(permissionAt(log.state, change.author, pos)) && !judge.rejects(cuts, change, pos),
       );
     },
-    knows: (author) => state.members.has(bytesToHex(author)),
+    knows: (author) => log.state.members.has(bytesToHex(author)),
     settles: (change) => judge.settles(cutsOf(change.author), change),
   };
 
@@ -251,10 +268,10 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     dropped: store.unplacedRecords.get,
     /** Replaced, not only changed, when a fork is resolved: read it anew in every turn. */
     get state(): AclState {
-      return state;
+      return log.state;
     },
-    records: (): readonly AclRecord[] => records,
-    permission: (account: Uint8Array): Permission => permissionOf(state, account),
+    records: (): readonly StoredRecord[] => log.records,
+    permission: (account: Uint8Array): Permission => permissionOf(log.state, account),
 
     /** Whether it stands in the chain. */
     has: (id: Uint8Array): boolean => recordIndex(id) !== undefined,
@@ -272,40 +289,32 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       const branch = fromChainOn(offered);
       const at = branch && recordIndex(branch[0]!.prev!);
       if (!branch || at === undefined) return { kind: "gap", taken: 0, reason: "what it follows is not here" };
-      return at === records.length - 1 ? extendBy(branch, scope) : resolveFork(at, branch, scope);
+      return at === log.records.length - 1 ? extendBy(branch, scope) : resolveFork(at, branch, scope);
     },
 
     /** After a failed transaction: what is stored is what counts. */
     reload(): void {
-      ({ state, records } = load(store, header));
+      log = loadAclLog(store, header);
     },
+
+    /** Whether opening the space again would take long, for all that is kept now. */
+    isUnsettled: (): boolean => isUnsettled(log),
+    /** Keeps what the log says, in a write of the commit queue, so that opening the space again is quick. */
+    keepSnapshot,
   };
+}
+
+/** The record of this id to which another gives effect. */
+function sequencedIn({ ops }: AclRecord, id: Uint8Array): AclRecord | undefined {
+  for (const op of ops) {
+    const unit = op.op === "sequenced" ? decodeAclRecord(op.unit) : undefined;
+    if (unit && equalBytes(unit.id, id)) return unit;
+  }
+  return undefined;
 }
 
 function accountsCutAfter(state: AclState, pos: number): Uint8Array[] {
   return [...state.cuts].flatMap(([name, cuts]) =>
     cuts.some((cut) => cut.pos > pos) ? [state.members.get(name)!.account] : [],
   );
-}
-
-function replay(records: readonly AclRecord[], header: SpaceHeader): AclState {
-  const state = emptyAcl();
-  for (const record of records) {
-    const applied = applyAclRecord(state, record, header);
-    if ("fault" in applied) throw new AclDamagedError(`ACL record ${bytesToHex(record.id)}: ${applied.fault}`);
-  }
-  return state;
-}
-
-function load(store: SpaceStore, header: SpaceHeader): { state: AclState; records: AclRecord[] } {
-  const state = emptyAcl();
-  const records: AclRecord[] = [];
-  for (const { pos, bytes } of store.aclRecords()) {
-    const record = decodeAclRecord(bytes);
-    const applied = record ? applyAclRecord(state, record, header) : { fault: "it is no ACL record" };
-    if ("fault" in applied) throw new AclDamagedError(`${store.path}: ACL record ${pos}: ${applied.fault}`);
-    records.push(record!);
-  }
-  if (records.length === 0) throw new AclDamagedError(`${store.path}: the ACL has no root`);
-  return { state, records };
 }

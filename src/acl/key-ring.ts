@@ -36,6 +36,8 @@ export function createKeyRing(
 ): SpaceKeyRing {
   const keys = new Map<string, Uint8Array>();
   let broken = new Set<string>();
+  /** Epochs that give what they claim to: none of them is looked into again with each record. */
+  const sound = new WeakSet<EpochOp>();
 
   /** The key as it reaches us outside the chain, or sealed to us in it. */
   const openOwn = (entry: EpochState, index: number): Uint8Array | undefined => {
@@ -61,7 +63,7 @@ export function createKeyRing(
       const { epoch } = epochs[i]!;
       const name = bytesToHex(epoch.keyId);
       const key = keys.get(name) ?? openOwn(epochs[i]!, i);
-      if (!key) continue;
+      if (!key || sound.has(epoch)) continue;
       keys.set(name, key);
       if (!isMetadataKeyOf(spaceId, key, epoch.metadataKey)) broken.add(name);
       for (const previous of epoch.previous) {
@@ -69,6 +71,7 @@ export function createKeyRing(
         if (opened) keys.set(bytesToHex(previous.keyId), opened);
         else broken.add(name);
       }
+      if (!broken.has(name)) sound.add(epoch);
     }
     return keys.size > before;
   };

@@ -2,6 +2,7 @@ import { equalBytes } from "../base/bytes.ts";
 import { inSlices } from "../base/slices.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { type AclRecord, decodeAclRecord, decodeAclUnit, type PendingRecord } from "./record.ts";
+import { verifyParts } from "./signed-parts.ts";
 
 /** Records that somebody offers, as far as they can be judged by themselves: signed, and each behind the one before. */
 export interface AclOffer {
@@ -21,6 +22,7 @@ function* reading(chain: readonly Uint8Array[], isKnown: IsKnownRecord): Generat
     if (records.length === 0 && isKnown(sha256(bytes))) continue;
     const record = decodeAclRecord(bytes);
     if (!record) return { records: [], fault: "it is no ACL record" };
+    verifyParts(record);
     const before = records.at(-1);
     if (before && !(record.prev && equalBytes(record.prev, before.id)))
       return { records: [], fault: "the records do not follow one another" };

@@ -10,11 +10,15 @@ export function sameKeys(expected: ReadonlyMap<string, Uint8Array>, sealed: read
   return given.size === sealed.length && [...given].every((name) => expected.has(name));
 }
 
+export function beginEpoch({ state, journal, pos }: Application, epoch: EpochOp): void {
+  journal.push(state.epochs, { pos, epoch, shared: [] });
+  journal.put(state.epochPositions, bytesToHex(epoch.keyId), pos);
+}
+
 /** A new read key, sealed to exactly those who may read, with the one before sealed under it. */
 export function startEpoch(app: Application, epoch: EpochOp): string | undefined {
-  const { state, journal } = app;
-  const known = new Set(state.epochs.map((entry) => bytesToHex(entry.epoch.keyId)));
-  if (known.has(bytesToHex(epoch.keyId))) return "the key was used before";
+  const { state } = app;
+  if (state.epochPositions.has(bytesToHex(epoch.keyId))) return "the key was used before";
   const [current] = epoch.previous;
   if (!current || !equalBytes(current.keyId, currentEpoch(state)!.epoch.keyId))
     return "the key before is not sealed under the new one";
@@ -22,7 +26,7 @@ export function startEpoch(app: Application, epoch: EpochOp): string | undefined
   if (previous.size !== epoch.previous.length || previous.has(bytesToHex(epoch.keyId)))
     return "a key before is given twice";
   if (!sameKeys(readKeyHolders(state), epoch.sealed)) return "the new key is not sealed to exactly those who may read";
-  journal.push(state.epochs, { pos: app.pos, epoch, shared: [] });
+  beginEpoch(app, epoch);
   for (const member of [...state.members.values()]) if (member.status === "removing") endLeaving(app, member);
   app.owed.clear();
   app.rotationDue = false;

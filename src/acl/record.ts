@@ -1,7 +1,7 @@
-import { encodeCbor, Link } from "../base/dag-cbor.ts";
+import { decodeCanonicalCbor, encodeCbor, Link } from "../base/dag-cbor.ts";
 import { sha256 } from "../crypto/hash.ts";
 import type { Signer } from "../crypto/sign.ts";
-import { type EnvelopeHeader, isSignedBy, readEnvelope, signEnvelope } from "../crypto/signed-envelope.ts";
+import { type EnvelopeHeader, headerIn, isSignedBy, readEnvelope, signEnvelope } from "../crypto/signed-envelope.ts";
 import {
   ACL_BOUNDS,
   type AclOp,
@@ -102,6 +102,13 @@ export function decodeAclUnit(given: Uint8Array): PendingRecord | undefined {
     if (error instanceof RangeError) return undefined;
     throw error;
   }
+}
+
+/** Reads a record that was verified before, when it was stored. Throws RangeError for anything else. */
+export function readVerifiedRecord(bytes: Uint8Array): AclRecord {
+  const unit = readUnit(headerIn(decodeCanonicalCbor(bytes)), bytes);
+  if (unit.kind !== "acl") throw new RangeError("not a link of the chain");
+  return unit;
 }
 
 /** As `decodeAclUnit`, for what must be a link of the chain. */

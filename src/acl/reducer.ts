@@ -6,8 +6,10 @@ import { isJoinRequest } from "./join-request.ts";
 import { createJournal } from "./journal.ts";
 import type { AclOp } from "./op.ts";
 import { canManage } from "./permission.ts";
-import { type AclRecord, decodeAclUnit } from "./record.ts";
+import { beginEpoch } from "./read-key.ts";
+import type { AclRecord } from "./record.ts";
 import { applyOp } from "./rules.ts";
+import { sequencedUnit } from "./signed-parts.ts";
 import type { SpaceHeader } from "./space-header.ts";
 import { type AclState, permissionOf, readKeyHolders, sidePosition } from "./state.ts";
 
@@ -193,7 +195,7 @@ function plantRoot(app: Application, record: { author: Uint8Array; ops: readonly
     });
   }
   journal.assign(state, { space: app.space, owner: header.kind === "onetoone" ? undefined : header.author });
-  journal.push(state.epochs, { pos: 0, epoch: root.epoch, shared: [] });
+  beginEpoch(app, root.epoch);
   return undefined;
 }
 
@@ -209,7 +211,7 @@ function sequence(
   clock: number,
   named: Uint8Array[],
 ): string | undefined {
-  const unit = decodeAclUnit(bytes);
+  const unit = sequencedUnit(bytes);
   const isOwn = unit?.kind === "acl-proposal" && equalBytes(unit.author, by.actor);
   const role = permissionOf(app.state, by.actor);
   const mayCarry = isOwn || role === "owner" || (unit && isJoinRequest(unit) && canManage(role));

@@ -1,6 +1,5 @@
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import { admitPublicKey } from "../crypto/public-key.ts";
-import { verify } from "../crypto/sign.ts";
 import type { Application, OpSource } from "./application.ts";
 import {
   activePermission,
@@ -15,7 +14,7 @@ import {
 import type { AclOp } from "./op.ts";
 import { canManage, mayGrant, mayTouch, type Permission } from "./permission.ts";
 import { giveReadKey, startEpoch } from "./read-key.ts";
-import { joinProofBytes } from "./record.ts";
+import { isProven } from "./signed-parts.ts";
 import { type MemberStatus, pendingRequestOf, permissionOf } from "./state.ts";
 
 /** Bounds on what a space can hold; members and open invites are bounded by `LIMITS.spaceMembers`. */
@@ -254,7 +253,5 @@ function joinFault(
   if (!MAY_COME.has(state.members.get(bytesToHex(actor))?.status)) return "the account is a member already";
   if (state.usedKeys.has(bytesToHex(actor))) return "the account is the key of an invite";
   if (!admitPublicKey(actor)) return "the account's key is not admissible";
-  return verify(op.invite, "invite", joinProofBytes(app.space, op.invite, actor), op.proof)
-    ? undefined
-    : "the proof is not the invite's";
+  return isProven(op, app.space, actor) ? undefined : "the proof is not the invite's";
 }

@@ -63,6 +63,8 @@ export interface AclState {
   /** Pending requests by id. */
   readonly requests: Map<string, RequestState>;
   readonly epochs: EpochState[];
+  /** By the ids of their keys. */
+  readonly epochPositions: Map<string, number>;
   readonly cuts: Map<string, readonly Cut[]>;
   /** Every record, and every record of a lost branch that found its place, by id. */
   readonly positions: Map<string, AclPosition>;
@@ -89,6 +91,7 @@ export function emptyAcl(): AclState {
     invites: new Map(),
     requests: new Map(),
     epochs: [],
+    epochPositions: new Map(),
     cuts: new Map(),
     positions: new Map(),
     sequenced: new Map(),
@@ -110,10 +113,15 @@ export function sidePosition(base: number, sequencedAt: number): number {
   return Math.floor(base) + sequencedAt * SLOT;
 }
 
+/** Both parts of such a place: after which record of the chain, and which one gave it. */
+export function sidePlace(pos: number): [base: number, sequencedAt: number] {
+  const base = Math.floor(pos);
+  return [base, Math.round((pos - base) / SLOT)];
+}
+
 /** The positions at which rights are looked up for a place: of a side position both ends, else the position itself. */
 export function rightsPositions(pos: number): readonly number[] {
-  const base = Math.floor(pos);
-  return base === pos ? [pos] : [base, Math.round((pos - base) / SLOT)];
+  return Number.isInteger(pos) ? [pos] : sidePlace(pos);
 }
 
 /** The permission an account held right after the record at `pos`. */

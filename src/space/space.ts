@@ -1,5 +1,5 @@
 import { existsSync, renameSync, rmSync } from "node:fs";
-import { openAclLog } from "../acl/acl-log.ts";
+import { type AclLog, openAclLog } from "../acl/acl-log.ts";
 import { createAclService } from "../acl/acl-service.ts";
 import { makeEpoch, READ_KEY_BYTES } from "../acl/epoch.ts";
 import { createKeyRing } from "../acl/key-ring.ts";
@@ -14,6 +14,7 @@ import type { ParkQuota } from "../change/intake/set-aside.ts";
 import type { RulesRegistry } from "../change/ports.ts";
 import { type ChangeEngine, createChangeEngine, WRITER_KEY } from "../change/space-engine.ts";
 import type { Account } from "../crypto/account.ts";
+import { StoredFileError } from "../protocol/storage-fault.ts";
 import { openSpaceStore, type SpaceStore } from "../store/space-store.ts";
 import type { WalCopying } from "../store/wal-keeper.ts";
 import { makeGenesis, type SpaceGenesis } from "./genesis.ts";
@@ -108,12 +109,13 @@ export function openSpace(path: string, spaceId: SpaceId, deps: OpenSpaceDeps): 
 function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Space {
   const headerBytes = store.meta(HEADER_KEY);
   const encoded = headerBytes && decodeSpaceHeader(headerBytes);
-  if (!encoded || encoded.spaceId !== spaceId) throw new Error(`${store.path} is not the space ${spaceId}`);
+  if (!encoded || encoded.spaceId !== spaceId)
+    throw new StoredFileError("damaged", `${store.path} is not the space ${spaceId}`);
   const { header } = encoded;
   const { account, clock } = deps;
   const acl = openAclLog(store, header, clock);
   bindWriter(store, account);
-  if (header.kind === "onetoone") checkOneToOne(store, header.pair, account);
+  if (header.kind === "onetoone") checkOneToOne(store.path, acl, header.pair, account);
   const keys = createKeyRing(spaceId, header, acl, store, account);
   let engine: ChangeEngine | undefined;
   const registry = deps.registry(() => engine!);
@@ -136,6 +138,7 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     },
   });
   const opened = engine;
+  if (acl.isUnsettled()) settleAcl(opened, acl, deps);
   const parts: ReplicaSource = {
     id: spaceId,
     acl,
@@ -147,6 +150,11 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     role: () => acl.permission(account.signer.publicKey),
   };
   return { ...parts, header, headerBytes, replica: openReplica(parts), close: () => opened.close() };
+}
+
+/** The next opening is to be quick; this one goes on meanwhile. */
+function settleAcl(engine: ChangeEngine, acl: AclLog, { onFailure }: OpenSpaceDeps): void {
+  engine.moveAcl((scope) => ({ result: acl.keepSnapshot(scope) })).catch((error: unknown) => onFailure?.(error));
 }
 
 const WRITER_DEVICE_KEY = "writer-device";
@@ -162,10 +170,10 @@ function bindWriter(store: SpaceStore, { peerId }: Account): void {
 }
 
 /** Who is one of the two computes the root alone; any other root was made by somebody else. */
-function checkOneToOne(store: SpaceStore, pair: readonly [Uint8Array, Uint8Array], account: Account): void {
+function checkOneToOne(path: string, acl: AclLog, pair: readonly [Uint8Array, Uint8Array], account: Account): void {
   const own = account.signer.publicKey;
   const other = equalBytes(pair[0], own) ? pair[1] : equalBytes(pair[1], own) ? pair[0] : undefined;
-  const root = store.aclRecords()[0];
+  const [root] = acl.records();
   if (!other || !root || !equalBytes(root.id, oneToOneGenesis(account, other).aclRoot.id))
-    throw new Error(`${store.path} is not a one-to-one space of this account`);
+    throw new StoredFileError("damaged", `${path} is not a one-to-one space of this account`);
 }

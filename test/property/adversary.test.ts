@@ -67,7 +67,7 @@ function anyHeader(rng: Rng): Partial<ChangeHeader> {
 /** The next record of the log, as this account might forge one. */
 function anyRecord(rng: Rng, { space }: Device, { signer }: Account): Uint8Array {
   const { state } = space.acl;
-  const model = rng.pick(space.acl.records());
+  const model = rng.pick(space.acl.records()).record;
   const ops = rng.chance(0.5)
     ? model.ops
     : [{ op: "profile", metadata: { keyId: bytesFrom(rng, 16), box: bytesFrom(rng, 40) } } as const];

@@ -18,7 +18,7 @@ export function claimOf(space: ReplicaSource, pendingDigest: Uint8Array, state: 
   const isNew = ({ id }: { readonly id: Uint8Array }): boolean => !sync.hasRecord("peer", id);
   const reach = sync.reachOf("peer", coverage(space, state.vector));
   const doubtsBefore = sync.doubts();
-  const log = store.aclRecords();
+  const log = space.acl.records();
   // Whoever has a record of the log has those before it.
   const theirs = log.slice(0, log.findIndex(({ id }) => equalBytes(id, state.aclHead)) + 1);
   const first = theirs.findIndex(isNew);

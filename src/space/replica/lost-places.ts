@@ -32,7 +32,9 @@ function sequencedLately(acl: ReplicaSource["acl"]): AclRecord[] {
   return acl
     .records()
     .slice(-LATELY)
-    .flatMap(({ ops }) => ops.flatMap((op) => (op.op === "sequenced" ? (decodeAclRecord(op.unit) ?? []) : [])));
+    .flatMap(({ record }) =>
+      record.ops.flatMap((op) => (op.op === "sequenced" ? (decodeAclRecord(op.unit) ?? []) : [])),
+    );
 }
 
 /** The position in the chain of the record that a lost branch left from. */

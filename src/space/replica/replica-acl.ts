@@ -26,7 +26,7 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
     isPlaced: (id) => acl.at(id) !== undefined,
     recordsFrom(from, before = Number.POSITIVE_INFINITY) {
       const upto = Math.max(from, Math.min(from + REPLICA_BOUNDS.aclRecords, before));
-      return within(store.aclRecords().slice(from, upto), ({ bytes }) => bytes);
+      return within(acl.records().slice(from, upto), ({ bytes }) => bytes);
     },
     idAt: (position) => acl.records()[position]?.id,
     recordsFor: (keyList) => recordsFor(acl.state, keyList),

@@ -1,0 +1,19 @@
+import { type AclRecord, readVerifiedRecord } from "./record.ts";
+
+/** A record in its place in the log, verified when it was taken in. What it says is read when somebody asks for it. */
+export class StoredRecord {
+  readonly id: Uint8Array;
+  readonly bytes: Uint8Array;
+  #record: AclRecord | undefined;
+
+  constructor(id: Uint8Array, bytes: Uint8Array, record?: AclRecord) {
+    this.id = id;
+    this.bytes = bytes;
+    this.#record = record;
+  }
+
+  get record(): AclRecord {
+    this.#record ??= readVerifiedRecord(this.bytes);
+    return this.#record;
+  }
+}
