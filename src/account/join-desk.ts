@@ -1,7 +1,7 @@
 import { isJoinRequest } from "../acl/join-request.ts";
 import { canManage } from "../acl/permission.ts";
-import { type AclProposal, decodeAclUnit } from "../acl/record.ts";
-import { unitKnown } from "../acl/reducer.ts";
+import { type AclProposal, decodePending } from "../acl/record.ts";
+import { tookEffect } from "../acl/reducer.ts";
 import { pendingRequestOf, permissionOf } from "../acl/state.ts";
 import { bytesToHex } from "../base/bytes.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
@@ -16,7 +16,7 @@ export type RequestAnswer = "waits" | "refused";
 interface JoinDeskDeps {
   spaces: Pick<SpaceRegistry, "isHere" | "isHeld" | "use" | "info">;
   /** Tells who asked what became of it. */
-  answer(to: AccountId, spaceId: SpaceId, unitId: Uint8Array, answer: RequestAnswer): Promise<void>;
+  answer(to: AccountId, spaceId: SpaceId, pendingId: Uint8Array, answer: RequestAnswer): Promise<void>;
   /** Tells a member how to get at the space. */
   admit(space: Space, name: string | undefined, identities: readonly string[]): Promise<void>;
   /** The chain has something to take in. */
@@ -31,37 +31,37 @@ export function createJoinDesk(deps: JoinDeskDeps) {
   const { spaces } = deps;
 
   /** What the chain says of a request; undefined when it has yet to take it in. */
-  const answerTo = ({ acl: { state } }: Space, unit: AclProposal): RequestAnswer | undefined => {
-    const [op] = unit.ops;
+  const answerTo = ({ acl: { state } }: Space, pending: AclProposal): RequestAnswer | undefined => {
+    const [op] = pending.ops;
     if (op?.op !== "requestJoin") return undefined;
-    if (unitKnown(state, unit.id)) return pendingRequestOf(state, unit.author) ? "waits" : "refused";
+    if (tookEffect(state, pending.id)) return pendingRequestOf(state, pending.author) ? "waits" : "refused";
     const invite = state.invites.get(bytesToHex(op.invite));
     return state.deletedAt !== undefined || invite?.permission !== "none" ? "refused" : undefined;
   };
 
-  const take = async (space: Space, unit: AclProposal): Promise<void> => {
-    const from = accountIdOf(unit.author);
+  const take = async (space: Space, pending: AclProposal): Promise<void> => {
+    const from = accountIdOf(pending.author);
     // Nobody is answered who does not even know an invite that there was.
-    const [op] = unit.ops;
+    const [op] = pending.ops;
     const isOfInvite = op?.op !== "requestJoin" || space.acl.state.usedKeys.has(bytesToHex(op.invite));
     if (!canManage(space.role()) || !isOfInvite) return;
-    if (permissionOf(space.acl.state, unit.author) !== "none")
+    if (permissionOf(space.acl.state, pending.author) !== "none")
       return deps.admit(space, spaces.info(space.id).name, [from]);
-    const known = answerTo(space, unit);
-    if (known) return deps.answer(from, space.id, unit.id, known);
-    const [verdict] = await space.aclService.takeUnits([unit.bytes]);
+    const known = answerTo(space, pending);
+    if (known) return deps.answer(from, space.id, pending.id, known);
+    const [verdict] = await space.aclService.takePending([pending.bytes]);
     deps.roundSoon(space.id);
     if (verdict?.kind === "refused") return;
-    if (op?.op === "requestJoin") await deps.answer(from, space.id, unit.id, "waits");
+    if (op?.op === "requestJoin") await deps.answer(from, space.id, pending.id, "waits");
   };
 
   return {
     /** What somebody asks; ignored unless it is a request to join, or its withdrawal, of whoever sends it. */
     async receive(from: AccountId, spaceId: SpaceId, bytes: Uint8Array): Promise<void> {
-      const unit = spaces.isHere(spaceId) && spaces.isHeld(spaceId) ? decodeAclUnit(bytes) : undefined;
-      if (unit?.kind !== "acl-proposal" || !isJoinRequest(unit) || accountIdOf(unit.author) !== from) return;
-      if (Buffer.compare(unit.space, digestOfCid(spaceId)!) !== 0) return;
-      await spaces.use(spaceId, (space) => take(space, unit));
+      const pending = spaces.isHere(spaceId) && spaces.isHeld(spaceId) ? decodePending(bytes) : undefined;
+      if (pending?.kind !== "acl-proposal" || !isJoinRequest(pending) || accountIdOf(pending.author) !== from) return;
+      if (Buffer.compare(pending.space, digestOfCid(spaceId)!) !== 0) return;
+      await spaces.use(spaceId, (space) => take(space, pending));
     },
   };
 }

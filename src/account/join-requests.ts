@@ -15,7 +15,7 @@ interface JoinRequestsDeps {
   clock: Clock;
   secrets: AclSecrets;
   /** Hands a request, or its withdrawal, to those who can put it into the chain; durable when it resolves. */
-  handIn(receivers: readonly Uint8Array[], spaceId: SpaceId, unit: Uint8Array): Promise<void>;
+  handIn(receivers: readonly Uint8Array[], spaceId: SpaceId, pending: Uint8Array): Promise<void>;
 }
 
 /** Requests to join of this account, as they are handed to those whom a token names: nothing of the space is known yet. */
@@ -31,29 +31,29 @@ export function createJoinRequests({ account, clock, secrets, handIn }: JoinRequ
     /** Asks, if this account is to ask for a space and has not lately. */
     async ask(spaceId: SpaceId): Promise<void> {
       const token = secrets.tokenOf(spaceId);
-      const unit = secrets.askedOf(spaceId);
+      const pending = secrets.askedOf(spaceId);
       const dueMs = (askedAtMs.get(spaceId) ?? Number.NEGATIVE_INFINITY) + ASK_AGAIN_MS;
-      if (token?.kind !== "request" || !unit || clock.nowMs() < dueMs) return;
+      if (token?.kind !== "request" || !pending || clock.nowMs() < dueMs) return;
       askedAtMs.set(spaceId, clock.nowMs());
-      await handIn(token.receivers, spaceId, unit);
+      await handIn(token.receivers, spaceId, pending);
     },
     /** Takes back what was asked. */
     async withdraw(spaceId: SpaceId): Promise<void> {
       const token = secrets.tokenOf(spaceId);
-      const unit = secrets.askedOf(spaceId);
+      const pending = secrets.askedOf(spaceId);
       askedAtMs.delete(spaceId);
-      if (token?.kind !== "request" || !unit) return;
-      const withdrawal = composeWithdrawal({ account, token, timeMs: clock.nowMs() }, sha256(unit));
+      if (token?.kind !== "request" || !pending) return;
+      const withdrawal = composeWithdrawal({ account, token, timeMs: clock.nowMs() }, sha256(pending));
       await handIn(token.receivers, spaceId, withdrawal.bytes);
     },
     /** The next `ask` asks in any case. */
     askAnew: (spaceId: SpaceId): void => void askedAtMs.delete(spaceId),
     /** Whether an answer to this account's present request may be believed. */
-    isBelieved(spaceId: SpaceId, from: Uint8Array, unitId: Uint8Array): boolean {
+    isBelieved(spaceId: SpaceId, from: Uint8Array, pendingId: Uint8Array): boolean {
       const token = secrets.tokenOf(spaceId);
-      const unit = secrets.askedOf(spaceId);
+      const pending = secrets.askedOf(spaceId);
       const isReceiver = token?.kind === "request" && token.receivers.some((one) => Buffer.compare(one, from) === 0);
-      return isReceiver && unit !== undefined && Buffer.compare(sha256(unit), unitId) === 0;
+      return isReceiver && pending !== undefined && Buffer.compare(sha256(pending), pendingId) === 0;
     },
   };
 }

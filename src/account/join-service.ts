@@ -132,7 +132,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     // What was asked has its place in the chain and waits no more: it was declined, or taken back.
     if (asked && (state.sequenced.has(bytesToHex(asked)) || space.acl.at(asked))) return end(spaceId);
     if (!isLive(space, token)) return recheck(space, token);
-    if (space.acl.units.list().some(({ unit: { author } }) => equalBytes(author, space.accountKey))) return;
+    if (space.acl.pending.list().some(({ pending: { author } }) => equalBytes(author, space.accountKey))) return;
     await ask(space, token);
   };
 
@@ -195,7 +195,7 @@ export function createJoinService(deps: JoinServiceDeps) {
   };
 
   const ask = async (space: Space, token: InviteToken): Promise<void> => {
-    if (token.kind === "request") return askByUnit(space);
+    if (token.kind === "request") return askByPending(space);
     const metadata = secrets.hintOf(space.id) ?? deps.profile();
     let asked: { id: Uint8Array } | undefined;
     try {
@@ -214,11 +214,11 @@ export function createJoinService(deps: JoinServiceDeps) {
   };
 
   /** The same request that goes to those whom the token names waits here for whoever is met. */
-  const askByUnit = async (space: Space): Promise<void> => {
-    const unit = secrets.askedOf(space.id);
-    if (!unit) return;
-    await space.aclService.takeUnits([unit]);
-    await space.engine.write(() => space.engine.store.putMeta(ASKED, sha256(unit)));
+  const askByPending = async (space: Space): Promise<void> => {
+    const pending = secrets.askedOf(space.id);
+    if (!pending) return;
+    await space.aclService.takePending([pending]);
+    await space.engine.write(() => space.engine.store.putMeta(ASKED, sha256(pending)));
     await requests.ask(space.id);
     await deps.round(space.id);
   };
@@ -282,8 +282,8 @@ export function createJoinService(deps: JoinServiceDeps) {
     },
 
     /** What somebody says of a request of this account. Only those whom the token names are believed. */
-    async answered(spaceId: SpaceId, from: Uint8Array, unitId: Uint8Array, answer: RequestAnswer): Promise<void> {
-      if (!isJoining(spaceId) || !requests.isBelieved(spaceId, from, unitId)) return;
+    async answered(spaceId: SpaceId, from: Uint8Array, pendingId: Uint8Array, answer: RequestAnswer): Promise<void> {
+      if (!isJoining(spaceId) || !requests.isBelieved(spaceId, from, pendingId)) return;
       if (answer === "refused") await inTurn(spaceId, async () => void (isJoining(spaceId) && (await end(spaceId))));
       missed.get(spaceId)?.();
     },

@@ -1,5 +1,5 @@
 import type { AclOp } from "../acl/op.ts";
-import { decodeAclUnit, type PendingRecord } from "../acl/record.ts";
+import { decodePending, type PendingRecord } from "../acl/record.ts";
 import { rosterMember } from "../acl/roster.ts";
 import { equalBytes } from "../base/bytes.ts";
 import type { AccountId } from "../base/ids.ts";
@@ -61,10 +61,10 @@ export function endingOf(space: Space): SpaceEnding | undefined {
 function endingAt(space: Space, pos: number, otherwise: SpaceEnding["how"]): SpaceEnding {
   const record = space.acl.records()[Math.floor(pos)]?.record;
   if (!record) throw new Error("a record of the chain is not there");
-  for (const unit of [record, ...proposalsIn(record)]) {
-    for (const op of unit.ops) {
-      const how = howIn(op, unit, space.accountKey);
-      if (how) return endingBy(space, unit, how);
+  for (const pending of [record, ...proposalsIn(record)]) {
+    for (const op of pending.ops) {
+      const how = howIn(op, pending, space.accountKey);
+      if (how) return endingBy(space, pending, how);
     }
   }
   return endingBy(space, record, otherwise);
@@ -76,7 +76,7 @@ function endingBy(space: Space, { author, time }: PendingRecord, how: SpaceEndin
 }
 
 function proposalsIn({ ops }: PendingRecord): PendingRecord[] {
-  return ops.flatMap((op) => (op.op === "sequenced" ? (decodeAclUnit(op.unit) ?? []) : []));
+  return ops.flatMap((op) => (op.op === "sequenced" ? (decodePending(op.pending) ?? []) : []));
 }
 
 function howIn(op: AclOp, { author }: PendingRecord, own: Uint8Array): SpaceEnding["how"] | undefined {

@@ -34,7 +34,7 @@ export function createFarewells(deps: {
     if (clock.nowMs() - sinceMs > FAREWELL_MS) return true;
     const { state } = space.acl;
     if (state.deletedAt !== undefined) return space.engine.store.sync.hasRecord("network", space.acl.head().id);
-    if (space.acl.units.list().some(({ unit: { author } }) => Buffer.compare(author, space.accountKey) === 0))
+    if (space.acl.pending.list().some(({ pending: { author } }) => Buffer.compare(author, space.accountKey) === 0))
       return false;
     if (pendingRequestOf(state, space.accountKey)) {
       await changeAcl(space, cancelRequest);

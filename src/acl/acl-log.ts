@@ -6,7 +6,7 @@ import type { SpaceStore } from "../store/space-store.ts";
 import { createAlarms } from "./alarms.ts";
 import { chooseBranch } from "./fork.ts";
 import type { AclOffer } from "./offered-records.ts";
-import { createAclUnits } from "./pending.ts";
+import { createPendingRecords } from "./pending.ts";
 import { canWrite, type Permission } from "./permission.ts";
 import { type AclRecord, decodeAclRecord } from "./record.ts";
 import { type AclApplied, applyAclRecord } from "./reducer.ts";
@@ -56,7 +56,7 @@ const HEAD_KEY = "acl-head";
 const UNPLACED_KEY = "acl-unplaced";
 
 export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock) {
-  const units = createAclUnits(store);
+  const pending = createPendingRecords(store);
   const alarms = createAlarms(store);
   const judge = createCutJudge(store.changes);
   let log = loadAclLog(store, header);
@@ -137,7 +137,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
 
   /** Forgets what waited to take effect, or to be placed, and now did. */
   const settle = (): void => {
-    units.settle(log.state);
+    pending.settle(log.state);
     for (const id of store.unplacedRecords.ids())
       if (log.state.positions.has(bytesToHex(id))) store.unplacedRecords.drop(id);
     for (const alarm of alarms.list()) if (alarm.kind === "split" && isDecided(alarm.record)) alarms.end(alarm);
@@ -167,7 +167,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
   };
 
   const lostRecord = (id: Uint8Array): AclRecord | undefined => {
-    const held = units.lostRecord(id);
+    const held = pending.lostRecord(id);
     const place = log.state.positions.get(bytesToHex(id));
     if (held || !place || Number.isInteger(place.pos)) return held;
     const [, sequencedAt] = sidePlace(place.pos);
@@ -193,7 +193,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     const ours = branchAfter(at);
     const choice = chooseBranch(base, ours, theirs);
     if (choice !== "theirs")
-      for (const record of theirs) if (!state.positions.has(bytesToHex(record.id))) units.put(record, clock.nowMs());
+      for (const record of theirs) if (!state.positions.has(bytesToHex(record.id))) pending.put(record, clock.nowMs());
     if (choice === "split") {
       alarms.raise({ kind: "split", record: bytesToHex(theirs[0]!.id) });
       return { kind: "split", taken: 0, reason: "two branches, and no owner's record decides between them" };
@@ -204,7 +204,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     // What either branch cut: the one's cuts are no more, the other's are new here.
     const cut = [state, candidate].flatMap((one) => accountsCutAfter(one, at));
     replaceFrom(at + 1, theirs, candidate, scope);
-    for (const record of ours) units.put(record, clock.nowMs(), true);
+    for (const record of ours) pending.put(record, clock.nowMs(), true);
     settle();
     const named = [...candidate.positions.keys()].flatMap((name) =>
       base.positions.has(name) ? [] : [Buffer.from(name, "hex")],
@@ -259,7 +259,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
 
   return {
     ...view,
-    units,
+    pending,
     alarms,
     /**
      * Whether a record stood in the chain here before its branch lost, and whether changes here name it; undefined for
@@ -307,8 +307,8 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
 /** The record of this id to which another gives effect. */
 function sequencedIn({ ops }: AclRecord, id: Uint8Array): AclRecord | undefined {
   for (const op of ops) {
-    const unit = op.op === "sequenced" ? decodeAclRecord(op.unit) : undefined;
-    if (unit && equalBytes(unit.id, id)) return unit;
+    const pending = op.op === "sequenced" ? decodeAclRecord(op.pending) : undefined;
+    if (pending && equalBytes(pending.id, id)) return pending;
   }
   return undefined;
 }

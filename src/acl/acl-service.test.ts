@@ -243,7 +243,7 @@ describe("proposals", () => {
       expect([...admin.space.acl.state.invites.values()].map(({ id }) => bytesToHex(id))).toEqual([
         bytesToHex(minted!.id),
       ]);
-      expect(admin.space.aclService.units()).toEqual([]);
+      expect(admin.space.aclService.pending()).toEqual([]);
 
       const joiner = devices.open("joiner", joinerAccount);
       await joiner.space.aclService.take(admin.chain());
@@ -285,8 +285,8 @@ describe("proposals", () => {
       await fetchFrom(admin, owner);
       await admin.space.aclService.propose((c) => addAccounts(c, [{ identity: x.id, permission: "writer" }]));
       await owner.space.aclService.act((c) => changePermissions(c, [{ identity: a.id, permission: "writer" }]));
-      const [unit] = admin.space.aclService.units();
-      expect(await owner.space.aclService.takeUnits([unit!, randomBytes(50)])).toEqual([
+      const [pending] = admin.space.aclService.pending();
+      expect(await owner.space.aclService.takePending([pending!, randomBytes(50)])).toEqual([
         { kind: "refused", reason: "only the owner and admins add accounts" },
         { kind: "refused", reason: "it is neither a record nor a proposal" },
       ]);

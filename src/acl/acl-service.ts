@@ -13,7 +13,7 @@ import { type AclOffer, readAclChain, readAclChains } from "./offered-records.ts
 import { createPendingBook } from "./pending-book.ts";
 import { createPendingService } from "./pending-service.ts";
 import type { PendingRecord } from "./record.ts";
-import { unitKnown } from "./reducer.ts";
+import { tookEffect } from "./reducer.ts";
 import { createPins } from "./revocation-cut-off.ts";
 import type { SpaceHeader } from "./space-header.ts";
 import { superseded } from "./superseded.ts";
@@ -31,10 +31,11 @@ interface AclServiceDeps {
 
 /** Builds the record by which the author of a proposal gives effect to it, unless it was decided otherwise meanwhile. */
 export const ownSequence =
-  (unit: PendingRecord): AclBuild =>
+  (pending: PendingRecord): AclBuild =>
   ({ state }) => {
-    const late = unitKnown(state, unit.id) ?? (unit.kind === "acl-proposal" && superseded(state, unit, unit.basis));
-    return late ? [] : [{ op: "sequenced", unit: unit.bytes }];
+    const late =
+      tookEffect(state, pending.id) ?? (pending.kind === "acl-proposal" && superseded(state, pending, pending.basis));
+    return late ? [] : [{ op: "sequenced", pending: pending.bytes }];
   };
 
 /** Everything that moves a space's ACL. Records, keys, verdicts and waiting changes move in one transaction. */

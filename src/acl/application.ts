@@ -21,5 +21,5 @@ export interface Application {
 /** The signed thing an op stands in: by whom, and by which id its invite or request will be known. */
 export interface OpSource {
   readonly actor: Uint8Array;
-  readonly unitId: Uint8Array;
+  readonly sourceId: Uint8Array;
 }

@@ -2,7 +2,7 @@ import { compareBytes, equalBytes } from "../base/bytes.ts";
 import type { AclOp } from "./op.ts";
 import type { Permission } from "./permission.ts";
 import type { AclRecord } from "./record.ts";
-import { sequencedUnit } from "./signed-parts.ts";
+import { sequencedPending } from "./signed-parts.ts";
 import { type AclState, permissionOf } from "./state.ts";
 
 /**
@@ -40,7 +40,7 @@ function rankOf(base: AclState, record: AclRecord): number {
 
 /** A record's ops, those of what it sequences included. */
 function opsOf(record: AclRecord): AclOp[] {
-  return record.ops.flatMap((op) => (op.op === "sequenced" ? (sequencedUnit(op.unit)?.ops ?? []) : [op]));
+  return record.ops.flatMap((op) => (op.op === "sequenced" ? (sequencedPending(op.pending)?.ops ?? []) : [op]));
 }
 
 const AUTHORITY: Record<Permission, number> = { none: 0, guest: 1, reader: 2, writer: 3, admin: 4, owner: 5 };

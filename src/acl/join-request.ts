@@ -36,8 +36,8 @@ export function composeRequest(asking: Asking, metadata: MemberMetadata | undefi
 export const composeWithdrawal = (asking: Asking, request: Uint8Array) =>
   proposalOf(asking, { op: "requestCancel", request });
 
-/** Whether a unit asks to join, or takes that back, and does nothing else: then whoever manages the space may sequence it. */
-export const isJoinRequest = (unit: PendingRecord): boolean =>
-  unit.kind === "acl-proposal" &&
-  unit.ops.length === 1 &&
-  (unit.ops[0]!.op === "requestJoin" || unit.ops[0]!.op === "requestCancel");
+/** Whether a pending record asks to join, or takes that back, and does nothing else: then whoever manages the space may sequence it. */
+export const isJoinRequest = (pending: PendingRecord): boolean =>
+  pending.kind === "acl-proposal" &&
+  pending.ops.length === 1 &&
+  (pending.ops[0]!.op === "requestJoin" || pending.ops[0]!.op === "requestCancel");

@@ -1,7 +1,7 @@
 import { equalBytes } from "../base/bytes.ts";
 import { inSlices } from "../base/slices.ts";
 import { sha256 } from "../crypto/hash.ts";
-import { type AclRecord, decodeAclRecord, decodeAclUnit, type PendingRecord } from "./record.ts";
+import { type AclRecord, decodeAclRecord, decodePending, type PendingRecord } from "./record.ts";
 import { verifyParts } from "./signed-parts.ts";
 
 /** Records that somebody offers, as far as they can be judged by themselves: signed, and each behind the one before. */
@@ -53,17 +53,17 @@ export function readAclChains(chains: readonly (readonly Uint8Array[])[], isKnow
   );
 }
 
-/** Units that somebody hands on, read and verified in slices; undefined for what is none. */
-export function readAclUnits(many: readonly Uint8Array[]): Promise<(PendingRecord | undefined)[]> {
+/** Pending records that somebody hands on, read and verified in slices; undefined for what is none. */
+export function readPending(many: readonly Uint8Array[]): Promise<(PendingRecord | undefined)[]> {
   const kept = many.map((bytes) => new Uint8Array(bytes));
   return inSlices(
     (function* () {
-      const units: (PendingRecord | undefined)[] = [];
+      const pending: (PendingRecord | undefined)[] = [];
       for (const bytes of kept) {
         yield;
-        units.push(decodeAclUnit(bytes));
+        pending.push(decodePending(bytes));
       }
-      return units;
+      return pending;
     })(),
   );
 }

@@ -58,7 +58,7 @@ export type AclOp =
   | { op: "spaceDelete" }
   | { op: "profile"; metadata: SealedMetadata }
   /** The owner puts a proposal, or a record of a branch that lost, into the chain. */
-  | { op: "sequenced"; unit: Uint8Array }
+  | { op: "sequenced"; pending: Uint8Array }
   /** A record of a branch that lost and can no longer take effect: changes that name it are placed by this. */
   | { op: "alias"; id: Uint8Array; prev: Uint8Array; clock: number };
 
@@ -226,7 +226,7 @@ export function opMap(op: AclOp): CborValue {
     case "profile":
       return { op: op.op, metadata: metadataMap(op.metadata) };
     case "sequenced":
-      return { op: op.op, unit: op.unit };
+      return { op: op.op, pending: op.pending };
     case "alias":
       return { op: op.op, id: new Link(op.id), prev: new Link(op.prev), clock: op.clock };
   }
@@ -298,7 +298,7 @@ export function readOp(value: CborValue): AclOp {
     case "profile":
       return { op: kind, metadata: readMetadata(readMap(value, "op", "metadata")["metadata"]) };
     case "sequenced":
-      return { op: kind, unit: readBlob(readMap(value, "op", "unit")["unit"], ACL_BOUNDS.recordBytes) };
+      return { op: kind, pending: readBlob(readMap(value, "op", "pending")["pending"], ACL_BOUNDS.recordBytes) };
     case "alias": {
       const map = readMap(value, "op", "id", "prev", "clock");
       return { op: kind, id: readLink(map["id"]), prev: readLink(map["prev"]), clock: readCount(map["clock"], 0) };

@@ -5,7 +5,7 @@ import type { AclLog } from "./acl-log.ts";
 import type { AclOp } from "./op.ts";
 import { inOrder } from "./pending.ts";
 import type { PendingRecord } from "./record.ts";
-import { tryAclOps, unitKnown } from "./reducer.ts";
+import { tookEffect, tryAclOps } from "./reducer.ts";
 import { type HeldRecords, heldRecords, type SequencePort, sequenceProposal } from "./sequence.ts";
 import type { SpaceHeader } from "./space-header.ts";
 import { permissionOf } from "./state.ts";
@@ -27,11 +27,11 @@ export function createPendingBook(deps: {
     acl.dropped(recordId)?.named === true ||
     store.parked.waitingFor("acl", recordId).some(({ author }) => permissionOf(acl.state, author) !== "none");
 
-  const isOwn = (unit: PendingRecord): boolean => equalBytes(unit.author, accountKey);
+  const isOwn = (pending: PendingRecord): boolean => equalBytes(pending.author, accountKey);
 
-  const waiting = (): PendingRecord[] => acl.units.list().map(({ unit }) => unit);
+  const waiting = (): PendingRecord[] => acl.pending.list().map(({ pending }) => pending);
 
-  /** What sequencing would see if these units waited here. */
+  /** What sequencing would see if these records waited here. */
   const sequencePort = (held: HeldRecords = heldRecords(waiting())): SequencePort => {
     const { state } = acl;
     return {
@@ -56,12 +56,12 @@ export function createPendingBook(deps: {
   };
 
   /** With the records of lost branches that they follow and that are still known: without those they never get a place. */
-  const withAncestors = (units: readonly PendingRecord[]): PendingRecord[] => {
-    const found = new Map(units.map((unit) => [bytesToHex(unit.id), unit]));
-    for (const unit of units) {
-      let prev = unit.kind === "acl" ? unit.prev : undefined;
-      while (prev && !found.has(bytesToHex(prev)) && !unitKnown(acl.state, prev)) {
-        const before = acl.units.lostRecord(prev);
+  const withAncestors = (records: readonly PendingRecord[]): PendingRecord[] => {
+    const found = new Map(records.map((pending) => [bytesToHex(pending.id), pending]));
+    for (const pending of records) {
+      let prev = pending.kind === "acl" ? pending.prev : undefined;
+      while (prev && !found.has(bytesToHex(prev)) && !tookEffect(acl.state, prev)) {
+        const before = acl.pending.lostRecord(prev);
         if (before) found.set(bytesToHex(prev), before);
         prev = before?.prev;
       }
@@ -70,21 +70,21 @@ export function createPendingBook(deps: {
   };
 
   /** Of these, and of what they follow, those that may yet take effect, and those that such a one follows. */
-  const alive = (units: readonly PendingRecord[]): HeldRecords => {
-    const ordered = inOrder(withAncestors(units));
+  const alive = (records: readonly PendingRecord[]): HeldRecords => {
+    const ordered = inOrder(withAncestors(records));
     const left = heldRecords(ordered);
     const port = sequencePort(left);
-    for (const unit of ordered.toReversed()) if ("drop" in sequenceProposal(port, unit)) left.drop(unit);
+    for (const pending of ordered.toReversed()) if ("drop" in sequenceProposal(port, pending)) left.drop(pending);
     return left;
   };
 
-  /** Keeps units; when there is no room, those go first that can no longer take effect. Answers what had no room. */
-  const keepUnits = (units: readonly PendingRecord[]): PendingRecord[] => {
+  /** Keeps records; when there is no room, those go first that can no longer take effect. Answers what had no room. */
+  const keepPending = (records: readonly PendingRecord[]): PendingRecord[] => {
     const nowMs = deps.clock.nowMs();
-    const full = units.filter((unit) => !acl.units.put(unit, nowMs));
+    const full = records.filter((pending) => !acl.pending.put(pending, nowMs));
     if (full.length === 0) return [];
     forgetDead();
-    return full.filter((unit) => !acl.units.put(unit, nowMs));
+    return full.filter((pending) => !acl.pending.put(pending, nowMs));
   };
 
   /**
@@ -93,34 +93,34 @@ export function createPendingBook(deps: {
    */
   const namedAgain = (): PendingRecord[] => {
     const again = new Map<string, PendingRecord>();
-    for (const lost of acl.units.lost()) {
+    for (const lost of acl.pending.lost()) {
       const isAwaited = store.parked.waitingFor("acl", lost.id).length > 0;
       let record = isAwaited && isNamed(lost.id) ? lost : undefined;
       for (
         ;
-        record && !unitKnown(acl.state, record.id);
-        record = record.prev ? acl.units.lostRecord(record.prev) : undefined
+        record && !tookEffect(acl.state, record.id);
+        record = record.prev ? acl.pending.lostRecord(record.prev) : undefined
       )
-        if (!acl.units.has(record.id)) again.set(bytesToHex(record.id), record);
+        if (!acl.pending.has(record.id)) again.set(bytesToHex(record.id), record);
     }
     return [...again.values()];
   };
 
   /** What waits and never can take effect, and what does not wait although such a one follows it that may. */
   const misplaced = (): { dead: PendingRecord[]; again: PendingRecord[] } => {
-    const units = waiting();
-    const left = alive(units);
+    const records = waiting();
+    const left = alive(records);
     return {
-      dead: units.filter(({ id }) => !left.byId(id)),
-      again: left.all().filter(({ id }) => !acl.units.has(id)),
+      dead: records.filter(({ id }) => !left.byId(id)),
+      again: left.all().filter(({ id }) => !acl.pending.has(id)),
     };
   };
 
   /** What the chain has made impossible waits for nobody, and nothing waits for it. */
   const forgetDead = (): void => {
     const { dead, again } = misplaced();
-    for (const unit of dead) acl.units.drop(unit.id);
-    for (const unit of again) acl.units.put(unit, deps.clock.nowMs(), true);
+    for (const pending of dead) acl.pending.drop(pending.id);
+    for (const pending of again) acl.pending.put(pending, deps.clock.nowMs(), true);
   };
 
   const hasMisplaced = (): boolean => {
@@ -128,5 +128,5 @@ export function createPendingBook(deps: {
     return dead.length + again.length > 0;
   };
 
-  return { isOwn, waiting, alive, sequencePort, ownFaultOf, keep: keepUnits, namedAgain, forgetDead, hasMisplaced };
+  return { isOwn, waiting, alive, sequencePort, ownFaultOf, keep: keepPending, namedAgain, forgetDead, hasMisplaced };
 }

@@ -7,12 +7,12 @@ import type { WriteScope } from "../store/commit-queue.ts";
 import type { AclLog } from "./acl-log.ts";
 import { type AclBuild, type AclContext, type AclMade, composeProposal, composeRecord } from "./compose.ts";
 import { isJoinRequest } from "./join-request.ts";
-import { readAclUnits } from "./offered-records.ts";
+import { readPending } from "./offered-records.ts";
 import { MAX_PENDING } from "./pending.ts";
 import type { PendingBook } from "./pending-book.ts";
 import { canManage } from "./permission.ts";
-import { decodeAclUnit, type PendingRecord } from "./record.ts";
-import { unitKnown } from "./reducer.ts";
+import { decodePending, type PendingRecord } from "./record.ts";
+import { tookEffect } from "./reducer.ts";
 import { keysOfBranch, sequenceProposal } from "./sequence.ts";
 import { permissionOf } from "./state.ts";
 
@@ -20,7 +20,7 @@ import { permissionOf } from "./state.ts";
 const OTHERS_TURN_MS = 10 * 60_000;
 
 /** What became of a proposal that somebody handed on. */
-export type UnitVerdict = { kind: "kept" | "known" } | { kind: "refused"; reason: string };
+export type PendingVerdict = { kind: "kept" | "known" } | { kind: "refused"; reason: string };
 
 interface PendingServiceDeps {
   spaceId: string;
@@ -42,16 +42,16 @@ const FULL = "too much waits for the space's owner already; try again once an ow
 export function createPendingService(deps: PendingServiceDeps) {
   const { acl, engine, account, book, context, move, append } = deps;
 
-  /** Carries out what sequencing one unit takes. */
+  /** Carries out what sequencing one pending record takes. */
   const sequenceOne = (
-    unit: PendingRecord,
+    pending: PendingRecord,
     scope: WriteScope,
   ): { result: { progress: boolean; made?: Uint8Array }; consequences?: AclConsequences } => {
-    const plan = sequenceProposal(book.sequencePort(), unit);
+    const plan = sequenceProposal(book.sequencePort(), pending);
     if ("wait" in plan) return { result: { progress: false } };
-    acl.units.drop(unit.id);
+    acl.pending.drop(pending.id);
     if ("drop" in plan) return { result: { progress: true } };
-    for (const part of plan.parts) acl.units.put(part, deps.clock.nowMs(), true);
+    for (const part of plan.parts) acl.pending.put(part, deps.clock.nowMs(), true);
     const now = context();
     const sideKeys = keysOfBranch(now, plan.placed);
     if (plan.ops.length + sideKeys.length === 0) return { result: { progress: true } };
@@ -69,7 +69,7 @@ export function createPendingService(deps: PendingServiceDeps) {
         const ops = build(now);
         if (ops.length === 0) return { result: undefined };
         const made = composeProposal(now, ops);
-        if (book.keep([decodeAclUnit(made.bytes)!]).length > 0)
+        if (book.keep([decodePending(made.bytes)!]).length > 0)
           throw svcError("acl.forbidden", { spaceId: deps.spaceId }, FULL);
         return { result: made };
       }),
@@ -78,25 +78,30 @@ export function createPendingService(deps: PendingServiceDeps) {
      * Keeps what others hand on for the owner's devices: proposals that could take effect now, and records of lost
      * branches that could, or that members' changes name, with those before them. Answers one verdict each.
      */
-    async takeUnits(many: readonly Uint8Array[]): Promise<UnitVerdict[]> {
-      const units = await readAclUnits(many.slice(0, MAX_PENDING)); // nobody keeps more
+    async takePending(many: readonly Uint8Array[]): Promise<PendingVerdict[]> {
+      const offered = await readPending(many.slice(0, MAX_PENDING)); // nobody keeps more
       return engine.moveAcl(() => {
-        const fresh = units.flatMap((unit) =>
-          unit && !unitKnown(acl.state, unit.id) && !acl.units.has(unit.id) ? [unit] : [],
+        const fresh = offered.flatMap((pending) =>
+          pending && !tookEffect(acl.state, pending.id) && !acl.pending.has(pending.id) ? [pending] : [],
         );
         const alive = book.alive([...book.waiting(), ...fresh]);
         const port = book.sequencePort(alive);
-        const plans = new Map(fresh.map((unit) => [unit, sequenceProposal(port, unit)]));
-        const takesEffect = (unit: PendingRecord) => "ops" in (plans.get(unit) ?? sequenceProposal(port, unit));
+        const plans = new Map(fresh.map((pending) => [pending, sequenceProposal(port, pending)]));
+        const takesEffect = (pending: PendingRecord) =>
+          "ops" in (plans.get(pending) ?? sequenceProposal(port, pending));
         const full = book.keep(
-          alive.all().filter((unit) => !acl.units.has(unit.id) && (takesEffect(unit) || alive.isFollowed(unit.id))),
+          alive
+            .all()
+            .filter(
+              (pending) => !acl.pending.has(pending.id) && (takesEffect(pending) || alive.isFollowed(pending.id)),
+            ),
         );
-        const result = units.map((unit): UnitVerdict => {
-          if (!unit) return { kind: "refused", reason: "it is neither a record nor a proposal" };
-          const plan = plans.get(unit);
+        const result = offered.map((pending): PendingVerdict => {
+          if (!pending) return { kind: "refused", reason: "it is neither a record nor a proposal" };
+          const plan = plans.get(pending);
           if (!plan) return { kind: "known" };
-          if (acl.units.has(unit.id)) return { kind: "kept" };
-          if (full.includes(unit)) return { kind: "refused", reason: FULL };
+          if (acl.pending.has(pending.id)) return { kind: "kept" };
+          if (full.includes(pending)) return { kind: "refused", reason: FULL };
           return { kind: "refused", reason: "drop" in plan ? plan.drop : "wait" in plan ? plan.wait : FULL };
         });
         return { result };
@@ -104,7 +109,7 @@ export function createPendingService(deps: PendingServiceDeps) {
     },
 
     /** Whether `sequence` may find something to do. */
-    hasWork: (): boolean => acl.units.list().length > 0 || book.namedAgain().length > 0,
+    hasWork: (): boolean => acl.pending.list().length > 0 || book.namedAgain().length > 0,
 
     /** Forgets what waits in vain by now: changes that named it found their place. */
     async forgetDead(): Promise<void> {
@@ -112,7 +117,7 @@ export function createPendingService(deps: PendingServiceDeps) {
     },
 
     /** What waits for the owner's devices, to be handed on. */
-    units: (): Uint8Array[] => acl.units.list().map(({ unit }) => unit.bytes),
+    pending: (): Uint8Array[] => acl.pending.list().map(({ pending }) => pending.bytes),
 
     /**
      * What this account proposed and could give effect to itself, and requests to join that it may put into the chain, oldest
@@ -122,14 +127,17 @@ export function createPendingService(deps: PendingServiceDeps) {
     ownProposals: (): Promise<PendingRecord[]> =>
       engine.moveAcl(() => {
         const manages = canManage(permissionOf(acl.state, account.signer.publicKey));
-        const own = acl.units
+        const own = acl.pending
           .list()
-          .filter(({ unit }) => unit.kind === "acl-proposal" && (book.isOwn(unit) || (manages && isJoinRequest(unit))));
+          .filter(
+            ({ pending }) =>
+              pending.kind === "acl-proposal" && (book.isOwn(pending) || (manages && isJoinRequest(pending))),
+          );
         const port = { ...book.sequencePort(), faultOf: book.ownFaultOf };
-        const result = own.flatMap(({ unit }) => {
-          const plan = sequenceProposal(port, unit);
-          if ("drop" in plan) acl.units.drop(unit.id);
-          return "ops" in plan ? [unit] : [];
+        const result = own.flatMap(({ pending }) => {
+          const plan = sequenceProposal(port, pending);
+          if ("drop" in plan) acl.pending.drop(pending.id);
+          return "ops" in plan ? [pending] : [];
         });
         return { result };
       }),
@@ -145,11 +153,11 @@ export function createPendingService(deps: PendingServiceDeps) {
       if (book.namedAgain().length > 0) await move(() => ({ result: book.keep(book.namedAgain()) }));
       for (let progress = true; progress; ) {
         progress = false;
-        for (const { unit, receivedMs } of acl.units.list()) {
-          const ofOthers = unit.kind === "acl" && book.isOwn(unit) && !acl.dropped(unit.id);
+        for (const { pending, receivedMs } of acl.pending.list()) {
+          const ofOthers = pending.kind === "acl" && book.isOwn(pending) && !acl.dropped(pending.id);
           if (ofOthers && deps.clock.nowMs() < receivedMs + OTHERS_TURN_MS) continue;
           if (permissionOf(acl.state, account.signer.publicKey) !== "owner") return made;
-          const done = await move((scope) => sequenceOne(unit, scope));
+          const done = await move((scope) => sequenceOne(pending, scope));
           if (done.made) made.push(done.made);
           progress ||= done.progress;
         }

@@ -1,15 +1,15 @@
 import { bytesToHex } from "../base/bytes.ts";
 import type { PendingRow } from "../store/acl-table.ts";
 import type { SpaceStore } from "../store/space-store.ts";
-import { type AclRecord, decodeAclUnit, type PendingRecord } from "./record.ts";
+import { type AclRecord, decodePending, type PendingRecord } from "./record.ts";
 import type { AclState } from "./state.ts";
 
 /** So many records wait in a space at most. */
 export const MAX_PENDING = 256;
 const MAX_BYTES = 8 << 20;
 
-interface HeldUnit {
-  unit: PendingRecord;
+interface HeldPending {
+  pending: PendingRecord;
   /** Unix milliseconds when it came here. */
   receivedMs: number;
 }
@@ -19,7 +19,7 @@ interface HeldUnit {
  * handed on to whoever may reach the owner. Records of lost branches are kept a while longer, for what follows them may
  * come later and decide otherwise. Writes happen inside the commit queue's transaction.
  */
-export function createAclUnits({ pendingRecords: table }: Pick<SpaceStore, "pendingRecords">) {
+export function createPendingRecords({ pendingRecords: table }: Pick<SpaceStore, "pendingRecords">) {
   /** Decoded by id; what an id stands for never changes. */
   const cache = new Map<string, PendingRecord | undefined>();
 
@@ -27,7 +27,7 @@ export function createAclUnits({ pendingRecords: table }: Pick<SpaceStore, "pend
     const name = bytesToHex(id);
     if (!cache.has(name)) {
       if (cache.size >= 4 * MAX_PENDING) cache.clear();
-      cache.set(name, decodeAclUnit(bytes));
+      cache.set(name, decodePending(bytes));
     }
     return cache.get(name);
   };
@@ -44,31 +44,31 @@ export function createAclUnits({ pendingRecords: table }: Pick<SpaceStore, "pend
 
   return {
     /** In the order of their authors' clocks, but each behind those that it follows. */
-    list(): HeldUnit[] {
+    list(): HeldPending[] {
       const rows = new Map(table.waiting().map((row) => [bytesToHex(row.id), row]));
-      const units = [...rows.values()].flatMap((row) => read(row) ?? []);
-      return inOrder(units).map((unit) => ({ unit, receivedMs: rows.get(bytesToHex(unit.id))!.receivedMs }));
+      const records = [...rows.values()].flatMap((row) => read(row) ?? []);
+      return inOrder(records).map((pending) => ({ pending, receivedMs: rows.get(bytesToHex(pending.id))!.receivedMs }));
     },
     has: (id: Uint8Array): boolean => waitsFor(id) !== undefined,
     /** A record of a lost branch that is still known. */
     lostRecord(id: Uint8Array): AclRecord | undefined {
       const row = table.get(id);
-      const unit = row && read(row);
-      return unit?.kind === "acl" ? unit : undefined;
+      const pending = row && read(row);
+      return pending?.kind === "acl" ? pending : undefined;
     },
     /** Records of lost branches that are still known. */
     lost: (): AclRecord[] =>
       table.all().flatMap((row) => {
-        const unit = read(row);
-        return unit?.kind === "acl" ? [unit] : [];
+        const pending = read(row);
+        return pending?.kind === "acl" ? [pending] : [];
       }),
     /** False when there is no room: it may be offered again. What was in force here is kept in any case. */
-    put(unit: PendingRecord, nowMs: number, wasInForce = false): boolean {
-      if (waitsFor(unit.id)) return true;
+    put(pending: PendingRecord, nowMs: number, wasInForce = false): boolean {
+      if (waitsFor(pending.id)) return true;
       const held = table.waiting();
-      const bytes = held.reduce((sum, row) => sum + row.bytes.length, unit.bytes.length);
+      const bytes = held.reduce((sum, row) => sum + row.bytes.length, pending.bytes.length);
       if (!wasInForce && (held.length >= MAX_PENDING || bytes > MAX_BYTES)) return false;
-      table.put(unit.id, unit.bytes, nowMs);
+      table.put(pending.id, pending.bytes, nowMs);
       return true;
     },
     drop(id: Uint8Array): void {
@@ -89,12 +89,12 @@ export function createAclUnits({ pendingRecords: table }: Pick<SpaceStore, "pend
  * In the order of their authors' clocks, but each behind those that it follows: a record that takes effect before one that it
  * follows would give that one a place, and so take its effect from it.
  */
-export function inOrder(units: readonly PendingRecord[]): PendingRecord[] {
-  const byClock = units.toSorted((a, b) => a.time - b.time || Buffer.compare(a.id, b.id));
-  const left = new Map(byClock.map((unit) => [bytesToHex(unit.id), unit]));
-  return byClock.flatMap((unit) => {
+export function inOrder(records: readonly PendingRecord[]): PendingRecord[] {
+  const byClock = records.toSorted((a, b) => a.time - b.time || Buffer.compare(a.id, b.id));
+  const left = new Map(byClock.map((pending) => [bytesToHex(pending.id), pending]));
+  return byClock.flatMap((pending) => {
     const branch: PendingRecord[] = [];
-    for (let at: PendingRecord | undefined = unit; at; ) {
+    for (let at: PendingRecord | undefined = pending; at; ) {
       if (!left.delete(bytesToHex(at.id))) break;
       branch.unshift(at);
       at = at.kind === "acl" && at.prev ? left.get(bytesToHex(at.prev)) : undefined;

@@ -8,7 +8,7 @@ import { createSigner } from "../crypto/sign.ts";
 import { signEnvelope } from "../crypto/signed-envelope.ts";
 import { makeEpoch } from "./epoch.ts";
 import { ACL_BOUNDS, type AclOp, type AclOpKind, opMap, readOp } from "./op.ts";
-import { decodeAclRecord, decodeAclUnit, encodeAclProposal, encodeAclRecord } from "./record.ts";
+import { decodeAclRecord, decodePending, encodeAclProposal, encodeAclRecord } from "./record.ts";
 
 const signer = createSigner(randomBytes(32));
 const key = () => createSigner(randomBytes(32)).publicKey;
@@ -39,7 +39,7 @@ const SAMPLES: Record<AclOpKind, () => AclOp> = {
   stopSharing: () => ({ op: "stopSharing", cuts: [{ account: key(), pins: pins() }] }),
   spaceDelete: () => ({ op: "spaceDelete" }),
   profile: () => ({ op: "profile", metadata: metadata() }),
-  sequenced: () => ({ op: "sequenced", unit: randomBytes(300) }),
+  sequenced: () => ({ op: "sequenced", pending: randomBytes(300) }),
   alias: () => ({ op: "alias", id: randomBytes(32), prev: randomBytes(32), clock: 7 }),
 };
 const KINDS = Object.keys(SAMPLES) as AclOpKind[];
@@ -84,7 +84,7 @@ describe("codec", () => {
         for (let i = 0; i < 60; i++) {
           const bytes = Uint8Array.from(made.bytes);
           bytes[rng.int(0, bytes.length - 1)]! ^= 1 << rng.int(0, 7);
-          expect(decodeAclUnit(bytes)).toBeUndefined();
+          expect(decodePending(bytes)).toBeUndefined();
         }
       }
     }
@@ -95,17 +95,17 @@ describe("codec", () => {
     const [one, two] = [record([SAMPLES.invite()]).bytes, record([SAMPLES.accountRemove()]).bytes];
     for (let i = 0; i < 300; i++) {
       const at = rng.int(0, one.length - 1);
-      expect(decodeAclUnit(one.subarray(0, at))).toBeUndefined();
-      expect(decodeAclUnit(Buffer.concat([one, two.subarray(0, at + 1)]))).toBeUndefined();
+      expect(decodePending(one.subarray(0, at))).toBeUndefined();
+      expect(decodePending(Buffer.concat([one, two.subarray(0, at + 1)]))).toBeUndefined();
       const spliced = Buffer.concat([one.subarray(0, at), two.subarray(rng.int(0, two.length - 1))]);
-      if (!spliced.equals(two)) expect(decodeAclUnit(spliced)).toBeUndefined();
+      if (!spliced.equals(two)) expect(decodePending(spliced)).toBeUndefined();
     }
   });
 
   test("[acl] random bytes are no record", () => {
-    for (let length = 0; length < 400; length++) expect(decodeAclUnit(randomBytes(length))).toBeUndefined();
+    for (let length = 0; length < 400; length++) expect(decodePending(randomBytes(length))).toBeUndefined();
     for (const value of [null, 1, "h", [], {}, { h: null, s: null }, { h: {}, s: randomBytes(64) }])
-      expect(decodeAclUnit(encodeCbor(value as never))).toBeUndefined();
+      expect(decodePending(encodeCbor(value as never))).toBeUndefined();
   });
 
   test("[acl] a signed header is taken only in its own shape", () => {
@@ -129,26 +129,26 @@ describe("codec", () => {
       { ...good, ops: ["selfRemove"] },
       { ...good, ops: [null] },
     ];
-    for (const header of wrong) expect(decodeAclUnit(signHeader(header))).toBeUndefined();
+    for (const header of wrong) expect(decodePending(signHeader(header))).toBeUndefined();
   });
 
   test("[acl] a signature for one kind is worth nothing for the other", () => {
     const asRecord = headerOf(record([SAMPLES.selfRemove()]).bytes);
-    expect(decodeAclUnit(signHeader(asRecord, "acl-proposal"))).toBeUndefined();
+    expect(decodePending(signHeader(asRecord, "acl-proposal"))).toBeUndefined();
     const asProposal = headerOf(proposal([SAMPLES.selfRemove()]).bytes);
-    expect(decodeAclUnit(signHeader(asProposal, "acl-proposal"))?.kind).toBe("acl-proposal");
-    expect(decodeAclUnit(signHeader(asProposal, "acl"))).toBeUndefined();
+    expect(decodePending(signHeader(asProposal, "acl-proposal"))?.kind).toBe("acl-proposal");
+    expect(decodePending(signHeader(asProposal, "acl"))).toBeUndefined();
     expect(decodeAclRecord(signHeader(asProposal, "acl-proposal"))).toBeUndefined();
   });
 
   test("[acl] what is too large is not looked at", () => {
     const many = Array.from({ length: ACL_BOUNDS.pins + 1 }, () => pins()[0]!);
-    expect(decodeAclUnit(record([{ op: "accountRemove", account: key(), pins: many }]).bytes)).toBeUndefined();
+    expect(decodePending(record([{ op: "accountRemove", account: key(), pins: many }]).bytes)).toBeUndefined();
     const half = many.slice(0, ACL_BOUNDS.pins / 2 + 1);
     const twice: AclOp[] = [1, 2].map(() => ({ op: "accountRemove", account: key(), pins: half }));
-    expect(decodeAclUnit(record(twice).bytes)).toBeUndefined();
+    expect(decodePending(record(twice).bytes)).toBeUndefined();
     expect(
-      decodeAclUnit(record([{ op: "sequenced", unit: randomBytes(ACL_BOUNDS.recordBytes) }]).bytes),
+      decodePending(record([{ op: "sequenced", pending: randomBytes(ACL_BOUNDS.recordBytes) }]).bytes),
     ).toBeUndefined();
   });
 });

@@ -15,8 +15,8 @@ import {
   readOp,
 } from "./op.ts";
 
-interface AclUnitFields {
-  /** sha2-256 of the bytes. Invites and requests are known by the id of the unit that made them. */
+interface PendingFields {
+  /** sha2-256 of the bytes. Invites and requests are known by the id of the record or proposal that made them. */
   id: Uint8Array;
   bytes: Uint8Array;
   space: Uint8Array;
@@ -27,7 +27,7 @@ interface AclUnitFields {
 }
 
 /** A link of the chain. */
-export interface AclRecord extends AclUnitFields {
+export interface AclRecord extends PendingFields {
   kind: "acl";
   /** The record before; null in the root. */
   prev: Uint8Array | null;
@@ -39,7 +39,7 @@ export interface AclRecord extends AclUnitFields {
  * What somebody who may not extend the chain alone asks for: the owner's device puts it into the chain. Keys are not its
  * business: whoever sequences it shares or changes them as the ops demand.
  */
-export interface AclProposal extends AclUnitFields {
+export interface AclProposal extends PendingFields {
   kind: "acl-proposal";
   /** The head that its author knew. */
   basis: Uint8Array;
@@ -91,13 +91,13 @@ export function encodeAclProposal(
  * Reads a record or proposal and verifies its signature; undefined for bytes that are neither, down to one bit. Rights
  * are judged by the reducer.
  */
-export function decodeAclUnit(given: Uint8Array): PendingRecord | undefined {
+export function decodePending(given: Uint8Array): PendingRecord | undefined {
   if (given.length > ACL_BOUNDS.recordBytes) return undefined;
   const bytes = new Uint8Array(given); // what is read keeps views of it, and frames are reused
   try {
     const envelope = readEnvelope(bytes);
-    const unit = readUnit(envelope.header, bytes);
-    return !envelope.bodyHash && isSignedBy(unit.author, unit.kind, envelope) ? unit : undefined;
+    const pending = readOnePending(envelope.header, bytes);
+    return !envelope.bodyHash && isSignedBy(pending.author, pending.kind, envelope) ? pending : undefined;
   } catch (error) {
     if (error instanceof RangeError) return undefined;
     throw error;
@@ -106,18 +106,18 @@ export function decodeAclUnit(given: Uint8Array): PendingRecord | undefined {
 
 /** Reads a record that was verified before, when it was stored. Throws RangeError for anything else. */
 export function readVerifiedRecord(bytes: Uint8Array): AclRecord {
-  const unit = readUnit(headerIn(decodeCanonicalCbor(bytes)), bytes);
-  if (unit.kind !== "acl") throw new RangeError("not a link of the chain");
-  return unit;
+  const pending = readOnePending(headerIn(decodeCanonicalCbor(bytes)), bytes);
+  if (pending.kind !== "acl") throw new RangeError("not a link of the chain");
+  return pending;
 }
 
-/** As `decodeAclUnit`, for what must be a link of the chain. */
+/** As `decodePending`, for what must be a link of the chain. */
 export function decodeAclRecord(bytes: Uint8Array): AclRecord | undefined {
-  const unit = decodeAclUnit(bytes);
-  return unit?.kind === "acl" ? unit : undefined;
+  const pending = decodePending(bytes);
+  return pending?.kind === "acl" ? pending : undefined;
 }
 
-function readUnit(header: EnvelopeHeader, bytes: Uint8Array): PendingRecord {
+function readOnePending(header: EnvelopeHeader, bytes: Uint8Array): PendingRecord {
   readMap(header, "v", "kind", "space", "author", "time", "ops", "prev?", "clock?", "basis?");
   if (header["v"] !== FORMAT) throw new RangeError("another format");
   const fields = {

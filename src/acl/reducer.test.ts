@@ -351,13 +351,13 @@ describe("what the owner sequences", () => {
     add(world, admin, "admin");
     add(world, writer);
     const proposal = world.propose(admin, [invite()]);
-    const op: AclOp = { op: "sequenced", unit: proposal.bytes };
+    const op: AclOp = { op: "sequenced", pending: proposal.bytes };
     expect(world.forge(world.owner.signer, [op])).toBeUndefined();
     expect([...world.state.invites.values()].map(({ id, author }) => [bytesToHex(id), bytesToHex(author)])).toEqual([
       [bytesToHex(proposal.id), bytesToHex(key(admin))],
     ]);
     expectRefused(world, /^it took effect before$/, [op]);
-    const byWriter: AclOp = { op: "sequenced", unit: world.propose(writer, [invite()]).bytes };
+    const byWriter: AclOp = { op: "sequenced", pending: world.propose(writer, [invite()]).bytes };
     expectRefused(world, /^only the owner and admins mint invites$/, [byWriter]);
   });
 
@@ -367,22 +367,22 @@ describe("what the owner sequences", () => {
     add(world, admin, "admin");
     add(world, other, "admin");
     const proposal = world.propose(admin, [invite()]);
-    const op: AclOp = { op: "sequenced", unit: proposal.bytes };
+    const op: AclOp = { op: "sequenced", pending: proposal.bytes };
     expect(world.forge(other.signer, [op])).toBe("only the owner sequences what others sign");
     expect(world.forge(admin.signer, [op])).toBeUndefined();
     expect([...world.state.invites.values()].map(({ id }) => bytesToHex(id))).toEqual([bytesToHex(proposal.id)]);
     expect(world.forge(admin.signer, [op])).toBe("it took effect before");
     expectRefused(world, /^it took effect before$/, [op]);
     const record = world.records.at(-1)!;
-    expect(world.forge(admin.signer, [{ op: "sequenced", unit: record.bytes }])).toBe(
+    expect(world.forge(admin.signer, [{ op: "sequenced", pending: record.bytes }])).toBe(
       "only the owner sequences what others sign",
     );
   });
 
-  test("[ACL-3] nothing else than a unit of this space, on a head that is known, is sequenced", () => {
+  test("[ACL-3] nothing else than a pending of this space, on a head that is known, is sequenced", () => {
     const world = createAclWorld();
     const elsewhere = createAclWorld({ owner: world.owner, seed: createdSpaceGenesis(world.owner, clock) });
-    const sequence = (unit: Uint8Array): AclOp[] => [{ op: "sequenced", unit }];
+    const sequence = (pending: Uint8Array): AclOp[] => [{ op: "sequenced", pending }];
     const foreign = elsewhere.propose(world.owner, [invite()]);
     expectRefused(world, /^what is sequenced belongs to another space$/, sequence(foreign.bytes));
     expectRefused(world, /^what is sequenced is neither a record nor a proposal$/, sequence(randomBytes(80)));
@@ -407,7 +407,7 @@ describe("what the owner sequences", () => {
     const placing = (ops: AclOp[]) => world.forge(world.owner.signer, ops, { clock: 9 });
     expect(placing([alias(next.id, lost.id, 9)])).toBe("what it followed has no place yet");
     expect(placing([alias(lost.id, base.prev, 10)])).toBe("its clock does not fit in");
-    expect(placing([{ op: "sequenced", unit: lost.bytes }, alias(next.id, lost.id, 9)])).toBeUndefined();
+    expect(placing([{ op: "sequenced", pending: lost.bytes }, alias(next.id, lost.id, 9)])).toBeUndefined();
     const [first, second] = [lost, next].map(({ id }) => world.state.positions.get(bytesToHex(id))!);
     expect([first!.clock, second!.clock]).toEqual([7, 9]);
     for (const { pos } of [first!, second!]) {

@@ -9,7 +9,7 @@ import { canManage } from "./permission.ts";
 import { beginEpoch } from "./read-key.ts";
 import type { AclRecord } from "./record.ts";
 import { applyOp } from "./rules.ts";
-import { sequencedUnit } from "./signed-parts.ts";
+import { sequencedPending } from "./signed-parts.ts";
 import type { SpaceHeader } from "./space-header.ts";
 import { type AclState, permissionOf, readKeyHolders, sidePosition } from "./state.ts";
 
@@ -71,8 +71,9 @@ export function tryAclOps(
 ): { fault: string } | AclDemand {
   const app = begin(state, header, record.space);
   try {
-    const unitId = new Uint8Array(32);
-    const fault = stateFault(app) ?? countStrangers(app, record.author) ?? opsFault(app, { ...record, id: unitId }, []);
+    const sourceId = new Uint8Array(32);
+    const fault =
+      stateFault(app) ?? countStrangers(app, record.author) ?? opsFault(app, { ...record, id: sourceId }, []);
     if (fault) return { fault };
     const holders = readKeyHolders(state);
     if (holders.size > LIMITS.spaceMembers) return { fault: TOO_MANY };
@@ -138,7 +139,7 @@ function opsFault(
   named: Uint8Array[],
 ): string | undefined {
   if (app.pos === 0) return plantRoot(app, record);
-  const source: OpSource = { actor: record.author, unitId: record.id };
+  const source: OpSource = { actor: record.author, sourceId: record.id };
   const repeated = idsTakenTwice(record.ops);
   if (repeated) return repeated;
   for (const op of record.ops) {
@@ -165,7 +166,7 @@ function opFault(
     case "root":
       return "only the first record is a root";
     case "sequenced":
-      return sequence(app, op.unit, source, clock, named);
+      return sequence(app, op.pending, source, clock, named);
     case "alias": {
       if (permissionOf(app.state, source.actor) !== "owner") return "only the owner places records of lost branches";
       return place(app, op, clock, named);
@@ -211,27 +212,27 @@ function sequence(
   clock: number,
   named: Uint8Array[],
 ): string | undefined {
-  const unit = sequencedUnit(bytes);
-  const isOwn = unit?.kind === "acl-proposal" && equalBytes(unit.author, by.actor);
+  const pending = sequencedPending(bytes);
+  const isOwn = pending?.kind === "acl-proposal" && equalBytes(pending.author, by.actor);
   const role = permissionOf(app.state, by.actor);
-  const mayCarry = isOwn || role === "owner" || (unit && isJoinRequest(unit) && canManage(role));
+  const mayCarry = isOwn || role === "owner" || (pending && isJoinRequest(pending) && canManage(role));
   if (!mayCarry) return "only the owner sequences what others sign";
-  if (!unit) return "what is sequenced is neither a record nor a proposal";
-  if (!equalBytes(unit.space, app.space)) return "what is sequenced belongs to another space";
-  const known = unitKnown(app.state, unit.id);
+  if (!pending) return "what is sequenced is neither a record nor a proposal";
+  if (!equalBytes(pending.space, app.space)) return "what is sequenced belongs to another space";
+  const known = tookEffect(app.state, pending.id);
   if (known) return known;
-  const repeated = idsTakenTwice(unit.ops);
+  const repeated = idsTakenTwice(pending.ops);
   if (repeated) return repeated;
-  if (unit.kind === "acl") {
-    if (!unit.prev) return "a root is not sequenced";
-    const fault = place(app, { id: unit.id, prev: unit.prev, clock: unit.clock }, clock, named);
+  if (pending.kind === "acl") {
+    if (!pending.prev) return "a root is not sequenced";
+    const fault = place(app, { id: pending.id, prev: pending.prev, clock: pending.clock }, clock, named);
     if (fault) return fault;
   } else {
-    if (!app.state.positions.has(bytesToHex(unit.basis))) return "its author knew another chain";
-    app.journal.put(app.state.sequenced, bytesToHex(unit.id), app.pos);
+    if (!app.state.positions.has(bytesToHex(pending.basis))) return "its author knew another chain";
+    app.journal.put(app.state.sequenced, bytesToHex(pending.id), app.pos);
   }
-  const source: OpSource = { actor: unit.author, unitId: unit.id };
-  for (const op of unit.ops) {
+  const source: OpSource = { actor: pending.author, sourceId: pending.id };
+  for (const op of pending.ops) {
     const fault = stateFault(app) ?? sequencedOpFault(app, op, source);
     if (fault) return fault;
   }
@@ -256,7 +257,7 @@ function sequencedOpFault(app: Application, op: AclOp, source: OpSource): string
   }
 }
 
-export function unitKnown(state: AclState, id: Uint8Array): string | undefined {
+export function tookEffect(state: AclState, id: Uint8Array): string | undefined {
   const name = bytesToHex(id);
   return state.positions.has(name) || state.sequenced.has(name) ? "it took effect before" : undefined;
 }
@@ -268,7 +269,7 @@ function place(
   clock: number,
   named: Uint8Array[],
 ): string | undefined {
-  const known = unitKnown(app.state, record.id);
+  const known = tookEffect(app.state, record.id);
   if (known) return known;
   const prev = app.state.positions.get(bytesToHex(record.prev));
   if (!prev) return "what it followed has no place yet";

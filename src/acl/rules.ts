@@ -59,14 +59,14 @@ export function applyOp(app: Application, op: RuleOp, source: OpSource): Refusal
   return rule(app, op as never, { ...source, role: permissionOf(app.state, source.actor) });
 }
 
-function invite(app: Application, op: OpOf<"invite">, { actor, role, unitId }: Actor): Refusal {
+function invite(app: Application, op: OpOf<"invite">, { actor, role, sourceId }: Actor): Refusal {
   const { state, journal } = app;
   if (!canManage(role)) return "only the owner and admins mint invites";
   if (state.invites.size >= MAX_LIVE_INVITES) return "the space has too many live invites";
   const fault = useKey(app, op.key);
   if (fault) return fault;
   const permission = op.mode === "open" ? op.permission : "none";
-  journal.put(state.invites, bytesToHex(op.key), { key: op.key, id: unitId, author: actor, permission });
+  journal.put(state.invites, bytesToHex(op.key), { key: op.key, id: sourceId, author: actor, permission });
   if (op.mode === "open") app.owed.set(bytesToHex(op.key), op.key);
   return undefined;
 }
@@ -82,13 +82,13 @@ function inviteRevoke(app: Application, op: OpOf<"inviteRevoke">, { role }: Acto
   return undefined;
 }
 
-function requestJoin(app: Application, op: OpOf<"requestJoin">, { actor, unitId }: Actor): Refusal {
+function requestJoin(app: Application, op: OpOf<"requestJoin">, { actor, sourceId }: Actor): Refusal {
   const { state, journal } = app;
   const fault = joinFault(app, op, actor, "none");
   if (fault) return fault;
   if (state.requests.size >= MAX_PENDING_REQUESTS) return "too many requests are pending";
   setMember(app, actor, { status: "joining", metadata: op.metadata });
-  journal.put(state.requests, bytesToHex(unitId), { id: unitId, account: actor });
+  journal.put(state.requests, bytesToHex(sourceId), { id: sourceId, account: actor });
   return undefined;
 }
 

@@ -2,8 +2,8 @@ import { bytesToHex } from "../base/bytes.ts";
 import type { AclContext } from "./compose.ts";
 import { openEpochKey, openPreviousKey } from "./epoch.ts";
 import type { AclOp } from "./op.ts";
-import { type AclRecord, decodeAclUnit, type PendingRecord } from "./record.ts";
-import { unitKnown } from "./reducer.ts";
+import { type AclRecord, decodePending, type PendingRecord } from "./record.ts";
+import { tookEffect } from "./reducer.ts";
 import type { AclState } from "./state.ts";
 import { superseded } from "./superseded.ts";
 
@@ -59,13 +59,13 @@ export type SequencePlan =
  * Plans how what somebody asked for is proposed again on the head of the moment. Its author's rights are those of now. A
  * record that can no longer take effect is given a place all the same where changes name it or one that follows it.
  */
-export function sequenceProposal(port: SequencePort, unit: PendingRecord): SequencePlan {
-  const known = unitKnown(port.state, unit.id);
+export function sequenceProposal(port: SequencePort, pending: PendingRecord): SequencePlan {
+  const known = tookEffect(port.state, pending.id);
   if (known) return { drop: known };
-  if (unit.kind === "acl") return planRecord(port, unit);
-  if (!port.state.positions.has(bytesToHex(unit.basis))) return { wait: "its author knew another chain" };
-  const ops: AclOp[] = [{ op: "sequenced", unit: unit.bytes }];
-  const fault = superseded(port.state, unit, unit.basis) ?? port.faultOf(ops, 0);
+  if (pending.kind === "acl") return planRecord(port, pending);
+  if (!port.state.positions.has(bytesToHex(pending.basis))) return { wait: "its author knew another chain" };
+  const ops: AclOp[] = [{ op: "sequenced", pending: pending.bytes }];
+  const fault = superseded(port.state, pending, pending.basis) ?? port.faultOf(ops, 0);
   return fault ? { drop: fault } : { ops, minClock: 0, placed: [], parts: [] };
 }
 
@@ -76,7 +76,7 @@ function planRecord(port: SequencePort, record: AclRecord): SequencePlan {
   const bridge = ancestors.map(aliasOf);
   const place = [...bridge, aliasOf(record)];
   if (record.ops.some((op) => op.op === "sequenced" || op.op === "alias")) return planParts(port, record, place);
-  const again: AclOp[] = [...bridge, { op: "sequenced", unit: record.bytes }];
+  const again: AclOp[] = [...bridge, { op: "sequenced", pending: record.bytes }];
   const fault = superseded(port.state, record, (ancestors[0] ?? record).prev!) ?? port.faultOf(again, record.clock);
   if (!fault) return { ...plan, ops: again };
   if (port.isNamed(record.id) && !port.faultOf(place, record.clock)) return { ...plan, ops: place };
@@ -86,13 +86,13 @@ function planRecord(port: SequencePort, record: AclRecord): SequencePlan {
 /** A record that itself gave effect to others: what it sequenced is sequenced again, the record only if it is named. */
 function planParts(port: SequencePort, record: AclRecord, place: AclOp[]): SequencePlan {
   const { state } = port;
-  const aliases = record.ops.filter((op) => op.op === "alias" && !unitKnown(state, op.id));
+  const aliases = record.ops.filter((op) => op.op === "alias" && !tookEffect(state, op.id));
   const parts = record.ops.flatMap((op) => {
-    const unit = op.op === "sequenced" ? decodeAclUnit(op.unit) : undefined;
-    return unit && !unitKnown(state, unit.id) ? [unit] : [];
+    const pending = op.op === "sequenced" ? decodePending(op.pending) : undefined;
+    return pending && !tookEffect(state, pending.id) ? [pending] : [];
   });
   const own = port.isNamed(record.id) ? place : [];
-  const again: AclOp[] = parts.map(({ bytes }) => ({ op: "sequenced", unit: bytes }));
+  const again: AclOp[] = parts.map(({ bytes }) => ({ op: "sequenced", pending: bytes }));
   for (const [ops, left] of [
     [[...aliases, ...again, ...own], []],
     [[...aliases, ...own], parts],

@@ -1,23 +1,23 @@
 import { equalBytes } from "../base/bytes.ts";
 import { verify } from "../crypto/sign.ts";
 import type { AclOp } from "./op.ts";
-import { type AclRecord, decodeAclUnit, joinProofBytes, type PendingRecord } from "./record.ts";
+import { type AclRecord, decodePending, joinProofBytes, type PendingRecord } from "./record.ts";
 
 /**
  * What stands in a record and is signed by itself. Each part is verified once for as long as its record is in memory:
  * whoever takes in a long chain does it while the records are read, in slices, and not while they are judged, in one turn.
  */
 
-const unitByBytes = new WeakMap<Uint8Array, { unit: PendingRecord | undefined }>();
+const pendingByBytes = new WeakMap<Uint8Array, { pending: PendingRecord | undefined }>();
 
 /** What a record gives effect to; undefined for what is no record or proposal. */
-export function sequencedUnit(bytes: Uint8Array): PendingRecord | undefined {
-  let known = unitByBytes.get(bytes);
+export function sequencedPending(bytes: Uint8Array): PendingRecord | undefined {
+  let known = pendingByBytes.get(bytes);
   if (!known) {
-    known = { unit: decodeAclUnit(bytes) };
-    unitByBytes.set(bytes, known);
+    known = { pending: decodePending(bytes) };
+    pendingByBytes.set(bytes, known);
   }
-  return known.unit;
+  return known.pending;
 }
 
 interface Proven {
@@ -46,8 +46,8 @@ export function isProven(op: JoinOp, space: Uint8Array, account: Uint8Array): bo
 export function verifyParts({ space, author, ops }: AclRecord): void {
   for (const op of ops) {
     verifyJoin(op, space, author);
-    const unit = op.op === "sequenced" ? sequencedUnit(op.unit) : undefined;
-    for (const inner of unit?.ops ?? []) verifyJoin(inner, space, unit!.author);
+    const pending = op.op === "sequenced" ? sequencedPending(op.pending) : undefined;
+    for (const inner of pending?.ops ?? []) verifyJoin(inner, space, pending!.author);
   }
 }
 

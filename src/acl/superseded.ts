@@ -10,15 +10,15 @@ const RANK: Record<Permission, number> = { none: 0, guest: 1, reader: 2, writer:
  * it asks were since removed or given less. Whoever decided that was told that it holds, and it is not to be undone by
  * what was asked before.
  */
-export function superseded(state: AclState, unit: PendingRecord, since: Uint8Array): string | undefined {
+export function superseded(state: AclState, pending: PendingRecord, since: Uint8Array): string | undefined {
   const from = state.positions.get(bytesToHex(since))?.pos;
   if (from === undefined) return undefined;
-  for (const op of unit.ops) {
+  for (const op of pending.ops) {
     const lowered =
       op.op === "accountAdd" || op.op === "permissionChange"
         ? loweredSince(state, op.account, op.permission, from)
         : op.op === "inviteJoin"
-          ? loweredSince(state, unit.author, "reader", from)
+          ? loweredSince(state, pending.author, "reader", from)
           : op.op === "guestKey" && guestEndedSince(state, from);
     if (lowered) return "it was decided otherwise since it was asked for";
   }

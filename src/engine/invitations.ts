@@ -29,13 +29,13 @@ export function takeInvitationMessages(deps: {
   hints: PlaceHints;
 }): void {
   const { inboxMessages } = deps;
-  inboxMessages.onMessage(ASKED, async (from, { spaceId, unit }) => {
-    const bytes = typeof unit === "string" ? base64ToBytes(unit) : undefined;
+  inboxMessages.onMessage(ASKED, async (from, { spaceId, pending }) => {
+    const bytes = typeof pending === "string" ? base64ToBytes(pending) : undefined;
     if (typeof spaceId === "string" && digestOfCid(spaceId) && bytes)
       await deps.desk.receive(from, spaceId as SpaceId, bytes);
   });
-  inboxMessages.onMessage(ANSWERED, async (from, { spaceId, unit, answer }) => {
-    const id = typeof unit === "string" ? base64ToBytes(unit) : undefined;
+  inboxMessages.onMessage(ANSWERED, async (from, { spaceId, pending, answer }) => {
+    const id = typeof pending === "string" ? base64ToBytes(pending) : undefined;
     if (typeof spaceId !== "string" || !id || (answer !== "waits" && answer !== "refused")) return;
     await deps.joins.answered(spaceId as SpaceId, parseAccountId(from)!, id, answer);
   });
@@ -71,12 +71,12 @@ export function createInvitationMessages(deps: {
       for (const identity of identities) await inboxMessages.send(identity as AccountId, { kind: ADDED, body });
     },
     /** Hands a request to join, or its withdrawal, to each account. */
-    async asked(receivers: readonly Uint8Array[], spaceId: SpaceId, unit: Uint8Array): Promise<void> {
-      const body: JsonObject = { spaceId, unit: bytesToBase64(unit) };
+    async asked(receivers: readonly Uint8Array[], spaceId: SpaceId, pending: Uint8Array): Promise<void> {
+      const body: JsonObject = { spaceId, pending: bytesToBase64(pending) };
       for (const to of receivers) await inboxMessages.send(accountIdOf(to), { kind: ASKED, body });
     },
-    answered: (to: AccountId, spaceId: SpaceId, unitId: Uint8Array, answer: RequestAnswer): Promise<void> =>
-      inboxMessages.send(to, { kind: ANSWERED, body: { spaceId, unit: bytesToBase64(unitId), answer } }),
+    answered: (to: AccountId, spaceId: SpaceId, pendingId: Uint8Array, answer: RequestAnswer): Promise<void> =>
+      inboxMessages.send(to, { kind: ANSWERED, body: { spaceId, pending: bytesToBase64(pendingId), answer } }),
     oneToOne: (other: AccountId): Promise<void> =>
       inboxMessages.send(other, { kind: ONE_TO_ONE, body: { ...hintIn({ ...deps.profile() }) } }),
   };

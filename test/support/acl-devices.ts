@@ -146,7 +146,7 @@ export async function fetchFrom(to: Device, from: Device, singly = false): Promi
   for (const part of singly ? from.chain().map((bytes) => [bytes]) : [from.chain()])
     await to.space.aclService.take(part);
   for (const change of from.changes()) await to.ingest(change.bytes);
-  await to.space.aclService.takeUnits(from.space.aclService.units());
+  await to.space.aclService.takePending(from.space.aclService.pending());
 }
 
 /** Everybody fetches from everybody, and owners sequence what waits, until nothing moves any more. */
@@ -164,7 +164,7 @@ function fingerprint(devices: readonly Device[]): string {
   return devices
     .map(
       (device) =>
-        `${Buffer.from(device.space.acl.head().id).toString("hex")} ${device.changes().length} ${device.space.aclService.units().length}`,
+        `${Buffer.from(device.space.acl.head().id).toString("hex")} ${device.changes().length} ${device.space.aclService.pending().length}`,
     )
     .join(" ");
 }

@@ -204,14 +204,20 @@ export const ACL_MATRIX: readonly AclMatrixRow[] = [
     title: "sequence somebody else's proposal",
     allowed: ["owner"],
     ops: ({ world, others }) => [
-      { op: "sequenced", unit: world.propose(others.admin, [{ op: "invite", key: fresh(), mode: "request" }]).bytes },
+      {
+        op: "sequenced",
+        pending: world.propose(others.admin, [{ op: "invite", key: fresh(), mode: "request" }]).bytes,
+      },
     ],
   },
   {
     title: "sequence one's own proposal of what one may",
     allowed: MANAGERS,
     ops: ({ world, actors }, role) => [
-      { op: "sequenced", unit: world.propose(actors[role], [{ op: "invite", key: fresh(), mode: "request" }]).bytes },
+      {
+        op: "sequenced",
+        pending: world.propose(actors[role], [{ op: "invite", key: fresh(), mode: "request" }]).bytes,
+      },
     ],
     bare: true,
   },

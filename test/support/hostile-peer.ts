@@ -40,7 +40,7 @@ import type { Device } from "./devices.ts";
 /** What a hostile peer says that it has of a space. */
 export interface Offer {
   chain: readonly Uint8Array[];
-  units?: readonly Uint8Array[];
+  pending?: readonly Uint8Array[];
   /** Fields of the state that it lies about. */
   state?: Partial<SpaceState>;
   /** Frames of changes, one a request; the last is the end. A function makes them up. */
@@ -154,7 +154,7 @@ function answerFrom(offers: ReadonlyMap<string, Offer>, kind: string, body: Uint
     case SYNC_KINDS.acl:
       return encodeItems(offer?.chain.slice(decodeAclRequest(body).from) ?? []);
     case SYNC_KINDS.pending:
-      return encodeItems(offer?.units ?? []);
+      return encodeItems(offer?.pending ?? []);
     case SYNC_KINDS.pull:
       return encodePullReply(frameOf(offer, decodePullRequest(body).cursor));
     default:
@@ -162,13 +162,13 @@ function answerFrom(offers: ReadonlyMap<string, Offer>, kind: string, body: Uint
   }
 }
 
-const stateOf = ({ chain, units, state }: Offer): SpaceState => ({
+const stateOf = ({ chain, pending, state }: Offer): SpaceState => ({
   known: true,
   same: false,
   more: false,
   aclHead: sha256(chain.at(-1)!),
   aclCount: chain.length,
-  pending: units && units.length > 0 ? randomBytes(32) : new Uint8Array(32),
+  pending: pending && pending.length > 0 ? randomBytes(32) : new Uint8Array(32),
   content: true,
   lacks: new Uint8Array(32),
   vector: [],

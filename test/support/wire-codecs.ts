@@ -1,7 +1,7 @@
 /** Everything that comes from others as bytes: how it is made, spoilt, read, and told canonical. */
 
 import { decodeInviteToken, encodeInviteToken } from "../../src/acl/invite-token.ts";
-import { decodeAclUnit, encodeAclProposal, encodeAclRecord } from "../../src/acl/record.ts";
+import { decodePending, encodeAclProposal, encodeAclRecord } from "../../src/acl/record.ts";
 import { decodeSpaceHeader } from "../../src/acl/space-header.ts";
 import { base58ToBytes, bytesToBase58 } from "../../src/base/base58.ts";
 import { concatBytes, utf8ToBytes } from "../../src/base/bytes.ts";
@@ -127,14 +127,14 @@ const acl: WireCodec = {
     const kind = map(signed)?.["kind"] === "acl-proposal" ? "acl-proposal" : "acl";
     return signAny(kind, signed, good);
   },
-  decode: decodeAclUnit,
+  decode: decodePending,
   refuses: never,
-  encode: (unit: NonNullable<ReturnType<typeof decodeAclUnit>>) => {
-    const isOurs = Buffer.compare(unit.author, author.signer.publicKey) === 0;
-    if (!isOurs) return unit.bytes;
-    return unit.kind === "acl"
-      ? encodeAclRecord(unit, author.signer).bytes
-      : encodeAclProposal(unit, author.signer).bytes;
+  encode: (pending: NonNullable<ReturnType<typeof decodePending>>) => {
+    const isOurs = Buffer.compare(pending.author, author.signer.publicKey) === 0;
+    if (!isOurs) return pending.bytes;
+    return pending.kind === "acl"
+      ? encodeAclRecord(pending, author.signer).bytes
+      : encodeAclProposal(pending, author.signer).bytes;
   },
 };
 

@@ -58,7 +58,6 @@ export const SESSION_CODECS: readonly WireCodec[] = [
           space: spaceId,
           aclHead: bytesOf(32),
           pending: bytesOf(32),
-          units: bytesOf(32),
           digest: bytesOf(32),
         }) as never,
       )

@@ -106,7 +106,7 @@ export function createMemberService(deps: MemberServiceDeps) {
 
   /** A secret is kept before its invite stands in the chain: while something waits for the owner, none is dead. */
   const dropDeadSecrets = async (): Promise<void> => {
-    if (space.acl.units.list().length > 0) return;
+    if (space.acl.pending.list().length > 0) return;
     const live = [...space.acl.state.invites.values()].map(({ key }) => key);
     const { guest } = space.acl.state;
     await secrets.prune(space.id, "invites", live);

@@ -25,7 +25,9 @@ export function claimOf(space: ReplicaSource, pendingDigest: Uint8Array, state: 
   const from = first < 0 ? theirs.length : first;
   const records = theirs.slice(from);
   const isSamePending = equalBytes(state.pending, pendingDigest);
-  const pending = isSamePending ? space.acl.units.list().flatMap(({ unit }) => (isNew(unit) ? [unit] : [])) : [];
+  const pending = isSamePending
+    ? space.acl.pending.list().flatMap(({ pending }) => (isNew(pending) ? [pending] : []))
+    : [];
   return {
     changeIds: sampleOf(space, sync.markOf("peer"), reach),
     from,

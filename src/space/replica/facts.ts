@@ -50,13 +50,13 @@ function backlogOf(space: ReplicaSource): Backlog {
 }
 
 const awaitsPlace = ({ acl }: ReplicaSource): boolean =>
-  acl.units.list().some(({ unit }) => unit.kind === "acl" && acl.dropped(unit.id)?.named === true);
+  acl.pending.list().some(({ pending }) => pending.kind === "acl" && acl.dropped(pending.id)?.named === true);
 
 function aclKeptNowhereElse({ engine, acl, accountKey }: ReplicaSource): number {
   const { sync } = engine.store;
-  const proposals = acl.units
+  const proposals = acl.pending
     .list()
-    .filter(({ unit }) => equalBytes(unit.author, accountKey) && !sync.hasRecord("peer", unit.id));
+    .filter(({ pending }) => equalBytes(pending.author, accountKey) && !sync.hasRecord("peer", pending.id));
   return sync.recordsKeptNowhereElse() + proposals.length;
 }
 
@@ -134,6 +134,6 @@ export function spaceBacklogOf(space: ReplicaSource): SpaceBacklog {
     unconfirmedRights: backlog.aclCount,
     alarms: acl.alarms.list(),
     cut: cutChangesOf(space),
-    proposals: acl.units.list().length,
+    proposals: acl.pending.list().length,
   };
 }

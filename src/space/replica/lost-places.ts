@@ -8,9 +8,9 @@ const LATELY = 100;
 
 /** Places of epochs that began on branches of the chain that lost, as far as this account was given their read keys. */
 export function lostPlacesOf({ id, acl, keys }: ReplicaSource): LostPlace[] {
-  const units = acl.units.list().flatMap(({ unit }) => (unit.kind === "acl" ? unit : []));
+  const records = acl.pending.list().flatMap(({ pending }) => (pending.kind === "acl" ? pending : []));
   const lost = new Map(
-    [...units, ...acl.units.lost(), ...sequencedLately(acl)].map((one) => [bytesToHex(one.id), one]),
+    [...records, ...acl.pending.lost(), ...sequencedLately(acl)].map((one) => [bytesToHex(one.id), one]),
   );
   return [...lost.values()].flatMap((record) => {
     const base = positionLeft(acl, lost, record);
@@ -33,7 +33,7 @@ function sequencedLately(acl: ReplicaSource["acl"]): AclRecord[] {
     .records()
     .slice(-LATELY)
     .flatMap(({ record }) =>
-      record.ops.flatMap((op) => (op.op === "sequenced" ? (decodeAclRecord(op.unit) ?? []) : [])),
+      record.ops.flatMap((op) => (op.op === "sequenced" ? (decodeAclRecord(op.pending) ?? []) : [])),
     );
 }
 

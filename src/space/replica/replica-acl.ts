@@ -34,16 +34,17 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
       const key = parseAccountId(accountId);
       return key !== undefined && acl.state.members.get(bytesToHex(key))?.history.at(-1)?.permission === "none";
     },
-    pending: () => within(aclService.units(), (bytes) => bytes),
-    hasPending: () => acl.units.list().length > 0,
+    pending: () => within(aclService.pending(), (bytes) => bytes),
+    hasPending: () => acl.pending.list().length > 0,
     pendingDigest() {
-      const ids = acl.units.list().map(({ unit }) => unit.id);
+      const ids = acl.pending.list().map(({ pending }) => pending.id);
       if (ids.length === 0) return NOTHING_PENDING;
-      return sha256(concatBytes(utf8ToBytes("svc/acl-units/v1\0"), ...ids.sort((a, b) => Buffer.compare(a, b))));
+      return sha256(concatBytes(utf8ToBytes("svc/acl-pending/v1\0"), ...ids.sort((a, b) => Buffer.compare(a, b))));
     },
     unpublishedAt({ from, to }) {
       const standing = acl.records().slice(from, to === undefined ? undefined : to + 1);
-      const lost = to === undefined ? acl.units.list().flatMap(({ unit }) => (unit.kind === "acl" ? unit : [])) : [];
+      const lost =
+        to === undefined ? acl.pending.list().flatMap(({ pending }) => (pending.kind === "acl" ? pending : [])) : [];
       return [...standing, ...lost].find(({ id }) => !store.sync.hasRecord("network", id))?.bytes;
     },
 
@@ -60,7 +61,7 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
       return faults.find((fault) => fault !== undefined && fault !== "gap");
     },
     async takePending(pending) {
-      if (pending.length > 0) await aclService.takeUnits(pending);
+      if (pending.length > 0) await aclService.takePending(pending);
       await sequencePending();
     },
     sequencePending,

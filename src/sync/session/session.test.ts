@@ -312,7 +312,7 @@ describe("sessions", () => {
     expect(a.acl.permission(third.signer.publicKey)).toBe("reader");
     await pullAll(remoteOf(a, admin), b);
     expect(b.acl.permission(third.signer.publicKey)).toBe("reader");
-    expect(b.aclService.units()).toEqual([]);
+    expect(b.aclService.pending()).toEqual([]);
   });
 
   test("[verdicts] a broken change among good ones holds up none of them, and what follows it waits", async () => {

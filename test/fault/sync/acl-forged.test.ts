@@ -175,11 +175,11 @@ describe("forged records at a server's sync port", () => {
           const signer = signerOf(stage, actor);
           const peer = allowed ? relay : peers.get(nameOf(actor, withGuest))!;
           if (!allowed) {
-            const unit = encodeAclProposal(
+            const pending = encodeAclProposal(
               { space: world.state.space!, basis: head, time: 1, ops: [...ops] },
               signer,
             ).bytes;
-            const proposed = await peer.push(spaceId, { chain: chainOf(world), units: [unit] });
+            const proposed = await peer.push(spaceId, { chain: chainOf(world), pending: [pending] });
             expect([actor, "proposal", bytesToHex(proposed.aclHead)]).toEqual([actor, "proposal", bytesToHex(head)]);
           }
           const forged = forge(stage, signer, row.bare ? ops : world.completed(ops));

@@ -68,10 +68,10 @@ describe("what was done apart", () => {
       }
       // As far as it comes before a crash: kept, and not looked at.
       const asking = openIn(adminRoot.path, accounts[1], id);
-      const asked = asking.aclService.units();
+      const asked = asking.aclService.pending();
       await asking.close();
       const holding = openIn(ownerRoot.path, accounts[0], id);
-      expect(await holding.aclService.takeUnits(asked)).toEqual([{ kind: "kept" }]);
+      expect(await holding.aclService.takePending(asked)).toEqual([{ kind: "kept" }]);
       await holding.close();
 
       await using owner = await startDevice({ lan: true, dataDir: ownerRoot.path });
