@@ -92,7 +92,7 @@ interface Course {
 
 async function runSchedules(seed: number, putsOwnersBack: boolean): Promise<void> {
   const rng = createRng(seed);
-  using dir = scratchDir("svc-schedules", memoryDir);
+  using dir = scratchDir("svc-schedules", memoryDir());
   await using world = await openSyncWorld(dir.path, rng, { owners: 2, members: 1 });
   const course: Course = {
     world,

@@ -9,6 +9,7 @@ import { silentLog } from "../../src/base/log.ts";
 import { randomBytes } from "../../src/base/random.ts";
 import { createSigner } from "../../src/crypto/sign.ts";
 import { startLinkManager } from "../../src/sync/lan/link-manager.ts";
+import type { SilenceLimits } from "../../src/sync/lan/message-channel.ts";
 import type { PeerLink } from "../../src/sync/lan/peer-link.ts";
 
 export interface LinkProcessOptions {
@@ -16,6 +17,7 @@ export interface LinkProcessOptions {
   /** Addresses of interfaces; all of the LAN by default. */
   readonly addresses?: readonly string[];
   readonly mdnsPort?: number;
+  readonly silence?: SilenceLimits;
 }
 
 const options = JSON.parse(process.argv[2] ?? "{}") as LinkProcessOptions;
@@ -30,6 +32,7 @@ const manager = await startLinkManager({
   account: createSigner(randomBytes(32)),
   log: silentLog,
   ...(options.mdnsPort === undefined ? {} : { mdnsPort: options.mdnsPort }),
+  ...(options.silence ? { silence: options.silence } : {}),
   ...(addresses ? { discoverOn: () => addresses } : {}),
   port: {
     keys: () => ({

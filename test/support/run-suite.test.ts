@@ -1,6 +1,6 @@
 /** The suite's honesty, proved on planted test files: whatever a test does to its process must end up in the counts. */
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type GroupResult, runGroup } from "./test-group-run.ts";
@@ -124,6 +124,28 @@ describe("[suite] the counts are honest", () => {
     expect(result).toMatchObject({ passed: 4, failed: 1 });
   });
 
+  test("files that take long begin first, the others follow by name", async () => {
+    const notes = `import { test } from "bun:test"; import { appendFileSync } from "node:fs"; import { basename } from "node:path";
+      test("is noted", () => appendFileSync("order", basename(import.meta.path)[0]));`;
+    const root = await plant({ "src/a.test.ts": notes, "src/b.test.ts": notes, "src/c.test.ts": notes });
+    const group = { ...GROUP, longest: ["src/c.test.ts"] };
+    expect(await runGroup(group, { root, refuseSkips: false, print: () => {} })).toMatchObject({
+      passed: 3,
+      failed: 0,
+    });
+    expect(await Bun.file(join(root, "order")).text()).toBe("cab");
+  });
+
+  test("what tests leave in the directory for passing files is removed, even where they end in the middle", async () => {
+    const leaves = `import { tmpdir } from "node:os"; import { join } from "node:path";
+      const left = join(tmpdir(), "left"); await Bun.write(left, ""); await Bun.write("where", left); process.exit(0);`;
+    const root = await plant({ "src/planted.test.ts": leaves });
+    await runGroup(GROUP, { root, refuseSkips: false, print: () => {} });
+    const left = await Bun.file(join(root, "where")).text();
+    expect(left).toEndWith("/left");
+    expect(existsSync(left)).toBe(false);
+  });
+
   test("a skip carries its reason into the result", async () => {
     const source = `import { skipUnless } from "${import.meta.dir}/skip.ts";
       skipUnless(false, "no moon tonight")("howls", () => {});`;
@@ -190,6 +212,8 @@ const GROUP: TestGroup = {
   needsExecutable: false,
   workers: 1,
   processes: 1,
+  data: "memory",
+  longest: [],
   testTimeoutMs: 5000,
   processTimeoutMs: 20_000,
 };

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -7,8 +7,30 @@ export interface ScratchDir extends Disposable {
   readonly path: string;
 }
 
-/** In memory where there is such a place: for what proves nothing about disks, and waits for thousands of commits. */
-export const memoryDir: string = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+const MEMORY_DIR = "/dev/shm";
+/** More than all that runs side by side holds; a container's 64 MB are none to count on. */
+const ROOM_BYTES = 6e9;
+
+/** In memory where there is a place with room for it: for what proves nothing about disks, and waits for thousands of commits. */
+export function memoryDir(): string {
+  return hasRoom() && mayExecute() ? MEMORY_DIR : tmpdir();
+}
+
+function hasRoom(): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(MEMORY_DIR);
+    return bavail * bsize >= ROOM_BYTES;
+  } catch {
+    return false; // this system has no such place
+  }
+}
+
+/** Tests run executables that they have put there. */
+function mayExecute(): boolean {
+  const mounts = readFileSync("/proc/mounts", "utf8").split("\n");
+  const options = mounts.findLast((line) => line.split(" ")[1] === MEMORY_DIR)?.split(" ")[3];
+  return options?.split(",").includes("noexec") === false;
+}
 
 const live = new Set<string>();
 process.on("exit", () => {

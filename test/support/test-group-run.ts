@@ -1,5 +1,7 @@
 /** Runs one group of the suite and prints what it proved. */
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { memoryDir } from "./scratch.ts";
 import type { TestGroup } from "./test-groups.ts";
 import { runTestProcess } from "./test-process.ts";
 import type { Verdict } from "./test-verdict.ts";
@@ -30,6 +32,7 @@ export async function runGroup(group: TestGroup, options: GroupRunOptions): Prom
     testTimeoutMs: group.testTimeoutMs,
     processTimeoutMs: Math.max(0, Math.min(group.processTimeoutMs, deadlineMs - Date.now())),
     refuseSkips: options.refuseSkips,
+    dataDir: group.data === "memory" ? memoryDir() : tmpdir(),
   });
   const reportOf = (index: number) => join(options.root, ".test-report", `${group.name}-${index}.xml`);
   const isAlone = group.processes === 1;
@@ -94,9 +97,10 @@ export function countsLine({ passed, failed, skipped }: Pick<Verdict, "passed" |
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`;
 }
 
-async function findFiles({ patterns }: TestGroup, root: string): Promise<string[]> {
+async function findFiles({ patterns, longest }: TestGroup, root: string): Promise<string[]> {
   const found = await Promise.all(
     patterns.map((pattern) => Array.fromAsync(new Bun.Glob(pattern).scan({ cwd: root, onlyFiles: true }))),
   );
-  return [...new Set(found.flat())].sort();
+  const files = new Set(found.flat().sort());
+  return [...new Set([...longest.filter((file) => files.has(file)), ...files])];
 }

@@ -9,6 +9,10 @@ export interface TestGroup {
   workers: number;
   /** Processes of a file each that run at a time. */
   processes: number;
+  /** Where its tests keep what they write: on a disk what kills processes at any moment, and what is about disks. */
+  data: "memory" | "disk";
+  /** Files that take long and therefore begin first; the others follow by name. Where each has a process of its own. */
+  longest: readonly string[];
   /** Limit for a single test that sets none itself. */
   testTimeoutMs: number;
   /** Limit for one file where files run one by one, else for the group. Their sum stays under an hour. */
@@ -24,6 +28,8 @@ export const UNIT_GROUP: TestGroup = {
   needsExecutable: false,
   workers: 2,
   processes: 1,
+  data: "memory",
+  longest: [],
   testTimeoutMs: 20_000,
   processTimeoutMs: minutes(6),
 };
@@ -36,6 +42,8 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     needsExecutable: true,
     workers: 2,
     processes: 1,
+    data: "memory",
+    longest: [],
     testTimeoutMs: minutes(2),
     processTimeoutMs: minutes(10),
   },
@@ -45,6 +53,8 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     needsExecutable: true,
     workers: 2,
     processes: 1,
+    data: "memory",
+    longest: [],
     testTimeoutMs: minutes(1),
     processTimeoutMs: minutes(12),
   },
@@ -53,7 +63,9 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     patterns: ["test/fault/**/*.test.ts"],
     needsExecutable: true,
     workers: 1,
-    processes: 2,
+    processes: 3,
+    data: "memory",
+    longest: [],
     testTimeoutMs: minutes(2),
     processTimeoutMs: minutes(6),
   },
@@ -64,6 +76,8 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     needsExecutable: true,
     workers: 1,
     processes: 1,
+    data: "memory",
+    longest: [],
     testTimeoutMs: minutes(2),
     processTimeoutMs: minutes(6),
   },
@@ -73,6 +87,8 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     needsExecutable: true,
     workers: 1,
     processes: 2,
+    data: "disk",
+    longest: [],
     testTimeoutMs: minutes(10),
     processTimeoutMs: minutes(12),
   },

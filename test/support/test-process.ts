@@ -1,6 +1,7 @@
 /** Runs test files in one `bun test` process and judges it. */
 import { mkdir, rm } from "node:fs/promises";
 import { dirname } from "node:path";
+import { scratchDir } from "./scratch.ts";
 import { judgeTestProcess, type Verdict } from "./test-verdict.ts";
 
 export interface TestProcessOptions {
@@ -13,6 +14,8 @@ export interface TestProcessOptions {
   testTimeoutMs: number;
   /** Limit for the whole process, after which it is killed with everything it started. */
   processTimeoutMs: number;
+  /** Where the tests keep what they write; a directory of theirs in it is removed at the end. */
+  dataDir: string;
   /** Where the JUnit file goes; an old one is deleted first. */
   junitPath: string;
   /** Whether a skip is a failure. */
@@ -24,11 +27,12 @@ export interface TestProcessOptions {
 /** Never throws for what the tests do: whatever they do to the process ends up in the verdict. */
 export async function runTestProcess(options: TestProcessOptions): Promise<Verdict> {
   const { cwd, files, junitPath, onOutput } = options;
+  using data = scratchDir("svc-tests", options.dataDir);
   await rm(junitPath, { force: true });
   await mkdir(dirname(junitPath), { recursive: true });
   const child = Bun.spawn(testCommand(options), {
     cwd,
-    env: { ...process.env, CI: "true", TEST_SKIPS: options.refuseSkips ? "refused" : "allowed" },
+    env: { ...process.env, TMPDIR: data.path, CI: "true", TEST_SKIPS: options.refuseSkips ? "refused" : "allowed" },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",

@@ -8,6 +8,7 @@ import { createDeviceCertificate } from "./device-certificate.ts";
 import { createDiscovery, type Discovery } from "./discovery.ts";
 import { HandshakeError } from "./handshake.ts";
 import { dialPeer, type LinkListener, listenForPeers } from "./link-socket.ts";
+import type { SilenceLimits } from "./message-channel.ts";
 import { createPeerBook, type PeerBook } from "./peer-book.ts";
 import { type OpenLink, openPeerLink, type PeerLink } from "./peer-link.ts";
 import type { LinkKeys, LinkRole } from "./space-tokens.ts";
@@ -70,6 +71,8 @@ export interface LinkManagerOptions {
   /** Addresses of the interfaces to discover on; for tests. */
   readonly discoverOn?: () => readonly string[];
   readonly mdnsPort?: number;
+  /** Shorter than usual in tests that pull a cable. */
+  readonly silence?: SilenceLimits;
 }
 
 const DIAL_PASS_MS = 500;
@@ -201,7 +204,7 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
   const open = async (socket: TLSSocket, role: LinkRole): Promise<OpenLink> => {
     unfinished.add(socket);
     try {
-      return await openPeerLink(socket, role, identity, () => port.keys(), events);
+      return await openPeerLink(socket, role, identity, () => port.keys(), events, options.silence);
     } finally {
       unfinished.delete(socket);
     }

@@ -23,9 +23,15 @@ export const CHANNEL_LIMITS = {
   queuedSmall: 512,
   kindChars: 32,
   requestTimeoutMs: 30_000,
-  pingAfterMs: 15_000,
-  deadAfterMs: 40_000,
 } as const;
+
+/** After how much silence the peer is asked whether it is there, and after how much it is given up. */
+export interface SilenceLimits {
+  readonly pingAfterMs: number;
+  readonly deadAfterMs: number;
+}
+
+export const SILENCE_LIMITS: SilenceLimits = { pingAfterMs: 15_000, deadAfterMs: 40_000 };
 
 /** Why a peer did not answer a request: a closed list, since a peer's words go no further. */
 const FAILURE_REASONS = ["unknown-kind", "busy", "failed", "too-large"] as const;
@@ -74,6 +80,7 @@ export function createMessageChannel(
   reader: FrameReader,
   early: readonly Frame[],
   handlers: MessageHandlers,
+  { pingAfterMs, deadAfterMs }: SilenceLimits = SILENCE_LIMITS,
 ): MessageChannel {
   const small: Outgoing[] = [];
   const bulk: Outgoing[] = [];
@@ -264,10 +271,10 @@ export function createMessageChannel(
   socket.on("close", () => close("the connection was closed"));
   const keepalive = setInterval(() => {
     const now = performance.now();
-    if (now - heardAtMs > CHANNEL_LIMITS.deadAfterMs) return close("the peer fell silent");
-    if (blocked && now - wroteAtMs > CHANNEL_LIMITS.deadAfterMs) return close("the peer does not read");
-    if (now - heardAtMs > CHANNEL_LIMITS.pingAfterMs) sendControl(FRAME.ping);
-  }, CHANNEL_LIMITS.pingAfterMs / 2);
+    if (now - heardAtMs > deadAfterMs) return close("the peer fell silent");
+    if (blocked && now - wroteAtMs > deadAfterMs) return close("the peer does not read");
+    if (now - heardAtMs > pingAfterMs) sendControl(FRAME.ping);
+  }, pingAfterMs / 2);
   // Not before the caller holds the channel that its handlers may want.
   queueMicrotask(() => onFrames(early));
 

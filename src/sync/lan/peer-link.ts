@@ -15,7 +15,7 @@ import {
   shakeHands,
 } from "./handshake.ts";
 import { exporterOf } from "./link-socket.ts";
-import { createMessageChannel } from "./message-channel.ts";
+import { createMessageChannel, type MessageHandlers, SILENCE_LIMITS, type SilenceLimits } from "./message-channel.ts";
 import { createRematch } from "./rematch.ts";
 import type { LinkKeys, LinkRole, Matches } from "./space-tokens.ts";
 
@@ -71,6 +71,7 @@ export async function openPeerLink(
   identity: HandshakeIdentity,
   currentKeys: () => LinkKeys,
   events: LinkEvents,
+  silence: SilenceLimits = SILENCE_LIMITS,
 ): Promise<OpenLink> {
   const reader = createFrameReader(HANDSHAKE_BYTES_MAX);
   const frames = createFrameSource(socket, reader, HANDSHAKE_DEADLINE_MS);
@@ -82,7 +83,8 @@ export async function openPeerLink(
     const result = await shakeHands(frames, identity, currentKeys(), context);
     reader.setLimit(FRAGMENT_BYTES);
     const binding = connectionBinding(identity.peerId, context);
-    return attach({ socket, reader, early: frames.detach(), role, binding, remotePeerId, result, currentKeys, events });
+    const early = frames.detach();
+    return attach({ socket, reader, early, role, binding, remotePeerId, result, currentKeys, events, silence });
   } catch (error) {
     frames.detach();
     socket.on("error", () => {}); // what a destroyed socket still says
@@ -101,6 +103,7 @@ interface Attachment {
   readonly result: Awaited<ReturnType<typeof shakeHands>>;
   readonly currentKeys: () => LinkKeys;
   readonly events: LinkEvents;
+  readonly silence: SilenceLimits;
 }
 
 function attach(at: Attachment): OpenLink {
@@ -120,7 +123,7 @@ function attach(at: Attachment): OpenLink {
   };
   const rematch = createRematch({ role, binding: at.binding, currentKeys, matched: setMatches });
 
-  const channel = createMessageChannel(at.socket, at.reader, at.early, {
+  const handlers: MessageHandlers = {
     request: (kind, body) => {
       if (kind === MATCH_KIND) return rematch.answer(body);
       return deaf ? undefined : events.request(link, kind, body);
@@ -131,7 +134,8 @@ function attach(at: Attachment): OpenLink {
       ended.abort();
       events.closed(link, reason);
     },
-  });
+  };
+  const channel = createMessageChannel(at.socket, at.reader, at.early, handlers, at.silence);
   const link: OpenLink = {
     peerId: at.remotePeerId,
     accountId: result.accountId,

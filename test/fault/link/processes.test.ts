@@ -141,18 +141,18 @@ skipGroupUnless(namespacesAllowed, "network namespaces are not permitted here")(
         ip("-n", name, "link", "set", "lo", "up");
       }
     };
-    const startIn = (name: string, spaceKey: string) => startPeer({ spaceKey }, ["ip", "netns", "exec", name]);
+    const startIn = (name: string, options: LinkProcessOptions) => startPeer(options, ["ip", "netns", "exec", name]);
 
     test("they find each other by multicast alone", async () => {
       wire();
-      const spaceKey = bytesToHex(randomBytes(32));
-      await met(startIn(names.a, spaceKey), startIn(names.b, spaceKey));
+      const options = { spaceKey: bytesToHex(randomBytes(32)) };
+      await met(startIn(names.a, options), startIn(names.b, options));
     }, 60_000);
 
     test("a cable that is pulled ends the link, and one put back brings it again", async () => {
       wire();
-      const spaceKey = bytesToHex(randomBytes(32));
-      const [a, b] = [startIn(names.a, spaceKey), startIn(names.b, spaceKey)];
+      const options = { spaceKey: bytesToHex(randomBytes(32)), silence: { pingAfterMs: 500, deadAfterMs: 2000 } };
+      const [a, b] = [startIn(names.a, options), startIn(names.b, options)];
       await met(a, b);
       ip("-n", names.a, "link", "set", "svc0", "down");
       await until(
