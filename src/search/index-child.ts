@@ -166,9 +166,8 @@ function rest(): void {
     const idleMs = now - one.usedAt;
     try {
       if (one.unsettled && idleMs > SETTLE_MS) {
-        one.index.settleFiles();
-        one.index.releaseSource();
-        one.unsettled = false;
+        one.unsettled = !one.index.settleFiles();
+        if (!one.unsettled) one.index.releaseSource();
       }
       if (idleMs > IDLE_MS) closeIndex(spaceId, one);
     } catch (error) {

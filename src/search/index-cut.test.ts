@@ -10,7 +10,7 @@ import { tokenise } from "./tokens.ts";
 const db = new Database(":memory:");
 db.exec("CREATE VIRTUAL TABLE ft USING fts5(column, tokenize='ascii')");
 db.exec("CREATE VIRTUAL TABLE vocabulary USING fts5vocab(ft, instance)");
-function indexed(column: string): string[] {
+function indexed(column: Uint8Array): string[] {
   db.run("DELETE FROM ft");
   db.run("INSERT INTO ft(rowid, column) VALUES(1, ?)", [column]);
   return db

@@ -1,23 +1,32 @@
 import { createHash } from "node:crypto";
+import { createByteRow } from "./byte-row.ts";
 import { chunkText } from "./chunk.ts";
+import { type CutRows, createCutMemory } from "./cut-memory.ts";
 import { SCRIPT, scriptOf } from "./script.ts";
 import { englishStem, mayHaveEnding } from "./stem.ts";
 import { cutPiece, emptyTokens, MAX_TOKEN_CHARS } from "./tokens.ts";
 
-/** A text as the index takes it: rows of tokens, apart from each other by what FTS5 cuts at. */
+/** A text as the index takes it: rows of tokens as UTF-8, apart from each other by what FTS5 cuts at. */
 export interface CutText {
-  readonly exact: string;
-  readonly words: string;
+  readonly exact: Uint8Array;
+  readonly words: Uint8Array;
 }
 
+const exactRow = createByteRow();
+const wordsRow = createByteRow();
+const putCompound = createCutMemory(cutWhole);
+/** A plain word is in its row as it stands. */
+const putStem = createCutMemory((raw) => ({ exact: "", words: englishStem(raw.toLowerCase()) ?? "" }));
+
 /**
- * Cuts a text into the tokens of `tokenise`. FTS5 cuts at ASCII that is neither letter nor digit, so a stretch of plain words
- * goes there as it stands, and only what is more than that is taken apart here.
+ * Cuts a text into the tokens of `tokenise`. FTS5 cuts at ASCII that is neither letter nor digit, and folds capitals: plain
+ * words go there as they stand, and only what is more than that is taken apart here. What is answered is good until the next
+ * text is cut.
  */
 export function cutText(text: string): CutText {
-  const exact: string[] = [];
-  const words: string[] = [];
-  /** Where the stretch of plain words begins that is not in `exact` yet. */
+  exactRow.clear();
+  wordsRow.clear();
+  /** Where the stretch of plain words begins that is not in the row yet. */
   let from = 0;
   for (let at = 0; at < text.length; ) {
     const kind = kindAt(text, at);
@@ -25,36 +34,37 @@ export function cutText(text: string): CutText {
       at++;
       continue;
     }
-    const end = kind === KIND.other ? at : plainWordEnd(text, at);
+    const end = kind >= KIND.symbol ? at : plainWordEnd(text, at);
     if (end > at) {
-      const stem = mayHaveEnding(text, at, end) ? englishStem(text.slice(at, end).toLowerCase()) : undefined;
-      if (stem !== undefined) words.push(stem);
+      if (mayHaveEnding(text, at, end)) putStem(text, at, end, exactRow, wordsRow);
       at = end;
       continue;
     }
-    if (at > from) exact.push(text.slice(from, at).toLowerCase());
-    const compound = kind === KIND.other ? at : asciiCompoundEnd(text, at);
-    const cut = compound > at ? knownCut(text.slice(at, compound)) : cutAt(text, at);
-    if (cut.exact !== "") exact.push(cut.exact);
-    if (cut.words !== "") words.push(cut.words);
-    at = compound > at ? compound : cut.end;
+    exactRow.ascii(text, from, at);
+    const compound = kind === KIND.symbol ? at + 1 : kind === KIND.other ? at : asciiCompoundEnd(text, at);
+    if (compound > at) {
+      putCompound(text, at, compound, exactRow, wordsRow);
+      at = compound;
+    } else {
+      const out = emptyTokens();
+      at = cutPiece(text, at, out);
+      exactRow.text(out.exact.texts.join(" "));
+      wordsRow.text(out.words.texts.join(" "));
+    }
     from = at;
   }
-  if (from < text.length) exact.push(text.slice(from).toLowerCase());
-  return { exact: exact.join(" "), words: words.join(" ") };
+  exactRow.ascii(text, from, text.length);
+  return { exact: exactRow.view(), words: wordsRow.view() };
 }
 
-interface PieceCut extends CutText {
-  readonly end: number;
-}
-
-function cutAt(text: string, at: number): PieceCut {
+/** An identifier, an address or a sign. */
+function cutWhole(raw: string): CutRows {
   const out = emptyTokens();
-  const end = cutPiece(text, at, out);
-  return { exact: out.exact.texts.join(" "), words: out.words.texts.join(" "), end };
+  cutPiece(raw, 0, out);
+  return { exact: out.exact.texts.join(" "), words: out.words.texts.join(" ") };
 }
 
-const KIND = { gap: 0, joiner: 1, lower: 2, upper: 3, digit: 4, other: 5 } as const;
+const KIND = { gap: 0, joiner: 1, lower: 2, upper: 3, digit: 4, symbol: 5, other: 6 } as const;
 
 const ASCII_KINDS = Uint8Array.from({ length: 0x80 }, (_, code) => {
   const char = String.fromCharCode(code);
@@ -64,6 +74,7 @@ const ASCII_KINDS = Uint8Array.from({ length: 0x80 }, (_, code) => {
   const script = scriptOf(code);
   // SQLite takes a NUL for the end of a text.
   if (script === SCRIPT.gap && code > 0) return KIND.gap;
+  if (script === SCRIPT.symbol) return KIND.symbol;
   return script === SCRIPT.joiner ? KIND.joiner : KIND.other;
 });
 
@@ -114,28 +125,13 @@ function asciiCompoundEnd(text: string, start: number): number {
   let at = start;
   for (let kind = kindAt(text, at); kind !== KIND.gap; kind = ++at < text.length ? kindAt(text, at) : KIND.gap) {
     if (kind >= KIND.lower && kind <= KIND.digit) end = at + 1;
-    else if (kind === KIND.other) {
+    else if (kind >= KIND.symbol) {
       if (text.charCodeAt(at) >= 0x80) return start;
       break;
     }
   }
   const next = text.charCodeAt(end);
   return next === PLUS || next === HASH ? start : end;
-}
-
-const MAX_KNOWN = 20_000;
-const MAX_KNOWN_CHARS = 80;
-/** The same identifiers and addresses come again and again: what they are cut into is remembered. */
-const known = new Map<string, PieceCut>();
-
-function knownCut(raw: string): PieceCut {
-  const found = known.get(raw);
-  if (found) return found;
-  const cut = cutAt(raw, 0);
-  if (raw.length > MAX_KNOWN_CHARS) return cut;
-  if (known.size >= MAX_KNOWN) known.clear();
-  known.set(raw, cut);
-  return cut;
 }
 
 /** Samples of what may be cut otherwise by another version of this program or of the dictionaries it runs with. */
@@ -147,10 +143,15 @@ const SAMPLES = [
 ];
 
 /** Raised when records are read into other units, or texts are cut otherwise than the samples show. */
-const UNITS_VERSION = 2;
+const UNITS_VERSION = 3;
+
+const sampleCut = (sample: string): string[] => {
+  const { exact, words } = cutText(sample);
+  return [Buffer.from(exact).toString("hex"), Buffer.from(words).toString("hex")];
+};
 
 /** Of the way texts are cut: an index with another one is made anew. */
 export const CUT_FINGERPRINT = createHash("sha256")
-  .update(JSON.stringify([UNITS_VERSION, SAMPLES.map(cutText), chunkText("t", "word. ".repeat(900)).length]))
+  .update(JSON.stringify([UNITS_VERSION, SAMPLES.map(sampleCut), chunkText("t", "word. ".repeat(900)).length]))
   .digest("hex")
   .slice(0, 24);

@@ -1,9 +1,9 @@
 /**
  * Reads what people type: words, "a phrase", a beginning*. Any text is a query; nothing in it is an operator of the index.
  */
-import { fold } from "./fold.ts";
 import { isUnspaced, SCRIPT, scriptOf } from "./script.ts";
-import { encode, type Piece, type Tokens, tokenise } from "./tokens.ts";
+import { englishForms } from "./stem.ts";
+import { type Piece, type Tokens, tokenise } from "./tokens.ts";
 
 /** Tokens that stand next to each other in one of the index's two rows. */
 export interface TokenRun {
@@ -52,7 +52,7 @@ export function strictTerm(text: string): Term | undefined {
   const tokens = tokenise(inner, { pieces: true });
   const [piece, ...more] = tokens.pieces!;
   if (!piece) return undefined;
-  if (more.length === 0 && inner === text.trim() && piece.kind !== "run") return pieceTerms(tokens, piece)[0];
+  if (more.length === 0 && inner === text.trim() && piece.kind !== "run") return pieceTerms(inner, tokens, piece)[0];
   return phraseTerm(inner);
 }
 
@@ -68,11 +68,11 @@ function distinct(terms: readonly Term[]): Term[] {
 
 function wordTerms(word: string): Term[] {
   const tokens = tokenise(word, { pieces: true });
-  return tokens.pieces!.flatMap((piece) => pieceTerms(tokens, piece));
+  return tokens.pieces!.flatMap((piece) => pieceTerms(word, tokens, piece));
 }
 
 /** The terms of a piece; the first stands for all of it. */
-function pieceTerms(tokens: Tokens, piece: Piece): Term[] {
+function pieceTerms(text: string, tokens: Tokens, piece: Piece): Term[] {
   const exact = tokens.exact.texts.slice(piece.exactFrom, piece.exactTo);
   const words = tokens.words.texts.slice(piece.wordsFrom, piece.wordsTo);
   switch (piece.kind) {
@@ -82,9 +82,10 @@ function pieceTerms(tokens: Tokens, piece: Piece): Term[] {
       return [wordTerm(exact[0]!, words[0])];
     case "compound": {
       const atoms = tokens.exact.texts.slice(piece.atomsFrom, piece.exactTo);
-      const whole: Term = [run("exact", exact.slice(0, 1)), ...(atoms.length > 1 ? [run("exact", atoms)] : [])];
+      const whole = compoundTerm(exact, atoms, piece.isWhole, false);
       // well-known and client/server are words beside each other rather than one name.
-      const isLoose = atoms.length > 1 && LOOSE.test(exact[0]!);
+      const [start, end] = [tokens.exact.starts[piece.atomsFrom], tokens.exact.ends[piece.exactTo - 1]];
+      const isLoose = atoms.length > 1 && LOOSE.test(text.slice(start, end).toLowerCase());
       return [whole, ...(isLoose ? atoms.flatMap((atom) => wordTerms(atom)) : [])];
     }
     case "run":
@@ -93,10 +94,22 @@ function pieceTerms(tokens: Tokens, piece: Piece): Term[] {
 }
 
 const LETTERS = "[a-z\u00e0-\ud7ff]{2,}";
-const LOOSE = new RegExp(`^${LETTERS}(?:(?:${encode("-")}${LETTERS})+|${encode("/")}${LETTERS})$`);
+const LOOSE = new RegExp(`^${LETTERS}(?:(?:-${LETTERS})+|/${LETTERS})$`);
+
+/** All of an identifier or an address: as one token where it is one, and by its parts beside each other. */
+function compoundTerm(exact: readonly string[], atoms: readonly string[], isWhole: boolean, prefix: boolean): Term {
+  return [
+    ...(isWhole ? [run("exact", exact.slice(0, 1), prefix)] : []),
+    ...(atoms.length > 1 || !isWhole ? [run("exact", atoms, prefix)] : []),
+  ];
+}
 
 function wordTerm(word: string, stem: string | undefined): Term {
-  return [run("exact", [word]), run("words", [stem ?? word]), ...(stem === undefined ? [] : [run("exact", [stem])])];
+  const { exact, words } = englishForms(word) ?? {
+    exact: stem === undefined ? [word] : [word, stem],
+    words: [stem ?? word],
+  };
+  return [...exact.map((form) => run("exact", [form])), ...words.map((form) => run("words", [form]))];
 }
 
 /** A run of a script without spaces: as a whole by its pairs, and each of its words. */
@@ -126,10 +139,13 @@ function phraseTerm(text: string): Term | undefined {
 function prefixTerm(text: string): Term | undefined {
   const trimmed = text.replace(/^[^\p{L}\p{N}\p{M}]+/u, "");
   if ([...trimmed].some((char) => isUnspaced(scriptOf(char.codePointAt(0)!)))) return phraseTerm(trimmed);
-  const folded = encode(fold(trimmed));
-  return folded === "" || scriptOf(trimmed.codePointAt(0)!) !== SCRIPT.word
-    ? undefined
-    : [run("exact", [folded], true)];
+  const { exact, pieces } = tokenise(trimmed, { pieces: true });
+  const [piece, ...more] = pieces!;
+  if (!piece || scriptOf(trimmed.codePointAt(0)!) !== SCRIPT.word) return undefined;
+  if (more.length > 0) return [run("exact", exact.texts, true)];
+  return piece.kind === "compound"
+    ? compoundTerm(exact.texts, exact.texts.slice(piece.atomsFrom, piece.exactTo), piece.isWhole, true)
+    : [run("exact", [exact.texts[0]!], true)];
 }
 
 function run(row: TokenRun["row"], tokens: readonly string[], prefix = false): TokenRun {

@@ -90,6 +90,7 @@ function judge(code: number): Script {
   if (code >= 0xff01 && code <= 0xff5e) return judge(code - 0xfee0);
   const char = String.fromCodePoint(code);
   if (JOINERS.has(code)) return SCRIPT.joiner;
+  if (char === "$") return SCRIPT.symbol;
   if (code < 0x80) return ASCII_WORD.test(char) ? SCRIPT.word : SCRIPT.gap;
   for (const [first, last, script] of RANGES) if (code >= first && code <= last) return script;
   if (SYMBOL.test(char)) return SCRIPT.symbol;

@@ -68,13 +68,13 @@ export function openSpaceIndex(place: IndexPlace) {
       const lacksVectors = table !== undefined && table.pendingCount() > 0;
       return { hits, incomplete: !follower.isWhole() || lacksVectors };
     },
-    /** What was deleted leaves the files, and vectors of texts that nobody has any more are dropped. */
-    settleFiles(): void {
-      if (follower.isWhole() && (pruneDue || follower.hasDropped())) {
-        store.pruneEmbeddings();
-        pruneDue = false;
-      }
+    /** What was deleted leaves the files, and vectors of texts that nobody has any more are dropped. Answers whether it is done. */
+    settleFiles(): boolean {
+      pruneDue ||= follower.hasDropped();
+      const isDue = pruneDue && follower.isWhole();
+      if (isDue) pruneDue = !store.transaction(() => store.pruneEmbeddings());
       store.settleFiles();
+      return !(isDue && pruneDue);
     },
     /** The space's database is let go: it is opened again when it is needed. */
     releaseSource(): void {

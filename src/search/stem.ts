@@ -2,7 +2,7 @@
 const PLAIN = /^[a-z]{4,30}$/;
 const VOWEL = /[aeiouy]/;
 const SHORT = /^[^aeiou][aeiou][^aeiouwxy]$/;
-const DOUBLE = /([bdfgmnprt])\1$/;
+const DOUBLE = /..([bdfgmnprt])\1$/;
 /** Words that only look as if they had an ending. */
 const WHOLE = new Set(
   "news this thus always alias analysis basis bias bonus bus campus canvas census chaos corpus during evening gas ies iris lens mathematics nothing anything something everything physics plus process series species status string thing virus yes access address process class less across business being morning wedding building united".split(
@@ -11,46 +11,47 @@ const WHOLE = new Set(
 );
 
 /**
- * The stem that the forms of an English word have in common (Porter's first step: plurals, -ed, -ing), or undefined where
- * the word is its own stem. Later steps of Porter's bring together words that mean different things, in English and more
- * so in the languages it was not made for, and find nothing more in return.
+ * Stands behind what is left of a form whose word may have ended in an e: storing comes from store, sorting from sort. Only
+ * such forms lead both ways, so that past and paste, plan and plane, local and locale stay apart.
+ */
+const MAYBE_E = "\ue065";
+
+/**
+ * What the forms of an English word have in common (Porter's first step: plurals, -ed, -ing), or undefined where the word has
+ * no ending. Later steps of Porter's bring together words that mean different things, in English and more so in the
+ * languages it was not made for, and find nothing more in return.
  */
 export function englishStem(word: string): string | undefined {
-  if (!mayHaveEnding(word, 0, word.length)) return undefined;
-  const stem = known.get(word);
-  if (stem !== undefined) return stem === "" ? undefined : stem;
-  const made = stemAnew(word);
-  if (known.size >= MAX_KNOWN) known.clear();
-  known.set(word, made ?? "");
-  return made;
+  if (!mayHaveEnding(word, 0, word.length) || !PLAIN.test(word) || WHOLE.has(word)) return undefined;
+  if (word.endsWith("ies")) return word.length > 4 ? `${word.slice(0, -3)}y` : word.slice(0, -1);
+  if (/.(?:[sxzo]|ch|sh)es$/.test(word) && word.length > 4) return word.slice(0, -2) + MAYBE_E;
+  const singular = /[^s]s$/.test(word) && !/(?:us|is)$/.test(word) ? word.slice(0, -1) : word;
+  const stem = withoutParticiple(singular);
+  return stem === word ? undefined : stem;
 }
 
-const MAX_KNOWN = 50_000;
-/** Stems of words seen lately; empty where a word is its own. */
-const known = new Map<string, string>();
+const ASKED = /^[a-z]{3,30}$/;
+
+/** What a plain English word of a query is looked for as: words as they are written, and what is left of other forms. */
+export function englishForms(word: string): { exact: string[]; words: string[] } | undefined {
+  if (!ASKED.test(word)) return undefined;
+  const stem = englishStem(word) ?? word;
+  const isOpen = stem.endsWith(MAYBE_E);
+  const base = isOpen ? stem.slice(0, -1) : stem;
+  const bases = isOpen ? [base, `${base}e`] : [base];
+  const cut = /[^e]e$/.test(base) ? base.slice(0, -1) : base;
+  return { exact: [...new Set([word, ...bases])], words: [...bases, cut + MAYBE_E] };
+}
 
 const SHORTEST = 4;
 const CAPITAL_TO_SMALL = 0x20;
-const [D, E, G, S] = [..."degs"].map((char) => char.charCodeAt(0));
+const [D, G, S] = [..."dgs"].map((char) => char.charCodeAt(0));
 
 /** Most words end otherwise than an ending does: they need not be looked at any further. */
 export function mayHaveEnding(text: string, start: number, end: number): boolean {
   if (end - start < SHORTEST) return false;
   const last = text.charCodeAt(end - 1) | CAPITAL_TO_SMALL;
-  return last === S || last === E || last === D || last === G;
-}
-
-function stemAnew(word: string): string | undefined {
-  if (!PLAIN.test(word) || WHOLE.has(word)) return undefined;
-  const stem = withoutE(withoutParticiple(withoutPlural(word)));
-  return stem === word ? undefined : stem;
-}
-
-function withoutPlural(word: string): string {
-  if (word.endsWith("sses")) return word.slice(0, -2);
-  if (word.endsWith("ies")) return word.length > 4 ? `${word.slice(0, -3)}y` : word.slice(0, -1);
-  if (/(?:ch|sh|x)es$/.test(word)) return word.slice(0, -2);
-  return /(?:[^s]|^)s$/.test(word) && !/(?:us|is)$/.test(word) ? word.slice(0, -1) : word;
+  return last === S || last === D || last === G;
 }
 
 function withoutParticiple(word: string): string {
@@ -61,12 +62,7 @@ function withoutParticiple(word: string): string {
   if (/(?:at|bl|iz)$/.test(stem)) return `${stem}e`;
   if (DOUBLE.test(stem)) return stem.slice(0, -1);
   // hoping comes from hope, hopping from hop.
-  return stem.length === 3 && SHORT.test(stem) ? `${stem}e` : stem;
-}
-
-/** Longer words meet without their last e: cache and caches, create and creating. */
-function withoutE(word: string): string {
-  return word.length > 4 && word.endsWith("e") ? word.slice(0, -1) : word;
+  return stem.length === 3 && SHORT.test(stem) ? `${stem}e` : stem + MAYBE_E;
 }
 
 const ARABIC_ARTICLES = ["وال", "بال", "كال", "فال", "لل", "ال"];

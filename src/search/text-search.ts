@@ -1,18 +1,16 @@
 /** Finds what a request asks for in one space's index: the thread that owns the index runs this. */
 import { svcError } from "../protocol/errors.ts";
-import { type IndexStore, placeToken } from "../store/search/index-store.ts";
+import { type IndexStore, placeToken, sampleToken, type UnitPlace } from "../store/search/index-store.ts";
+import type { UnitFilter } from "../store/search/vector-table.ts";
 import { allOf, anyOf, placeExpression, termExpression, without } from "./match-expression.ts";
 import { queryTerms, strictTerm, type Term } from "./query-terms.ts";
 
 /** Terms beyond this are a text, not a query. */
 const MAX_TERMS = 256;
 /** Texts whose words are weighed for one search; what is left out are the words that most texts have. */
-const MOST_WEIGHED = 8_000;
+const MOST_WEIGHED = 5_000;
 
-export interface SearchFilter {
-  readonly scopes?: readonly string[] | undefined;
-  readonly objectId?: string | undefined;
-  readonly dataset?: string | undefined;
+export interface SearchFilter extends UnitPlace {
   readonly require?: readonly string[] | undefined;
   readonly exclude?: readonly string[] | undefined;
 }
@@ -26,6 +24,7 @@ export interface ParsedSearch {
   readonly excluded: readonly string[];
   /** Expression of the places where something may stand, one a filter. */
   readonly places: readonly string[];
+  readonly filter: SearchFilter;
 }
 
 export function parseSearch(query: string, filter: SearchFilter): ParsedSearch {
@@ -45,6 +44,7 @@ export function parseSearch(query: string, filter: SearchFilter): ParsedSearch {
     impossible: required.includes(undefined),
     excluded: excluded.flatMap((term) => (term ? [termExpression(term)] : [])),
     places,
+    filter,
   };
 }
 
@@ -65,17 +65,42 @@ export function searchText(store: IndexStore, parsed: ParsedSearch, limit: numbe
     return weighed <= MOST_WEIGHED ? [term] : [];
   });
   if (telling.length > 0) return store.match(expressionOf([anyOf(telling)]), limit);
-  // Words that are everywhere: what has all of them comes before what has any.
   const common = met.map(({ term }) => term);
-  const whole = common.length > 1 ? store.match(expressionOf([allOf(common)]), limit) : [];
-  if (common.length === 0 || whole.length === limit) return whole;
-  return store.match(expressionOf([anyOf(common)]), limit);
+  return common.length === 0 ? [] : commonest(store, expressionOf, common, limit);
+}
+
+/**
+ * Words that are everywhere: what has all of them comes before what has any. Where even those are too many to be weighed, a
+ * sample of them is, which is the same however the index came about.
+ */
+function commonest(
+  store: IndexStore,
+  expressionOf: (words: readonly string[]) => string,
+  common: readonly string[],
+  limit: number,
+): { id: number; score: number }[] {
+  const whole = store.match(weighable(store, expressionOf, allOf(common)), limit);
+  if (common.length === 1 || whole.length === limit) return whole;
+  return store.match(weighable(store, expressionOf, anyOf(common)), limit);
+}
+
+function weighable(store: IndexStore, expressionOf: (words: readonly string[]) => string, words: string): string {
+  const expression = expressionOf([words]);
+  if (store.countMatches(expression, MOST_WEIGHED + 1) <= MOST_WEIGHED) return expression;
+  return expressionOf([words, placeExpression([sampleToken(0)])]);
 }
 
 /** The units that may be found at all, whatever the query is; undefined where all may. */
-export function unitsToSearch(store: IndexStore, parsed: ParsedSearch): number[] | undefined {
-  if (parsed.impossible) return [];
-  const parts = [...parsed.required.map(termExpression), ...parsed.places];
-  if (parts.length > 0) return store.matchAll(without(allOf(parts), parsed.excluded));
-  return parsed.excluded.length > 0 ? store.allExcept(anyOf(parsed.excluded)) : undefined;
+export function unitsToSearch(store: IndexStore, parsed: ParsedSearch): UnitFilter | undefined {
+  if (parsed.impossible) return { count: () => 0, all: () => [] };
+  const { required, excluded, places, filter } = parsed;
+  const parts = [...required.map(termExpression), ...places];
+  if (parts.length === 0 && excluded.length === 0) return undefined;
+  if (parts.length === 0) return { count: (most) => most, all: () => store.allExcept(anyOf(excluded)) };
+  const expression = without(allOf(parts), excluded);
+  return {
+    count: (most) => store.countMatches(expression, most),
+    all: () => store.matchAll(expression),
+    ...(required.length + excluded.length === 0 ? { among: (ids) => store.placedAmong(ids, filter) } : {}),
+  };
 }

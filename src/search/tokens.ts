@@ -37,6 +37,8 @@ export interface Piece {
   readonly wordsTo: number;
   /** Where in `exact` the parts of a compound begin that stand next to each other. */
   readonly atomsFrom: number;
+  /** The first token of `exact` is all of it. */
+  readonly isWhole: boolean;
 }
 
 export function tokenise(text: string, { pieces = false }: { pieces?: boolean } = {}): Tokens {
@@ -72,7 +74,7 @@ function put(row: TokenRow, text: string, start: number, end: number): void {
 
 const PLAIN = /^[a-z0-9\u0080-\uffff]*$/;
 /** The index cuts at ASCII that is neither letter nor digit: such characters stand for themselves in a private plane. */
-export function encode(text: string): string {
+function encode(text: string): string {
   if (PLAIN.test(text)) return text;
   return text.replace(/\p{ASCII}/gu, (char) =>
     /[a-z0-9]/.test(char) ? char : String.fromCharCode(0xe000 + char.charCodeAt(0)),
@@ -155,18 +157,24 @@ function languageName(text: string, raw: string, start: number, end: number, out
     put(out.exact, encode(fold(raw) + suffix[0]), start, end + suffix[0].length);
     const atomsFrom = out.exact.texts.length;
     word(raw, start, end, out);
-    return atomsFrom;
+    return { atomsFrom, isWhole: true };
   });
   return true;
 }
 
-/** Writes down what a piece of a query became; `cut` answers where the parts of a compound begin. */
-function note(out: Tokens, kind: Piece["kind"], cut: () => number | undefined): void {
+/** Where in `exact` the parts of a compound begin, and whether what stands before them begins with all of it. */
+interface Cut {
+  readonly atomsFrom: number;
+  readonly isWhole: boolean;
+}
+
+/** Writes down what a piece of a query became. */
+function note(out: Tokens, kind: Piece["kind"], cut: () => Cut | undefined): void {
   if (!out.pieces) return void cut();
   const [exactFrom, wordsFrom] = [out.exact.texts.length, out.words.texts.length];
-  const atomsFrom = cut() ?? exactFrom;
+  const { atomsFrom, isWhole } = cut() ?? { atomsFrom: exactFrom, isWhole: true };
   const [exactTo, wordsTo] = [out.exact.texts.length, out.words.texts.length];
-  if (exactTo > exactFrom) out.pieces.push({ kind, exactFrom, exactTo, wordsFrom, wordsTo, atomsFrom });
+  if (exactTo > exactFrom) out.pieces.push({ kind, exactFrom, exactTo, wordsFrom, wordsTo, atomsFrom, isWhole });
 }
 
 /** don't and server's are words; l'eau is two. */
@@ -175,12 +183,16 @@ function contraction(raw: string): string | undefined {
   return BETWEEN_PARTS.test(plain) || HAS_HUMP.test(plain) ? undefined : plain;
 }
 
-/** Answers where in `exact` the smallest parts begin. */
-function parts(raw: string, start: number, end: number, out: Tokens): number {
+/**
+ * An identifier, a version or a name is a token as a whole. A path or an address is not: few texts share one, and its parts
+ * beside each other find it as well.
+ */
+function parts(raw: string, start: number, end: number, out: Tokens): Cut {
   const whole = fold(raw);
-  put(out.exact, encode(whole), start, end);
-  const told = new Set([whole]);
   const segments = raw.split(BETWEEN_SEGMENTS);
+  const isWhole = segments.length === 1 && whole.length <= MAX_TOKEN_CHARS;
+  if (isWhole) put(out.exact, encode(whole), start, end);
+  const told = new Set([whole]);
   if (/^v\d/i.test(raw)) segments.push(raw.slice(1));
   let from = start;
   for (const segment of segments) {
@@ -204,7 +216,7 @@ function parts(raw: string, start: number, end: number, out: Tokens): number {
       place += atom.length;
     }
   }
-  return atomsFrom;
+  return { atomsFrom, isWhole };
 }
 
 /** createServer within lib/createServer.ts. */

@@ -92,6 +92,12 @@ const FOUND: Record<string, readonly (readonly [text: string, query: string])[]>
     ["don't panic", "dont"],
     ["the server's name", "server"],
     ["planned", "planning"],
+    ["stored in a file", "store"],
+    ["one store", "storing"],
+    ["two aliases", "alias"],
+    ["adding more", "add"],
+    ["both databases", "database"],
+    ["agreeing on it", "agree"],
   ],
   identifiers: [
     ["call createServer here", "createServer"],
@@ -122,6 +128,8 @@ const FOUND: Record<string, readonly (readonly [text: string, query: string])[]>
     ["family 👨‍👩‍👧 photo", "👨‍👩‍👧"],
     ["heart ❤️ here", "❤"],
     ["price 5€", "€"],
+    ["price $5", "$"],
+    ["echo $HOME", "$HOME"],
     ["rocket 🚀 launch", "🚀"],
     ["pizza 🍕 night", "🍕"],
     ["coffee ☕ break", "☕"],
@@ -162,6 +170,10 @@ const NOT_FOUND: Record<string, readonly (readonly [text: string, query: string]
     ["an experiment", "experience"],
     ["authors", "authority"],
     ["a party", "part"],
+    ["paste it here", "past"],
+    ["in the past", "paste"],
+    ["the locales", "local"],
+    ["a plane", "plan"],
   ],
   identifiers: [
     ["call createClient here", "createServer"],
@@ -196,7 +208,7 @@ describe("[§17 languages] words in their forms", () => {
 
   for (const [what, pairs] of Object.entries(NOT_FOUND)) {
     test(`${what}: twenty that only look alike are not found`, () => {
-      expect(pairs).toHaveLength(20);
+      expect(pairs.length).toBeGreaterThanOrEqual(20);
       for (const [text, query] of pairs) expect([text, query, finds(query, text)]).toEqual([text, query, false]);
     });
   }
@@ -204,7 +216,7 @@ describe("[§17 languages] words in their forms", () => {
   for (const what of ["Arabic", "Hebrew", "diacritics, ligatures and width", "emoji and symbols"]) {
     test(`${what}: twenty words are not found in texts of others`, () => {
       const pairs = FOUND[what]!;
-      expect(pairs).toHaveLength(20);
+      expect(pairs.length).toBeGreaterThanOrEqual(20);
       for (const [at, [, query]] of pairs.entries()) {
         // Neighbours may have a word in common; what stands ten lines further does not.
         const [text] = pairs[(at + 10) % pairs.length]!;
@@ -224,6 +236,11 @@ describe("[§17 languages] words in their forms", () => {
     expect(finds('"brown quick"', "the quick brown fox")).toBe(false);
     expect(finds("kubern*", "a Kubernetes cluster")).toBe(true);
     expect(finds("kubern", "a Kubernetes cluster")).toBe(false);
+    expect(finds("createSer*", "in lib/createServer.ts")).toBe(true);
+    expect(finds("lib/createSer*", "in lib/createServer.ts")).toBe(true);
+    expect(finds("https://example.com/do*", "see https://example.com/docs/search")).toBe(true);
+    expect(finds("https://example.com/du*", "see https://example.com/docs/search")).toBe(false);
+    expect(finds("v1.4*", "since v1.4.30 only")).toBe(true);
     expect(finds('"東京タワー"', "新しい東京タワーに行く")).toBe(true);
     expect(meets(termExpression(strictTerm("人工智能")!), "人工费用与智能手机")).toBe(false);
   });

@@ -21,10 +21,10 @@ export interface StoredUnit extends IndexUnit {
   readonly row: number;
 }
 
-/** What a text is found by: tokens joined by spaces. */
+/** What a text is found by: tokens joined by spaces, as UTF-8. Good until the next text is cut. */
 interface CutText {
-  readonly exact: string;
-  readonly words: string;
+  readonly exact: Uint8Array;
+  readonly words: Uint8Array;
 }
 
 export interface IndexStoreOptions {
@@ -32,6 +32,13 @@ export interface IndexStoreOptions {
   readonly cut: (text: string) => CutText;
   /** Of the way texts are cut and sources are read. */
   readonly fingerprint: string;
+}
+
+/** Where a unit may stand; what is not said may be any. */
+export interface UnitPlace {
+  readonly scopes?: readonly string[] | undefined;
+  readonly objectId?: string | undefined;
+  readonly dataset?: string | undefined;
 }
 
 /** Why an index is filled from the beginning. */
@@ -116,6 +123,17 @@ export function placeToken(kind: "scope" | "object" | "dataset", value: string):
   return kind[0] + value.replace(ENCODED, (char) => String.fromCharCode(0xe000 + (char.charCodeAt(0) & 0x7f)));
 }
 
+/** Units are dealt out among so many samples, by what they are: the same ones after the index was made anew. */
+const SAMPLES = 64;
+/** A word of the same column: the unit belongs to a sample. */
+export const sampleToken = (sample: number): string => `n${sample}`;
+
+function sampleOf(record: string, chunk: number): number {
+  let hash = chunk;
+  for (let at = 0; at < record.length; at++) hash = (Math.imul(hash, 31) + record.charCodeAt(at)) | 0;
+  return ((hash ^ (hash >>> 15)) >>> 0) % SAMPLES;
+}
+
 function createIndexStore(db: Database, cut: (text: string) => CutText) {
   const getMeta = db.query<{ value: string }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, string]>("INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)");
@@ -128,17 +146,14 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
   const byIds = db.query<RawUnit, [string]>(
     `SELECT ${COLUMNS} FROM units WHERE id IN (SELECT value FROM json_each(?))`,
   );
-  const add = db.query<
-    null,
-    [number, number, string, string, string, number, string, string, Uint8Array | null, number]
-  >(
-    "INSERT INTO units(collectionId, row, object, dataset, record, chunk, scope, text, hash, vector) VALUES(?,?,?,?,?,?,?,?,?,?)",
+  const add = db.query<null, [number, number, string, string, string, number, string, string, number]>(
+    "INSERT INTO units(collectionId, row, object, dataset, record, chunk, scope, text, vector) VALUES(?,?,?,?,?,?,?,?,?)",
   );
   const drop = db.query<null, [number]>("DELETE FROM units WHERE id = ?");
-  const addWords = db.query<null, [number, string, string, string]>(
+  const addWords = db.query<null, [number, Uint8Array, Uint8Array, string]>(
     "INSERT INTO ft(rowid, exact, words, place) VALUES(?,?,?,?)",
   );
-  const dropWords = db.query<null, [number, string, string, string]>(
+  const dropWords = db.query<null, [number, Uint8Array, Uint8Array, string]>(
     "INSERT INTO ft(ft, rowid, exact, words, place) VALUES('delete',?,?,?,?)",
   );
   const best = db.query<{ id: number; rank: number }, [string, number]>(
@@ -149,10 +164,16 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
     `SELECT ft.rowid AS id, ft.rank AS rank FROM ft JOIN units u ON u.id = ft.rowid WHERE ft MATCH ? AND ft.rank <= ?
      ORDER BY round(ft.rank, 9), u.object, u.dataset, u.record, u.chunk, u.scope LIMIT ?`,
   );
-  const all = db.query<{ id: number }, [string]>("SELECT rowid AS id FROM ft WHERE ft MATCH ?");
-  const except = db.query<{ id: number }, [string]>(
-    "SELECT id FROM units WHERE id NOT IN (SELECT rowid FROM ft WHERE ft MATCH ?)",
+  // As one text: a million rows of an answer would take far longer.
+  const all = db.query<{ ids: string }, [string]>("SELECT json_group_array(rowid) AS ids FROM ft WHERE ft MATCH ?");
+  const except = db.query<{ ids: string }, [string]>(
+    "SELECT json_group_array(id) AS ids FROM units WHERE id NOT IN (SELECT rowid FROM ft WHERE ft MATCH ?)",
   );
+  const placed = db.query<{ id: number }, [string, string | null, string | null, string | null]>(
+    `SELECT id FROM units WHERE id IN (SELECT value FROM json_each(?1)) AND (?2 IS NULL OR scope IN (SELECT value FROM json_each(?2)))
+     AND (?3 IS NULL OR object = ?3) AND (?4 IS NULL OR dataset = ?4)`,
+  );
+  const listOf = (row: { ids: string } | null): number[] => JSON.parse(row?.ids ?? "[]") as number[];
   const lacking = db.query<null, []>("SELECT 1 FROM units WHERE vector = 1 LIMIT 1");
   const atMost = db.query<{ n: number }, [string, number]>(
     "SELECT count(*) AS n FROM (SELECT 1 FROM ft WHERE ft MATCH ? LIMIT ?)",
@@ -160,22 +181,27 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
   const prune = db.query<null, []>(
     "DELETE FROM embeddings WHERE hash NOT IN (SELECT hash FROM units WHERE hash IS NOT NULL)",
   );
+  const anyEmbedding = db.query<null, []>("SELECT 1 FROM embeddings LIMIT 1");
+  const unhashed = db.query<{ id: number; text: string }, [number]>(
+    "SELECT id, text FROM units WHERE vector = 1 AND hash IS NULL LIMIT ?",
+  );
+  const setHash = db.query<null, [Uint8Array, number]>("UPDATE units SET hash = ? WHERE id = ?");
   const unitCount = db.query<{ n: number }, []>("SELECT count(*) AS n FROM units");
-  /** Told of units that come and go, inside the same transaction. */
+  /** Told of units that go, inside the same transaction. */
   const followers: UnitFollower[] = [];
 
-  const placeOf = ({ scope, object, dataset }: IndexUnit): string =>
-    `${placeToken("scope", scope)} ${placeToken("object", object)} ${placeToken("dataset", dataset)}`;
+  const placeOf = (unit: IndexUnit): string => {
+    const { scope, object, dataset, record, chunk } = unit;
+    return `${placeToken("scope", scope)} ${placeToken("object", object)} ${placeToken("dataset", dataset)} ${sampleToken(sampleOf(record, chunk))}`;
+  };
 
   const addUnit = (collectionId: number, row: number, unit: IndexUnit): void => {
-    const hash = unit.embed ? createHash("sha256").update(unit.text).digest().subarray(0, 16) : null;
     const { object, dataset, record, chunk, scope, text } = unit;
     const id = Number(
-      add.run(collectionId, row, object, dataset, record, chunk, scope, text, hash, unit.embed ? 1 : 0).lastInsertRowid,
+      add.run(collectionId, row, object, dataset, record, chunk, scope, text, unit.embed ? 1 : 0).lastInsertRowid,
     );
     const { exact, words } = cut(text);
     addWords.run(id, exact, words, placeOf(unit));
-    if (hash) for (const follower of followers) follower.added(id, hash);
   };
 
   const dropUnit = (unit: StoredUnit): void => {
@@ -212,7 +238,14 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
     follow(follower: UnitFollower): void {
       followers.splice(0, followers.length, follower);
     },
-    transaction: <T>(run: () => T): T => db.transaction(run).immediate(),
+    transaction<T>(run: () => T): T {
+      try {
+        return db.transaction(run).immediate();
+      } catch (error) {
+        for (const follower of followers) follower.undone();
+        throw error;
+      }
+    },
     meta: (key: string): string | undefined => getMeta.get(key)?.value,
     putMeta: (key: string, value: string) => void putMeta.run(key, value),
     /** Forgets all that can be found; embeddings stay. */
@@ -224,10 +257,10 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
 
     /** Makes the units of a source those given; what is the same stays. Answers how many came and went. */
     setSource(collectionId: number, row: number, units: readonly IndexUnit[]): number {
-      const old = new Map(ofSource.all(collectionId, row).map((unit) => [keyOf(unit), unit]));
-      let moved = 0;
-      const fresh = units.filter((unit) => !old.delete(keyOf(unit)));
-      moved += dropAll([...old.values()]);
+      const known = ofSource.all(collectionId, row);
+      const old = new Map(known.map((unit) => [keyOf(unit), unit]));
+      const fresh = known.length === 0 ? units : units.filter((unit) => !old.delete(keyOf(unit)));
+      const moved = dropAll([...old.values()]);
       for (const unit of fresh) addUnit(collectionId, row, unit);
       return moved + fresh.length;
     },
@@ -260,11 +293,32 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
     /** Whether texts wait for their vectors, or vectors for being put together anew. */
     lacksVectors: (): boolean => lacking.get() !== null || getMeta.get("vec") !== null,
     /** All units that an expression meets. */
-    matchAll: (expression: string): number[] => all.all(expression).map((row) => row.id),
+    matchAll: (expression: string): number[] => listOf(all.get(expression)),
     /** All units but those that an expression meets. */
-    allExcept: (expression: string): number[] => except.all(expression).map((row) => row.id),
-    /** Embeddings of texts that nobody has any more are of no use, and say what was said. Answers how many went. */
-    pruneEmbeddings: (): number => prune.run().changes,
+    allExcept: (expression: string): number[] => listOf(except.get(expression)),
+    /** Those of some units that stand at a place. */
+    placedAmong(ids: readonly number[], { scopes, objectId, dataset }: UnitPlace): number[] {
+      const anyScope = scopes && scopes.length > 0 ? JSON.stringify(scopes) : null;
+      return placed.all(JSON.stringify(ids), anyScope, objectId || null, dataset || null).map((row) => row.id);
+    },
+    /**
+     * Embeddings of texts that nobody has any more are of no use, and say what was said. Answers whether it is done; texts
+     * that were not hashed yet are, so many at a time.
+     */
+    pruneEmbeddings(): boolean {
+      if (anyEmbedding.get() === null) return true;
+      const left = unhashed.all(HASHES_A_PRUNE);
+      for (const { id, text } of left) setHash.run(textHash(text), id);
+      if (left.length === HASHES_A_PRUNE) return false;
+      prune.run();
+      return true;
+    },
+    /** The hash of a unit's text, kept with it. */
+    hashOf(id: number, text: string): Uint8Array {
+      const hash = textHash(text);
+      setHash.run(hash, id);
+      return hash;
+    },
     /** Moves what was committed into the file, and leaves an empty log: what was deleted is then in neither. */
     settleFiles(): void {
       db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
@@ -276,10 +330,15 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
   };
 }
 
+const HASHES_A_PRUNE = 2_000;
+
+const textHash = (text: string): Uint8Array => createHash("sha256").update(text).digest().subarray(0, 16);
+
 /** Keeps what belongs to units in step with them. */
 interface UnitFollower {
-  added(id: number, hash: Uint8Array): void;
   dropped(id: number): void;
+  /** What came and went since the transaction began did not. */
+  undone(): void;
 }
 
 function keyOf(unit: IndexUnit | RawUnit): string {

@@ -1,5 +1,7 @@
+import type { Database } from "bun:sqlite";
 import { loadSqliteVec } from "../sqlite-vec.ts";
 import type { IndexStore } from "./index-store.ts";
+import { createSignScan, type SignScan } from "./sign-scan.ts";
 
 /** A vector as it is kept: bytes of its own scale, and a bit a dimension for the first pass over many. */
 export interface PackedVector {
@@ -21,15 +23,25 @@ export interface PendingText {
 
 /** Vectors a unit has at most: their numbers are the unit's, times this, and the part's. */
 const PARTS = 32;
-/** From so many vectors on, bits decide which are compared at all. */
-const BITS_FROM = 50_000;
+/** From so many vectors on, their signs decide which are compared at all. */
+const SIGNS_FROM = 20_000;
 /** So few units are compared one by one rather than picked out of all vectors. */
 const FEW_UNITS = 2_000;
-/** How many of those are compared for each that is asked for; vec0 takes longer the more it is to find. */
-const BITS_FACTOR = 4;
-const MOST_BY_BITS = 256;
+/** How many are compared then. */
+const NEAREST_BY_SIGNS = 512;
+/** How often texts are picked that turn out to be known. */
+const MOST_LOOKS = 16;
 /** How often a text may end the process that embeds it. */
 export const MOST_TRIES = 2;
+
+/** Which units may be found. */
+export interface UnitFilter {
+  /** How many there are, counted no further than `most`. */
+  count(most: number): number;
+  all(): number[];
+  /** Those among some, where that is quickly said. */
+  among?(ids: readonly number[]): number[];
+}
 
 export type VectorTable = ReturnType<typeof createVectorTable>;
 
@@ -41,6 +53,7 @@ export function openVectorTable(
   store: IndexStore,
   model: VectorModel,
   nativeDir: string,
+  { signsFrom = SIGNS_FROM }: { signsFrom?: number } = {},
 ): { table: VectorTable } | { reason: string } {
   const { db } = store;
   const loaded = store.isVectorModuleLoaded() ? undefined : loadSqliteVec(db, nativeDir);
@@ -61,13 +74,13 @@ export function openVectorTable(
       db.exec("UPDATE units SET vector = 1, parts = 0 WHERE vector = 2");
       db.exec(vectorSchema(model.dimension));
     });
-  return { table: createVectorTable(store, model) };
+  return { table: createVectorTable(store, model, signsFrom) };
 }
 
 const vectorSchema = (dimension: number): string =>
   `CREATE VIRTUAL TABLE vec USING vec0(id INTEGER PRIMARY KEY, embedding int8[${dimension}] distance_metric=cosine, bits bit[${dimension}])`;
 
-function createVectorTable(store: IndexStore, model: VectorModel) {
+function createVectorTable(store: IndexStore, model: VectorModel, signsFrom: number) {
   const { db } = store;
   const add = db.query<null, [number, Uint8Array, Uint8Array]>(
     "INSERT INTO vec(id, embedding, bits) VALUES(?, vec_int8(?), vec_bit(?))",
@@ -81,10 +94,10 @@ function createVectorTable(store: IndexStore, model: VectorModel) {
   );
   const partsOf = db.query<{ parts: number }, [number]>("SELECT parts FROM units WHERE id = ?");
   const setState = db.query<null, [number, number, number]>("UPDATE units SET vector = ?, parts = ? WHERE id = ?");
-  const newest = db.query<{ id: number; hash: Uint8Array; text: string }, [number]>(
+  const newest = db.query<{ id: number; hash: Uint8Array | null; text: string }, [number]>(
     "SELECT id, hash, text FROM units WHERE vector = 1 ORDER BY id DESC LIMIT ?",
   );
-  const oldest = db.query<{ id: number; hash: Uint8Array; text: string }, [number]>(
+  const oldest = db.query<{ id: number; hash: Uint8Array | null; text: string }, [number]>(
     "SELECT id, hash, text FROM units WHERE vector = 1 ORDER BY id LIMIT ?",
   );
   const waitingFor = db.query<{ id: number }, [Uint8Array]>("SELECT id FROM units WHERE vector = 1 AND hash = ?");
@@ -100,9 +113,6 @@ function createVectorTable(store: IndexStore, model: VectorModel) {
   const nearestAmong = db.query<{ id: number; distance: number }, [Uint8Array, number, string]>(
     "SELECT id, distance FROM vec WHERE embedding MATCH vec_int8(?) AND k = ? AND id IN (SELECT value FROM json_each(?))",
   );
-  const nearestByBits = db.query<{ id: number }, [Uint8Array, number]>(
-    "SELECT id, distance FROM vec WHERE bits MATCH vec_bit(?) AND k = ?",
-  );
   const vectorsOf = db.query<{ id: number; vector: Uint8Array }, [string, number]>(
     `SELECT u.id, e.vector FROM units u JOIN embeddings e ON e.hash = u.hash
      WHERE u.vector = 2 AND u.id IN (SELECT value FROM json_each(?)) AND e.part < ?`,
@@ -112,11 +122,15 @@ function createVectorTable(store: IndexStore, model: VectorModel) {
   );
   /** Vectors there are; counted once, then kept in step. */
   let count = vectorCount.get()?.n ?? 0;
+  /** Signs of all vectors, while there are many and somebody searches them. */
+  let signs: SignScan | undefined;
 
   const put = (unit: number, blobs: readonly Uint8Array[]): void => {
     const parts = blobs.slice(0, PARTS);
     parts.forEach((blob, part) => {
-      add.run(unit * PARTS + part, blob.subarray(0, model.dimension), blob.subarray(model.dimension));
+      const bits = blob.subarray(model.dimension);
+      add.run(unit * PARTS + part, blob.subarray(0, model.dimension), bits);
+      signs?.add(unit * PARTS + part, bits);
     });
     setState.run(2, parts.length, unit);
     count += parts.length;
@@ -131,11 +145,17 @@ function createVectorTable(store: IndexStore, model: VectorModel) {
   };
 
   store.follow({
-    added: (id, hash) => void reuse(id, hash),
     dropped(id) {
       const parts = partsOf.get(id)?.parts ?? 0;
-      for (let part = 0; part < parts; part++) drop.run(id * PARTS + part);
+      for (let part = 0; part < parts; part++) {
+        drop.run(id * PARTS + part);
+        signs?.drop(id * PARTS + part);
+      }
       count -= parts;
+    },
+    undone() {
+      count = vectorCount.get()?.n ?? 0;
+      signs = undefined;
     },
   });
 
@@ -145,13 +165,18 @@ function createVectorTable(store: IndexStore, model: VectorModel) {
     /** Texts that wait for their vectors, the latest and the longest waiting; those known already get them here. */
     pending(limit: number): PendingText[] {
       return store.transaction(() => {
-        const half = Math.ceil(limit / 2);
-        const rows = new Map([...newest.all(half), ...oldest.all(limit - half)].map((row) => [row.id, row]));
         const texts = new Map<string, PendingText>();
-        for (const { id, hash, text } of rows.values()) {
-          if (reuse(id, hash)) continue;
-          if ((refused.get(hash)?.tries ?? 0) >= MOST_TRIES) setState.run(3, 0, id);
-          else texts.set(Buffer.from(hash).toString("hex"), { hash: Buffer.from(hash).toString("hex"), text });
+        for (let looks = 0; looks < MOST_LOOKS && texts.size === 0; looks++) {
+          const half = Math.ceil(limit / 2);
+          const rows = new Map([...newest.all(half), ...oldest.all(limit - half)].map((row) => [row.id, row]));
+          if (rows.size === 0) break;
+          for (const { id, hash: known, text } of rows.values()) {
+            const hash = known ?? store.hashOf(id, text);
+            if (reuse(id, hash)) continue;
+            const hex = Buffer.from(hash).toString("hex");
+            if ((refused.get(hash)?.tries ?? 0) >= MOST_TRIES) setState.run(3, 0, id);
+            else texts.set(hex, { hash: hex, text });
+          }
         }
         return [...texts.values()];
       });
@@ -174,29 +199,40 @@ function createVectorTable(store: IndexStore, model: VectorModel) {
       return refused.get(hash)?.tries ?? 0;
     },
     /**
-     * The units nearest to a vector, best first; `score` is the cosine. `among`: only of these units.
+     * The units nearest to a vector, best first; `score` is the cosine. `filter`: only of these units.
      */
-    search(query: PackedVector, limit: number, among: readonly number[] | undefined): { id: number; score: number }[] {
+    search(query: PackedVector, limit: number, filter: UnitFilter | undefined): { id: number; score: number }[] {
       const best = new Map<number, number>();
-      for (const { unit, score } of candidates(query, limit, among))
+      for (const { unit, score } of candidates(query, limit, filter))
         if (score > (best.get(unit) ?? Number.NEGATIVE_INFINITY)) best.set(unit, score);
       const found = [...best].map(([id, score]) => ({ id, score }));
       return found.sort((a, b) => b.score - a.score || a.id - b.id).slice(0, limit);
     },
   };
 
-  function candidates(query: PackedVector, limit: number, among: readonly number[] | undefined): Scored[] {
+  function candidates(query: PackedVector, limit: number, filter: UnitFilter | undefined): Scored[] {
     const bytes = bytesOf(query.bytes);
-    if (among && among.length <= FEW_UNITS) return compared(query, among);
-    if (among) {
-      const ids = partCounts
-        .all(JSON.stringify(among))
-        .flatMap(({ id, parts }) => Array.from({ length: parts }, (_, part) => id * PARTS + part));
-      return nearestAmong.all(bytes, limit, JSON.stringify(ids)).map(scored);
-    }
-    if (count < BITS_FROM) return nearest.all(bytes, limit).map(scored);
-    const nearBits = nearestByBits.all(query.bits, Math.max(limit, Math.min(limit * BITS_FACTOR, MOST_BY_BITS)));
-    return compared(query, [...new Set(nearBits.map(({ id }) => Math.floor(id / PARTS)))]);
+    if (filter && filter.count(FEW_UNITS + 1) <= FEW_UNITS) return compared(query, filter.all());
+    if (count >= signsFrom) return compared(query, nearBySigns(query, Math.max(limit, NEAREST_BY_SIGNS), filter));
+    if (!filter) return nearest.all(bytes, limit).map(scored);
+    const ids = partCounts
+      .all(JSON.stringify(filter.all()))
+      .flatMap(({ id, parts }) => Array.from({ length: parts }, (_, part) => id * PARTS + part));
+    return nearestAmong.all(bytes, limit, JSON.stringify(ids)).map(scored);
+  }
+
+  function nearBySigns({ bits }: PackedVector, wanted: number, filter: UnitFilter | undefined): number[] {
+    if (!filter) return unitsOf(signsOfAll().nearest(bits, wanted));
+    // Where most units pass, so do many of the nearest. Where few do, all that do are looked for first.
+    const near = filter.among?.(unitsOf(signsOfAll().nearest(bits, 2 * wanted))) ?? [];
+    if (near.length >= wanted) return near;
+    const passes = bitsOf(filter.all());
+    return unitsOf(signsOfAll().nearest(bits, wanted, (id) => passes(unitOf(id))));
+  }
+
+  function signsOfAll(): SignScan {
+    if (signs === undefined || signs.isWorn) signs = readSigns(db, model.dimension, count);
+    return signs;
   }
 
   /** The vectors of some units against one, read where they are kept: vec0 takes long to find a single one. */
@@ -212,8 +248,39 @@ interface Scored {
   readonly score: number;
 }
 
+const unitOf = (id: number): number => Math.floor(id / PARTS);
+const unitsOf = (ids: readonly number[]): number[] => [...new Set(ids.map(unitOf))];
+
+/** Whether a number is one of some. */
+function bitsOf(numbers: readonly number[]): (number: number) => boolean {
+  let largest = 0;
+  for (const number of numbers) largest = Math.max(largest, number);
+  const bits = new Uint8Array((largest >> 3) + 1);
+  for (const number of numbers) bits[number >> 3]! |= 1 << (number & 7);
+  return (number) => number <= largest && (bits[number >> 3]! & (1 << (number & 7))) !== 0;
+}
+
+/**
+ * Read from where vec0 keeps them: blocks of so many vectors, of which those count whose bit is set in `validity`. To ask vec0
+ * for each vector would take a hundred times as long.
+ */
+function readSigns(db: Database, dimension: number, count: number): SignScan {
+  const scan = createSignScan(dimension, count);
+  const blocks = db.query<{ size: number; validity: Uint8Array; rowids: Uint8Array; vectors: Uint8Array }, []>(
+    "SELECT c.size, c.validity, c.rowids, v.vectors FROM vec_chunks c JOIN vec_vector_chunks01 v ON v.rowid = c.chunk_id",
+  );
+  const width = dimension / 8;
+  for (const { size, validity, rowids, vectors } of blocks.iterate()) {
+    const ids = new DataView(rowids.buffer, rowids.byteOffset, rowids.byteLength);
+    for (let i = 0; i < size; i++)
+      if ((validity[i >> 3]! & (1 << (i & 7))) !== 0)
+        scan.add(Number(ids.getBigInt64(i * 8, true)), vectors.subarray(i * width, (i + 1) * width));
+  }
+  return scan;
+}
+
 const scored = ({ id, distance }: { id: number; distance: number }): Scored => ({
-  unit: Math.floor(id / PARTS),
+  unit: unitOf(id),
   score: 1 - distance,
 });
 
