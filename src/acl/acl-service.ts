@@ -1,8 +1,9 @@
 import type { Clock } from "../base/clock.ts";
-import type { SpaceId } from "../base/ids.ts";
+import type { AccountId, SpaceId } from "../base/ids.ts";
 import type { AclConsequences } from "../change/ports.ts";
 import type { ChangeEngine } from "../change/space-engine.ts";
 import type { Account } from "../crypto/account.ts";
+import { accountIdOf } from "../crypto/account-id.ts";
 import { svcError } from "../protocol/errors.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { SpaceStore } from "../store/space-store.ts";
@@ -16,6 +17,7 @@ import type { PendingRecord } from "./record.ts";
 import { tookEffect } from "./reducer.ts";
 import { createPins } from "./revocation-cut-off.ts";
 import type { SpaceHeader } from "./space-header.ts";
+import { type AclState, permissionOf } from "./state.ts";
 import { superseded } from "./superseded.ts";
 
 interface AclServiceDeps {
@@ -44,6 +46,7 @@ export type AclService = ReturnType<typeof createAclService>;
 export function createAclService(deps: AclServiceDeps) {
   const { acl, keys, engine, store, account } = deps;
   const listeners = new Set<() => void>();
+  const admittedListeners = new Set<(accounts: AccountId[]) => void>();
   const book = createPendingBook({
     header: deps.header,
     accountKey: account.signer.publicKey,
@@ -99,7 +102,28 @@ export function createAclService(deps: AclServiceDeps) {
     return consequences;
   };
 
+  /** Names the accounts that are members after some work and were none before. */
+  const admitting = async <T>(work: () => Promise<T>): Promise<T> => {
+    const before = new Set(membersIn(acl.state));
+    const done = await work();
+    const admitted = membersIn(acl.state).filter((id) => !before.has(id));
+    if (admitted.length > 0) for (const listener of admittedListeners) listener(admitted);
+    return done;
+  };
+
   for (const record of keys.broken()) acl.alarms.raise({ kind: "key", record });
+
+  const pending = createPendingService({
+    spaceId: deps.spaceId,
+    account,
+    acl,
+    engine,
+    clock: deps.clock,
+    book,
+    context,
+    move,
+    append,
+  });
 
   return {
     /** What builders see now. For reading; to act, use the functions here. */
@@ -160,17 +184,19 @@ export function createAclService(deps: AclServiceDeps) {
       return ops.length === 0 && !options?.rotate ? undefined : composeRecord(now, ops, options);
     },
 
-    ...createPendingService({
-      spaceId: deps.spaceId,
-      account,
-      acl,
-      engine,
-      clock: deps.clock,
-      book,
-      context,
-      move,
-      append,
-    }),
+    ...pending,
+    sequence: (): Promise<Uint8Array[]> => admitting(pending.sequence),
+
+    /** Runs what gives effect to what was asked for earlier: whoever is let in by it is told of (`onAdmitted`). */
+    admitting,
+    /**
+     * Called with accounts that this device lets in by what was asked for, or lost its place, earlier: the space may be
+     * elsewhere by now than they were told then. Answers how to stop.
+     */
+    onAdmitted(listener: (accounts: AccountId[]) => void): () => void {
+      admittedListeners.add(listener);
+      return () => void admittedListeners.delete(listener);
+    },
 
     /** Called after the ACL has moved. Answers how to stop. */
     onMoved(listener: () => void): () => void {
@@ -179,6 +205,11 @@ export function createAclService(deps: AclServiceDeps) {
     },
   };
 }
+
+const membersIn = (state: AclState): AccountId[] =>
+  [...state.members.values()].flatMap(({ account }) =>
+    permissionOf(state, account) === "none" ? [] : accountIdOf(account),
+  );
 
 function joinConsequences(many: readonly AclConsequences[]): AclConsequences {
   const from = many.flatMap(({ repositionFrom }) => repositionFrom ?? []);

@@ -3,7 +3,7 @@
  * what when, who is let in where, which links are cut, slow and lossy, who restarts and who is put back to an older copy.
  * Whatever it was: `synced` was never said of what nobody else had, and once everybody is reached all have the same.
  */
-import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { describe, expect } from "bun:test";
 import { bytesToHex } from "../../src/base/bytes.ts";
 import { randomBytes } from "../../src/base/random.ts";
 import type { Account } from "../../src/crypto/account.ts";
@@ -12,6 +12,7 @@ import { createAccount } from "../support/acl-world.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { memoryDir, scratchDir } from "../support/scratch.ts";
+import { useSeededRandomness } from "../support/seeded-randomness.ts";
 import { createSnapshots, openSyncWorld, type SyncDevice, type SyncWorld } from "../support/sync-world.ts";
 
 /** Worlds of devices, and schedules that each of them goes through. */
@@ -30,21 +31,9 @@ const PAST_SEEDS: { name: string; seed: number }[] = [
 ];
 
 describe("sync on a virtual clock", () => {
-  const system = crypto.getRandomValues;
-  let random = createRng(0);
-  beforeAll(() => {
-    crypto.getRandomValues = ((target: Uint8Array) => {
-      for (let at = 0; at < target.length; at++) target[at] = random.int(0, 255);
-      return target;
-    }) as typeof crypto.getRandomValues;
-  });
-  afterAll(() => {
-    crypto.getRandomValues = system;
-  });
-
+  const beginFrom = useSeededRandomness();
   const runWorld = async (seed: number, putsOwnersBack: boolean): Promise<void> => {
-    random = createRng(seed);
-    drainPool(() => random);
+    beginFrom(seed);
     await runSchedules(seed, putsOwnersBack);
   };
   for (let at = 0; at < WORLDS; at++) {
@@ -58,21 +47,6 @@ describe("sync on a virtual clock", () => {
   for (const { name, seed } of PAST_SEEDS)
     rule(`[convergence] [status] past failure: ${name}`, () => runWorld(seed, true), 60_000);
 });
-
-/** Small requests are served from a batch: what is left of it came from another seed. */
-function drainPool(current: () => Rng): void {
-  const before = current().fork("drained").next();
-  let draws = 0;
-  const counted = crypto.getRandomValues;
-  let filled = false;
-  crypto.getRandomValues = ((target: Uint8Array) => {
-    filled = true;
-    return counted.call(crypto, target);
-  }) as typeof crypto.getRandomValues;
-  while (!filled && draws++ < 5000) randomBytes(1);
-  crypto.getRandomValues = counted;
-  expect(before).toBe(current().fork("drained").next());
-}
 
 interface Course {
   readonly world: SyncWorld;

@@ -67,13 +67,22 @@ const openAs = (path: string, account: Account, spaceId: SpaceId): Space =>
 const keysOf = (space: Space): Uint8Array[] =>
   space.acl.state.epochs.flatMap(({ epoch }) => space.keys.byId(epoch.keyId) ?? []);
 
-/** The read keys of a space in the data root of a server that is stopped. */
-export async function readKeysIn(dataDir: string, account: Account, spaceId: SpaceId): Promise<Uint8Array[]> {
-  const space = openAs(databaseIn(dataDir, account, spaceId), account, spaceId);
-  const keys = keysOf(space);
-  await space.close();
-  return keys;
+/** Looks into a space in the data root of a server that is stopped. */
+export async function inSpaceOf<T>(
+  { dataDir, account, spaceId }: { dataDir: string; account: Account; spaceId: string },
+  look: (space: Space) => T,
+): Promise<T> {
+  const space = openAs(databaseIn(dataDir, account, spaceId as SpaceId), account, spaceId as SpaceId);
+  try {
+    return look(space);
+  } finally {
+    await space.close();
+  }
 }
+
+/** The read keys of a space in the data root of a server that is stopped. */
+export const readKeysIn = (dataDir: string, account: Account, spaceId: SpaceId): Promise<Uint8Array[]> =>
+  inSpaceOf({ dataDir, account, spaceId }, keysOf);
 
 /** The records of a place that was not looked into yet. */
 function recordsOf(

@@ -2,18 +2,22 @@
  * Devices of one space with real databases, engines, rounds and statuses, on links in memory and a clock of their own. The
  * same seed is the same history, down to keys and ids.
  */
-import { copyFileSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { addAccounts } from "../../src/acl/actions.ts";
+import { addAccounts, removeAccounts } from "../../src/acl/actions.ts";
 import { bytesToHex } from "../../src/base/bytes.ts";
 import type { PeerId, SpaceId } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { Account } from "../../src/crypto/account.ts";
+import { SvcError } from "../../src/protocol/errors.ts";
+import type { AclBuild } from "../../src/space/replica.ts";
 import { createLanSync } from "../../src/sync/lan/lan-sync.ts";
+import { createNetworkSync } from "../../src/sync/network/network-sync.ts";
 import { createSyncService, type SyncService } from "../../src/sync/sync-service.ts";
 import { createDevices, type Device } from "./acl-devices.ts";
 import { createAccount } from "./acl-world.ts";
 import { createMemoryLinks, type MemoryLinks } from "./memory-links.ts";
+import { createMemoryNetwork, type MemoryNetwork, type NetworkClient } from "./memory-network.ts";
 import type { Rng } from "./rng.ts";
 import { createVirtualTime, type VirtualTime } from "./virtual-time.ts";
 
@@ -27,8 +31,14 @@ export interface SyncDevice {
   readonly service: SyncService;
   /** Writes a record; the ids of the changes that are acknowledged then. */
   write(id: string, text: string): Promise<string[]>;
-  /** Lets an account in, at once. */
-  addMember(account: Account): Promise<void>;
+  /** Lets an account in, or puts it out. Answers whether that took effect, or may have. */
+  addMember(account: Account): Promise<boolean>;
+  removeMember(account: Account): Promise<boolean>;
+  /** Its way to the network, where there is one. */
+  readonly client: NetworkClient | undefined;
+  /** It is killed at the so-many-th thing that it asks the network from now on, and stays down until it is restarted. */
+  killAt(at: number, isPassed: boolean): void;
+  isKilled(): boolean;
   /** Ids of all changes that are here. */
   changeIds(): ReadonlySet<string>;
   isSynced(): Promise<boolean>;
@@ -39,16 +49,22 @@ export interface SyncDevice {
 export interface SyncWorld extends AsyncDisposable {
   readonly time: VirtualTime;
   readonly links: MemoryLinks;
+  readonly network: MemoryNetwork;
+  /** Secrets of places where others say that the space is, by account. */
+  readonly hints: Map<string, Uint8Array[]>;
   readonly devices: readonly SyncDevice[];
   /** Called whenever a device says anew what it is at. */
   onStatus(listener: (device: SyncDevice, state: string) => void): void;
 }
 
-/** `owners` devices of the owner's account, and `members` devices of an account each that it lets in. */
+/**
+ * `owners` devices of the owner's account, and `members` devices of an account each that it lets in. They meet each other by
+ * links, and with `onNetwork` by a network.
+ */
 export async function openSyncWorld(
   dir: string,
   rng: Rng,
-  { owners, members }: { owners: number; members: number },
+  { owners, members, onNetwork = false }: { owners: number; members: number; onNetwork?: boolean },
 ): Promise<SyncWorld> {
   const running: SyncDevice[] = [];
   const time = createVirtualTime(async () => {
@@ -73,6 +89,8 @@ export async function openSyncWorld(
   const world: SyncWorld = {
     time,
     links,
+    network: createMemoryNetwork(time, rng.fork("network")),
+    hints: new Map(),
     devices: running,
     onStatus: (listener) => void listeners.add(listener),
     async [Symbol.asyncDispose]() {
@@ -84,7 +102,8 @@ export async function openSyncWorld(
     },
   };
   for (const device of accounts) {
-    const one = createSyncDevice(device, join(dir, `${device.name}.db`), world, (state) => {
+    const place = { path: join(dir, `${device.name}.db`), world, onNetwork };
+    const one = createSyncDevice(device, place, (state) => {
       for (const listener of listeners) listener(one, state);
     });
     running.push(one);
@@ -97,22 +116,65 @@ function seedFrom(rng: Rng): Uint8Array {
   return Uint8Array.from({ length: 32 }, () => rng.int(0, 255));
 }
 
-function createSyncDevice(
-  device: Device,
-  path: string,
-  { time, links }: SyncWorld,
-  say: (state: string) => void,
-): SyncDevice {
+interface DevicePlace {
+  readonly path: string;
+  readonly world: SyncWorld;
+  readonly onNetwork: boolean;
+}
+
+function createSyncDevice(device: Device, { path, world, onNetwork }: DevicePlace, say: (state: string) => void) {
   const peerId = device.name as PeerId;
-  let service = startSync(device, peerId, time, links, say);
+  const { time, links, network } = world;
+  const start = () => {
+    const client = onNetwork ? network.join(() => reached()) : undefined;
+    const service = startSync({ device, peerId, world, client }, say);
+    const reached = (): void => {
+      service.notifyReach();
+      if (client?.isConnected()) service.allSoon();
+    };
+    return { client, service };
+  };
+  let { client, service } = start();
+  let isKilled = false;
   /** Of the changes up to a number. */
   let known = { upto: 0, ids: new Set<string>() };
-  return {
+  const changeAcl = async (build: AclBuild): Promise<boolean> => {
+    if (!client) {
+      await device.space.aclService.act(build);
+      time.stir();
+      return true;
+    }
+    try {
+      await time.runWhile(service.changeAcl(device.space.replica, build));
+      return true;
+    } catch (error) {
+      // Nobody is reached any more, or what it was built upon was decided otherwise.
+      if ((error instanceof SvcError && error.status < 500) || (error as SvcError).code === "network.unavailable")
+        return false;
+      throw error;
+    }
+  };
+  const one: SyncDevice = {
     peerId,
     device,
     get service() {
       return service;
     },
+    get client() {
+      return client;
+    },
+    isKilled: () => isKilled,
+    killAt: (at, isPassed) =>
+      client?.arm({
+        at,
+        isPassed,
+        strike() {
+          isKilled = true;
+          copyFiles(path, `${path}.killed`);
+          links.leave(peerId);
+          client?.connect(false);
+        },
+      }),
     async write(id, text) {
       const { store } = device.space.engine;
       const before = store.sync.newestNo();
@@ -121,11 +183,13 @@ function createSyncDevice(
       return store.changes.after(before, 100).map((change) => bytesToHex(change.id));
     },
     async addMember(account) {
-      await device.space.aclService.act((context) =>
+      const added = await changeAcl((context) =>
         addAccounts(context, [{ identity: account.id, permission: "writer" }]),
       );
-      time.stir();
+      if (added) tellPlace(world, device, account.id);
+      return added;
     },
+    removeMember: (account) => changeAcl((context) => removeAccounts(context, [account.id])),
     changeIds() {
       const { changes, sync } = device.space.engine.store;
       const newestNo = sync.newestNo();
@@ -136,23 +200,46 @@ function createSyncDevice(
     },
     isSynced: async () => (await service.status(device.space.id)).state === "synced",
     async restart(between = () => {}) {
+      const wasConnected = isKilled || client?.isConnected() === true;
       links.leave(peerId);
       await time.runWhile(service.close());
-      await device.reopen(() => between(path));
+      await device.reopen(() => {
+        if (isKilled) copyFiles(`${path}.killed`, path);
+        between(path);
+      });
+      isKilled = false;
       known = { upto: 0, ids: new Set() };
-      service = startSync(device, peerId, time, links, say);
+      ({ client, service } = start());
+      client?.connect(wasConnected);
     },
   };
+  return one;
+}
+
+/** Says to an account where the space is, as its inbox would. */
+function tellPlace({ hints }: SyncWorld, { space }: Device, accountId: string): void {
+  const secret = space.replica.transportSecret();
+  if (secret) hints.set(accountId, [secret, ...(hints.get(accountId) ?? [])].slice(0, 4));
+}
+
+/** A database and its log as they are at this moment. */
+function copyFiles(from: string, to: string): void {
+  for (const suffix of ["", "-wal", "-shm"]) {
+    rmSync(to + suffix, { force: true });
+    if (suffix !== "-shm" && existsSync(from + suffix)) copyFileSync(from + suffix, to + suffix);
+  }
+}
+
+interface Starting {
+  readonly device: Device;
+  readonly peerId: PeerId;
+  readonly world: SyncWorld;
+  readonly client: NetworkClient | undefined;
 }
 
 /** What boot makes of sync for a space, on links in memory. */
-function startSync(
-  device: Device,
-  peerId: PeerId,
-  time: VirtualTime,
-  links: MemoryLinks,
-  say: (state: string) => void,
-): SyncService {
+function startSync({ device, peerId, world, client }: Starting, say: (state: string) => void): SyncService {
+  const { time, links } = world;
   const { space, account } = device;
   const { replica } = space;
   const open = async () => replica;
@@ -184,21 +271,33 @@ function startSync(
     connected: met,
     disconnected: () => service.notifyReach(),
   });
+  const host = {
+    book: service.book,
+    clock: time.clock,
+    log: silentLog,
+    timers: time,
+    inviteSeedOf: () => undefined,
+    open: async (spaceId: string) => (spaceId === space.id ? replica : undefined),
+    hold: service.hold,
+    notifyChanged: service.notifyChanged,
+    notifyProgress: service.notifyProgress,
+  };
+  if (client)
+    service.addTransport(
+      createNetworkSync({
+        ...host,
+        store: client.store,
+        hintsOf: async () => ({ secrets: world.hints.get(account.id) ?? [], seeds: [] }),
+        notifyStatus: service.notifyStatus,
+      }),
+    );
   service.addTransport(
     createLanSync({
+      ...host,
       links: ends,
-      book: service.book,
-      clock: time.clock,
-      log: silentLog,
-      timers: time,
       techId: NO_SPACE,
-      inviteSeedOf: () => undefined,
-      open: async (spaceId) => (spaceId === space.id ? replica : undefined),
-      hold: service.hold,
       showKey: () => () => {},
       roundSoon: service.roundSoon,
-      notifyChanged: service.notifyChanged,
-      notifyProgress: service.notifyProgress,
       markOf: service.markOf,
       chunk: async () => new Uint8Array(0),
     }),
@@ -208,6 +307,9 @@ function startSync(
     service.committed(replica);
   });
   space.aclService.onMoved(() => service.aclMoved(replica));
+  space.aclService.onAdmitted((accounts) => {
+    for (const accountId of accounts) tellPlace(world, device, accountId);
+  });
   void service.watch(({ state }) => say(state));
   void service.start();
   return service;
@@ -224,9 +326,6 @@ export function createSnapshots() {
         pathByDevice.set(device, `${path}.snapshot`);
       }),
     putBack: (device: SyncDevice): Promise<void> =>
-      device.restart((path) => {
-        for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
-        copyFileSync(pathByDevice.get(device)!, path);
-      }),
+      device.restart((path) => copyFiles(pathByDevice.get(device)!, path)),
   };
 }

@@ -147,6 +147,10 @@ export function openServices(deps: OpenServicesDeps) {
   };
   events.on("opened", followRights);
   events.on("aclChanged", followRights);
+  events.on("admitted", (space, accounts) => {
+    const told = messages.added(space, spaces.info(space.id).name, accounts);
+    told.catch((err: unknown) => log.warn("who was let in could not be told", { err, spaceId: space.id }));
+  });
   events.on("committed", (space, { touched }) => {
     if (touched.some(({ dataset }) => dataset === PAIR_PROFILES_DATASET)) followRights(space);
   });

@@ -69,6 +69,7 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
     act: aclService.act,
     propose: aclService.propose,
     draft: aclService.draft,
+    admitting: aclService.admitting,
     ownProposals: async () => (await aclService.ownProposals()).map(ownSequence),
   };
 }

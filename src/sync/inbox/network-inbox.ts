@@ -1,11 +1,10 @@
 import { bytesToBase32 } from "../../base/base32.ts";
-import type { Log } from "../../base/log.ts";
 import { sha256 } from "../../crypto/hash.ts";
+import type { ChannelDeps } from "../network/channel.ts";
 import type { LogCursor } from "../network/log-cursor.ts";
 import { createLogFollower, type LogState } from "../network/log-follower.ts";
 import type { NatsLink } from "../network/nats-link.ts";
 import { networkFailure } from "../network/network-error.ts";
-import type { StreamWatch } from "../network/stream-watch.ts";
 import { INBOX_STREAM, inboxSubject } from "../network/subjects.ts";
 
 /**
@@ -31,16 +30,14 @@ export interface InboxOptions {
   readonly port: InboxPort;
 }
 
-export function createInbox(
-  deps: { readonly link: NatsLink; readonly watch: StreamWatch; readonly log: Log; readonly nowMs: () => number },
-  options: InboxOptions,
-): Inbox {
+export function createInbox(deps: ChannelDeps, options: InboxOptions): Inbox {
   const { port } = options;
   const follower = createLogFollower({
     link: deps.link,
     address: { stream: INBOX_STREAM, subject: inboxSubject(options.accountPublicKey) },
     cursor: options.cursor,
     log: deps.log,
+    timers: deps.timers,
     nowMs: deps.nowMs,
     sink: {
       deliver: (messages, cursor) =>

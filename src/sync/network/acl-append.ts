@@ -1,4 +1,5 @@
 import { concatBytes, equalBytes, utf8ToBytes } from "../../base/bytes.ts";
+import type { Timers } from "../../base/timers.ts";
 import { open, seal } from "../../crypto/seal.ts";
 import { readFromLeader } from "./direct-read.ts";
 import type { NatsLink } from "./nats-link.ts";
@@ -49,7 +50,7 @@ const RECONNECT_WAIT_MS = 15_000;
  * follower then tells later.
  */
 export async function appendAclRecord(
-  link: NatsLink,
+  { link, timers }: { readonly link: NatsLink; readonly timers: Timers },
   keys: ChannelKeys,
   record: Uint8Array,
   afterSeq: number,
@@ -58,8 +59,13 @@ export async function appendAclRecord(
   const subject = logSubject(keys, "a");
   const message = sealAclRecord(keys, record);
   if (!link.epoch()) throw networkFailure(undefined);
+  const onlineWithin = (ms: number) => {
+    const late = new AbortController();
+    const callOff = timers.after(ms, () => late.abort());
+    return link.online(AbortSignal.any([signal, late.signal])).finally(callOff);
+  };
   for (let attempt = 1; ; attempt++) {
-    const epoch = await link.online(AbortSignal.any([signal, AbortSignal.timeout(RECONNECT_WAIT_MS)]));
+    const epoch = link.epoch() ?? (await onlineWithin(RECONNECT_WAIT_MS));
     try {
       const next = attempt === 1 ? undefined : await readFromLeader(epoch.jsm, keys.stream, subject, afterSeq + 1);
       if (next)
@@ -68,7 +74,7 @@ export async function appendAclRecord(
       return { outcome: "appended", seq: ack.seq };
     } catch (error) {
       if (attempt === ATTEMPTS || isForbidden(error) || signal.aborted) throw networkFailure(error);
-      if (!isConflict(error)) await pause(RETRY_MS * attempt, signal);
+      if (!isConflict(error)) await pause(timers, RETRY_MS * attempt, signal);
     }
   }
 }

@@ -1,5 +1,6 @@
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
+import type { Timers } from "../../base/timers.ts";
 import { SvcError, svcError } from "../../protocol/errors.ts";
 import type { Place } from "../../space/places.ts";
 import type { AclBuild, AclMade, ComposeOptions, Replica } from "../../space/replica.ts";
@@ -15,6 +16,7 @@ const READ_MS = 10_000;
 interface AclPublisherDeps {
   /** The places of a space, oldest first. */
   placesOf(replica: Replica): Place[];
+  readonly timers: Timers;
 }
 
 export type AclPublisher = ReturnType<typeof createAclPublisher>;
@@ -24,7 +26,7 @@ export function createAclPublisher(deps: AclPublisherDeps) {
   /** Reads the ACL log to its tail; that of a space one is no member of yet is all there is to read. */
   const read = async ({ channel, ended }: SpaceChannel): Promise<void> => {
     if (channel.state().acl.atTail) return;
-    const late = Bun.sleep(READ_MS).then(() => "late" as const);
+    const late = deps.timers.sleep(READ_MS).then(() => "late" as const);
     const outcome = await Promise.race([channel.readAcl(), late]);
     if (outcome === "late" || ended.signal.aborted) throw svcError("network.unavailable");
   };
@@ -92,7 +94,7 @@ export function createAclAppender(deps: AclAppenderDeps) {
       for (const build of await replica.acl.ownProposals()) {
         try {
           const inviteSeed = deps.inviteSeedOf(replica.id);
-          await append(replica, build, inviteSeed ? { inviteSeed } : {});
+          await replica.acl.admitting(() => append(replica, build, inviteSeed ? { inviteSeed } : {}));
         } catch (error) {
           if (!(error instanceof SvcError) || error.code === "network.unavailable") throw error;
           deps.log.warn("sync: a proposal could not take effect on the network", { err: error, spaceId: replica.id });

@@ -1,4 +1,5 @@
 import type { Log } from "../../base/log.ts";
+import type { Timers } from "../../base/timers.ts";
 import type { SvcError } from "../../protocol/errors.ts";
 import { type AclAppendResult, appendAclRecord, openAclRecord } from "./acl-append.ts";
 import { openBundle } from "./bundle.ts";
@@ -89,6 +90,7 @@ export interface ChannelDeps {
   readonly link: NatsLink;
   readonly watch: StreamWatch;
   readonly log: Log;
+  readonly timers: Timers;
   readonly nowMs: () => number;
 }
 
@@ -101,7 +103,7 @@ export interface ChannelOptions {
 }
 
 export function createChannel(deps: ChannelDeps, options: ChannelOptions): Channel {
-  const { link, watch, nowMs } = deps;
+  const { link, watch, timers, nowMs } = deps;
   const { port } = options;
   const keys = deriveChannelKeys(options.transportSecret);
   const log = deps.log.child({ channel: keys.tag });
@@ -120,6 +122,7 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions): Chann
     whole: true,
     lastSeq: () => port.lastSeq?.(),
     log,
+    timers,
     nowMs,
     sink: {
       deliver: (messages, cursor) => port.deliverAcl(openRecords(messages), cursor),
@@ -138,6 +141,7 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions): Chann
     after: aclFollower,
     lastSeq: () => port.lastSeq?.(),
     log,
+    timers,
     nowMs,
     sink: {
       deliver: (messages, cursor) => port.deliverItems(openItems(messages), cursor, messages.length),
@@ -149,7 +153,7 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions): Chann
       changed,
     },
   });
-  const publisher = createLogPublisher({ link, keys, follower: itemsFollower, source: port, log, changed });
+  const publisher = createLogPublisher({ link, keys, follower: itemsFollower, source: port, log, timers, changed });
   const stopWatching = [aclFollower, itemsFollower].map((follower) => watch.watch(keys.stream, watched(follower)));
   started = true;
 
@@ -205,7 +209,7 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions): Chann
     appendAcl: async (record, behindSeq) => {
       if (behindSeq === undefined && !aclFollower.state().atTail) await aclFollower.checkTail();
       const afterSeq = behindSeq ?? aclFollower.cursor().seq;
-      const result = await appendAclRecord(link, keys, record, afterSeq, closing.signal);
+      const result = await appendAclRecord(deps, keys, record, afterSeq, closing.signal);
       if (result.outcome === "appended") await aclFollower.reached(result.seq);
       else await aclFollower.checkTail();
       return result;

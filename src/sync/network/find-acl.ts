@@ -10,6 +10,12 @@ const PLACES_MAX = 4096;
 /** Links of one place that are followed: whoever knows the place can have put false ones there. */
 const LINKS_MAX = 4;
 
+/**
+ * Parts that are read of one place: whoever ever knew it can have filled it behind its end. Who follows the space then reads
+ * on, should it have been the space's members.
+ */
+const PARTS_MAX = 2;
+
 interface Found {
   readonly records: Uint8Array[];
   readonly links: Uint8Array[];
@@ -61,7 +67,9 @@ async function readPlace(
   const records: Uint8Array[] = [];
   const links: Uint8Array[] = [];
   let size = 0;
+  let parts = 0;
   const read = Promise.withResolvers<void>();
+  const full = Promise.withResolvers<void>();
   await using channel = store.openChannel({
     transportSecret,
     port: {
@@ -78,6 +86,7 @@ async function readPlace(
           size += bytes.length + SYNC_BOUNDS.aclRecordCost;
           records.push(new Uint8Array(bytes));
         }
+        if (++parts === PARTS_MAX) full.resolve();
       },
       resetAcl: async () => {
         records.splice(0);
@@ -88,7 +97,7 @@ async function readPlace(
   });
   if (!isClosed()) {
     const unread = () => undefined; // what was read until then is what there is
-    await Promise.race([channel.readAcl().catch(unread), Bun.sleep(FIND_MS)]);
+    await Promise.race([channel.readAcl().catch(unread), full.promise, Bun.sleep(FIND_MS)]);
   }
   read.resolve();
   return { records, links };

@@ -23,6 +23,10 @@ export const startCursor = (): LogCursor => ({ v: 1, generation: bytesToHex(rand
 
 export const messageDigest = (message: Uint8Array): string => bytesToHex(sha256(message).subarray(0, 16));
 
+/** Whether what the log has where a cursor stands is what was read there. */
+export const isAnchor = (message: { seq: number; data: Uint8Array } | undefined, cursor: LogCursor): boolean =>
+  message !== undefined && message.seq === cursor.seq && messageDigest(message.data) === cursor.digest;
+
 /** A cursor from storage, or undefined when it is of another version or no cursor: reading then begins anew. */
 export function parseLogCursor(value: unknown): LogCursor | undefined {
   if (!isJsonObject(value)) return undefined;

@@ -1,7 +1,8 @@
 import type { Log } from "../../base/log.ts";
+import type { Timers } from "../../base/timers.ts";
 import { SvcError, svcError } from "../../protocol/errors.ts";
 import { readFromLeader, type StoredMessage } from "./direct-read.ts";
-import { type LogCursor, messageDigest, startCursor } from "./log-cursor.ts";
+import { isAnchor, type LogCursor, messageDigest, startCursor } from "./log-cursor.ts";
 import type { NatsEpoch, NatsLink } from "./nats-link.ts";
 import { networkFailure } from "./network-error.ts";
 import { pause } from "./pause.ts";
@@ -65,6 +66,7 @@ export interface LogFollowerDeps {
   readonly cursor: LogCursor | undefined;
   readonly sink: LogSink;
   readonly log: Log;
+  readonly timers: Timers;
   readonly nowMs: () => number;
   /** A log to be read to its tail before this one is begun: what its messages are judged by. */
   readonly after?: LogFollower;
@@ -75,8 +77,11 @@ export interface LogFollowerDeps {
 }
 
 const PAGE = { maxMessages: 500, maxBytes: 2 << 20 };
-/** What is gathered of a log that is delivered whole; with more it comes in parts of this size. */
-const WHOLE_BYTES_MAX = 64 << 20;
+/**
+ * What is gathered of a log that is delivered whole; with more it comes in parts of this size. So of what somebody put behind
+ * the end of a place no more is read than of one part and the pages that were on their way.
+ */
+const WHOLE_BYTES_MAX = 4 << 20;
 const RETRY_FIRST_MS = 250;
 const RETRY_MAX_MS = 30_000;
 /** On a cluster the interest in hints spreads for a moment; what was appended meanwhile is fetched by asking again. */
@@ -146,8 +151,13 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     settleWaiters();
   };
   const lastSeq = (): number => deps.lastSeq?.() ?? Number.MAX_SAFE_INTEGER;
+  /** The message that follows those read, where it was met and does not count. */
+  let beyondSeq = 0;
+  /** What stands further on does not count. */
+  const hasEnded = (): boolean => Math.max(readUpto(), beyondSeq - 1) >= lastSeq();
   const gather = async (read: readonly StoredMessage[], pending: number) => {
     const messages = read.filter(({ seq }) => seq <= lastSeq());
+    beyondSeq = read[messages.length]?.seq ?? beyondSeq;
     gathered.push(...messages);
     for (const { data } of messages) gatheredBytes += data.length;
     if (!deps.whole || gatheredBytes > WHOLE_BYTES_MAX) await deliverGathered(pending);
@@ -159,6 +169,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     await sink.reset(next);
     cursor = next;
     announced = 0;
+    beyondSeq = 0;
   };
 
   /** Finds the cursor's message in the log, or begins anew. What the replica sent along is delivered at once. */
@@ -177,7 +188,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
   /** While a page is delivered the next is on its way. */
   const readPages = async (epoch: NatsEpoch) => {
     const read = (fromSeq: number) => epoch.reader.page(stream, subject, fromSeq, PAGE);
-    for (let reading = read(readUpto() + 1); ; ) {
+    for (let reading = hasEnded() ? undefined : read(readUpto() + 1); reading; ) {
       const page = await reading;
       const last = page.messages.at(-1);
       const isLast = !last || page.pending === 0 || last.seq >= lastSeq() || closing.signal.aborted;
@@ -204,7 +215,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     ) {
       const check = ++checksBegun;
       const announcedBefore = announced;
-      const next = await readFromLeader(epoch.jsm, stream, subject, readUpto() + 1);
+      const next = hasEnded() ? undefined : await readFromLeader(epoch.jsm, stream, subject, readUpto() + 1);
       if (next && next.seq <= lastSeq()) {
         await gather([next], 0);
         await readPages(epoch);
@@ -259,7 +270,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
           deps.log.warn("network: following a log failed", { err: error });
           setState({ phase: "failing", atTail: false, error: failure });
           failWaiters(failure);
-          await pause(retryMs, epoch.signal, closing.signal);
+          await pause(deps.timers, retryMs, epoch.signal, closing.signal);
           retryMs = Math.min(RETRY_MAX_MS, retryMs * 2);
           checkWanted = checksBegun + 1;
         }
@@ -291,6 +302,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
   };
   const until = (satisfied: () => boolean): Promise<void> => {
     if (satisfied()) return Promise.resolve();
+    if (closing.signal.aborted) return Promise.reject(svcError("server.unavailable"));
     if (!link.epoch()) return Promise.reject(svcError("network.unavailable"));
     return new Promise((resolve, reject) => void waiters.add({ satisfied, resolve, reject }));
   };
@@ -323,6 +335,3 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     },
   };
 }
-
-const isAnchor = (message: StoredMessage | undefined, cursor: LogCursor): boolean =>
-  message !== undefined && message.seq === cursor.seq && messageDigest(message.data) === cursor.digest;

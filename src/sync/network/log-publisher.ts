@@ -1,4 +1,5 @@
 import type { Log } from "../../base/log.ts";
+import type { Timers } from "../../base/timers.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { SvcError, svcError } from "../../protocol/errors.ts";
 import { BUNDLE_ITEMS_MAX, BUNDLE_TARGET_BYTES, MESSAGE_OVERHEAD_BYTES, sealBundle } from "./bundle.ts";
@@ -44,6 +45,7 @@ export interface LogPublisherDeps {
   readonly follower: LogFollower;
   readonly source: PublisherSource;
   readonly log: Log;
+  readonly timers: Timers;
   readonly changed?: () => void;
 }
 
@@ -154,7 +156,7 @@ export function createLogPublisher(deps: LogPublisherDeps): LogPublisher {
           setState("failing", failure);
         } else retryMs = RETRY_FIRST_MS;
         sameRounds = 0;
-        await pause(retryMs, closing.signal);
+        await pause(deps.timers, retryMs, closing.signal);
         retryMs = Math.min(RETRY_MAX_MS, retryMs * 2);
       }
     }

@@ -1,18 +1,20 @@
 import { bytesToHex } from "../../base/bytes.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import type { LostPlace, Replica } from "../../space/replica.ts";
+import { secretInLink } from "./acl-append.ts";
 import type { NetworkStore } from "./network-store.ts";
 
 const ATTEMPTS = 16;
 
 /**
  * Tells those who stand at the place of an epoch whose branch of the chain lost how the chain goes on instead: its records
- * from where the two parted are put there, once a run.
+ * from where the two parted are put there, once a run. Whoever comes by there may have gone on, and begun another epoch: what
+ * stands there is taken in, and where it leads to is told in turn.
  */
 export function createLostPlaces(store: Pick<NetworkStore, "openChannel">) {
   const told = new Set<string>();
 
-  const tell = async ({ secret, records }: LostPlace): Promise<boolean> => {
+  const tell = async (replica: Replica, { secret, records }: LostPlace): Promise<boolean> => {
     const standing = new Set<string>();
     const never = Promise.withResolvers<void>();
     await using channel = store.openChannel({
@@ -23,6 +25,8 @@ export function createLostPlaces(store: Pick<NetworkStore, "openChannel">) {
         resetItems: async () => {},
         deliverAcl: async (delivered) => {
           for (const { bytes } of delivered) standing.add(bytesToHex(sha256(bytes)));
+          const gone = delivered.filter(({ bytes }) => !secretInLink(bytes));
+          await replica.acl.takeEach(gone.map(({ bytes }) => new Uint8Array(bytes)));
         },
         resetAcl: async () => standing.clear(),
         changed: () => {},
@@ -31,8 +35,6 @@ export function createLostPlaces(store: Pick<NetworkStore, "openChannel">) {
     try {
       await channel.readAcl();
       const lacking = () => records.find((bytes) => !standing.has(bytesToHex(sha256(bytes))));
-      // Nobody ever stood there: nobody is to be told.
-      if (standing.size === 0) return true;
       for (let attempt = 0; attempt < ATTEMPTS + records.length; attempt++) {
         const next = lacking();
         if (!next) return true;
@@ -44,15 +46,16 @@ export function createLostPlaces(store: Pick<NetworkStore, "openChannel">) {
     }
   };
 
+  const nameOf = ({ secret, records }: LostPlace): string => `${bytesToHex(secret)} ${records.length}`;
+  const logOf = ({ acl }: Replica): string => bytesToHex(acl.head()) + bytesToHex(acl.pendingDigest());
   /** What the log of each was at when it was looked into last. */
   const lookedAt = new WeakMap<Replica, string>();
   return async (replica: Replica): Promise<void> => {
-    const now = bytesToHex(replica.acl.head()) + bytesToHex(replica.acl.pendingDigest());
-    if (lookedAt.get(replica) === now) return;
-    for (const place of replica.lostPlaces()) {
-      const name = `${bytesToHex(place.secret)} ${place.records.length}`;
-      if (!told.has(name) && (await tell(place))) told.add(name);
+    while (lookedAt.get(replica) !== logOf(replica)) {
+      const now = logOf(replica);
+      for (const place of replica.lostPlaces())
+        if (!told.has(nameOf(place)) && (await tell(replica, place))) told.add(nameOf(place));
+      lookedAt.set(replica, now);
     }
-    lookedAt.set(replica, now);
   };
 }

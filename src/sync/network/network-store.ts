@@ -2,16 +2,20 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/transport-node";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
+import { systemTimers } from "../../base/timers.ts";
 import { createInbox, type Inbox, type InboxOptions, sendToInbox } from "../inbox/network-inbox.ts";
 import { authOptions, type NetworkCredentials } from "./auth.ts";
 import { type Channel, type ChannelOptions, createChannel } from "./channel.ts";
 import { type ChunkStore, createChunkStore } from "./chunk-store.ts";
+import { readFromLeader } from "./direct-read.ts";
 import { createEventBus, type EventBus } from "./event-bus.ts";
+import { isAnchor, type LogCursor } from "./log-cursor.ts";
 import { createNatsLink, type LinkState } from "./nats-link.ts";
 import { networkFailure } from "./network-error.ts";
 import { type NetworkServers, networkUrlText } from "./network-url.ts";
 import { createStreamWatch } from "./stream-watch.ts";
 import { ensureStreams, type InitResult, initNetwork } from "./streams.ts";
+import { type ChannelKeys, type LogKind, logSubject } from "./subjects.ts";
 
 /**
  * The network as the rest of the service sees it: an untrusted store and forward. What is confirmed, missing or lost is
@@ -24,6 +28,10 @@ export interface NetworkStore extends AsyncDisposable {
   /** What the operator has to admit: this account's nkey, `U…`. */
   readonly publicKey: string;
   openChannel(options: ChannelOptions): Channel;
+  /** Counts connections; undefined while there is none. */
+  connection(): number | undefined;
+  /** Whether the log still has what was read where the cursor stands. Throws `network.unavailable` or `network.forbidden`. */
+  holds(keys: ChannelKeys, kind: LogKind, cursor: LogCursor): Promise<boolean>;
   openInbox(options: InboxOptions): Inbox;
   sendToInbox(accountPublicKey: Uint8Array, message: Uint8Array): Promise<void>;
   readonly events: EventBus;
@@ -38,6 +46,12 @@ export interface NetworkStore extends AsyncDisposable {
   /** The last thing the server refused, for debug. */
   lastViolation(): string | undefined;
 }
+
+/** What keeping spaces in step takes of it. */
+export type LogStore = Pick<
+  NetworkStore,
+  "state" | "openChannel" | "connection" | "holds" | typeof Symbol.asyncDispose
+>;
 
 export interface NetworkStoreOptions {
   readonly servers: NetworkServers;
@@ -67,13 +81,19 @@ export function createNetworkStore(options: NetworkStoreOptions): NetworkStore {
   const pollMs = options.streamPollMs;
   const watch = createStreamWatch({ link, log, nowMs, ...(pollMs === undefined ? {} : { pollMs }) });
   const events = createEventBus(link, log);
-  const deps = { link, watch, log, nowMs };
+  const deps = { link, watch, log, timers: systemTimers, nowMs };
 
   return {
     state: () => link.state(),
     onState: (listener) => link.onState(listener),
     publicKey: identity,
     openChannel: (channel) => createChannel(deps, channel),
+    connection: () => link.epoch()?.number,
+    holds: async (keys, kind, cursor) => {
+      const epoch = link.epoch();
+      if (!epoch) throw networkFailure(undefined);
+      return isAnchor(await readFromLeader(epoch.jsm, keys.stream, logSubject(keys, kind), cursor.seq), cursor);
+    },
     openInbox: (inbox) => createInbox(deps, inbox),
     sendToInbox: (accountPublicKey, message) => sendToInbox(link, accountPublicKey, message),
     events,

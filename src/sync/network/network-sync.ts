@@ -8,7 +8,8 @@ import { findAcl } from "./find-acl.ts";
 import { createHintFollower, type SpaceHints } from "./hint-follower.ts";
 import { hasMissed, isToBeReadAgain, readFromStart } from "./log-notes.ts";
 import { createLostPlaces } from "./lost-places.ts";
-import type { NetworkStore } from "./network-store.ts";
+import type { LogStore } from "./network-store.ts";
+import { createOldPlaces } from "./old-places.ts";
 import { hasOutgoing } from "./outgoing-changes.ts";
 import { createPlaceWalk } from "./place-walk.ts";
 import { createSpaceChannels, type SpaceChannel } from "./space-channels.ts";
@@ -19,7 +20,7 @@ const FLUSH_WAIT_MS = 20_000;
 const FLUSH_STEP_MS = 250;
 
 export interface NetworkSyncDeps extends Omit<SpacePortDeps, "rateLimited" | "placesOf"> {
-  readonly store: NetworkStore;
+  readonly store: LogStore;
   /** Where others say that a space is, and to whose keys its read keys may be sealed. */
   hintsOf(spaceId: SpaceId): Promise<SpaceHints>;
   /** Secret of the invite by which this account joins the space, if it does. */
@@ -28,7 +29,7 @@ export interface NetworkSyncDeps extends Omit<SpacePortDeps, "rateLimited" | "pl
 
 /** Rounds with the network: each space is a channel that is followed and, for what it lacks, filled from here. */
 export function createNetworkSync(deps: NetworkSyncDeps): Transport {
-  const { store, book, clock, log } = deps;
+  const { store, book, clock, log, timers } = deps;
   const placesOf = (replica: Replica) => channels.places(replica);
   const portDeps: SpacePortDeps = { ...deps, placesOf, rateLimited: createRateLimitedLog(log) };
   const channels = createSpaceChannels({
@@ -36,9 +37,11 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
     inviteSeedOf: deps.inviteSeedOf,
     portOf: (spaceId, ended, own) => createSpacePort(portDeps, spaceId, ended, own),
   });
+  const oldPlaces = createOldPlaces({ store, channels, log });
   const { toPresent } = createPlaceWalk({
     channels,
-    acl: createAclPublisher({ placesOf }),
+    acl: createAclPublisher({ placesOf, timers }),
+    lookAfterOld: oldPlaces.lookAfter,
     tellLost: createLostPlaces(store),
   });
   const acl = createAclAppender({ log, toPresent, inviteSeedOf: deps.inviteSeedOf });
@@ -48,12 +51,12 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
 
   /** Waits until what this device wrote has come back from the network, or does not go there. */
   const flush = async (replica: Replica, own: SpaceChannel): Promise<void> => {
-    const deadline = performance.now() + FLUSH_WAIT_MS;
-    while (!own.isPast && !own.ended.signal.aborted && performance.now() < deadline && hasOutgoing(replica)) {
+    const deadlineMs = timers.elapsedMs() + FLUSH_WAIT_MS;
+    while (!own.isPast && !own.ended.signal.aborted && timers.elapsedMs() < deadlineMs && hasOutgoing(replica)) {
       const { phase } = own.channel.state();
       if (phase === "failing" || phase === "offline") return;
       own.channel.wake();
-      await Promise.race([own.changed.promise, Bun.sleep(FLUSH_STEP_MS)]);
+      await Promise.race([own.changed.promise, timers.sleep(FLUSH_STEP_MS)]);
     }
   };
 
@@ -101,8 +104,9 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
    * when it was not for a while.
    */
   const rests = async (spaceId: SpaceId): Promise<boolean> => {
-    const channel = channels.get(spaceId)?.channel;
-    if (channel?.state().phase !== "live" || channels.get(spaceId)?.isPast) return false;
+    const own = channels.get(spaceId);
+    if (own?.channel.state().phase !== "live" || own.isPast || !oldPlaces.areLookedAfter(own)) return false;
+    const { channel } = own;
     const { checkedAtMs } = channel.state();
     if (checkedAtMs === undefined || clock.nowMs() - checkedAtMs > ASK_LEADER_MS) {
       try {

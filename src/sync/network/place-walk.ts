@@ -10,6 +10,8 @@ const STEPS_BEYOND = 32;
 interface PlaceWalkDeps {
   readonly channels: SpaceChannels;
   readonly acl: Pick<AclPublisher, "read" | "publish">;
+  /** Notes when old places were lost by the store. */
+  lookAfterOld(replica: Replica, own: SpaceChannel | undefined): Promise<void>;
   /** Tells those who stand at places of branches that lost. */
   tellLost(replica: Replica): Promise<void>;
 }
@@ -66,6 +68,7 @@ export function createPlaceWalk(deps: PlaceWalkDeps) {
   };
 
   const walk = async (replica: Replica): Promise<SpaceChannel | undefined> => {
+    await deps.lookAfterOld(replica, channels.get(replica.id));
     await beginAnew(replica);
     for (let steps = 0; steps < channels.places(replica).length + STEPS_BEYOND; steps++) {
       const at = await step(replica);

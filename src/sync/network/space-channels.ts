@@ -17,6 +17,10 @@ export interface SpaceChannel {
   end: PlaceEnd | undefined;
   /** The chain goes on in another place: this one is read to its end, and nothing more is put there. */
   isPast: boolean;
+  /** There are places before this one. */
+  readonly hasOld: boolean;
+  /** On which connection those were found to be there still. */
+  lookedBackIn: number | undefined;
   /** Some of what the log holds of members had no room here, and is missed. */
   leftOut: boolean;
   /** Resolved and made anew whenever the channel's state may have changed. */
@@ -28,8 +32,8 @@ export interface SpaceChannel {
   othersSinceMs: number;
   /** Changes a message had lately, to tell how many are missing by the number of messages. */
   perMessage: number;
-  /** Wakes the publisher when what others wrote may be published from here. */
-  othersTimer: ReturnType<typeof setTimeout> | undefined;
+  /** Calls off what wakes the publisher when what others wrote may be published from here. */
+  endOthersTimer: (() => void) | undefined;
 }
 
 interface SpaceChannelsDeps {
@@ -77,7 +81,7 @@ export function createSpaceChannels(deps: SpaceChannelsDeps) {
     return true;
   };
 
-  const open = (replica: Replica, { keyId, secret, to }: Place): SpaceChannel => {
+  const open = (replica: Replica, { keyId, secret, from, to }: Place): SpaceChannel => {
     const ended = new AbortController();
     const note = placeNote(replica, keyId);
     const own: SpaceChannel = {
@@ -92,13 +96,15 @@ export function createSpaceChannels(deps: SpaceChannelsDeps) {
       }),
       end: note.end,
       isPast: to !== undefined,
+      hasOld: from > 0,
+      lookedBackIn: undefined,
       leftOut: hasMissed(replica),
       changed: Promise.withResolvers(),
       fault: "",
       othersUpto: 0,
       othersSinceMs: 0,
       perMessage: 1,
-      othersTimer: undefined,
+      endOthersTimer: undefined,
     };
     channels.set(replica.id, own);
     copies.set(replica.id, replica);
@@ -108,7 +114,7 @@ export function createSpaceChannels(deps: SpaceChannelsDeps) {
   const end = (own: SpaceChannel): Promise<void> => {
     own.ended.abort();
     own.changed.resolve();
-    clearTimeout(own.othersTimer);
+    own.endOthersTimer?.();
     return Promise.resolve(own.channel[Symbol.asyncDispose]());
   };
   const forget = async (spaceId: SpaceId): Promise<void> => {

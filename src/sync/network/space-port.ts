@@ -34,21 +34,21 @@ export function createSpacePort(
   ended: AbortSignal,
   own: () => SpaceChannel,
 ): ChannelPort {
-  const { book, log } = deps;
+  const { book, log, timers } = deps;
 
   /** What ended is not opened again: whoever asks waits until it hears of that, and goes quietly. */
   const withSpace = <T>(work: (replica: Replica) => Promise<T>): Promise<T> =>
     deps.hold(spaceId, async () => {
       const replica = ended.aborted ? undefined : await deps.open(spaceId);
       if (replica && !ended.aborted) return work(replica);
-      await Promise.race([aborted(ended), Bun.sleep(ENDING_MS)]);
+      await Promise.race([aborted(ended), timers.sleep(ENDING_MS)]);
       throw svcError("space.not_found", { spaceId });
     });
 
   /** Nothing of a space's content is taken in before this account is a member: it could not be opened. */
   const untilAdmitted = async (): Promise<void> => {
     while (await withSpace(async (replica) => replica.role() === "none")) {
-      await Promise.race([aborted(ended), Bun.sleep(ADMISSION_POLL_MS)]);
+      await Promise.race([aborted(ended), timers.sleep(ADMISSION_POLL_MS)]);
       if (ended.aborted) throw svcError("server.unavailable");
     }
   };
@@ -79,7 +79,7 @@ export function createSpacePort(
       withSpace(async (replica) => {
         const isPresent = replica.presentKeyId() === own().keyId && !hasLost(replica);
         if (!isPresent || replica.role() === "none") return { items: [], exact: false };
-        return outgoingOf(replica, limits, (newestNo) => othersUpto(own(), newestNo, deps.clock.nowMs()));
+        return outgoingOf(replica, limits, (newestNo) => othersUpto(own(), newestNo, deps));
       }),
 
     async deliverItems(items, cursor, messages) {
@@ -191,7 +191,8 @@ function noteState(book: ProgressBook, own: SpaceChannel): void {
 }
 
 /** Up to which number what others wrote has been here for a while without coming back from the network. */
-function othersUpto(own: SpaceChannel, newestNo: number, nowMs: number): number {
+function othersUpto(own: SpaceChannel, newestNo: number, { clock, timers }: TransportHost): number {
+  const nowMs = clock.nowMs();
   const due = nowMs - own.othersSinceMs >= OTHERS_FIRST_MS;
   const ready = due ? own.othersUpto : 0;
   if (due && newestNo > own.othersUpto) {
@@ -199,10 +200,10 @@ function othersUpto(own: SpaceChannel, newestNo: number, nowMs: number): number 
     own.othersSinceMs = nowMs;
   }
   if (own.ended.signal.aborted) return ready;
-  own.othersTimer ??= setTimeout(() => {
-    own.othersTimer = undefined;
+  own.endOthersTimer ??= timers.after(OTHERS_FIRST_MS, () => {
+    own.endOthersTimer = undefined;
     own.channel.wake();
-  }, OTHERS_FIRST_MS);
+  });
   return ready;
 }
 

@@ -249,60 +249,6 @@ describeWithNats("rotations on a network", () => {
   );
 
   rule(
-    "[ACL-7] two devices of the owner that rotate at once end with one chain, whichever is killed meanwhile",
-    async () => {
-      await using nats = await startNats();
-      using firstRoot = scratchDir("svc-first");
-      using secondRoot = scratchDir("svc-second");
-      const network = nats.url;
-      let first = await startDevice({ network, dataDir: firstRoot.path });
-      const space = await createSpace(first.server.client, "Two");
-      const base = `/v1/spaces/${space.id}`;
-      const object = await createObject(first.server.client, space.id, named("begun"));
-      let second = await startDevice({ network, dataDir: secondRoot.path, mnemonic: first.mnemonic });
-      await untilSame([first, second], space.id, (rows) => rows.includes("begun"), WAIT_MS);
-      for (let round = 0; round < 6; round++) {
-        const identities = [createAccount().id, createAccount().id];
-        const accounts = identities.map((identity) => ({ identity, permission: "reader" }));
-        await first.server.client.post(`${base}/acl/add`, { accounts }, 204);
-        await until(
-          async () => JSON.stringify(await chainOf(second, space.id)).includes(identities[1]!),
-          "both",
-          WAIT_MS,
-        );
-        const removing = [first, second].map((device, index) =>
-          device.server.client
-            .request("POST", `${base}/acl/remove`, { body: { identities: [identities[index]] } })
-            .catch(() => undefined),
-        );
-        if (round % 2 === 1) {
-          await Bun.sleep(round * 7);
-          await second.server.kill();
-        }
-        await Promise.all(removing);
-        if (round % 2 === 1)
-          second = await startDevice({ network, dataDir: secondRoot.path, mnemonic: first.mnemonic });
-        await setName(second, space.id, object.id, `round ${round}`);
-        await untilSame([first, second], space.id, (rows) => rows.includes(`round ${round}`), WAIT_MS);
-        await until(
-          async () => Bun.deepEquals(await chainOf(first, space.id), await chainOf(second, space.id)),
-          "one roster",
-          WAIT_MS,
-        );
-      }
-      for (const device of [first, second]) await forceSynced(device, space.id);
-      await first.server.kill();
-      first = await startDevice({ network, dataDir: firstRoot.path, mnemonic: first.mnemonic });
-      await using late = await startDevice({ network });
-      await joinOpen(first, late, space.id);
-      await untilSame([first, second, late], space.id, (rows) => rows.includes("round 5"), WAIT_MS);
-      await first.server.stop();
-      await second.server.stop();
-    },
-    LONG_MS,
-  );
-
-  rule(
     "[ACL-7] rotations that were made apart end in one place, whichever of the two branches wins",
     async () => {
       await using nats = await startNats();
@@ -314,7 +260,7 @@ describeWithNats("rotations on a network", () => {
       const base = `/v1/spaces/${space.id}`;
       const object = await createObject(first.server.client, space.id, named("begun"));
       await joinOpen(first, member, space.id);
-      for (let round = 0; round < 4; round++) {
+      for (let round = 0; round < 2; round++) {
         const identities = [createAccount().id, createAccount().id];
         const accounts = identities.map((identity) => ({ identity, permission: "reader" }));
         await first.server.client.post(`${base}/acl/add`, { accounts }, 204);

@@ -1,0 +1,131 @@
+/** A space's places on a network in memory and a virtual clock: branches that lost, stores that lost, places that are flooded. */
+import { describe, expect } from "bun:test";
+import { bytesToHex, utf8ToBytes } from "../../src/base/bytes.ts";
+import { randomBytes } from "../../src/base/random.ts";
+import { seal } from "../../src/crypto/seal.ts";
+import { deriveChannelKeys, logSubject } from "../../src/sync/network/subjects.ts";
+import { createAccount } from "../support/acl-world.ts";
+import { createRng } from "../support/rng.ts";
+import { faultsOnNetwork } from "../support/rotations.ts";
+import { rule } from "../support/rule.ts";
+import { memoryDir, scratchDir } from "../support/scratch.ts";
+import { useSeededRandomness } from "../support/seeded-randomness.ts";
+import { openSyncWorld, type SyncDevice, type SyncWorld } from "../support/sync-world.ts";
+
+const SETTLED_MS = 15 * 60_000;
+
+const headOf = ({ device }: SyncDevice): string => bytesToHex(device.space.replica.acl.head());
+const placesOf = ({ device }: SyncDevice) =>
+  device.space.replica.places().map(({ secret }) => deriveChannelKeys(secret!));
+
+async function rotate(device: SyncDevice): Promise<void> {
+  const account = createAccount(randomBytes(32));
+  expect(await device.addMember(account)).toBe(true);
+  expect(await device.removeMember(account)).toBe(true);
+}
+
+/** All who are members have one log, and the network has it. */
+async function expectOne({ time, devices, network }: SyncWorld): Promise<void> {
+  await time.runFor(SETTLED_MS);
+  for (const device of devices) {
+    expect(headOf(device)).toBe(headOf(devices[0]!));
+    expect(await device.isSynced()).toBe(true);
+  }
+  expect(faultsOnNetwork(network.messages, devices[0]!.device.space)).toEqual([]);
+}
+
+describe("places on a network in memory", () => {
+  const beginFrom = useSeededRandomness();
+  const inWorld = async (members: number, run: (world: SyncWorld) => Promise<void>): Promise<void> => {
+    beginFrom(1);
+    using dir = scratchDir("svc-network-places", memoryDir());
+    await using world = await openSyncWorld(dir.path, createRng(1), { owners: 2, members, onNetwork: true });
+    for (const device of world.devices) device.client!.connect(true);
+    await world.time.runFor(60_000);
+    await run(world);
+  };
+
+  rule("[ACL-7] two branches of two rotations each, made apart and published by turns, end as one log", async () => {
+    for (const goesFirst of [0, 1])
+      await inWorld(1, async (world) => {
+        const [one, other] = world.devices as [SyncDevice, SyncDevice];
+        for (const device of [one, other]) device.client!.connect(false);
+        for (const device of [one, other]) for (let count = 0; count < 2; count++) await rotate(device);
+        const [first, second] = goesFirst === 0 ? [one, other] : [other, one];
+        first.client!.connect(true);
+        await world.time.runFor(60_000);
+        await rotate(first); // it has gone on before the other is heard of
+        second.client!.connect(true);
+        await expectOne(world);
+      });
+  });
+
+  rule("[ACL-7] who is let in by an owner's device that is cut off, while another rotates, finds its way", () =>
+    inWorld(1, async (world) => {
+      const [one, other, member] = world.devices as [SyncDevice, SyncDevice, SyncDevice];
+      expect(await one.removeMember(member.device.account)).toBe(true);
+      await world.time.runFor(60_000);
+      expect(member.device.space.replica.role()).toBe("none");
+      other.client!.connect(false);
+      expect(await other.addMember(member.device.account)).toBe(true);
+      await rotate(one);
+      await rotate(one);
+      other.client!.connect(true);
+      await expectOne(world);
+      expect(member.device.space.replica.role()).toBe("writer");
+    }),
+  );
+
+  rule("[ACL-7] a place of an older epoch that the store lost alone is filled again once somebody connects", () =>
+    inWorld(1, async (world) => {
+      const [one] = world.devices as [SyncDevice];
+      await one.write("old", "of the first epoch");
+      await world.time.runFor(60_000);
+      do {
+        await rotate(one);
+        await world.time.runFor(60_000);
+      } while (placesOf(one).at(-1)!.stream === placesOf(one)[0]!.stream);
+      const { stream } = placesOf(one)[0]!;
+      world.network.lose(stream);
+      expect(faultsOnNetwork(world.network.messages, one.device.space)).not.toEqual([]);
+      one.client!.connect(false);
+      one.client!.connect(true);
+      await expectOne(world);
+    }),
+  );
+
+  rule("[ACL-6] of what fills a place behind its end, whoever comes by later reads a bounded part", () =>
+    inWorld(1, async (world) => {
+      const [one, , member] = world.devices as [SyncDevice, SyncDevice, SyncDevice];
+      member.client!.connect(false);
+      await rotate(one);
+      await one.write("new", "of the second epoch");
+      await world.time.runFor(60_000);
+      const [old] = placesOf(one);
+      const subject = logSubject(old!, "a");
+      const junk = randomBytes(256 << 10);
+      for (let count = 0; count < 128; count++) {
+        const isSealed = count % 2 === 0;
+        world.network.append(subject, isSealed ? seal(old!.sealKey, junk, utf8ToBytes(subject)) : junk);
+        world.network.append(logSubject(old!, "c"), junk);
+      }
+      const before = member.client!.bytesRead();
+      member.client!.connect(true);
+      await expectOne(world);
+      expect(member.client!.bytesRead() - before).toBeLessThan(12 << 20);
+    }),
+  );
+
+  rule("[ACL-7] a place is left, and a space closed, while a message is on its way there", () =>
+    inWorld(0, async (world) => {
+      const [one, other] = world.devices as [SyncDevice, SyncDevice];
+      world.network.delayMs = 400;
+      for (let round = 0; round < 10; round++) {
+        for (const device of [one, other]) await device.write(`r${round}`, device.peerId);
+        await world.time.runFor(round * 100);
+        await one.restart();
+      }
+      await expectOne(world);
+    }),
+  );
+});
