@@ -3,7 +3,7 @@ import { describe, expect } from "bun:test";
 import { bytesToHex, utf8ToBytes } from "../../src/base/bytes.ts";
 import { randomBytes } from "../../src/base/random.ts";
 import { seal } from "../../src/crypto/seal.ts";
-import { deriveChannelKeys, logSubject } from "../../src/sync/network/subjects.ts";
+import { deriveChannelKeys, LOG_SHARDS, logSubject } from "../../src/sync/network/subjects.ts";
 import { createAccount } from "../support/acl-world.ts";
 import { createRng } from "../support/rng.ts";
 import { faultsOnNetwork } from "../support/rotations.ts";
@@ -114,6 +114,37 @@ describe("places on a network in memory", () => {
       await expectOne(world);
       expect(member.client!.bytesRead() - before).toBeLessThan(12 << 20);
     }),
+  );
+
+  rule(
+    "[ACL-7] what rests asks in its hundredth epoch what it asked in its first, and one question a stream more when it connects",
+    () =>
+      inWorld(0, async (world) => {
+        const [one, other] = world.devices as [SyncDevice, SyncDevice];
+        other.client!.connect(false);
+        /** Of an hour in which nothing happens, and of connecting anew. */
+        const costs = async () => {
+          await world.time.runFor(SETTLED_MS);
+          const { client } = one;
+          const [questions, bytes] = [client!.questions(), client!.bytesRead()];
+          await world.time.runFor(60 * 60_000);
+          const resting = { questions: client!.questions() - questions, bytes: client!.bytesRead() - bytes };
+          client!.connect(false);
+          client!.connect(true);
+          await world.time.runFor(60_000);
+          return { resting, connecting: client!.questions() - questions - resting.questions };
+        };
+        const first = await costs();
+        for (let count = 0; count < 99; count++) await rotate(one);
+        const hundredth = await costs();
+        expect(placesOf(one)).toHaveLength(100);
+        expect(first.resting.questions).toBeGreaterThan(100);
+        expect(hundredth.resting.questions).toBeLessThanOrEqual(first.resting.questions);
+        expect(hundredth.resting.bytes).toBeLessThanOrEqual(first.resting.bytes);
+        expect(hundredth.connecting).toBeLessThanOrEqual(first.connecting + LOG_SHARDS);
+        console.log(`an hour at rest: ${JSON.stringify({ first, hundredth })}`);
+      }),
+    60_000,
   );
 
   rule("[ACL-7] a place is left, and a space closed, while a message is on its way there", () =>

@@ -33,7 +33,8 @@ export interface NetworkClient {
   arm(strike: NetworkStrike): void;
   /** Subjects that it named. */
   readonly asked: ReadonlySet<string>;
-  /** How much it was given of what is stored. */
+  /** How often it asked for anything, and how much it was given of what is stored. */
+  questions(): number;
   bytesRead(): number;
 }
 
@@ -136,12 +137,14 @@ function createWire({ network, streams, time, rng }: Joining) {
   const asked = new Set<string>();
   let armed: (NetworkStrike & { seen: number }) | undefined;
   let isSilent = false;
+  let questions = 0;
   let bytesRead = 0;
   const later = (work: () => void): void => void time.after(rng.int(1, network.delayMs), work);
 
   /** Carries a question there and its answer back. */
   const ask = <T>(signal: AbortSignal, subject: string, work: () => T): Promise<T> => {
     asked.add(subject);
+    questions++;
     const isStruck = armed !== undefined && ++armed.seen === armed.at;
     const passes = !isSilent && (!isStruck || armed!.isPassed);
     return new Promise<T>((resolve, reject) => {
@@ -173,6 +176,7 @@ function createWire({ network, streams, time, rng }: Joining) {
   return {
     asked,
     ask,
+    questions: () => questions,
     bytesRead: () => bytesRead,
     arm(strike: NetworkStrike): void {
       armed = { ...strike, seen: 0 };
@@ -316,6 +320,7 @@ function joinNetwork(joining: Joining): NetworkClient {
     isConnected: () => link.epoch() !== undefined,
     arm: wire.arm,
     asked: wire.asked,
+    questions: wire.questions,
     bytesRead: wire.bytesRead,
   };
 }

@@ -2,8 +2,9 @@
 import { expect } from "bun:test";
 import { cpSync } from "node:fs";
 import { jetstream } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
 import { randomBytes } from "../../../src/base/random.ts";
-import { logSubject } from "../../../src/sync/network/subjects.ts";
+import { type ChannelKeys, logSubject } from "../../../src/sync/network/subjects.ts";
 import { createAccount } from "../../support/acl-world.ts";
 import { until } from "../../support/client.ts";
 import {
@@ -20,7 +21,9 @@ import {
 } from "../../support/devices.ts";
 import { createObject, createSpace, named } from "../../support/fixtures.ts";
 import { knownAccount } from "../../support/known-account.ts";
+import { leaksIn } from "../../support/leak-search.ts";
 import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
+import { startNatsProxy } from "../../support/nats-proxy.ts";
 import { placesIn, rotate } from "../../support/rotations.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
@@ -37,6 +40,26 @@ async function allOn(nats: NatsServer): Promise<ReadMessage[]> {
   } finally {
     await nc.close();
   }
+}
+
+/** What is appended to a log, as the operator sees it pass. */
+interface Appended {
+  readonly subject: string;
+  readonly id: string;
+  /** Behind which message alone it may stand. */
+  readonly behind: number | undefined;
+}
+
+function watchLogs(operator: NatsConnection): Appended[] {
+  const appended: Appended[] = [];
+  operator.subscribe("svc.log.>", {
+    callback: (error, { subject, headers }) => {
+      if (error) throw error;
+      const behind = headers?.get("Nats-Expected-Last-Subject-Sequence");
+      appended.push({ subject, id: headers?.get("Nats-Msg-Id") ?? "", behind: behind ? Number(behind) : undefined });
+    },
+  });
+  return appended;
 }
 
 /** The subjects of logs, with how many messages each holds. */
@@ -72,11 +95,13 @@ describeWithNats("rotations on a network", () => {
     "[ACL-6] who was removed finds no new place, and nothing that it puts into the old one reaches those who stay",
     async () => {
       await using nats = await startNats();
-      const account = await knownAccount();
+      const [account, ownerAccount] = [await knownAccount(), await knownAccount()];
       using formerRoot = scratchDir("svc-former");
+      using ownerRoot = scratchDir("svc-owner");
       using keptRoot = scratchDir("svc-kept");
       const network = nats.url;
-      await using owner = await startDevice({ network });
+      const { mnemonic } = ownerAccount;
+      await using owner = await startDevice({ network, dataDir: ownerRoot.path, mnemonic });
       await using stayer = await startDevice({ network });
       await using former = await startDevice({ network, dataDir: formerRoot.path, mnemonic: account.mnemonic });
       const space = await createSpace(owner.server.client, "Rotating");
@@ -95,8 +120,12 @@ describeWithNats("rotations on a network", () => {
       await former.server.stop();
       cpSync(formerRoot.path, keptRoot.path, { recursive: true });
       const held = await allOn(nats);
+      await using operator = await connectWith(nats.url, account.networkKey);
+      const appended = watchLogs(operator);
 
       await owner.server.client.post(`${base}/acl/remove`, { identities: [former.accountId] }, 204);
+      for (const device of [owner, stayer]) await forceSynced(device, space.id);
+      const ofRotation = appended.splice(0);
       for (const [index, device] of [owner, stayer].entries())
         await setName(device, space.id, object.id, `after the removal ${index}`);
       await createObject(stayer.server.client, space.id, named("for those who stay"));
@@ -138,7 +167,8 @@ describeWithNats("rotations on a network", () => {
         for (let count = 0; count < 50; count++) await js.publish(subject, randomBytes(1000));
       }
       await nc.close();
-      const back = await startDevice({ network, dataDir: keptRoot.path, mnemonic: account.mnemonic });
+      await using proxy = await startNatsProxy(nats.port);
+      const back = await startDevice({ network: proxy.url, dataDir: keptRoot.path, mnemonic: account.mnemonic });
       await using _back = back;
       await untilStatus(back, space.id, "deleted");
       await setName(owner, space.id, object.id, "and on it goes");
@@ -149,6 +179,31 @@ describeWithNats("rotations on a network", () => {
         const debug = await device.server.client.get<unknown>(`${base}/debug`);
         expect(debug).toMatchObject({ parked: 0, quarantined: [], alarms: [], cut: [], networkResets: 0 });
         expect(warnings(device)).toEqual([]);
+      }
+
+      const everythingStored = await allOn(nats);
+      // Neither what it sent and got, nor anything in the old place, leads to the new one.
+      await owner.server.stop();
+      const [last, present] = (await placesIn(ownerRoot.path, ownerAccount, space.id)).slice(-2) as [
+        ChannelKeys,
+        ChannelKeys,
+      ];
+      expect(leaksIn(proxy.captured(), { tag: last.tag })).toEqual(["tag (raw)"]);
+      const { tag, sealKey, messageIdKey, eventKey, chunkKey } = present;
+      expect(leaksIn(proxy.captured(), { tag, sealKey, messageIdKey, eventKey, chunkKey })).toEqual([]);
+      const everything = [...appended, ...ofRotation];
+      const of = ({ tag: name }: ChannelKeys, many: readonly Appended[]) =>
+        many.filter(({ subject }) => subject.split(".")[3] === name);
+      // In time the two meet in one message each, the record and the link, however many devices there are.
+      expect(of(last, ofRotation)).toHaveLength(1);
+      expect(of(present, ofRotation)).toHaveLength(1);
+      expect(of(present, everything).length).toBeGreaterThan(3);
+      // What is put there names nothing but sequences of its own subject, and no id that was named before.
+      const seqsOf = (name: string) => everythingStored.filter(({ subject }) => subject === name).map(({ seq }) => seq);
+      const oldIds = new Set(of(last, everything).map(({ id }) => id));
+      for (const { subject, id, behind } of of(present, everything)) {
+        if (behind !== undefined) expect([0, ...seqsOf(subject)]).toContain(behind);
+        if (id !== "") expect([...oldIds]).not.toContain(id);
       }
     },
     LONG_MS,
@@ -215,7 +270,9 @@ describeWithNats("rotations on a network", () => {
       const asking = await mintInvite(owner, space.id);
       await rotate(owner, space.id, 10);
 
-      await using asker = await startDevice({ network });
+      const tagsBefore = new Set([...logsIn(await allOn(nats)).keys()].map((subject) => subject.split(".")[3]!));
+      await using proxy = await startNatsProxy(nats.port);
+      await using asker = await startDevice({ network: proxy.url });
       await asker.server.client.post("/v1/spaces/join", { inviteToken: asking, metadata: { name: "Asker" } }, 202);
       let requests: { requestRecordId: string; identity: string; name?: string }[] = [];
       await until(
@@ -227,6 +284,9 @@ describeWithNats("rotations on a network", () => {
         WAIT_MS,
       );
       expect(requests[0]).toMatchObject({ identity: asker.accountId, name: "Asker" });
+      // Until it is let in it has asked for nothing of anybody's logs but its own.
+      expect(proxy.tags().size).toBeGreaterThan(0);
+      expect([...proxy.tags()].filter((tag) => tagsBefore.has(tag))).toEqual([]);
       await rotate(owner, space.id);
       await untilAccepted(admin, base, requests[0]!.requestRecordId);
       await untilStatus(asker, space.id, "active");
