@@ -48,3 +48,25 @@ test("who leaves while others wait keeps nobody waiting", async () => {
   await waiting;
   expect(one.turn()).toBeUndefined();
 });
+
+test("as long as pieces take, the loop is left to others", async () => {
+  const turns = createTurns();
+  const startedMs = performance.now();
+  const pieces = Array.from({ length: 4 }, async () => {
+    await turns.turn();
+    for (const until = performance.now() + 5; performance.now() < until; );
+  });
+  await Promise.all(pieces);
+  // Three pauses of as long as what went before.
+  expect(performance.now() - startedMs).toBeGreaterThanOrEqual(4 * 5 + 3 * 4);
+});
+
+test("what takes next to nothing waits for its turn alone", async () => {
+  let nowMs = 0;
+  const turns = createTurns(() => nowMs);
+  for (let index = 0; index < 1_000; index++) {
+    await turns.turn();
+    nowMs += 0.0005;
+  }
+  expect(nowMs).toBeCloseTo(0.5);
+});

@@ -1,6 +1,11 @@
-/** Work that comes in pieces from several sides at once: one piece in each turn of the event loop, so that all else has its share. */
+/**
+ * Work that comes in pieces from several sides at once: one piece in each turn of the event loop, and no more than half of its
+ * time, so that all else has its share.
+ */
 export interface Turns {
   join(): Participant;
+  /** Resolves when it is the caller's turn, whoever else takes part. */
+  turn(): Promise<void>;
 }
 
 export interface Participant extends Disposable {
@@ -8,31 +13,49 @@ export interface Participant extends Disposable {
   turn(): Promise<void> | undefined;
 }
 
-export function createTurns(): Turns {
+/** Less than this is not worth a timer. */
+const TIMER_MS = 1;
+/** What took longer was not long for this work alone. */
+const MOST_OWED_MS = 20;
+
+export function createTurns(elapsedMs: () => number = () => performance.now()): Turns {
   const waiting: (() => void)[] = [];
   let participants = 0;
   let scheduled = false;
-  const next = (): void => {
-    const go = waiting.shift();
-    scheduled = go !== undefined;
-    if (!go) return;
-    go();
-    setImmediate(next);
+  /** How long pieces have taken for which the loop was not left to others as long since. */
+  let owedMs = 0;
+  let endedMs = elapsedMs();
+
+  const schedule = (): void => {
+    scheduled = waiting.length > 0;
+    if (!scheduled) return;
+    const leftMs = owedMs - (elapsedMs() - endedMs);
+    if (leftMs < TIMER_MS) setImmediate(next);
+    else setTimeout(next, leftMs);
   };
+  const next = (): void => {
+    const startedMs = elapsedMs();
+    owedMs = Math.max(0, owedMs - (startedMs - endedMs));
+    waiting.shift()?.();
+    // A piece is over by the next turn.
+    setImmediate(() => {
+      endedMs = elapsedMs();
+      owedMs = Math.min(MOST_OWED_MS, owedMs + endedMs - startedMs);
+      schedule();
+    });
+  };
+  const turn = (): Promise<void> =>
+    new Promise((resolve) => {
+      waiting.push(resolve);
+      if (!scheduled) schedule();
+    });
   return {
+    turn,
     join() {
       participants++;
       let joined = true;
       return {
-        turn() {
-          if (participants === 1) return undefined;
-          return new Promise((resolve) => {
-            waiting.push(resolve);
-            if (scheduled) return;
-            scheduled = true;
-            setImmediate(next);
-          });
-        },
+        turn: () => (participants === 1 ? undefined : turn()),
         [Symbol.dispose]() {
           if (joined) participants--;
           joined = false;

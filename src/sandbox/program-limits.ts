@@ -12,6 +12,8 @@ export const PROGRAM_LIMITS = {
   callsAtOnce: 64,
   /** Calls in one run. */
   callsPerRun: 10_000,
+  /** Characters that a run may write into its log. */
+  logChars: 8 << 20,
   /** Runs side by side. */
   runsAtOnce: 4,
 } as const;

@@ -1,6 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { createTestPrograms, type TestRun } from "../../test/support/program-runs.ts";
-import type { Json } from "../protocol/json.ts";
 import type { CallOutcome } from "./program-processes.ts";
 import type { ProgramCall, ProgramStart } from "./program-protocol.ts";
 import { replayProgram } from "./program-replay.ts";
@@ -91,6 +90,17 @@ describe("limits", () => {
     expect(await run(body, { maxPages: 256 })).toMatchObject({ status: "memory_exhausted" });
   });
 
+  test("what is written into the log is bounded, however much fuel there is", async () => {
+    const seen: number[] = [];
+    const call = async ({ input }: ProgramCall): Promise<CallOutcome> => {
+      seen.push(input.length);
+      return { output: "" };
+    };
+    const end = await run("const line = 'x'.repeat(1 << 20); for (;;) log(line)", { fuel: 1e9, call });
+    expect(end).toMatchObject({ status: "failed", error: expect.stringContaining("a run may log 8 MiB") });
+    expect(seen.length).toBeLessThan(8);
+  });
+
   test("what is asked to end is ended while it loops, and others are not touched", async () => {
     const end = new AbortController();
     const slowly = async () => {
@@ -145,8 +155,7 @@ describe("[AGENT-10] a replay", () => {
     });
     if (!("engine" in end)) throw new Error(end.error);
     const { status, fuel, memPages } = end;
-    const value = JSON.parse(end.value as string) as Json;
-    return parseTrace(writer.finish(end.engine, { status, value, fuel, memPages, calls })) as Trace;
+    return parseTrace(writer.finish(end.engine, { status, fuel, memPages, calls }, end.value)) as Trace;
   }
 
   test("gives the same result and the same fuel, and does nothing again", async () => {

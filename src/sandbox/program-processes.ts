@@ -1,7 +1,16 @@
 import type { Log } from "../base/log.ts";
+import { createTurns } from "../base/turns.ts";
 import { readJsonLines, toJsonLine } from "./json-lines.ts";
 import { MESSAGE_BYTES } from "./program-limits.ts";
-import type { CallError, FromChild, ProgramCall, ProgramEnd, ProgramStart, ToChild } from "./program-protocol.ts";
+import {
+  type CallError,
+  type FromChild,
+  LOG_CALL,
+  type ProgramCall,
+  type ProgramEnd,
+  type ProgramStart,
+  type ToChild,
+} from "./program-protocol.ts";
 
 /** What a call of a program came to. */
 export type CallOutcome = { readonly output: string } | { readonly error: CallError };
@@ -55,6 +64,7 @@ export function createProgramProcesses(deps: ProgramProcessesDeps): ProgramProce
   const { idleMs = IDLE_MS, graceMs = GRACE_MS } = deps;
   const free: Child[] = [];
   const all = new Set<Child>();
+  const turns = createTurns();
   let stopped = false;
 
   const spawn = (): Child => {
@@ -83,7 +93,10 @@ export function createProgramProcesses(deps: ProgramProcessesDeps): ProgramProce
     const listen = async (): Promise<void> => {
       for await (const message of readJsonLines<FromChild>(spawned.stdout, MESSAGE_BYTES)) {
         if ("ready" in message) child.engine = message.ready;
-        else child.listener?.(message);
+        else {
+          await turns.turn();
+          child.listener?.(message);
+        }
       }
     };
     void listen()
@@ -151,7 +164,7 @@ export function createProgramProcesses(deps: ProgramProcessesDeps): ProgramProce
           if (over) return;
           const nowMs = outcome.nowMs ?? deps.nowMs();
           onSettled?.(message.call, outcome, nowMs);
-          child.send({ settle: { n: message.call.n, ...outcome, nowMs } });
+          if (message.call.name !== LOG_CALL) child.send({ settle: { n: message.call.n, ...outcome, nowMs } });
         });
       } else if ("end" in message) finish({ ...message.end, engine: child.engine }, true);
     };

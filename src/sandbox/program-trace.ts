@@ -36,12 +36,12 @@ export interface TraceCall {
 interface TraceEnd {
   readonly end: {
     readonly status: string;
-    readonly value?: Json;
     readonly error?: string;
     readonly fuel: number | null;
     readonly memPages: number | null;
     /** How many calls the program made, answered or not. */
     readonly calls: number;
+    readonly value?: Json;
     /** Set when the trace was cut at its limit: such a run cannot be replayed. */
     readonly truncated?: true;
   };
@@ -58,8 +58,8 @@ const TRACE_BYTES = 8 << 20;
 
 export interface TraceWriter {
   settled(call: ProgramCall, outcome: CallOutcome, nowMs: number, ms: number, usage?: Json): void;
-  /** The whole trace as JSON lines. */
-  finish(engine: string, end: Omit<TraceEnd["end"], "truncated">): string;
+  /** The whole trace as JSON lines; `value` is JSON. */
+  finish(engine: string, end: Omit<TraceEnd["end"], "truncated" | "value">, value?: string): string;
 }
 
 export function createTraceWriter(start: ProgramStart, program: string, limitBytes = TRACE_BYTES): TraceWriter {
@@ -78,7 +78,7 @@ export function createTraceWriter(start: ProgramStart, program: string, limitByt
       if (size > limitBytes) truncated = true;
       else lines.push(line);
     },
-    finish(engine, end) {
+    finish(engine, end, value) {
       const head: TraceHead = {
         v: 1,
         source: hashOf(start.source),
@@ -91,8 +91,9 @@ export function createTraceWriter(start: ProgramStart, program: string, limitByt
         nowMs: start.nowMs,
         seed: start.seed,
       };
-      const last: TraceEnd = { end: { ...end, ...(truncated ? { truncated } : {}) } };
-      return `${[JSON.stringify(head), ...lines, JSON.stringify(last)].join("\n")}\n`;
+      const ended = JSON.stringify({ ...end, ...(truncated ? { truncated } : {}) });
+      const last = value === undefined ? ended : `${ended.slice(0, -1)},"value":${value}}`;
+      return `${[JSON.stringify(head), ...lines, `{"end":${last}}`].join("\n")}\n`;
     },
   };
 }

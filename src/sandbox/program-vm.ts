@@ -42,7 +42,7 @@ export interface ProgramVmDeps {
 const MAX_STACK_BYTES = 256 * 1024;
 const MAX_ERROR_CHARS = 2000;
 /** Counted for one run: each call takes room in the host too. */
-const { callsAtOnce, callsPerRun, callBytes } = PROGRAM_LIMITS;
+const { callsAtOnce, callsPerRun, callBytes, logChars } = PROGRAM_LIMITS;
 
 /** Starts a program and runs it until it first waits or ends. */
 export function startProgram(deps: ProgramVmDeps): RunningProgram {
@@ -61,6 +61,7 @@ export function startProgram(deps: ProgramVmDeps): RunningProgram {
   fuel.attach(exportsOf(vm)[FUEL_GLOBAL] as WebAssembly.Global);
   const open = new Set<number>();
   let calls = 0;
+  let logged = 0;
   let ended = false;
   let settleCall: JSValueHandle | undefined;
 
@@ -88,7 +89,11 @@ export function startProgram(deps: ProgramVmDeps): RunningProgram {
     if (input.length > callBytes) throw refusal(`${name} was given more than ${callBytes >> 20} MiB`);
     if (++calls > callsPerRun) throw refusal(`a run may call the host ${callsPerRun} times`);
     const n = numberHandle.toNumber();
-    if (name !== LOG_CALL) {
+    // Nothing waits for the log: whatever is in it may be on its way to the host at once.
+    if (name === LOG_CALL) {
+      logged += input.length;
+      if (logged > logChars) throw refusal(`a run may log ${logChars >> 20} MiB`);
+    } else {
       if (open.size >= callsAtOnce) throw refusal(`${callsAtOnce} calls are under way; wait for some`);
       open.add(n);
     }

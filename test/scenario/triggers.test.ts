@@ -271,6 +271,16 @@ describe("[run] fires in real seconds", () => {
     expect(files.map(({ name }) => name)).toEqual([`${run["id"]}.jsonl`]);
   });
 
+  rule("[run] what a client wrote in place of a trace is shown as none", async () => {
+    const { run } = await agent.run(await program("overwritten", "return 1"));
+    const records = [{ id: run["id"], ops: [{ type: "$set", path: "trace", value: '{"v":1}\n}, "x": [' }] }];
+    const body = { objectId: agent.anchorId, dataset: "agent_trigger_runs", records };
+    await shared.client.post(`/v1/spaces/${agent.spaceId}/modify`, body);
+    const path = `/runs/${run["id"]}`;
+    await until(async () => (await control().get<{ trace: Json }>(path)).trace === null, "the trace as it is now");
+    await control().fails("POST", `${path}/replay`, undefined, 409, "run.not_replayable");
+  });
+
   rule("[run] limits end a run by their own status", async () => {
     const statusOf = async (name: string, body: string, limits: JsonObject) =>
       (await result(name, body, { limits }))["status"];

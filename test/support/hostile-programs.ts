@@ -99,6 +99,7 @@ export const HOSTILE_PROGRAMS: readonly (readonly [string, string, Expected])[] 
   ["floods the host", "for (let i = 0; i < 1e5; i++) await svc.query({ i })", "failed"],
   ["floods the host side by side", "await Promise.all([...Array(200)].map((_, i) => svc.query({ i })))", "failed"],
   ["floods the log", "for (;;) log('x')", "failed"],
+  ["floods the log with long lines", "const line = 'x'.repeat(1 << 20); for (;;) log(line)", FUEL],
   ["passes what is no JSON", "return await svc.query({ n: 1n })", "failed"],
   ["passes a circle", "const a = {}; a.a = a; return await svc.query(a)", "failed"],
   ["passes a megaphone", "return await svc.query({ text: 'x'.repeat(5 << 20) })", "failed"],

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from "../../protocol/json.ts";
+import type { JsonObject } from "../../protocol/json.ts";
 import type { TriggerDefinition } from "./trigger-definition.ts";
 
 /** How a run may end. All but ok, skipped and interrupted count for the breaker. */
@@ -60,7 +60,8 @@ export interface RunRequest {
 export interface RunOutcome {
   readonly status: RunStatus;
   readonly error?: string;
-  readonly value?: Json;
+  /** JSON of what the program returned. */
+  readonly value?: string;
   /** Null where nobody knows. */
   readonly fuel: number | null;
   readonly memPages: number | null;

@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import type { RunOutcome, RunStore, TriggerStore } from "./port.ts";
 import type { TriggerDefinition } from "./trigger-definition.ts";
 
@@ -101,11 +101,11 @@ export function createTriggerRuns(deps: { triggers: TriggerStore; runs: RunStore
 }
 
 function outcomeFields({ status, error, value, fuel, memPages, costUsd, tokens }: RunOutcome): JsonObject {
-  const small = value !== undefined && Buffer.byteLength(JSON.stringify(value)) <= VALUE_BYTES;
+  const small = value !== undefined && Buffer.byteLength(value) <= VALUE_BYTES;
   return {
     status,
     ...(error === undefined ? {} : { error: error.slice(0, ERROR_CHARS) }),
-    ...(small ? { value } : {}),
+    ...(small ? { value: JSON.parse(value) as Json } : {}),
     ...(fuel === null ? {} : { fuel }),
     ...(memPages === null ? {} : { memPages }),
     ...(costUsd === null ? {} : { costUsd }),

@@ -488,7 +488,7 @@ describe("[AGENT-8] runs", () => {
     world.answer(async () => ({ value: "x".repeat(5000), trace: "y".repeat(40_000) }));
     world.put({});
     await world.pass(MINUTE);
-    world.answer(async () => ({ value: { a: 1 }, trace: "z" }));
+    world.answer(async () => ({ value: '{"a":1}', trace: "z" }));
     await world.pass(MINUTE);
     const [large, small] = [...world.rows.values()] as [JsonObject, JsonObject];
     expect([large["value"], large["trace"], large["traceRef"]]).toEqual([undefined, undefined, "run_0"]);

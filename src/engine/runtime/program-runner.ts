@@ -176,11 +176,10 @@ function outcomeOf(
     return { status, error, ...NOTHING_USED, ...used, trace };
   }
   const { status, fuel, memPages, engine } = end;
-  const value = end.value === undefined ? undefined : (JSON.parse(redact(end.value)) as Json);
-  const error = end.error === undefined ? undefined : redact(end.error);
-  const rest = { ...(value === undefined ? {} : { value }), ...(error === undefined ? {} : { error }) };
-  const trace = writer.finish(engine, { status, ...rest, fuel, memPages, calls });
-  return { status, ...rest, fuel, memPages, ...used, trace };
+  const value = end.value === undefined ? undefined : redact(end.value);
+  const error = end.error === undefined ? {} : { error: redact(end.error) };
+  const trace = writer.finish(engine, { status, ...error, fuel, memPages, calls }, value);
+  return { status, ...(value === undefined ? {} : { value }), ...error, fuel, memPages, ...used, trace };
 }
 
 function failed(error: string): RunOutcome {

@@ -13,6 +13,7 @@ import type { TraceFiles } from "./trace-files.ts";
 
 const LISTED_RUNS = 20;
 const MAX_NEXT = 100;
+const CHARS_A_TURN = 1 << 16;
 
 export interface TriggerControlDeps {
   readonly records: AgentRecords;
@@ -99,11 +100,11 @@ export function createTriggerControl(deps: TriggerControlDeps) {
       };
     },
 
-    /** The row, and the trace as its lines of JSON. */
+    /** The row, and the trace as its lines of JSON; undefined where there is none, or what is there is no trace. */
     async run(runId: string): Promise<{ run: JsonObject; trace: string[] | undefined }> {
       const row = runOf(runId);
       const trace = await traceOf(row);
-      return { run: withoutTrace(row), trace: trace?.trimEnd().split("\n") };
+      return { run: withoutTrace(row), trace: trace === undefined ? undefined : await jsonLines(trace) };
     },
 
     cancel(runId: string): void {
@@ -130,6 +131,29 @@ export function createTriggerControl(deps: TriggerControlDeps) {
 
     programs,
   };
+}
+
+/** Whoever writes records may have written a trace. Read in pieces: it may have eight million bytes. */
+async function jsonLines(text: string): Promise<string[] | undefined> {
+  const lines = text.trimEnd().split("\n");
+  let seen = 0;
+  for (const line of lines) {
+    if (!isJson(line)) return undefined;
+    seen += line.length;
+    if (seen < CHARS_A_TURN) continue;
+    seen = 0;
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+  return lines;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function withoutTrace(row: JsonObject): JsonObject {

@@ -17,7 +17,7 @@ export const runRoutes: Route[] = [
     errors: RUN_ERRORS,
     handler: async ({ engine, params }) => {
       const { run, trace } = await (await controlOf(engine)).run(params.runId);
-      // A trace may have eight million bytes, and is JSON already.
+      // The trace is JSON already.
       return jsonText(`{"run":${JSON.stringify(run)},"trace":${trace ? `[${trace.join(",")}]` : "null"}}`);
     },
   }),
