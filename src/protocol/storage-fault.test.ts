@@ -39,6 +39,8 @@ test("[STORE-2] what SQLite and the system say of files has a code of its own, h
     [withCode("ENOSPC"), "storage.full"],
     [withCode("EFBIG"), "storage.full"],
     [withCode("SQLITE_IOERR_FSYNC"), "storage.failed"],
+    [thrownBy(() => JSON.parse('{"half')), "storage.damaged"],
+    [thrownBy(() => new Database(":memory:").query(`SELECT '{"half' ->> '$.a'`).get()), "storage.damaged"],
     [withCode("SQLITE_BUSY"), undefined],
     [withCode("ECONNREFUSED"), undefined],
     [thrownBy(() => readFileSync(`${dir.path}/none`)), undefined],

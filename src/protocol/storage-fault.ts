@@ -20,12 +20,23 @@ const MEANINGS: readonly (readonly [RegExp, StorageCode])[] = [
   [/^(SQLITE_IOERR|EIO$)/, "storage.failed"],
 ];
 
+/** What comes from outside is parsed, and refused, where it comes in: further in, a text that is no JSON was stored as one. */
+const isSpoiltText = (error: Error): boolean =>
+  error instanceof SyntaxError || (error.name === "SQLiteError" && error.message === "malformed JSON");
+
 /** The answer for a disk, or a file on it, that keeps the server from doing what it should; undefined for any other error. */
 export function storageFault(thrown: unknown): SvcError | undefined {
   for (let each = thrown; each instanceof Error; each = each.cause) {
     const { code } = each as { code?: unknown };
     const meaning = typeof code === "string" && MEANINGS.find(([codes]) => codes.test(code));
     if (meaning) return new SvcError(meaning[1], { cause: thrown });
+    if (isSpoiltText(each)) return new SvcError("storage.damaged", { cause: thrown });
   }
   return undefined;
+}
+
+/** What failed on another thread or in a child, as it was told here. `fault`: its `storageFault`. */
+export function failureElsewhere(told: { message: string; stack: string; fault?: string | undefined }): Error {
+  const error = Object.assign(new Error(told.message), { stack: told.stack });
+  return told.fault === undefined ? error : new SvcError(told.fault as StorageCode, { cause: error });
 }

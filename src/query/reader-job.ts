@@ -62,4 +62,6 @@ export type ReaderReply =
       readonly message: string;
       readonly details: unknown;
       readonly stack: string;
+      /** What it is called where it has to do with a disk or a file. */
+      readonly fault?: string | undefined;
     };

@@ -1,6 +1,7 @@
 import { workerEntry } from "../base/worker-entry.ts";
 import { createWorkerPool, WorkerRefused } from "../base/worker-pool.ts";
 import { type ErrorCode, type ErrorDetails, SvcError, svcError } from "../protocol/errors.ts";
+import { failureElsewhere } from "../protocol/storage-fault.ts";
 import type { ReaderJob, ReaderReply, ReaderRequest, ReaderResult } from "./reader-job.ts";
 
 export interface ReaderPoolOptions {
@@ -53,7 +54,7 @@ export function createReaderPool(options: Partial<ReaderPoolOptions> = {}): Read
 }
 
 function errorOf(reply: Extract<ReaderReply, { ok: false }>): Error {
-  if (reply.code === "internal") return Object.assign(new Error(reply.message), { stack: reply.stack });
+  if (reply.code === "internal") return failureElsewhere(reply);
   return new SvcError(reply.code as ErrorCode, {
     message: reply.message,
     ...(reply.details ? { details: reply.details as ErrorDetails } : {}),

@@ -2,6 +2,7 @@
 import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { SvcError } from "../protocol/errors.ts";
+import { storageFault } from "../protocol/storage-fault.ts";
 import { explainAggregate } from "./aggregate-explain.ts";
 import { parsePipeline } from "./aggregate-parse.ts";
 import { runAggregate } from "./aggregate-run.ts";
@@ -77,6 +78,7 @@ self.onmessage = (event: MessageEvent<ReaderRequest>) => {
     answer = {
       ok: false,
       code: known?.code ?? "internal",
+      fault: storageFault(error)?.code,
       message: error instanceof Error ? error.message : String(error),
       details: known?.details,
       stack: error instanceof Error ? (error.stack ?? "") : "",

@@ -2,6 +2,7 @@
 import { childCommand } from "../base/child-command.ts";
 import type { Log } from "../base/log.ts";
 import { type ErrorCode, type ErrorDetails, SvcError, svcError } from "../protocol/errors.ts";
+import { failureElsewhere, storageFault } from "../protocol/storage-fault.ts";
 
 /** What every child may say besides its own reports. */
 export type ChildAnswer =
@@ -13,6 +14,8 @@ export type ChildAnswer =
       readonly message: string;
       readonly details?: object;
       readonly stack: string;
+      /** What it is called where it has to do with a disk or a file. */
+      readonly fault?: string | undefined;
     }
   | {
       readonly kind: "log";
@@ -171,8 +174,8 @@ const isReply = (message: { kind: string }): message is Extract<ChildAnswer, { k
 const isFailure = (message: { kind: string }): message is Extract<ChildAnswer, { kind: "failed" }> =>
   message.kind === "failed";
 
-function errorOf({ code, message, details, stack }: Extract<ChildAnswer, { kind: "failed" }>): Error {
-  if (code === "internal") return Object.assign(new Error(message), { stack });
+function errorOf({ code, message, details, stack, fault }: Extract<ChildAnswer, { kind: "failed" }>): Error {
+  if (code === "internal") return failureElsewhere({ message, stack, fault });
   return new SvcError(code as ErrorCode, { message, ...(details ? { details: details as ErrorDetails } : {}) });
 }
 
@@ -188,6 +191,7 @@ export function failureOf(id: number, error: unknown): Extract<ChildAnswer, { ki
     kind: "failed",
     id,
     code: known?.code ?? "internal",
+    fault: storageFault(error)?.code,
     message: error instanceof Error ? error.message : String(error),
     ...(known?.details ? { details: known.details } : {}),
     stack: error instanceof Error ? (error.stack ?? "") : "",

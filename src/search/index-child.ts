@@ -8,6 +8,7 @@ import { constants, setPriority } from "node:os";
 import { svcError } from "../protocol/errors.ts";
 import { isDamage } from "../store/database.ts";
 import { removeIndexFiles } from "../store/search/index-store.ts";
+import { SourceDamagedError } from "../store/search/space-source.ts";
 import { type ChildAnswer, failureOf, tellParent } from "./child-process.ts";
 import type { IndexPlace, IndexReport, IndexRequest } from "./index-protocol.ts";
 import { openSpaceIndex, type SpaceIndex } from "./space-index.ts";
@@ -77,7 +78,7 @@ function closeIndex(spaceId: string, one: OpenIndex): void {
 
 /** Files that are damaged are removed, and made anew when they are next asked for. Nothing else removes any. */
 function mendDamage(place: IndexPlace, error: unknown): boolean {
-  if (!isDamage(error)) return false;
+  if (error instanceof SourceDamagedError || !isDamage(error)) return false;
   const one = open.get(place.spaceId);
   open.delete(place.spaceId);
   try {

@@ -1,4 +1,5 @@
-import type { Database } from "bun:sqlite";
+import { type Database, SQLiteError } from "bun:sqlite";
+import { StoredFileError } from "../protocol/storage-fault.ts";
 import { createAclTable } from "./acl-table.ts";
 import { createArrivalTable } from "./arrival-table.ts";
 import { createChangeTable } from "./change-table.ts";
@@ -18,7 +19,7 @@ import { createUnopenedTable } from "./unopened-table.ts";
 import { createWalKeeper, type WalCopying } from "./wal-keeper.ts";
 
 /** The database of one space. */
-export type SpaceStore = ReturnType<typeof openSpaceStore>;
+export type SpaceStore = ReturnType<typeof createSpaceStore>;
 
 interface SpaceStoreOptions {
   /** Full unless what is written is made durable in another way. */
@@ -27,8 +28,20 @@ interface SpaceStoreOptions {
   copying?: WalCopying | undefined;
 }
 
-export function openSpaceStore(path: string, { durability = "full", copying }: SpaceStoreOptions = {}) {
+/** Throws as `openDatabase` does. */
+export function openSpaceStore(path: string, { durability = "full", copying }: SpaceStoreOptions = {}): SpaceStore {
   const db = openDatabase(path, { ...SPACE_SCHEMA, durability });
+  try {
+    return createSpaceStore(db, path, copying);
+  } catch (error) {
+    db.close();
+    // Statements of ours that the tables do not fit: what the file says of its tables was changed.
+    if (!(error instanceof SQLiteError && error.code === "SQLITE_ERROR")) throw error;
+    throw new StoredFileError("damaged", `${path}: ${error.message}`);
+  }
+}
+
+function createSpaceStore(db: Database, path: string, copying: WalCopying | undefined) {
   const wal = createWalKeeper(db, path, copying);
   const getMeta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, Uint8Array]>(
@@ -57,7 +70,7 @@ export function openSpaceStore(path: string, { durability = "full", copying }: S
   }
 
   return {
-    db: db as Database,
+    db,
     path,
     changes,
     rows,

@@ -1,3 +1,4 @@
+import { StoredFileError } from "../../protocol/storage-fault.ts";
 import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
 import type { BodyOpener } from "../codec/body-opener.ts";
 import { decodeChange, isDerivedRoot } from "../codec/change-codec.ts";
@@ -28,10 +29,10 @@ export function createChangeReader(deps: { changes: ChangeTable; opener: BodyOpe
   /** For folding records anew. The body opened before, else the change would not be in the log. */
   const replayOf = (stored: StoredChange, object: ObjectEntry): ReplayInput => {
     const opened = opener.openStored(stored.bytes, object.idText);
-    if (!("body" in opened)) throw new Error("a stored change no longer opens");
+    if (!("body" in opened)) throw new StoredFileError("damaged", "a stored change no longer opens");
     const { body } = opened;
     const answer = registry.rulesFor(body.dataset, body.definition);
-    if (!("rules" in answer)) throw new Error(`the definition of dataset ${body.dataset} is gone`);
+    if (!("rules" in answer)) throw new StoredFileError("damaged", `the definition of dataset ${body.dataset} is gone`);
     return { change: stored, author: authorOf(stored.writer), object, body, rules: answer.rules };
   };
 

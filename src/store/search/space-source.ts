@@ -1,6 +1,7 @@
 /** What the search index reads of a space: over a read-only connection, in short reads, beside its one writer. */
 import { cidFromDigest } from "../../crypto/cid.ts";
-import { openReader } from "../database.ts";
+import { StoredFileError } from "../../protocol/storage-fault.ts";
+import { isDamage, openReader } from "../database.ts";
 
 export interface LogEntry {
   readonly seq: number;
@@ -22,6 +23,13 @@ export interface SourceCollection {
   readonly dataset: string;
   /** The object was deleted: nothing of it is found. */
   readonly deleted: boolean;
+}
+
+/** The space's own database is damaged: an index that is made anew of it is no better. */
+export class SourceDamagedError extends StoredFileError {
+  constructor(path: string, cause: unknown) {
+    super("damaged", `${path}: ${cause instanceof Error ? cause.message : cause}`);
+  }
 }
 
 export type SpaceSource = ReturnType<typeof openSpaceSource>;
@@ -57,7 +65,7 @@ export function openSpaceSource(path: string) {
   /** Collections never change whose they are; whether the object is deleted is asked each time. */
   const statements = [incarnation, bounds, after, byNo, objectRow, collection, docs, below, collectionsBelow, count];
 
-  return {
+  return telling(path, {
     incarnation: (): string => Buffer.from(incarnation.get()?.value ?? []).toString("hex"),
     /** Numbers of the first and the last entry of the log; 0 where there is none. */
     log(): { first: number; last: number } {
@@ -85,5 +93,19 @@ export function openSpaceSource(path: string) {
       for (const statement of statements) statement.finalize();
       db.close();
     },
-  };
+  });
+}
+
+/** The same reads, which say of damage that it is the space's. */
+function telling<T extends Record<string, (...args: never[]) => unknown>>(path: string, reads: T): T {
+  const tell =
+    (read: (...args: never[]) => unknown) =>
+    (...args: never[]): unknown => {
+      try {
+        return read(...args);
+      } catch (error) {
+        throw isDamage(error) ? new SourceDamagedError(path, error) : error;
+      }
+    };
+  return Object.fromEntries(Object.entries(reads).map(([name, read]) => [name, tell(read)])) as T;
 }
