@@ -1,6 +1,7 @@
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import type { RulesRegistry } from "../../change/ports.ts";
 import { refusal } from "../../protocol/refusals.ts";
+import { StoredFileError } from "../../protocol/storage-fault.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { decodeDeclaration, parseDefinitionName } from "./declaration.ts";
 import { compileDeclaration, type DeclaredRules } from "./declared-rules.ts";
@@ -30,7 +31,7 @@ export function createDefinitionRegistry(
     const known = compiledById.get(versionId);
     if (known) return known;
     const declaration = decodeDeclaration(text);
-    if (!declaration) throw new Error(`the stored definition ${versionId} does not read`);
+    if (!declaration) throw new StoredFileError("damaged", `the stored definition ${versionId} does not read`);
     if (compiledById.size >= MAX_COMPILED) compiledById.clear();
     const rules = compileDeclaration(declaration);
     compiledById.set(versionId, rules);
