@@ -6,17 +6,7 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { spawnSync } from "node:child_process";
-import {
-  closeSync,
-  cpSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statfsSync,
-  statSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
+import { cpSync, renameSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { type JsonObject, type SpaceInfo, until } from "../support/client.ts";
 import {
   askSpace,
@@ -26,6 +16,7 @@ import {
   filesBelow,
   flipBit,
   makeWholeRoot,
+  spoilHead,
   spoilSector,
   truncate,
   type WholeRoot,
@@ -130,7 +121,7 @@ rule(
   "[STORE-2] a harmed search index is made anew, and finds all again",
   async () => {
     using copy = whole.copy();
-    for (const path of whole.files("index")) spoilSector(copy.path + path, rng);
+    for (const path of whole.files("index")) spoilHead(copy.path + path);
     await using server = await startServer({ dataDir: copy.path });
     for (const [index, { spaceId }] of whole.spaces.entries()) {
       const { hits } = await searchWhole(server.client, spaceId, { query: `another of ${index}` });
@@ -243,9 +234,7 @@ rule(
       await untilSynced(member, id);
       const file = `${root.path}/${member.accountId}/sdk/${id}.db`;
       expect(await member.server.stop()).toBe(0);
-      const opened = openSync(file, "r+");
-      writeSync(opened, Buffer.alloc(512, 0x5a), 0, 512, 0);
-      closeSync(opened);
+      spoilHead(file);
 
       member = await startDevice({ lan: true, dataDir: root.path });
       const refused = await member.server.client.request("POST", `/v1/spaces/${id}/objects/query`, { body: {} });

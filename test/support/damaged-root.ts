@@ -24,7 +24,7 @@ export interface WholeRoot extends Disposable {
 }
 
 /** What lies in a data root. */
-export const FILE_KINDS = {
+const FILE_KINDS = {
   wallet: /\/wallet\.key$/,
   account: /\/sdk\/account\.db$/,
   /** All spaces, the account's own among them. */
@@ -90,6 +90,13 @@ export function spoilSector(path: string, rng: Rng): string {
   bytes.set(noise, at);
   writeFileSync(path, bytes);
   return `the sector at ${at} of ${bytes.length}`;
+}
+
+/** What says that it is a database is gone. */
+export function spoilHead(path: string): void {
+  const bytes = readFileSync(path);
+  bytes.fill(0x5a, 0, 512);
+  writeFileSync(path, bytes);
 }
 
 export function truncate(path: string, rng: Rng): string {
