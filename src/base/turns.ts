@@ -15,8 +15,8 @@ export interface Participant extends Disposable {
 
 /** Less than this is not worth a timer. */
 const TIMER_MS = 1;
-/** What took longer was not long for this work alone. */
-const MOST_OWED_MS = 20;
+/** What seems to have taken longer was not this work alone: a commit may have come between. */
+const MOST_OWED_MS = 2;
 
 export function createTurns(elapsedMs: () => number = () => performance.now()): Turns {
   const waiting: (() => void)[] = [];
