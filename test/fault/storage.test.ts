@@ -4,7 +4,7 @@
  */
 import { Database } from "bun:sqlite";
 import { describe, expect } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import type { JsonObject, Page, SpaceInfo } from "../support/client.ts";
 import { databaseFiles } from "../support/database-files.ts";
 import { createCollection, createSpace, openCollection, setFields } from "../support/fixtures.ts";
@@ -62,6 +62,41 @@ describe("a disk that is full", () => {
       const retried = [...failed][0]!;
       await collection.modify([setFields(retried, { s: "now it fits" })]);
       expect(await collection.find(retried)).toMatchObject({ s: "now it fits" });
+    },
+    60_000,
+  );
+});
+
+describe("another program that holds a database", () => {
+  rule(
+    "[STORE-2] its lock holds up writes to that space alone, which are refused in words and go on once it is gone",
+    async () => {
+      await using server = await startServer();
+      const held = await createCollection(server.client, (await createSpace(server.client, "held")).id);
+      const free = await createCollection(server.client, (await createSpace(server.client, "free")).id);
+      const path = databaseFiles(server.dataDir).find((file) => file.includes(held.spaceId))!;
+      using other = new Database(path);
+      other.run("BEGIN IMMEDIATE");
+      let isAnswered = false;
+      const body = { ...held.target, records: [setFields("a", { n: 1 })] };
+      const waiting = server.client.request("POST", `${held.path}/modify`, { body }).then((reply) => {
+        isAnswered = true;
+        return reply;
+      });
+      for (let n = 0; n < 20; n++) {
+        await free.modify([setFields(`f${n}`, { n })]);
+        expect((await held.query()).records).toEqual([]);
+      }
+      expect(isAnswered).toBe(false);
+      const { status, text } = await waiting;
+      expect([status, text]).toEqual([
+        503,
+        expect.stringContaining("Another program has this space's database locked"),
+      ]);
+      other.run("ROLLBACK");
+      await held.modify([setFields("a", { n: 2 })]);
+      expect(await held.find("a")).toMatchObject({ n: 2 });
+      for (const file of databaseFiles(server.dataDir)) expect([file, statSync(file).mode & 0o077]).toEqual([file, 0]);
     },
     60_000,
   );
