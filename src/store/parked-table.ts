@@ -108,8 +108,8 @@ export function createParkedTable(db: Database) {
   const waitingCount = db.query<{ count: number }, [number]>(
     `SELECT count(*) AS count FROM parked WHERE NOT (${IN_VAIN})`,
   );
-  const orphans = db.query<{ id: Uint8Array; wait_for: Uint8Array }, [number, number]>(
-    `SELECT id, wait_for FROM parked WHERE ${IN_VAIN} ORDER BY received_ms DESC LIMIT ?`,
+  const orphans = db.query<{ id: Uint8Array; wait_kind: WaitKind; wait_for: Uint8Array }, [number, number]>(
+    `SELECT id, wait_kind, wait_for FROM parked WHERE ${IN_VAIN} ORDER BY received_ms DESC LIMIT ?`,
   );
   const ids = db.query<{ id: Uint8Array }, [number]>("SELECT id FROM parked LIMIT ?");
   const quarantinedIds = db.query<{ id: Uint8Array }, [number]>(
@@ -171,7 +171,7 @@ export function createParkedTable(db: Database) {
     waitingCount: (patience: number): number => waitingCount.get(patience)?.count ?? 0,
     /** What has waited in vain. It is still taken up should that come. */
     orphans: (patience: number, limit: number) =>
-      orphans.all(patience, limit).map((row) => ({ id: row.id, waitFor: row.wait_for })),
+      orphans.all(patience, limit).map((row) => ({ id: row.id, waitKind: row.wait_kind, waitFor: row.wait_for })),
     ids: (limit: number): Uint8Array[] => ids.all(limit).map((row) => row.id),
     quarantinedIds: (limit: number): Uint8Array[] => quarantinedIds.all(limit).map((row) => row.id),
     /** Ids of changes that others wait for, in order, behind one. */

@@ -2,6 +2,7 @@ import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { versionOf } from "../../change/codec/version.ts";
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
+import type { WaitKind } from "../../store/parked-table.ts";
 import { type ObjectFacts, PATIENCE_ROUNDS, type SpaceBacklog, type SpaceFacts } from "../replica.ts";
 import { cutChangesOf } from "./cut-changes.ts";
 import type { ReplicaSource } from "./source.ts";
@@ -113,6 +114,13 @@ export function objectFactsOf(space: ReplicaSource, objectId: string): ObjectFac
   };
 }
 
+/** Why what waits for this does so in vain. */
+function inVain(kind: WaitKind, what: Uint8Array): string {
+  if (kind === "change" || kind === "acl") return `it follows ${cidFromDigest(what)}, which nobody has`;
+  const name = { key: "read key", definition: "definition", version: "version" }[kind];
+  return `it waits for the ${name} ${bytesToHex(what)}, which nobody has given`;
+}
+
 export function spaceBacklogOf(space: ReplicaSource): SpaceBacklog {
   const { engine, acl } = space;
   const { parked, unopened } = engine.store;
@@ -120,9 +128,9 @@ export function spaceBacklogOf(space: ReplicaSource): SpaceBacklog {
   return {
     parked: backlog.parkedCount,
     quarantined: [
-      ...parked.orphans(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map(({ id, waitFor }) => ({
+      ...parked.orphans(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map(({ id, waitKind, waitFor }) => ({
         id: cidFromDigest(id),
-        reason: `it follows ${cidFromDigest(waitFor)}, which nobody has`,
+        reason: inVain(waitKind, waitFor),
       })),
       ...unopened.inVain(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map((id) => ({
         id: cidFromDigest(id),

@@ -47,15 +47,14 @@ export function createLostPlaces(store: Pick<NetworkStore, "openChannel">) {
   };
 
   const nameOf = ({ secret, records }: LostPlace): string => `${bytesToHex(secret)} ${records.length}`;
-  const logOf = ({ acl }: Replica): string => bytesToHex(acl.head()) + bytesToHex(acl.pendingDigest());
-  /** What the log of each was at when it was looked into last. */
-  const lookedAt = new WeakMap<Replica, string>();
   return async (replica: Replica): Promise<void> => {
-    while (lookedAt.get(replica) !== logOf(replica)) {
-      const now = logOf(replica);
-      for (const place of replica.lostPlaces())
-        if (!told.has(nameOf(place)) && (await tell(replica, place))) told.add(nameOf(place));
-      lookedAt.set(replica, now);
+    for (let goesOn = true; goesOn; ) {
+      goesOn = false;
+      for (const place of replica.lostPlaces()) {
+        if (told.has(nameOf(place)) || !(await tell(replica, place))) continue;
+        told.add(nameOf(place));
+        goesOn = true; // what was met there may lead further
+      }
     }
   };
 }

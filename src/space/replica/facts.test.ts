@@ -1,0 +1,26 @@
+import { describe, expect, test } from "bun:test";
+import { add, withDevices } from "../../../test/support/acl-devices.ts";
+import { createAccount } from "../../../test/support/acl-world.ts";
+import { bodyBytes, createForger, setOf } from "../../../test/support/forged-change.ts";
+import { bytesToHex } from "../../base/bytes.ts";
+import { randomBytes } from "../../base/random.ts";
+import { PATIENCE_ROUNDS } from "../replica.ts";
+
+describe("[hostile] what waits in vain is told", () => {
+  test("a change under a read key that nobody was given is named with that key", async () => {
+    await withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      const member = createAccount();
+      await owner.write("a", "1");
+      await add(owner, member);
+      const { space } = owner;
+      const forger = createForger(space, space.engine.object(space.engine.derivedId("test.items", ""))!, member.signer);
+      const keyId = randomBytes(16);
+      const body = bodyBytes(`{"dataset":"items","records":[${setOf("a", "v", "2")}]}`);
+      await owner.ingest(forger.write(body, { keyId }).bytes);
+      for (let round = 0; round <= PATIENCE_ROUNDS; round++) await space.replica.age();
+      const [told] = space.replica.backlog().quarantined;
+      expect(told?.reason).toContain(bytesToHex(keyId));
+    });
+  });
+});
