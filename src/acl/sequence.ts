@@ -101,7 +101,9 @@ function planParts(port: SequencePort, record: AclRecord, place: AclOp[]): Seque
     if (ops.length === 0 || port.faultOf(ops, record.clock)) continue;
     // With the place of an older record go the keys that it was given it with.
     const placed = ops.some((op) => op.op === "alias") ? [record] : [];
-    return { ops: [...ops], minClock: record.clock, placed, parts: [...left] };
+    // And what is sequenced again gets a place of its own, under whose keys changes may have been written.
+    const placedAgain = left.length > 0 ? [] : parts.flatMap((part) => (part.kind === "acl" ? [part] : []));
+    return { ops: [...ops], minClock: record.clock, placed: [...placed, ...placedAgain], parts: [...left] };
   }
   if (parts.length > 0) return { ops: [], minClock: 0, placed: [], parts };
   return port.held.isFollowed(record.id) ? { wait: "others follow it" } : { drop: "all of it took effect" };

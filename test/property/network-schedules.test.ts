@@ -28,16 +28,18 @@ const HEALED_MS = 30 * 60_000;
 const MESSAGES = 25;
 const firstSeed = runSeed("network schedules");
 type WorldKind = Partial<Pick<Course, "comeAgain" | "forks">>;
+/** `FORKS=1` lets owners' devices act apart, `COME_AGAIN=1` lets in again who was put out: about one such world in ten still fails. */
+const KIND: WorldKind = { forks: process.env["FORKS"] === "1", comeAgain: process.env["COME_AGAIN"] === "1" };
 /** Worlds in which something once went wrong, kept by name. */
 const PAST_SEEDS: { name: string; seed: number; how: WorldKind }[] = [
   { name: "an owner's device that rotated twice on a branch that lost stayed there", seed: 5001, how: { forks: true } },
   { name: "a channel that was closed while it published never ended", seed: 5010, how: { forks: true } },
   { name: "nobody told those on a branch that lost", seed: 5010, how: { forks: true, comeAgain: true } },
-];
-/** Worlds in which something still goes wrong; `OPEN_SEEDS=1` runs them, too. */
-const OPEN_SEEDS: { name: string; seed: number; how: WorldKind }[] = [
-  { name: "a change waits on an owner's device for a read key of a branch that lost", seed: 100, how: { forks: true } },
-  { name: "the same in another world", seed: 121, how: { forks: true } },
+  {
+    name: "the keys of what a record of a lost branch had sequenced were not passed on",
+    seed: 121,
+    how: { forks: true },
+  },
 ];
 
 interface Course {
@@ -57,7 +59,7 @@ const isMember = ({ device }: SyncDevice, judge: SyncDevice): boolean =>
 
 describe("rotations on a network in memory", () => {
   const beginFrom = useSeededRandomness();
-  const runWorld = async (seed: number, how: WorldKind = {}): Promise<void> => {
+  const runWorld = async (seed: number, how: WorldKind): Promise<void> => {
     beginFrom(seed);
     await runSchedules(seed, how);
   };
@@ -65,12 +67,10 @@ describe("rotations on a network in memory", () => {
     const seed = (firstSeed + at) >>> 0;
     rule(
       `[ACL-7] [convergence] world ${at}: ${SCHEDULES} schedules, and all have one log`,
-      () => runWorld(seed),
+      () => runWorld(seed, KIND),
       60_000,
     );
   }
-  for (const { name, seed, how } of process.env["OPEN_SEEDS"] === "1" ? OPEN_SEEDS : [])
-    rule(`[ACL-7] [convergence] open: ${name}`, () => runWorld(seed, how), 60_000);
   for (const { name, seed, how } of PAST_SEEDS)
     rule(`[ACL-7] [convergence] past failure: ${name}`, () => runWorld(seed, how), 60_000);
 });
