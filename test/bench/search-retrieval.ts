@@ -1,7 +1,8 @@
 /**
  * Known-item retrieval on real text, by hand: `bun test/bench/search-retrieval.ts <organisation>/<model>`. Corpora: the README
  * of every package below node_modules, sought by its package's description; the sections of the CommonMark specification,
- * sought by their first sentence, which is taken out. Prints MRR@10 and recall@10 a mode.
+ * sought by their first sentence, which is taken out; sentences, sought by paraphrases in several languages. Prints MRR@10 and
+ * recall@10 a mode, and of the sentences how often the right one is first and among the first three.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,6 +13,7 @@ import { createObject, createSpace, createType } from "../support/fixtures.ts";
 import { ENGLISH_MODEL, placeModel } from "../support/models.ts";
 import { search, searchUntil } from "../support/search.ts";
 import { startServer } from "../support/server.ts";
+import { PARAPHRASES } from "./paraphrases.ts";
 
 interface Item {
   readonly id: string;
@@ -159,4 +161,26 @@ for (const [name, corpus, asked] of [
       );
       console.log("nonsense:", query, "|", counts.join(", "));
     }
+}
+
+const sentences = await fill(
+  server.client,
+  PARAPHRASES.map(({ text }, index) => ({ id: `p${index}`, query: "", text })),
+);
+for (const language of ["English", "German", "Spanish", "Chinese", "Japanese"] as const) {
+  const asked = PARAPHRASES.map((each, index) => ({ id: `p${index}`, query: each.asked[language], text: "" }));
+  const lists = await listsOf(server.client, sentences, asked, "hybrid");
+  const ranks = lists.map((list, index) => list.indexOf(`p${index} 0`));
+  const within = (count: number) => ranks.filter((rank) => rank >= 0 && rank < count).length;
+  console.log(
+    model,
+    "| paraphrases in",
+    language,
+    "| first",
+    within(1),
+    "| among three",
+    within(3),
+    "of",
+    ranks.length,
+  );
 }

@@ -1,9 +1,12 @@
 /** Search by meaning on real models: what it finds, and what becomes of it when the process that embeds dies. */
 import { expect } from "bun:test";
-import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildExecutable, hostTarget } from "../../build.ts";
+import type { ProcessRow } from "../../src/protocol/event.ts";
 import { createObject, createSpace, named } from "../support/fixtures.ts";
+import { startModelMirror } from "../support/model-mirror.ts";
 import {
   ENGLISH_MODEL,
   hasModels,
@@ -120,3 +123,93 @@ onModels(
   },
   300_000,
 );
+
+onModels(
+  "[search] a model is fetched from a mirror that fails, lies and is slow: shown in bytes as index.model_download; words are found meanwhile, meaning afterwards",
+  async () => {
+    const fileOf = (name: string) => {
+      const path = join(modelDirectory(ENGLISH_MODEL), name);
+      return existsSync(path) ? readFileSync(path) : undefined;
+    };
+    await using mirror = startModelMirror(ENGLISH_MODEL, fileOf);
+    mirror.behaviour = { status: 500 };
+    await using server = await startServer({
+      env: { ...EMBEDS, SVC_INDEX_MODEL: ENGLISH_MODEL, SVC_INDEX_MODEL_HOST: mirror.host },
+    });
+    const space = (await createSpace(server.client)).id;
+    for (const name of NAMES) await createObject(server.client, space, named(name));
+    const expectWords = async () => {
+      const { hits, vectorStatus, mode } = await search(server.client, space, { query: "sofa" });
+      expect([hits[0]?.data, vectorStatus, mode]).toEqual([NAMES[0]!, "unavailable", "fts"]);
+      const body = { query: "sofa", mode: "vector" };
+      const refused = await server.client.request("POST", `/v1/spaces/${space}/search`, { body });
+      expect(refused.status).toBe(503);
+    };
+    const downloads = async (): Promise<ProcessRow[]> => {
+      const { processes } = await server.client.get<{ processes: ProcessRow[] }>("/v1/processes");
+      return processes.filter(({ kind }) => kind === "index.model_download");
+    };
+    await until(() => /the hub answered 500/.test(server.stderr()));
+    await expectWords();
+
+    mirror.behaviour = { statedDigest: "ab".repeat(32) };
+    await until(() => /the hub says abababab/.test(server.stderr()));
+    await expectWords();
+
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const weights = fileOf("onnx/model_quantized.onnx")!.length;
+    mirror.behaviour = { hold: { after: 5_000_000, until: promise } };
+    const isHeld = ({ state, done, total }: ProcessRow) =>
+      state === "running" && done === 5_000_000 && total === weights;
+    await until(async () => (await downloads()).some(isHeld));
+    expect((await downloads()).find(isHeld)).toMatchObject({
+      title: `Fetching ${ENGLISH_MODEL}: onnx/model_quantized.onnx`,
+      target: "model_quantized.onnx",
+    });
+    await expectWords();
+    resolve();
+    expect((await settled(server, space, "a feline pet is resting")).hits[0]?.data).toBe(NAMES[0]!);
+    expect((await downloads()).find(({ done, state }) => done === weights && state !== "failed")?.state).toBe("done");
+  },
+  180_000,
+);
+
+onModels(
+  "[search] processes that embed and get no memory: words are found, the status says so, no text is given up; with memory meaning comes by itself",
+  async () => {
+    await using server = await startServer({ env: EMBEDS });
+    placeModel(server.dataDir, ENGLISH_MODEL);
+    const starved = new Set<number>();
+    const starve = () => {
+      for (const pid of children(server.pid, "__embed")) {
+        if (starved.has(pid)) continue;
+        starved.add(pid);
+        // What it has is all it may have.
+        spawnSync("prlimit", ["--pid", String(pid), "--as=1000000"]);
+      }
+    };
+    const starving = setInterval(starve, 5);
+    try {
+      const space = (await createSpace(server.client)).id;
+      for (const name of NAMES) await createObject(server.client, space, named(name));
+      await until(async () => (await search(server.client, space, { query: "sofa" })) && starved.size >= 2);
+      const { hits, vectorStatus, mode } = await search(server.client, space, { query: "sofa" });
+      expect([hits[0]?.data, vectorStatus, mode]).toEqual([NAMES[0]!, "unavailable", "fts"]);
+      expect(server.stderr()).toMatch(/texts cannot be embedded; full-text search goes on/);
+      clearInterval(starving);
+      expect((await settled(server, space, "a feline pet is resting")).hits[0]?.data).toBe(NAMES[0]!);
+      expect(server.stderr()).not.toMatch(/found by its words alone/);
+    } finally {
+      clearInterval(starving);
+    }
+  },
+  180_000,
+);
+
+async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + PATIENCE_MS;
+  while (!(await isSo())) {
+    if (performance.now() > deadline) throw new Error("what was waited for did not come ");
+    await Bun.sleep(50);
+  }
+}

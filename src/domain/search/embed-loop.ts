@@ -7,6 +7,7 @@ import type { LongWork, StartLongWork } from "../process/port.ts";
 import { type EmbeddedTexts, type Embedder, EmbedderLost } from "./embedder.ts";
 
 const TEXTS_A_ROUND = 32;
+const HARMLESS = ".";
 
 export interface EmbedLoopDeps {
   readonly embedder: Embedder;
@@ -50,7 +51,7 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
 
   const embedSpace = async (spaceId: SpaceId): Promise<void> => {
     const place = deps.placeOf(spaceId);
-    model ??= (await embedder.embed(["."], "passage")).model;
+    model ??= (await embedder.embed([HARMLESS], "passage")).model;
     let done = 0;
     let work: LongWork | undefined;
     try {
@@ -84,10 +85,18 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
     } catch (error) {
       if (!(error instanceof EmbedderLost) || stopped) throw error;
       if (texts.length > 1) for (const one of texts) await embedTexts(place, side, [one]);
-      else await noteFault(place, side, texts[0]!);
+      else if (await isAlive()) await noteFault(place, side, texts[0]!);
+      else throw error;
     }
     return texts.length;
   };
+
+  /** Where the embedder dies over anything (no memory, say), no text is the reason. */
+  const isAlive = (): Promise<boolean> =>
+    embedder.embed([HARMLESS], "passage").then(
+      () => true,
+      () => false,
+    );
 
   const keep = async (place: IndexPlace, texts: readonly PendingText[], embedded: EmbeddedTexts): Promise<void> => {
     model = embedded.model;

@@ -21,6 +21,8 @@ const PATIENCE_MS = 4_000;
 /** The process is ended, and begun anew, when it holds more than this. */
 const MOST_RSS_BYTES = 1_600 * 1024 * 1024;
 const RETRY_MS = [2_000, 5_000, 15_000, 60_000, 300_000] as const;
+/** A process that is lost so often in turn is not begun anew at once: whatever it is, it is no single text. */
+const MOST_LOSSES = 3;
 /** How often it is looked whether a person has put a model in its place. */
 const LOOK_MS = 5_000;
 const MOST_THREADS = 4;
@@ -62,6 +64,8 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
   /** Why it cannot be asked now. */
   let fault: string | undefined;
   let faults = 0;
+  /** Processes lost since one last embedded anything. */
+  let losses = 0;
   let retry: ReturnType<typeof setTimeout> | undefined;
   let retryAt = 0;
   let lookedAt = Number.NEGATIVE_INFINITY;
@@ -90,7 +94,6 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
   const succeed = (): void => {
     if (fault !== undefined) log.info("texts can be embedded again");
     fault = undefined;
-    faults = 0;
   };
 
   function prepare(): void {
@@ -219,7 +222,12 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
     const { vectors, rssBytes } = await within<Embedded>(
       { kind: "embed", texts, use },
       use === "query" ? QUERY_MS : PASSAGES_MS,
-    );
+    ).catch((error: unknown) => {
+      if (error instanceof EmbedderLost && ++losses >= MOST_LOSSES) fail(error);
+      throw error;
+    });
+    losses = 0;
+    faults = 0;
     if (rssBytes > MOST_RSS_BYTES) await child.rest();
     return { model, vectors: vectors.map((parts) => parts.map((vector) => packVector(vector, center))) };
   }
