@@ -1,3 +1,7 @@
+/**
+ * Every command is one HTTP call. Long because the table has a line for each command, and one place that names them all is
+ * what the last test counts by.
+ */
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -5,17 +5,10 @@
  */
 import { describe, expect } from "bun:test";
 import { stubOf } from "../../src/change/codec/change-stub.ts";
+import { createReplicas, expectFold, lacking, meet, open, seedRows } from "../support/converging-replicas.ts";
 import { batches, heal, planHistory, randomRecords, takeStep } from "../support/history.ts";
-import {
-  type DecodedChange,
-  type Doc,
-  equal,
-  type FoldedState,
-  referenceFold,
-  type Value,
-} from "../support/reference-fold.ts";
-import { openWorld } from "../support/replica.ts";
-import type { Forgery, Outcome, Packet, Replica, World } from "../support/replica-port.ts";
+import { type DecodedChange, referenceFold } from "../support/reference-fold.ts";
+import type { Packet, Replica, World } from "../support/replica-port.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
@@ -96,26 +89,6 @@ async function expectOwnFold(replica: Replica): Promise<void> {
   expectFold(await replica.rowTexts(), referenceFold(await replica.decoded()));
 }
 
-function expectFold(rowTexts: readonly string[], state: FoldedState): void {
-  const live: [string, Doc][] = [];
-  const gone: string[] = [];
-  for (const text of rowTexts) {
-    const { id, _ver, _traces, _deletedAt, ...fields } = JSON.parse(text) as Doc;
-    expect(_ver).toBeDefined();
-    expect(_traces).toBeUndefined();
-    if (_deletedAt === undefined) live.push([id as string, fields]);
-    else {
-      expect([id, Object.keys(fields)]).toEqual([id!, []]); // a tombstone keeps only id, _deletedAt, _ver
-      gone.push(id as string);
-    }
-  }
-  expect(gone.sort()).toEqual([...state.tombstones].sort());
-  expect(live.map(([id]) => id).sort()).toEqual([...state.docs.keys()].sort());
-  for (const [id, fields] of live) {
-    if (!equal(fields as Value, state.docs.get(id)!)) expect([id, fields]).toEqual([id, state.docs.get(id)!]);
-  }
-}
-
 describe("one replica", () => {
   rule(
     "[convergence] what was asked for is what is stored: rows equal the fold of the requests themselves",
@@ -144,143 +117,6 @@ describe("one replica", () => {
     },
     120_000,
   );
-});
-
-/** What the design says of each forgery, and the reasons that may be told together. */
-const FORGERIES: { kind: Forgery; outcome: Outcome; family: string; says: string }[] = [
-  {
-    kind: "stranger",
-    outcome: "discounted",
-    family: "right",
-    says: "a stranger's change is kept in the graph and does not count",
-  },
-  {
-    kind: "acl-without-right",
-    outcome: "discounted",
-    family: "right",
-    says: "a change at an ACL position without the right does not count",
-  },
-  { kind: "foreign-key", outcome: "parked", family: "key", says: "a change under a foreign key waits for the key" },
-  { kind: "unknown-parent", outcome: "parked", family: "parent", says: "a change with an unknown parent waits for it" },
-  { kind: "wrong-lamport", outcome: "refused", family: "lamport", says: "a clock ahead of its parents is refused" },
-  { kind: "low-lamport", outcome: "refused", family: "lamport", says: "a clock behind its parents is refused" },
-  { kind: "broken-chain", outcome: "refused", family: "chain", says: "a break in the writer's chain is refused" },
-  { kind: "bad-signature", outcome: "refused", family: "signature", says: "a wrong signature is refused" },
-  {
-    kind: "bad-bytes",
-    outcome: "refused",
-    family: "encoding",
-    says: "bytes that do not re-encode identically are refused",
-  },
-  { kind: "bad-text", outcome: "refused", family: "text", says: "text that is no UTF-8 is refused" },
-  { kind: "other-space", outcome: "refused", family: "space", says: "another space's change is refused" },
-];
-
-describe("forged changes", () => {
-  for (const { kind, outcome, says } of FORGERIES) {
-    rule(
-      `[forgery] ${kind}: ${says}; nothing else in its batch suffers`,
-      async () => {
-        using dir = scratchDir("svc-world");
-        await using world = await open(dir.path);
-        const [base, target] = await createReplicas(world, 2);
-        await seedRows([base!, target!]);
-        const { packet } = await world.forge(kind, base!);
-        const rows = await target!.rowTexts();
-        const [verdict] = await target!.ingest([packet]);
-        expect(verdict).toMatchObject({ id: packet.id, outcome, reason: expect.any(String) });
-        expect(await target!.rowTexts()).toEqual(rows);
-
-        await base!.write([{ id: "before", upsert: true, ops: [{ type: "$set", path: "s", value: "v1" }] }]);
-        await base!.write([{ id: "after", upsert: true, ops: [{ type: "$set", path: "s", value: "v2" }] }]);
-        const honest = await lacking(base!, target!);
-        expect(honest.length).toBeGreaterThanOrEqual(2);
-        const verdicts = await target!.ingest([honest[0]!, packet, ...honest.slice(1)]);
-        for (const good of honest) expect(verdicts.find((entry) => entry.id === good.id)?.outcome).toBe("applied");
-        expect(await target!.rowTexts()).toEqual(await base!.rowTexts());
-
-        await target!.reopen();
-        await target!.rebuild();
-        expect(await target!.rowTexts()).toEqual(await base!.rowTexts());
-        const again = await target!.ingest([packet]);
-        expect([outcome, "duplicate"]).toContain(again[0]!.outcome);
-        expect(await target!.rowTexts()).toEqual(await base!.rowTexts());
-      },
-      60_000,
-    );
-  }
-
-  rule(
-    "[forgery] each is turned away for a reason of its own",
-    async () => {
-      using dir = scratchDir("svc-world");
-      await using world = await open(dir.path);
-      const [base, target] = await createReplicas(world, 2);
-      await seedRows([base!, target!]);
-      const reasonsByFamily = new Map<string, Set<string>>();
-      for (const { kind, family } of FORGERIES) {
-        const { packet } = await world.forge(kind, base!);
-        const [verdict] = await target!.ingest([packet]);
-        const reasons = reasonsByFamily.get(family) ?? new Set();
-        reasonsByFamily.set(family, reasons.add(verdict!.reason ?? ""));
-      }
-      const all = [...reasonsByFamily.values()].flatMap((reasons) => [...reasons]);
-      expect(all).not.toContain("");
-      expect(new Set(all).size).toBe(all.length);
-    },
-    60_000,
-  );
-
-  rule("[forgery] unknown-parent: it counts as soon as the parent arrives", async () => {
-    using dir = scratchDir("svc-world");
-    await using world = await open(dir.path);
-    const [base, target] = await createReplicas(world, 2);
-    await seedRows([base!, target!]);
-    const { packet, missing } = await world.forge("unknown-parent", base!);
-    await target!.ingest([packet]);
-    expect(await target!.parked()).toEqual([packet.id]);
-    await target!.reopen();
-    expect(await target!.parked()).toEqual([packet.id]); // parked durably
-    await target!.ingest([missing!]);
-    expect(await target!.parked()).toEqual([]);
-    await base!.ingest([missing!, packet]);
-    expect(await target!.rowTexts()).toEqual(await base!.rowTexts());
-    expectFold(await target!.rowTexts(), referenceFold(await target!.decoded()));
-    expect((await target!.decoded()).map((change) => change.id)).toEqual(
-      expect.arrayContaining([packet.id, missing!.id]),
-    );
-  });
-
-  rule("[forgery] same-seq: both changes are kept and folded, everywhere alike, and the fork is seen", async () => {
-    using dir = scratchDir("svc-world");
-    await using world = await open(dir.path);
-    const [base, target] = await createReplicas(world, 2);
-    await seedRows([base!, target!]);
-    const { packet } = await world.forge("same-seq", base!);
-    const [verdict] = await target!.ingest([packet]);
-    expect(verdict!.outcome).toBe("applied");
-    expect(await target!.forks()).toBe(1);
-    await base!.ingest([packet]);
-    expect(await base!.forks()).toBe(1);
-    expect(await base!.rowTexts()).toEqual(await target!.rowTexts());
-    await base!.write([{ id: "r0", upsert: true, ops: [{ type: "$inc", path: "n", value: 1 }] }]);
-    await heal(createRng(1), [base!, target!]);
-    expect(await base!.rowTexts()).toEqual(await target!.rowTexts());
-    expectFold(await base!.rowTexts(), referenceFold(await base!.decoded()));
-  });
-
-  rule("[forgery] forged-record-id: on an auto-id dataset nobody creates a record in another's name", async () => {
-    using dir = scratchDir("svc-world");
-    await using world = await open(dir.path);
-    const [base, target] = await createReplicas(world, 2);
-    await seedRows([base!, target!]);
-    const before = await target!.rowTexts("auto");
-    const { packet } = await world.forge("forged-record-id", base!);
-    await target!.ingest([packet]);
-    expect(await target!.rowTexts("auto")).toEqual(before);
-    await base!.ingest([packet]);
-    expect(await base!.rowTexts("auto")).toEqual(before);
-  });
 });
 
 describe("delivery", () => {
@@ -420,36 +256,4 @@ describe("late verdicts", () => {
 function expectRefusedWriter(error: unknown, mayHappen: boolean): void {
   const code = (error as { code?: unknown }).code;
   if (!mayHappen || code !== "space.read_only") throw error;
-}
-
-async function open(dir: string, checkpointEveryOps?: number): Promise<World> {
-  let now = Date.UTC(2026, 0, 31);
-  return openWorld({ dir, now: () => (now += 7), ...(checkpointEveryOps ? { checkpointEveryOps } : {}) });
-}
-
-async function createReplicas(world: World, count: number): Promise<Replica[]> {
-  const replicas: Replica[] = [];
-  for (let i = 0; i < count; i++) replicas.push(await world.createReplica(`replica-${i}`));
-  return replicas;
-}
-
-/** Gives every replica what the others hold, so that all know the space, the object and its dataset. */
-async function meet(replicas: readonly Replica[]): Promise<void> {
-  await heal(createRng(1), replicas);
-}
-
-/** A few rows that all of the given replicas hold. */
-async function seedRows(replicas: readonly Replica[]): Promise<void> {
-  await meet(replicas);
-  for (const [index, replica] of replicas.entries()) {
-    await replica.write([{ id: `r${index}`, upsert: true, ops: [{ type: "$set", path: "n", value: index }] }]);
-    await replica.write([{ id: "shared", upsert: true, ops: [{ type: "$inc", path: "n", value: 1 }] }]);
-  }
-  await meet(replicas);
-}
-
-/** What `from` holds and `to` does not, parents first. */
-async function lacking(from: Replica, to: Replica): Promise<Packet[]> {
-  const held = new Set((await to.packets()).map((packet) => packet.id));
-  return (await from.packets()).filter((packet) => !held.has(packet.id));
 }

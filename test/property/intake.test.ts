@@ -14,7 +14,7 @@ import type { Account } from "../../src/crypto/account.ts";
 import { sha256 } from "../../src/crypto/hash.ts";
 import { keyIdOf } from "../../src/crypto/seal.ts";
 import { createAccount } from "../support/acl-world.ts";
-import { createOpenSeed, type OpenSpaceSeed, openEngine } from "../support/open-engine.ts";
+import { changesOf, createOpenSeed, type OpenSpaceSeed, openEngine } from "../support/open-engine.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../support/scratch.ts";
@@ -67,16 +67,6 @@ const write = (
     tx.append(tx.ensureDerived("intake", ""), { dataset: "items", records: [{ id, upsert: true, ops: [op] }] }, ITEMS),
   );
 
-function changesOf(engine: ChangeEngine): Uint8Array[] {
-  const all: Uint8Array[] = [];
-  for (let after = 0; ; ) {
-    const page = engine.store.changes.after(after, 500);
-    all.push(...page.map(({ bytes }) => new Uint8Array(bytes)));
-    if (page.length < 500) return all;
-    after = page.at(-1)!.no;
-  }
-}
-
 /** Rows, and what is kept beside the log. */
 function stateOf({ store }: ChangeEngine) {
   const column = (sql: string) =>
@@ -102,11 +92,11 @@ async function randomHistory(world: World, rng: Rng): Promise<Uint8Array[]> {
     await write(device, `r${rng.int(0, 4)}`, { type, path: `${type.slice(1)}`, value: rng.int(0, 9) });
     if (rng.chance(0.05)) {
       const [from, to] = rng.shuffle(devices);
-      await to!.ingest(changesOf(from!));
+      await to!.ingest(await changesOf(from!));
     }
   }
-  await devices[0]!.ingest(changesOf(devices[1]!));
-  const all = changesOf(devices[0]!);
+  await devices[0]!.ingest(await changesOf(devices[1]!));
+  const all = await changesOf(devices[0]!);
   for (const device of devices) await device.close();
   return all;
 }
@@ -127,7 +117,7 @@ async function chain(world: World, length: number): Promise<Uint8Array[]> {
       write(writer, `r${n % RECORDS}`, { type: "$inc", path: "n", value: rng.int(0, 9) }),
     ),
   );
-  const all = changesOf(writer);
+  const all = await changesOf(writer);
   await writer.close();
   return all;
 }
@@ -229,7 +219,7 @@ describe("verified on another thread", () => {
     await writer.write((tx) =>
       tx.append(tx.ensureDerived("trap", ""), { dataset: "trap", records: [{ id: "t", upsert: true, ops: [] }] }, TRAP),
     );
-    const trap = changesOf(writer);
+    const trap = await changesOf(writer);
     await writer.close();
     const engine = world.open("trapped", {
       checker,
@@ -245,7 +235,7 @@ describe("verified on another thread", () => {
       .catch((error: unknown) => error);
     expect(fault).toMatchObject({ message: "the trap" });
     await engine.idle();
-    expect(changesOf(engine)).toHaveLength(all.length + trap.length - 1);
+    expect(await changesOf(engine)).toHaveLength(all.length + trap.length - 1);
     await engine.close();
   });
 });
@@ -287,7 +277,7 @@ async function setScene(world: World, kind: Waiting, name: string, history: read
 async function fan(world: World, width: number): Promise<Uint8Array[]> {
   const base = world.open("base");
   await write(base, "r", { type: "$set", path: "n", value: 0 });
-  const trunk = changesOf(base);
+  const trunk = await changesOf(base);
   await base.close();
   const all = [...trunk];
   const other = world.open("fan", {}, createAccount());
@@ -393,7 +383,7 @@ describe("what waited", () => {
     await write(engine, "mine", { type: "$set", path: "n", value: 1 });
     await engine.idle();
     expect(stateOf(engine)).toMatchObject({ parked: [], quarantined: [], arrivals: [] });
-    const all = changesOf(engine);
+    const all = await changesOf(engine);
     expect(all).toHaveLength(7);
     const other = world.open("other");
     await other.ingest(all.toReversed());

@@ -1,14 +1,7 @@
-/** `POST {S}/upsert`: pages, skipped detection, write-once, rejections; and delete-records. */
+/** `POST {S}/upsert`: pages, skipped detection, write-once, rejections. */
 import { describe, expect } from "bun:test";
 import type { JsonObject, UpsertRejection } from "../support/client.ts";
-import {
-  type Collection,
-  content,
-  createCollection,
-  createSpace,
-  creationVersion,
-  setFields,
-} from "../support/fixtures.ts";
+import { type Collection, content, createCollection, createSpace, creationVersion } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
 import { runScenarios } from "../support/scenario.ts";
 
@@ -346,69 +339,6 @@ describe("upsert", () => {
         method: "POST",
         path: "{S}/upsert",
         body: { objectId: "bafyunknown", dataset: "{dataset}", records: [{ id: "a", fields: { n: 1 } }] },
-        status: 404,
-        code: "object.not_found",
-      },
-    ],
-  );
-});
-
-describe("delete-records", () => {
-  rule(
-    "[delete-records] deleted records never appear in queries again; deleting again is a no-op without rejection",
-    async () => {
-      const set = await fresh();
-      await set.upsert(rows(5, (i) => ({ n: i })));
-      const result = await set.deleteRecords(["r1", "r3"]);
-      expect(result).toMatchObject({ recordIds: ["r1", "r3"] });
-      expect(result.changeId).toBe(result.versionId);
-      expect((await set.query({ sort: ["id"], includeTotal: true })).records.map((row) => row.id)).toEqual([
-        "r0",
-        "r2",
-        "r4",
-      ]);
-      expect((await set.query({ includeTotal: true })).total).toBe(3);
-      expect(await set.deleteRecords(["r1"])).not.toHaveProperty("rejections");
-    },
-  );
-
-  rule("[delete-records] an absent id gets a tombstone: it can never be created afterwards", async () => {
-    const set = await fresh();
-    await set.deleteRecords(["future"]);
-    const result = await set.modify([setFields("future", { n: 1 })]);
-    expect(result.rejections).toMatchObject([{ recordIndex: 0, opIndex: -1 }]);
-    expect(await set.find("future")).toBeUndefined();
-  });
-
-  runScenarios(
-    () => ({ client: shared.client, vars: { S: items.path, objectId: items.objectId, dataset: items.dataset } }),
-    [
-      ...(["objectId", "recordIds"] as const).map((field) => ({
-        title: `[delete-records] a missing ${field} is request.missing_field`,
-        method: "POST",
-        path: "{S}/delete-records",
-        body: Object.fromEntries(
-          Object.entries({ objectId: "{objectId}", dataset: "{dataset}", recordIds: ["a"] }).filter(
-            ([key]) => key !== field,
-          ),
-        ),
-        status: 400,
-        code: "request.missing_field",
-        details: { field },
-      })),
-      {
-        title: "[delete-records] recordIds that are no strings are request.schema",
-        method: "POST",
-        path: "{S}/delete-records",
-        body: { objectId: "{objectId}", dataset: "{dataset}", recordIds: [5] },
-        status: 400,
-        code: "request.schema",
-      },
-      {
-        title: "[object.not_found] delete-records of an unknown object",
-        method: "POST",
-        path: "{S}/delete-records",
-        body: { objectId: "bafyunknown", dataset: "{dataset}", recordIds: ["a"] },
         status: 404,
         code: "object.not_found",
       },

@@ -1,0 +1,250 @@
+/** Histories of one making: long branches, thousands of changes, groups that end, reads that are cancelled, bodies that come late. */
+import { expect } from "bun:test";
+import type { RecordChange } from "../../src/change/codec/change-body.ts";
+import { changeIdOf, stubOf } from "../../src/change/codec/change-stub.ts";
+import { cidFromDigest } from "../../src/crypto/cid.ts";
+import { type HistoryReplica, openHistoryReplica } from "../support/history-replica.ts";
+import {
+  applied,
+  createWorld,
+  exchange,
+  firstSeed,
+  heal,
+  leaves,
+  listAll,
+  recordsNow,
+  viewOf,
+  withHistory,
+  writeSomething,
+} from "../support/history-world.ts";
+import { createRights } from "../support/open-engine.ts";
+import { createRng } from "../support/rng.ts";
+import { rule } from "../support/rule.ts";
+import { createAuthor } from "../support/schema-replica.ts";
+import { scratchDir } from "../support/scratch.ts";
+
+rule(
+  "[history] two long branches on one record: views within each, and at their merge",
+  async () => {
+    const rng = createRng(firstSeed).fork("branches");
+    using dir = scratchDir("svc-history");
+    const world = await createWorld(rng, dir.path, 2);
+    const { replicas, objectId, written } = world;
+    const write = async (replica: HistoryReplica, count: number) => {
+      for (let i = 0; i < count; i++) {
+        const before = recordsNow(replica, objectId);
+        const records: RecordChange[] = [
+          {
+            id: "one",
+            upsert: true,
+            ops: [
+              { type: "$inc", path: "n", value: 1 },
+              { type: "$set", path: `f.k${rng.int(0, 5)}`, value: i },
+            ],
+          },
+        ];
+        const version = await replica.write(objectId, "items", records);
+        written.push({ version, author: replica.author, before, records: recordsNow(replica, objectId), traceIds: [] });
+      }
+    };
+    await write(replicas[0]!, 20);
+    await exchange(rng, replicas[0]!, replicas[1]!, 0);
+    for (let round = 0; round < 4; round++) {
+      await write(replicas[0]!, 160);
+      await write(replicas[1]!, 160);
+    }
+    await heal(rng, replicas);
+    await write(replicas[0]!, 5);
+    await heal(rng, replicas);
+    for (const replica of replicas) {
+      for (const at of [...Array.from({ length: 60 }, () => rng.int(0, written.length - 1)), written.length - 1]) {
+        const { version, records, before } = written[at]!;
+        expect(await viewOf(replica, objectId, version)).toEqual(records);
+        const effect = await replica.history.diff(objectId, { version });
+        expect(applied(leaves(before), effect)).toEqual(leaves(records));
+        const base = written[rng.int(0, written.length - 1)]!;
+        const between = await replica.history.diff(objectId, { version, base: base.version });
+        expect(applied(leaves(base.records), between)).toEqual(leaves(records));
+      }
+    }
+    for (const replica of replicas) await replica.close();
+  },
+  120_000,
+);
+
+rule(
+  "[history] a search passes over thousands of changes that do not match, in pages that follow each other",
+  async () => {
+    const rng = createRng(firstSeed).fork("search");
+    using dir = scratchDir("svc-history");
+    const { replicas, objectId } = await createWorld(rng, dir.path, 2);
+    const [one, two] = replicas;
+    const bulk = (count: number) =>
+      Promise.all(
+        Array.from({ length: count }, (_, i) =>
+          one!.write(objectId, "quiet", [
+            { id: `q${i % 50}`, upsert: true, ops: [{ type: "$inc", path: "n", value: 1 }] },
+          ]),
+        ),
+      );
+    const found: string[] = [];
+    const write = async (replica: HistoryReplica) => {
+      const records: RecordChange[] = [{ id: "one", upsert: true, ops: [{ type: "$inc", path: "n", value: 1 }] }];
+      found.push(await replica.write(objectId, "items", records, ["rare"]));
+    };
+    for (let round = 0; round < 3; round++) {
+      await write(one!);
+      await write(two!); // beside it: often at the same lamport
+      await bulk(2_500);
+    }
+    await heal(rng, replicas);
+    const all = await listAll(one!, objectId, { dataset: "items" });
+    expect(new Set(all.map((change) => change.version))).toEqual(new Set(found));
+    for (const query of [{ dataset: "items" }, { traceId: "rare" }, { dataset: "items", recordId: "one" }]) {
+      for (const limit of [1, 2, 50]) expect(await listAll(two!, objectId, { ...query, limit })).toEqual(all);
+    }
+    const theirs = all.filter((change) => change.author === two!.author);
+    expect(await listAll(one!, objectId, { author: two!.author, limit: 1 })).toEqual(theirs);
+    for (const replica of replicas) await replica.close();
+  },
+  120_000,
+);
+
+rule(
+  "[history] a group ends at its limit of changes and the next goes on; a page ends when it grows heavy",
+  async () => {
+    using dir = scratchDir("svc-history");
+    const { replicas, objectId } = await createWorld(createRng(1), dir.path, 2);
+    const [one] = replicas;
+    const versions: string[] = [];
+    for (let done = 0; done < 2_400; done += 400) {
+      const records: RecordChange[] = [{ id: "one", upsert: true, ops: [{ type: "$inc", path: "n", value: 1 }] }];
+      const written = Array.from({ length: 400 }, () => one!.write(objectId, "items", records));
+      versions.push(...(await Promise.all(written)));
+    }
+    const query = { dataset: "items", coalesce: true, coalesceWindow: 86_400 };
+    const first = await one!.history.list(objectId, query);
+    expect(first.changes.map((change) => change.groupSize)).toEqual([1_000, 1_000]);
+    expect(first.cursor).toBeString();
+    const groups = await listAll(one!, objectId, query);
+    expect(groups.map((change) => change.groupSize)).toEqual([1_000, 1_000, 400]);
+    expect(groups.map((change) => change.version)).toEqual([versions[2_399]!, versions[1_399]!, versions[399]!]);
+
+    const large = "x".repeat(1_000_000);
+    for (let i = 0; i < 12; i++)
+      await one!.write(objectId, "items", [
+        { id: "big", upsert: true, ops: [{ type: "$set", path: "s", value: large }] },
+      ]);
+    const about = { dataset: "items", recordId: "big" };
+    const page = await one!.history.list(objectId, about);
+    expect(page.changes.length).toBeGreaterThan(1);
+    expect(page.changes.length).toBeLessThan(12);
+    expect(await listAll(one!, objectId, about)).toHaveLength(12);
+    for (const replica of replicas) await replica.close();
+  },
+  120_000,
+);
+
+rule("[history] a read ends when its request is cancelled, its object deleted or its space closed", async () => {
+  using dir = scratchDir("svc-history");
+  const { replicas, objectId } = await createWorld(createRng(1), dir.path, 2);
+  const [one, two] = replicas;
+  const ids = (count: number): RecordChange[] =>
+    Array.from({ length: count }, (_, i) => ({
+      id: `r${i}`,
+      upsert: true,
+      ops: [{ type: "$inc", path: "n", value: 1 }],
+    }));
+  await one!.write(objectId, "items", ids(3_000));
+  const version = await one!.write(objectId, "items", ids(3_000));
+  await one!.write(objectId, "items", ids(3_000));
+  await exchange(createRng(1), one!, two!, 0);
+
+  const codeOf = (read: Promise<unknown>): Promise<string> =>
+    read.then(
+      () => "none",
+      (error: { code: string }) => error.code,
+    );
+  expect(one!.history.busy()).toBe(false);
+  const abort = new AbortController();
+  const cancelled = codeOf(one!.history.view(objectId, version, undefined, abort.signal));
+  expect(one!.history.busy()).toBe(true);
+  abort.abort();
+  expect(await cancelled).toBe("server.unavailable");
+  expect(one!.history.busy()).toBe(false);
+
+  const deleted = codeOf(one!.history.view(objectId, version));
+  await one!.engine.write((tx) => tx.deleteObject(tx.object(objectId)!));
+  expect(await deleted).toBe("object.not_found");
+  expect(await codeOf(one!.history.list(objectId, {}))).toBe("object.not_found");
+
+  const closed = codeOf(two!.history.view(objectId, version));
+  two!.history.close();
+  expect(await closed).toBe("server.unavailable");
+  for (const replica of replicas) await replica.close();
+});
+
+rule("[history] views hold while writes and late changes go on", async () => {
+  await withHistory("busy", async (world) => {
+    const { rng, replicas, objectId, written } = world;
+    await heal(rng, replicas);
+    const known = [...written];
+    const late = (async () => {
+      for (let i = 0; i < 60; i++) {
+        await writeSomething(world, rng.pick(replicas));
+        if (rng.chance(0.3)) await exchange(rng, replicas[0]!, replicas[1]!, 0.3);
+      }
+    })();
+    for (const { version, records } of known) expect(await viewOf(replicas[1]!, objectId, version)).toEqual(records);
+    await late;
+    for (const { version, records } of known) expect(await viewOf(replicas[1]!, objectId, version)).toEqual(records);
+  });
+});
+
+rule("[history] what has no body yet does not say when a view was modified", async () => {
+  using dir = scratchDir("svc-history");
+  const rights = createRights();
+  let time = 1_800_000_000_000;
+  const now = () => (time += 1000);
+  const [one, two] = ["one", "two"].map((name) =>
+    openHistoryReplica({ dir: dir.path, name, author: createAuthor(name === "one" ? 1 : 2), now, rights }),
+  ) as [HistoryReplica, HistoryReplica];
+  const objectId = await one.createObject();
+  const ops = [{ type: "$set" as const, path: "f", value: 1 }];
+  const version = await one.write(objectId, "items", [{ id: "r", upsert: true, ops }]);
+  const packets = await one.packets();
+  await two.ingest(packets.map((bytes) => (cidFromDigest(changeIdOf(bytes)) === version ? stubOf(bytes) : bytes)));
+  for (const replica of [two, one]) {
+    expect((await viewOf(replica, objectId, version))["objects"]).toEqual(recordsNow(replica, objectId)["objects"]!);
+    await two.ingest(packets);
+  }
+  expect(await viewOf(two, objectId, version)).toEqual(await viewOf(one, objectId, version));
+  for (const replica of [one, two]) await replica.close();
+});
+
+rule("[history] a body that comes late is listed and part of every view from then on", async () => {
+  using dir = scratchDir("svc-history");
+  const rights = createRights();
+  const now = () => 1_800_000_000_000;
+  const [one, two] = ["one", "two"].map((name) =>
+    openHistoryReplica({ dir: dir.path, name, author: createAuthor(name === "one" ? 1 : 2), now, rights }),
+  ) as [HistoryReplica, HistoryReplica];
+  const objectId = await one.createObject();
+  const ids: string[] = [];
+  for (const value of [1, 2, 3]) {
+    const ops = [{ type: "$set" as const, path: `f${value}`, value }];
+    ids.push(await one.write(objectId, "items", [{ id: "r", upsert: true, ops }], [`trace-${value}`]));
+  }
+  const packets = await one.packets();
+  const late = packets.find((bytes) => cidFromDigest(changeIdOf(bytes)) === ids[1])!;
+  await two.ingest(packets.map((bytes) => (bytes === late ? stubOf(bytes) : bytes)));
+  const listed = async () =>
+    (await two.history.list(objectId, { dataset: "items" })).changes.map(({ version }) => version);
+  expect(await listed()).toEqual([ids[2]!, ids[0]!]);
+  expect((await viewOf(two, objectId, ids[2]!))["items"]!["r"]).toMatchObject({ f1: 1, f3: 3 });
+  await two.ingest([late]);
+  expect(await listed()).toEqual(ids.toReversed());
+  expect((await two.history.list(objectId, { traceId: "trace-2" })).changes).toHaveLength(1);
+  for (const id of ids) expect(await viewOf(two, objectId, id)).toEqual(await viewOf(one, objectId, id));
+  for (const replica of [one, two]) await replica.close();
+});

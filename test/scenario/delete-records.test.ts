@@ -1,0 +1,85 @@
+/** `POST {S}/delete-records`: what is deleted stays deleted. */
+import { describe, expect } from "bun:test";
+import type { JsonObject } from "../support/client.ts";
+import { type Collection, createCollection, createSpace, setFields } from "../support/fixtures.ts";
+import { rule, useServer } from "../support/rule.ts";
+import { runScenarios } from "../support/scenario.ts";
+
+let items: Collection;
+const shared = useServer({}, async ({ client }) => {
+  const space = await createSpace(client);
+  items = await createCollection(client, space.id);
+});
+const fresh = (): Promise<Collection> =>
+  createCollection(shared.client, items.spaceId, {
+    fields: [
+      { key: "n", kind: "number", mutableBy: "any" },
+      { key: "s", kind: "string", mutableBy: "any" },
+      { key: "once", kind: "string" },
+    ],
+  });
+const rows = (count: number, fieldsOf: (index: number) => JsonObject) =>
+  Array.from({ length: count }, (_, i) => ({ id: `r${i}`, fields: fieldsOf(i) }));
+
+describe("delete-records", () => {
+  rule(
+    "[delete-records] deleted records never appear in queries again; deleting again is a no-op without rejection",
+    async () => {
+      const set = await fresh();
+      await set.upsert(rows(5, (i) => ({ n: i })));
+      const result = await set.deleteRecords(["r1", "r3"]);
+      expect(result).toMatchObject({ recordIds: ["r1", "r3"] });
+      expect(result.changeId).toBe(result.versionId);
+      expect((await set.query({ sort: ["id"], includeTotal: true })).records.map((row) => row.id)).toEqual([
+        "r0",
+        "r2",
+        "r4",
+      ]);
+      expect((await set.query({ includeTotal: true })).total).toBe(3);
+      expect(await set.deleteRecords(["r1"])).not.toHaveProperty("rejections");
+    },
+  );
+
+  rule("[delete-records] an absent id gets a tombstone: it can never be created afterwards", async () => {
+    const set = await fresh();
+    await set.deleteRecords(["future"]);
+    const result = await set.modify([setFields("future", { n: 1 })]);
+    expect(result.rejections).toMatchObject([{ recordIndex: 0, opIndex: -1 }]);
+    expect(await set.find("future")).toBeUndefined();
+  });
+
+  runScenarios(
+    () => ({ client: shared.client, vars: { S: items.path, objectId: items.objectId, dataset: items.dataset } }),
+    [
+      ...(["objectId", "recordIds"] as const).map((field) => ({
+        title: `[delete-records] a missing ${field} is request.missing_field`,
+        method: "POST",
+        path: "{S}/delete-records",
+        body: Object.fromEntries(
+          Object.entries({ objectId: "{objectId}", dataset: "{dataset}", recordIds: ["a"] }).filter(
+            ([key]) => key !== field,
+          ),
+        ),
+        status: 400,
+        code: "request.missing_field",
+        details: { field },
+      })),
+      {
+        title: "[delete-records] recordIds that are no strings are request.schema",
+        method: "POST",
+        path: "{S}/delete-records",
+        body: { objectId: "{objectId}", dataset: "{dataset}", recordIds: [5] },
+        status: 400,
+        code: "request.schema",
+      },
+      {
+        title: "[object.not_found] delete-records of an unknown object",
+        method: "POST",
+        path: "{S}/delete-records",
+        body: { objectId: "bafyunknown", dataset: "{dataset}", recordIds: ["a"] },
+        status: 404,
+        code: "object.not_found",
+      },
+    ],
+  );
+});

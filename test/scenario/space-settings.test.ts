@@ -1,0 +1,102 @@
+/** Settings of a space: set, unset, refused. */
+import { describe, expect } from "bun:test";
+import type { SpaceInfo } from "../support/client.ts";
+import { createSpace } from "../support/fixtures.ts";
+import { rule, useServer } from "../support/rule.ts";
+import { runScenarios } from "../support/scenario.ts";
+
+let space: SpaceInfo;
+let accountId: string;
+const shared = useServer({}, async (server) => {
+  space = await createSpace(server.client, "first");
+  accountId = (await server.client.get<{ id: string }>("/v1/account")).id;
+});
+const context = () => ({ client: shared.client, vars: { spaceId: space.id, S: `/v1/spaces/${space.id}`, accountId } });
+
+describe("settings", () => {
+  rule("[SPACE-1] set merges per key, unset removes, the rest stays", async () => {
+    const made = await createSpace(shared.client);
+    const path = `/v1/spaces/${made.id}`;
+    await shared.client.patch(`${path}/settings`, { set: { notifyMode: "mentions", size: 3, wide: true } });
+    expect((await shared.client.get<SpaceInfo>(path)).settings).toEqual({
+      notifyMode: "mentions",
+      size: 3,
+      wide: true,
+    });
+    await shared.client.patch(`${path}/settings`, { set: { size: 4 }, unset: ["wide"] });
+    expect((await shared.client.get<SpaceInfo>(path)).settings).toEqual({ notifyMode: "mentions", size: 4 });
+    await shared.client.patch(`${path}/settings`, { unset: ["notifyMode", "size", "never-there"] });
+    expect(await shared.client.get<SpaceInfo>(path)).not.toHaveProperty("settings");
+  });
+
+  runScenarios(context, [
+    {
+      title: "[SPACE-1] an empty patch is request.missing_field",
+      method: "PATCH",
+      path: "{S}/settings",
+      body: {},
+      status: 400,
+      code: "request.missing_field",
+    },
+    {
+      title: "[SPACE-1] empty set and unset change nothing and are request.missing_field",
+      method: "PATCH",
+      path: "{S}/settings",
+      body: { set: {}, unset: [] },
+      status: 400,
+      code: "request.missing_field",
+    },
+    {
+      title: "[SPACE-1] a key in both set and unset is request.invalid_field",
+      method: "PATCH",
+      path: "{S}/settings",
+      body: { set: { a: 1 }, unset: ["a"] },
+      status: 400,
+      code: "request.invalid_field",
+    },
+    {
+      title: "[SPACE-1] a key with a dot is request.invalid_field",
+      method: "PATCH",
+      path: "{S}/settings",
+      body: { set: { "a.b": 1 } },
+      status: 400,
+      code: "request.invalid_field",
+    },
+    {
+      title: "[SPACE-1] an empty key is request.invalid_field",
+      method: "PATCH",
+      path: "{S}/settings",
+      body: { set: { "": 1 } },
+      status: 400,
+      code: "request.invalid_field",
+    },
+    {
+      title: "[SPACE-1] an empty key in unset is request.invalid_field that names unset",
+      method: "PATCH",
+      path: "{S}/settings",
+      body: { unset: [""] },
+      status: 400,
+      code: "request.invalid_field",
+      details: { field: "unset" },
+    },
+    {
+      title: "[SPACE-1] an unknown space is 404",
+      method: "PATCH",
+      path: "/v1/spaces/bafyunknown/settings",
+      body: { set: { a: 1 } },
+      status: 404,
+      code: "space.not_found",
+    },
+  ]);
+
+  rule("[SPACE-1] values that are no scalars are refused with 400 and not written", async () => {
+    const made = await createSpace(shared.client);
+    for (const value of [{}, [], { a: 1 }, [1], null]) {
+      const reply = await shared.client.request("PATCH", `/v1/spaces/${made.id}/settings`, {
+        body: { set: { k: value } },
+      });
+      expect([value, reply.status]).toEqual([value, 400]);
+    }
+    expect(await shared.client.get<SpaceInfo>(`/v1/spaces/${made.id}`)).not.toHaveProperty("settings");
+  });
+});

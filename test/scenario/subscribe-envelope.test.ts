@@ -1,0 +1,106 @@
+/** A windowed subscription's stream: its head, its first frames, what keeps it alive, what is refused. */
+import { describe, expect } from "bun:test";
+import type { JsonObject } from "../support/client.ts";
+import { type Collection, createCollection, createSpace, setFields } from "../support/fixtures.ts";
+import { rule, useServer } from "../support/rule.ts";
+import { runScenarios } from "../support/scenario.ts";
+import type { SseStream } from "../support/sse-stream.ts";
+
+let spaceId: string;
+const shared = useServer({}, async ({ client }) => {
+  spaceId = (await createSpace(client)).id;
+});
+
+async function fresh(count = 0): Promise<Collection> {
+  const items = await createCollection(shared.client, spaceId);
+  if (count > 0)
+    await items.upsert(Array.from({ length: count }, (_, i) => ({ id: `r${i}`, fields: { n: i, s: "in" } })));
+  return items;
+}
+const subscribe = (items: Collection, body: JsonObject = {}): Promise<SseStream> =>
+  shared.client.stream("POST", `${items.path}/query/subscribe`, { ...items.target, driftBudgetPercent: 100, ...body });
+const ids = (entries: { id: string }[] | undefined): string[] => (entries ?? []).map((entry) => entry.id);
+
+describe("envelope", () => {
+  rule("[LIVE-1] text/event-stream, ready with {}, then the snapshot, once", async () => {
+    const items = await fresh(3);
+    await using stream = await subscribe(items, { sort: ["n"] });
+    expect(stream.headers.get("content-type")).toStartWith("text/event-stream");
+    expect(stream.headers.get("cache-control") ?? "").toMatch(/no-(cache|store)/);
+    const snapshot = await stream.snapshot();
+    expect(ids(snapshot.records)).toEqual(["r0", "r1", "r2"]);
+    expect(Object.keys(snapshot)).toEqual(["records"]);
+    expect(snapshot.records).toEqual((await items.query({ sort: ["n"] })).records);
+    expect(await stream.isQuiet(150)).toBe(true);
+    expect(stream.rawText()).not.toMatch(/^id:/m);
+  });
+
+  rule("[LIVE-1] includeTotal adds total and hasNext to the snapshot", async () => {
+    const items = await fresh(5);
+    await using stream = await subscribe(items, { sort: ["n"], limit: 2, includeTotal: true });
+    expect(await stream.snapshot()).toMatchObject({ records: [{ id: "r0" }, { id: "r1" }], total: 5, hasNext: true });
+  });
+
+  rule(
+    "[LIVE-1] an idle stream is kept alive by comments, about every 25 s",
+    async () => {
+      const items = await fresh();
+      await using stream = await subscribe(items);
+      await stream.snapshot();
+      const deadline = Date.now() + 40_000;
+      while (!stream.rawText().includes(": keepalive") && Date.now() < deadline) await Bun.sleep(250);
+      expect(stream.rawText()).toContain(": keepalive");
+      await items.modify([setFields("after", { n: 1 })]);
+      expect(ids((await stream.changes())[0]!.added)).toEqual(["after"]);
+    },
+    60_000,
+  );
+
+  runScenarios(
+    () => ({ client: shared.client, vars: { S: `/v1/spaces/${spaceId}` } }),
+    [
+      {
+        title: "[LIVE-1] errors before the stream opens are the JSON envelope: an unknown object",
+        method: "POST",
+        path: "{S}/query/subscribe",
+        body: { objectId: "bafyunknown", dataset: "x" },
+        status: 404,
+        code: "object.not_found",
+      },
+      {
+        title: "[LIVE-2] limit needs a sort",
+        method: "POST",
+        path: "{S}/objects/query/subscribe",
+        body: { limit: 5 },
+        status: 400,
+        code: "request.missing_field",
+        details: { field: "sort" },
+      },
+      {
+        title: "[LIVE-2] mailboxCapacity below 16 is request.invalid_field",
+        method: "POST",
+        path: "{S}/objects/query/subscribe",
+        body: { mailboxCapacity: 15 },
+        status: 400,
+        code: "request.invalid_field",
+        details: { field: "mailboxCapacity" },
+      },
+      {
+        title: "[LIVE-2] an unknown key is request.unknown_field",
+        method: "POST",
+        path: "{S}/objects/query/subscribe",
+        body: { cursor: "x" },
+        status: 400,
+        code: "request.unknown_field",
+        mustContain: ["mailboxCapacity", "driftBudgetPercent"],
+      },
+      {
+        title: "[LIVE-1] a windowed stream is a POST",
+        method: "GET",
+        path: "{S}/objects/query/subscribe",
+        status: 405,
+        code: "request.method_not_allowed",
+      },
+    ],
+  );
+});
