@@ -181,7 +181,7 @@ export async function createWorld(rng: Rng, dir: string, count: number): Promise
 }
 
 /** In one history of five everything is about one record and long enough to pass the fold's checkpoints. */
-export async function runHistory(rng: Rng, dir: string): Promise<World> {
+async function runHistory(rng: Rng, dir: string): Promise<World> {
   const long = rng.chance(0.2);
   const world = await createWorld(rng, dir, rng.int(2, 3));
   const steps = long ? rng.int(150, 300) : rng.int(15, 60);
