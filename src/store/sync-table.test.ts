@@ -34,6 +34,11 @@ test("[status] what is kept nowhere else is what a plain list of who keeps what 
         counts.set(objectNo, (counts.get(objectNo) ?? 0) + 1);
     return [...counts].sort();
   };
+  const unconfirmed = (target: (typeof TARGETS)[number]) => {
+    const somebodies = new Set([...placed.values()].flatMap(({ writer, counts }) => (counts ? writer : [])));
+    somebodies.add(0); // what everybody computes goes with what follows it
+    return [...placed].flatMap(([no, { writer }]) => (somebodies.has(writer) && !kept[target].has(no) ? no : []));
+  };
   /** Nobody is asked to keep what does not count: the marks pass over it, and it is to be confirmed once it does. */
   const settle = () => {
     const writers = changes.takeCountedAnew();
@@ -108,6 +113,7 @@ test("[status] what is kept nowhere else is what a plain list of who keeps what 
       ({ placed, kept } = before);
     }
     if (rng.chance(0.7)) expect([...sync.keptNowhereElse()].sort()).toEqual(expected());
+    if (rng.chance(0.3)) expect(sync.unconfirmed(target, 10_000).map(({ no }) => no)).toEqual(unconfirmed(target));
     if (rng.chance(0.2))
       for (const objectNo of [1, 2, 3, 4])
         expect(sync.keptNowhereElseOf(objectNo)).toBe(new Map(expected()).get(objectNo) ?? 0);

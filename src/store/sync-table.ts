@@ -99,8 +99,8 @@ export function createSyncTable(db: Database, rewrites: () => number) {
   );
   const unconfirmedBehind = db.query<UnconfirmedChange, [number, string, number]>(
     `SELECT no, writer, seq, id, bytes FROM changes c
-     WHERE no IN (SELECT change FROM sync_exceptions WHERE target = ?2 AND change <= ?1) AND ${IS_OF_SOMEBODY} AND ${IS_WHOLE}
-     ORDER BY no LIMIT ?3`,
+     WHERE no IN (SELECT change FROM sync_exceptions WHERE target = ?2 AND change <= ?1)
+       AND (c.writer = 0 OR ${IS_OF_SOMEBODY}) AND ${IS_WHOLE} ORDER BY no LIMIT ?3`,
   );
   const unconfirmedAhead = db.query<UnconfirmedChange, [number, string, number]>(
     `SELECT no, writer, seq, id, bytes FROM changes c
