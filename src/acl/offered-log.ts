@@ -1,7 +1,8 @@
-import { equalBytes } from "../base/bytes.ts";
+import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { inSlices } from "../base/slices.ts";
-import { decodeAclRecord } from "./record.ts";
+import { chooseBranch } from "./fork.ts";
+import { type AclRecord, decodeAclRecord } from "./record.ts";
 import { applyAclRecord } from "./reducer.ts";
 import { decodeSpaceHeader, type SpaceHeader } from "./space-header.ts";
 import { type AclState, emptyAcl } from "./state.ts";
@@ -12,25 +13,64 @@ export interface OfferedAcl {
   readonly state: AclState;
 }
 
+/** Branches that are looked into in one log: whoever ever knew its place can have put any number there. */
+const BRANCHES_MAX = 256;
+
 /**
- * Judges an ACL log that somebody offers of a space, from its root on: undefined when its root is not that space's. Whatever
- * does not follow what came before it is passed over, since anybody may have put it there.
+ * Judges an ACL log that somebody offers of a space, from its root on: undefined when its root is not that space's. Where
+ * it forks, the branch that every member takes is taken (`chooseBranch`). Whatever follows nothing that came before it is
+ * passed over, since anybody may have put it there.
  */
 export function judgeOfferedAcl(spaceId: SpaceId, records: readonly Uint8Array[]): Promise<OfferedAcl | undefined> {
   return inSlices(judging(spaceId, records));
 }
 
 /** One record a step: each costs a signature. */
-function* judging(spaceId: SpaceId, records: readonly Uint8Array[]): Generator<void, OfferedAcl | undefined> {
-  const [root] = records;
+function* judging(spaceId: SpaceId, offered: readonly Uint8Array[]): Generator<void, OfferedAcl | undefined> {
+  const [root] = offered;
   const header = root && headerOfRoot(spaceId, root);
   if (!header) return undefined;
-  const state = emptyAcl();
-  for (const bytes of records) {
+  let state = emptyAcl();
+  let records: AclRecord[] = [];
+  /** Records of branches that lost, by id: what comes may follow them and decide otherwise. */
+  const lost = new Map<string, AclRecord>();
+  let branches = 0;
+
+  /** A branch that leaves the log here ends with this record. */
+  function* takeBranch(last: AclRecord): Generator<void> {
+    const branch = [last];
+    let prev = last.prev;
+    while (prev && lost.has(bytesToHex(prev))) {
+      branch.unshift(lost.get(bytesToHex(prev))!);
+      prev = branch[0]!.prev;
+    }
+    const from = prev;
+    const at = from ? records.findIndex(({ id }) => equalBytes(id, from)) : -1;
+    if (at < 0 || branches++ >= BRANCHES_MAX) return;
+    const [base, candidate] = [emptyAcl(), emptyAcl()];
+    for (const record of records.slice(0, at + 1)) {
+      yield;
+      for (const one of [base, candidate]) applyAclRecord(one, record, header!);
+    }
+    const firstFault = branch.findIndex((record) => "fault" in applyAclRecord(candidate, record, header!));
+    const theirs = firstFault < 0 ? branch : branch.slice(0, firstFault);
+    if (theirs.length === 0) return;
+    const ours = records.slice(at + 1);
+    const wins = chooseBranch(base, ours, theirs) === "theirs";
+    for (const record of wins ? ours : theirs) lost.set(bytesToHex(record.id), record);
+    if (!wins) return;
+    for (const { id } of theirs) lost.delete(bytesToHex(id));
+    records = [...records.slice(0, at + 1), ...theirs];
+    state = candidate;
+  }
+
+  for (const bytes of offered) {
     yield;
     const record = decodeAclRecord(bytes);
-    const isNext = record && (state.head ? record.prev && equalBytes(record.prev, state.head) : !record.prev);
-    if (record && isNext) applyAclRecord(state, record, header);
+    if (!record || state.positions.has(bytesToHex(record.id))) continue;
+    const isNext = state.head ? record.prev && equalBytes(record.prev, state.head) : !record.prev;
+    if (!isNext) yield* takeBranch(record);
+    else if (!("fault" in applyAclRecord(state, record, header))) records.push(record);
   }
   return state.head ? { header, state } : undefined;
 }
