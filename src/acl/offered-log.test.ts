@@ -5,7 +5,8 @@ import { scratchDir } from "../../test/support/scratch.ts";
 import { bytesToHex } from "../base/bytes.ts";
 import { addAccounts } from "./actions.ts";
 import { judgeOfferedAcl } from "./offered-log.ts";
-import { permissionOf } from "./state.ts";
+import { encodeAclRecord } from "./record.ts";
+import { type AclState, permissionOf } from "./state.ts";
 
 test("[ACL-7] of a log that forks the branch is judged that every member takes, in whatever order both stand", async () => {
   using dir = scratchDir("svc-offered-log");
@@ -28,6 +29,8 @@ test("[ACL-7] of a log that forks the branch is judged that every member takes, 
     [...second, ...first],
     [first[0]!, second[0]!, first[1]!, second[1]!],
     [second[0]!, first[0]!, randomRecord(first[1]!), second[1]!, first[1]!],
+    [...first, ...strangersRecords(one.space.acl.state, root), ...second],
+    [...second, ...strangersRecords(one.space.acl.state, root), ...first],
   ];
   const judged = await Promise.all(orders.map((order) => judgeOfferedAcl(one.space.id, [...shared, ...order])));
   await one.space.aclService.take(other.chain());
@@ -36,6 +39,13 @@ test("[ACL-7] of a log that forks the branch is judged that every member takes, 
   const members = added.map(({ signer }) => permissionOf(judged[0]!.state, signer.publicKey));
   expect(members.toSorted()).toEqual(["none", "reader"]);
 });
+
+/** More well-formed records than branches are looked into, each behind the one that both branches follow, by nobody known. */
+function strangersRecords({ space, positions }: AclState, count: number): Uint8Array[] {
+  const [prev] = [...positions].find(([, { pos }]) => pos === count - 1)!;
+  const record = { space: space!, prev: Buffer.from(prev, "hex"), clock: 0, ops: [{ op: "selfRemove" } as const] };
+  return Array.from({ length: 300 }, (_, time) => encodeAclRecord({ ...record, time }, createAccount().signer).bytes);
+}
 
 /** What anybody may have put there. */
 const randomRecord = (like: Uint8Array): Uint8Array => crypto.getRandomValues(new Uint8Array(like.length));

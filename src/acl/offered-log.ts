@@ -13,8 +13,10 @@ export interface OfferedAcl {
   readonly state: AclState;
 }
 
-/** Branches that are looked into in one log: whoever ever knew its place can have put any number there. */
+/** Branches that are looked into in one log. Each costs a replay of what came before it. */
 const BRANCHES_MAX = 256;
+/** Records of others that are kept in case an owner's follows: whoever ever knew its place can have put any number there. */
+const LOST_MAX = 1024;
 
 /**
  * Judges an ACL log that somebody offers of a space, from its root on: undefined when its root is not that space's. Where
@@ -34,6 +36,8 @@ function* judging(spaceId: SpaceId, offered: readonly Uint8Array[]): Generator<v
   let records: AclRecord[] = [];
   /** Records of branches that lost, by id: what comes may follow them and decide otherwise. */
   const lost = new Map<string, AclRecord>();
+  /** Whoever was the owner at any time: no branch in which none of them took part is ever chosen. */
+  const owners = new Set<string>();
   let branches = 0;
 
   /** A branch that leaves the log here ends with this record. */
@@ -46,7 +50,12 @@ function* judging(spaceId: SpaceId, offered: readonly Uint8Array[]): Generator<v
     }
     const from = prev;
     const at = from ? records.findIndex(({ id }) => equalBytes(id, from)) : -1;
-    if (at < 0 || branches++ >= BRANCHES_MAX) return;
+    if (at < 0) return;
+    if (!branch.some(({ author }) => owners.has(bytesToHex(author)))) {
+      if (lost.size < LOST_MAX) lost.set(bytesToHex(last.id), last); // an owner's record may follow
+      return;
+    }
+    if (branches++ >= BRANCHES_MAX) return;
     const [base, candidate] = [emptyAcl(), emptyAcl()];
     for (const record of records.slice(0, at + 1)) {
       yield;
@@ -71,6 +80,7 @@ function* judging(spaceId: SpaceId, offered: readonly Uint8Array[]): Generator<v
     const isNext = state.head ? record.prev && equalBytes(record.prev, state.head) : !record.prev;
     if (!isNext) yield* takeBranch(record);
     else if (!("fault" in applyAclRecord(state, record, header))) records.push(record);
+    if (state.owner) owners.add(bytesToHex(state.owner));
   }
   return state.head ? { header, state } : undefined;
 }

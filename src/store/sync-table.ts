@@ -48,11 +48,15 @@ const IS_OF_SOMEBODY = "EXISTS(SELECT 1 FROM writers w WHERE w.no = c.writer AND
 /** What misses its body here is for those to tell of who have it. Of what is deleted the stub is all there is to tell. */
 const IS_WHOLE = "NOT EXISTS(SELECT 1 FROM unopened u WHERE u.change = c.no AND u.wait_kind = 'body')";
 
+/** Of what lies beyond both marks. */
+const IS_NOWHERE_AHEAD = `${IS_OF_SOMEBODY} AND ${IS_WHOLE}
+  AND NOT EXISTS(SELECT 1 FROM sync_exceptions e WHERE e.change = c.no)`;
+
 /**
  * Which changes are known to be kept elsewhere: all up to a mark but for the exceptions, and beyond it the exceptions alone.
- * Writes happen inside the commit queue's transaction.
+ * Writes happen inside the commit queue's transaction. `rewrites` tells how often changes got their bodies, lost them, or came
+ * to count or ceased to.
  */
-/** `rewrites` tells how often changes got their bodies, lost them, or came to count or ceased to. */
 export function createSyncTable(db: Database, rewrites: () => number) {
   const upto = db.query<{ upto: number }, [string]>("SELECT upto FROM sync_marks WHERE target = ?");
   const setUpto = db.query<null, [string, number]>(
@@ -109,8 +113,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
   );
   const nowhereAhead = db.query<ObjectCount, [number, number]>(
     `SELECT objectNo, count(*) AS count FROM changes c
-     WHERE no > ? AND no <= ? AND ${IS_OF_SOMEBODY} AND ${IS_WHOLE}
-       AND NOT EXISTS(SELECT 1 FROM sync_exceptions e WHERE e.change = c.no)
+     WHERE no > ? AND no <= ? AND ${IS_NOWHERE_AHEAD}
      GROUP BY objectNo`,
   );
   const isKept = (target: ReplicaTarget, mark: string): string =>
@@ -124,8 +127,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
   );
   const nowhereAheadOf = db.query<{ count: number }, [number, number]>(
     `SELECT count(*) AS count FROM changes c
-     WHERE objectNo = ? AND no > ? AND ${IS_OF_SOMEBODY} AND ${IS_WHOLE}
-       AND NOT EXISTS(SELECT 1 FROM sync_exceptions e WHERE e.change = c.no)`,
+     WHERE objectNo = ? AND no > ? AND ${IS_NOWHERE_AHEAD}`,
   );
   const chains = db.query<ChainSize, []>(
     "SELECT no AS writer, author, id, seq, changes AS count, last FROM writers WHERE counted > 0",
