@@ -1,7 +1,7 @@
 /** `POST {S}/delete-records`: what is deleted stays deleted. */
 import { describe, expect } from "bun:test";
-import type { JsonObject } from "../support/client.ts";
 import { type Collection, createCollection, createSpace, setFields } from "../support/fixtures.ts";
+import { createWriteOnce, rowsOf } from "../support/items.ts";
 import { rule, useServer } from "../support/rule.ts";
 import { runScenarios } from "../support/scenario.ts";
 
@@ -10,23 +10,14 @@ const shared = useServer({}, async ({ client }) => {
   const space = await createSpace(client);
   items = await createCollection(client, space.id);
 });
-const fresh = (): Promise<Collection> =>
-  createCollection(shared.client, items.spaceId, {
-    fields: [
-      { key: "n", kind: "number", mutableBy: "any" },
-      { key: "s", kind: "string", mutableBy: "any" },
-      { key: "once", kind: "string" },
-    ],
-  });
-const rows = (count: number, fieldsOf: (index: number) => JsonObject) =>
-  Array.from({ length: count }, (_, i) => ({ id: `r${i}`, fields: fieldsOf(i) }));
+const fresh = () => createWriteOnce(shared.client, items.spaceId);
 
 describe("delete-records", () => {
   rule(
     "[delete-records] deleted records never appear in queries again; deleting again is a no-op without rejection",
     async () => {
       const set = await fresh();
-      await set.upsert(rows(5, (i) => ({ n: i })));
+      await set.upsert(rowsOf(5, (i) => ({ n: i })));
       const result = await set.deleteRecords(["r1", "r3"]);
       expect(result).toMatchObject({ recordIds: ["r1", "r3"] });
       expect(result.changeId).toBe(result.versionId);

@@ -1,25 +1,18 @@
 /** A windowed subscription's stream: its head, its first frames, what keeps it alive, what is refused. */
 import { describe, expect } from "bun:test";
 import type { JsonObject } from "../support/client.ts";
-import { type Collection, createCollection, createSpace, setFields } from "../support/fixtures.ts";
+import { type Collection, createSpace, setFields } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
 import { runScenarios } from "../support/scenario.ts";
-import type { SseStream } from "../support/sse-stream.ts";
+import { createNumbered, idsOf, subscribeTo } from "../support/window.ts";
 
 let spaceId: string;
 const shared = useServer({}, async ({ client }) => {
   spaceId = (await createSpace(client)).id;
 });
 
-async function fresh(count = 0): Promise<Collection> {
-  const items = await createCollection(shared.client, spaceId);
-  if (count > 0)
-    await items.upsert(Array.from({ length: count }, (_, i) => ({ id: `r${i}`, fields: { n: i, s: "in" } })));
-  return items;
-}
-const subscribe = (items: Collection, body: JsonObject = {}): Promise<SseStream> =>
-  shared.client.stream("POST", `${items.path}/query/subscribe`, { ...items.target, driftBudgetPercent: 100, ...body });
-const ids = (entries: { id: string }[] | undefined): string[] => (entries ?? []).map((entry) => entry.id);
+const fresh = (count = 0) => createNumbered(shared.client, spaceId, count);
+const subscribe = (items: Collection, body?: JsonObject) => subscribeTo(shared.client, items, body);
 
 describe("envelope", () => {
   rule("[LIVE-1] text/event-stream, ready with {}, then the snapshot, once", async () => {
@@ -28,7 +21,7 @@ describe("envelope", () => {
     expect(stream.headers.get("content-type")).toStartWith("text/event-stream");
     expect(stream.headers.get("cache-control") ?? "").toMatch(/no-(cache|store)/);
     const snapshot = await stream.snapshot();
-    expect(ids(snapshot.records)).toEqual(["r0", "r1", "r2"]);
+    expect(idsOf(snapshot.records)).toEqual(["r0", "r1", "r2"]);
     expect(Object.keys(snapshot)).toEqual(["records"]);
     expect(snapshot.records).toEqual((await items.query({ sort: ["n"] })).records);
     expect(await stream.isQuiet(150)).toBe(true);
@@ -51,7 +44,7 @@ describe("envelope", () => {
       while (!stream.rawText().includes(": keepalive") && Date.now() < deadline) await Bun.sleep(250);
       expect(stream.rawText()).toContain(": keepalive");
       await items.modify([setFields("after", { n: 1 })]);
-      expect(ids((await stream.changes())[0]!.added)).toEqual(["after"]);
+      expect(idsOf((await stream.changes())[0]!.added)).toEqual(["after"]);
     },
     60_000,
   );

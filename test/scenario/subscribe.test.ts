@@ -5,22 +5,15 @@ import { type Collection, createCollection, createObject, createSpace, setFields
 import { openSocket } from "../support/raw-http.ts";
 import { rule, useServer } from "../support/rule.ts";
 import type { ChangesEntry, SseStream } from "../support/sse-stream.ts";
-import { applyChanges, type Window } from "../support/window.ts";
+import { applyChanges, createNumbered, idsOf, subscribeTo, type Window } from "../support/window.ts";
 
 let spaceId: string;
 const shared = useServer({}, async ({ client }) => {
   spaceId = (await createSpace(client)).id;
 });
 
-async function fresh(count = 0): Promise<Collection> {
-  const items = await createCollection(shared.client, spaceId);
-  if (count > 0)
-    await items.upsert(Array.from({ length: count }, (_, i) => ({ id: `r${i}`, fields: { n: i, s: "in" } })));
-  return items;
-}
-const subscribe = (items: Collection, body: JsonObject = {}): Promise<SseStream> =>
-  shared.client.stream("POST", `${items.path}/query/subscribe`, { ...items.target, driftBudgetPercent: 100, ...body });
-const ids = (entries: { id: string }[] | undefined): string[] => (entries ?? []).map((entry) => entry.id);
+const fresh = (count = 0) => createNumbered(shared.client, spaceId, count);
+const subscribe = (items: Collection, body?: JsonObject) => subscribeTo(shared.client, items, body);
 
 /** Everything that arrives until `enough` holds. */
 async function gather(stream: SseStream, enough: (entries: ChangesEntry[]) => boolean): Promise<ChangesEntry[]> {
@@ -75,7 +68,7 @@ describe("changes", () => {
     ] as const) {
       await items.modify([{ id: "a", ops: [{ ...op }] }]);
       const [entry] = await stream.changes();
-      expect(ids(entry!.updated)).toEqual(["a"]);
+      expect(idsOf(entry!.updated)).toEqual(["a"]);
       expect(entry!.updated![0]!.ops).toEqual([expect.objectContaining({ ...expected })]);
       expect(entry!.updated![0]!.doc).toEqual((await items.find("a"))!);
     }
@@ -125,8 +118,8 @@ describe("changes", () => {
     await items.modify([setFields("r0", { n: 10 }), setFields("r1", { n: 11 }), setFields("new", { n: 12 })]);
     const entries = await stream.changes();
     expect(entries).toHaveLength(1);
-    expect(ids(entries[0]!.updated).sort()).toEqual(["r0", "r1"]);
-    expect(ids(entries[0]!.added)).toEqual(["new"]);
+    expect(idsOf(entries[0]!.updated).sort()).toEqual(["r0", "r1"]);
+    expect(idsOf(entries[0]!.added)).toEqual(["new"]);
   });
 
   rule("[LIVE-2] a write that changes nothing the window sees sends nothing", async () => {
@@ -151,10 +144,10 @@ describe("changes", () => {
           stream.snapshot(),
           items.modify([setFields(`during-${round}`, { n: round })]),
         ]);
-        const seen = new Set(ids(snapshot.records));
+        const seen = new Set(idsOf(snapshot.records));
         expect(seen.has(`before-${round}`)).toBe(true);
         while (!seen.has(`during-${round}`)) {
-          for (const entry of await stream.changes()) for (const id of ids(entry.added)) seen.add(id);
+          for (const entry of await stream.changes()) for (const id of idsOf(entry.added)) seen.add(id);
         }
       }
     },
@@ -165,23 +158,23 @@ describe("removal", () => {
   rule("[LIVE-2] deleted, filtered-out and displaced are told apart", async () => {
     const items = await fresh(6);
     await using stream = await subscribe(items, { filter: { s: "in" }, sort: ["n"], limit: 3 });
-    expect(ids((await stream.snapshot()).records)).toEqual(["r0", "r1", "r2"]);
+    expect(idsOf((await stream.snapshot()).records)).toEqual(["r0", "r1", "r2"]);
 
     await items.deleteRecords(["r0"]);
     let [entry] = await stream.changes();
     expect(entry!.removed).toEqual([{ id: "r0", reason: "deleted" }]);
-    expect(ids(entry!.added)).toEqual(["r3"]); // refilled from the store
+    expect(idsOf(entry!.added)).toEqual(["r3"]); // refilled from the store
 
     await items.modify([setFields("r1", { s: "out" })]);
     [entry] = await stream.changes();
     expect(entry!.removed).toEqual([{ id: "r1", reason: "filtered-out" }]);
-    expect(ids(entry!.added)).toEqual(["r4"]);
+    expect(idsOf(entry!.added)).toEqual(["r4"]);
 
     await items.modify([setFields("front", { n: -1, s: "in" })]);
     [entry] = await stream.changes();
-    expect(ids(entry!.added)).toEqual(["front"]);
+    expect(idsOf(entry!.added)).toEqual(["front"]);
     expect(entry!.removed).toEqual([{ id: "r4", reason: "displaced" }]);
-    expect(ids((await items.query({ filter: { s: "in" }, sort: ["n"], limit: 3 })).records)).toEqual([
+    expect(idsOf((await items.query({ filter: { s: "in" }, sort: ["n"], limit: 3 })).records)).toEqual([
       "front",
       "r2",
       "r3",
@@ -195,7 +188,7 @@ describe("removal", () => {
     await items.modify([setFields("r0", { n: 50 })]);
     const [entry] = await stream.changes();
     expect(entry!.removed).toEqual([{ id: "r0", reason: "displaced" }]);
-    expect(ids(entry!.added)).toEqual(["r3"]);
+    expect(idsOf(entry!.added)).toEqual(["r3"]);
   });
 
   rule("[LIVE-2] the window is [offset, offset + limit): a deletion before it shifts it", async () => {
@@ -214,7 +207,7 @@ describe("removal", () => {
     expect((await stream.snapshot()).records).toEqual([]);
     await items.modify([setFields("r1", { n: 10 })]);
     const [entry] = await stream.changes();
-    expect(ids(entry!.added)).toEqual(["r1"]);
+    expect(idsOf(entry!.added)).toEqual(["r1"]);
     expect(entry!.added![0]!.doc).toMatchObject({ id: "r1", n: 10, s: "in" });
   });
 });
@@ -260,8 +253,8 @@ describe("closing", () => {
     });
     await stream.snapshot();
     await items.deleteRecords(Array.from({ length: 10 }, (_, i) => `r${i}`)); // all of the window, all refilled
-    const entries = await gather(stream, (list) => list.flatMap((entry) => ids(entry.added)).length >= 10);
-    expect(entries.flatMap((entry) => ids(entry.added)).sort()).toEqual(
+    const entries = await gather(stream, (list) => list.flatMap((entry) => idsOf(entry.added)).length >= 10);
+    expect(entries.flatMap((entry) => idsOf(entry.added)).sort()).toEqual(
       Array.from({ length: 10 }, (_, i) => `r${i + 10}`),
     );
     expect(await stream.isQuiet(150)).toBe(true);
@@ -276,7 +269,7 @@ describe("closing", () => {
     await first.untilClosed();
     expect(await first.next(5_000)).toBeUndefined();
     await using second = await shared.client.stream("POST", `${items.path}/query/subscribe`, body);
-    expect(ids((await second.snapshot()).records)).toEqual(["r5", "r6", "r7", "r8", "r9"]);
+    expect(idsOf((await second.snapshot()).records)).toEqual(["r5", "r6", "r7", "r8", "r9"]);
   });
 
   rule(
@@ -343,5 +336,5 @@ rule("[LIVE-2] a stream of the objects collection sees what a write to an object
   });
   await stream.snapshot();
   const made = await createObject(shared.client, spaceId, { initialProperties: { svc: { name: "streamed" } } });
-  expect(ids((await stream.changes())[0]!.added)).toEqual([made.id]);
+  expect(idsOf((await stream.changes())[0]!.added)).toEqual([made.id]);
 });

@@ -2,6 +2,7 @@
 import { describe, expect } from "bun:test";
 import type { JsonObject, UpsertRejection } from "../support/client.ts";
 import { type Collection, content, createCollection, createSpace, creationVersion } from "../support/fixtures.ts";
+import { createWriteOnce, rowsOf } from "../support/items.ts";
 import { rule, useServer } from "../support/rule.ts";
 import { runScenarios } from "../support/scenario.ts";
 
@@ -10,21 +11,12 @@ const shared = useServer({}, async ({ client }) => {
   const space = await createSpace(client);
   items = await createCollection(client, space.id);
 });
-const fresh = (): Promise<Collection> =>
-  createCollection(shared.client, items.spaceId, {
-    fields: [
-      { key: "n", kind: "number", mutableBy: "any" },
-      { key: "s", kind: "string", mutableBy: "any" },
-      { key: "once", kind: "string" },
-    ],
-  });
-const rows = (count: number, fieldsOf: (index: number) => JsonObject) =>
-  Array.from({ length: count }, (_, i) => ({ id: `r${i}`, fields: fieldsOf(i) }));
+const fresh = () => createWriteOnce(shared.client, items.spaceId);
 
 describe("upsert", () => {
   rule("[DATA-3] creates, updates what differs, skips what is equal", async () => {
     const set = await fresh();
-    const first = await set.upsert(rows(3, (i) => ({ n: i, s: "a" })));
+    const first = await set.upsert(rowsOf(3, (i) => ({ n: i, s: "a" })));
     expect(first).toMatchObject({ created: 3, updated: 0, skipped: 0 });
     expect(first.pages).toHaveLength(1);
     expect(first.pages[0]).toMatchObject({ recordIds: ["r0", "r1", "r2"] });
@@ -40,7 +32,7 @@ describe("upsert", () => {
 
   rule("[DATA-3] an identical rerun changes nothing: pages [] and every record skipped", async () => {
     const set = await fresh();
-    const records = rows(20, (i) => ({ n: i, s: `${i}` }));
+    const records = rowsOf(20, (i) => ({ n: i, s: `${i}` }));
     await set.upsert(records);
     const before = (await set.query({ sort: ["id"] })).records;
     const again = await set.upsert(records);
@@ -71,23 +63,23 @@ describe("upsert", () => {
   rule("[DATA-3] pages of pageSize records, one change each; 500 by default", async () => {
     const set = await fresh();
     const paged = await set.upsert(
-      rows(25, (i) => ({ n: i })),
+      rowsOf(25, (i) => ({ n: i })),
       { pageSize: 10 },
     );
     expect(paged.pages.map((page) => page.recordIds.length)).toEqual([10, 10, 5]);
     expect(new Set(paged.pages.map((page) => page.changeId)).size).toBe(3);
-    expect(paged.pages.flatMap((page) => page.recordIds)).toEqual(rows(25, () => ({})).map((row) => row.id));
+    expect(paged.pages.flatMap((page) => page.recordIds)).toEqual(rowsOf(25, () => ({})).map((row) => row.id));
     const large = await fresh();
-    const bulk = await large.upsert(rows(1_201, (i) => ({ n: i })));
+    const bulk = await large.upsert(rowsOf(1_201, (i) => ({ n: i })));
     expect(bulk.pages.map((page) => page.recordIds.length)).toEqual([500, 500, 201]);
     expect((await large.query({ includeTotal: true, limit: 1, sort: ["id"] })).total).toBe(1_201);
   });
 
   rule("[DATA-3] pages that change nothing emit no change", async () => {
     const set = await fresh();
-    await set.upsert(rows(20, (i) => ({ n: i })));
+    await set.upsert(rowsOf(20, (i) => ({ n: i })));
     const changed = await set.upsert(
-      rows(20, (i) => ({ n: i < 10 ? i : -i })),
+      rowsOf(20, (i) => ({ n: i < 10 ? i : -i })),
       { pageSize: 10 },
     );
     expect(changed).toMatchObject({ skipped: 10, updated: 10, created: 0 });
@@ -172,7 +164,7 @@ describe("upsert", () => {
 
   rule("[DATA-3] one bad record never costs the others of its page", async () => {
     const set = await fresh();
-    const records = rows(50, (i) => (i % 10 === 3 ? { bogus: 1 } : { n: i }));
+    const records = rowsOf(50, (i) => (i % 10 === 3 ? { bogus: 1 } : { n: i }));
     const result = await set.upsert(records);
     expect(result).toMatchObject({ created: 45 });
     expect(result.rejections).toHaveLength(5);

@@ -1,4 +1,4 @@
-import type { JsonObject, WriteResult } from "./client.ts";
+import type { Client, JsonObject, WriteResult } from "./client.ts";
 import { type Collection, createCollection, createSpace, setFields } from "./fixtures.ts";
 import { useServer } from "./rule.ts";
 
@@ -29,6 +29,20 @@ export function useItems() {
     },
   };
 }
+
+/** A collection with a number, a text and a field that is written once. */
+export const createWriteOnce = (client: Client, spaceId: string): Promise<Collection> =>
+  createCollection(client, spaceId, {
+    fields: [
+      { key: "n", kind: "number", mutableBy: "any" },
+      { key: "s", kind: "string", mutableBy: "any" },
+      { key: "once", kind: "string" },
+    ],
+  });
+
+/** Records `r0`, `r1`, … of an upsert. */
+export const rowsOf = (count: number, fieldsOf: (index: number) => JsonObject) =>
+  Array.from({ length: count }, (_, i) => ({ id: `r${i}`, fields: fieldsOf(i) }));
 
 /** One op of a record, as it goes over the wire. */
 export const op = (type: string, path?: string, value?: unknown): JsonObject =>

@@ -1,6 +1,7 @@
 /** A client's copy of a live window: the snapshot with every `changes` frame applied. */
-import type { Row } from "./client.ts";
-import type { ChangesEntry } from "./sse-stream.ts";
+import type { Client, JsonObject, Row } from "./client.ts";
+import { type Collection, createCollection } from "./fixtures.ts";
+import type { ChangesEntry, SseStream } from "./sse-stream.ts";
 
 export type Window = Map<string, Row>;
 
@@ -20,3 +21,17 @@ export function applyChanges(window: Window, entries: readonly ChangesEntry[]): 
     }
   }
 }
+
+/** A collection with so many records `r0`, `r1`, …, numbered in `n`. */
+export async function createNumbered(client: Client, spaceId: string, count: number): Promise<Collection> {
+  const items = await createCollection(client, spaceId);
+  if (count > 0)
+    await items.upsert(Array.from({ length: count }, (_, i) => ({ id: `r${i}`, fields: { n: i, s: "in" } })));
+  return items;
+}
+
+/** A live window on a collection that never drifts. */
+export const subscribeTo = (client: Client, items: Collection, body: JsonObject = {}): Promise<SseStream> =>
+  client.stream("POST", `${items.path}/query/subscribe`, { ...items.target, driftBudgetPercent: 100, ...body });
+
+export const idsOf = (entries: readonly { id: string }[] | undefined): string[] => (entries ?? []).map(({ id }) => id);
