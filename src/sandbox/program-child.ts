@@ -1,4 +1,5 @@
-import { constants, setPriority } from "node:os";
+import { constants } from "node:os";
+import { giveWay } from "../base/give-way.ts";
 import { readEngine } from "./engine-wasm.ts";
 import { GUEST_EPILOGUE } from "./guest-prelude.ts";
 import { readJsonLines, toJsonLine } from "./json-lines.ts";
@@ -13,8 +14,7 @@ import { withMaxPages } from "./wasm-memory.ts";
  * closes; while a program loops, once a slice of fuel, when the server is gone.
  */
 export async function runProgramChild(): Promise<never> {
-  // Requests come first.
-  setPriority(0, constants.priority.PRIORITY_BELOW_NORMAL);
+  giveWay(constants.priority.PRIORITY_BELOW_NORMAL);
   const parent = process.ppid;
   const send = (message: FromChild): void => void process.stdout.write(toJsonLine(message));
   const engine = await readEngine();

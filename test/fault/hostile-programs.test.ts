@@ -1,10 +1,12 @@
 /** Programs that mean harm, four at once on a real server: they end by their own status, and nobody else notices. */
 import { expect } from "bun:test";
+import { readFileSync } from "node:fs";
+import { PROGRAM_CHILD } from "../../src/sandbox/program-limits.ts";
 import { agentOf, RUNTIME_ENV } from "../support/agent.ts";
 import { until } from "../support/client.ts";
 import { measureReads } from "../support/latency.ts";
 import { rule } from "../support/rule.ts";
-import { startServer } from "../support/server.ts";
+import { childrenOf, startServer } from "../support/server.ts";
 
 const HOSTILE: Readonly<Record<string, { body: string; status: string }>> = {
   spins: { body: "for (;;);", status: "fuel_exhausted" },
@@ -44,9 +46,27 @@ rule(
       expect(new Set(runIds).size).toBe(4);
     }
     expect(within).toBe(true);
+    if (process.platform === "linux") {
+      const all = processorsOf(server.pid);
+      const left = childrenOf(server.pid).filter(isProgramChild).map(processorsOf);
+      expect(left.length).toBeGreaterThan(0);
+      expect(left).toEqual(left.map(() => all.slice(all.length > 1 ? 1 : 0)));
+    }
     // The process that ran them runs the next.
     await agent.putTrigger("fine", { program: await agent.putProgram("fine", "return 1") });
     expect((await agent.run("fine")).run).toMatchObject({ status: "ok", value: 1 });
   },
   180_000,
 );
+
+const isProgramChild = (pid: number): boolean =>
+  readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").includes(PROGRAM_CHILD);
+
+/** The processors that may run a process: proc_pid_status(5). */
+function processorsOf(pid: number): number[] {
+  const list = /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]!;
+  return list.split(",").flatMap((range) => {
+    const [first, last] = range.split("-").map(Number) as [number, number?];
+    return Array.from({ length: (last ?? first) - first + 1 }, (_, index) => first + index);
+  });
+}

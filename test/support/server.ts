@@ -247,7 +247,7 @@ function createServerHandle({
 }
 
 /** Direct children of a process (Linux). */
-function childrenOf(pid: number): number[] {
+export function childrenOf(pid: number): number[] {
   const path = `/proc/${pid}/task/${pid}/children`;
   if (!existsSync(path)) return [];
   return readFileSync(path, "utf8")
