@@ -61,9 +61,20 @@ test("after a piece that took its time the loop is left to others", async () => 
   expect(performance.now() - startedMs).toBeGreaterThanOrEqual(4 * 1.5 + 3 * 0.8);
 });
 
+test("the smaller its share, the longer the loop is left to others", async () => {
+  const turns = createTurns({ share: 1 / 6 });
+  const startedMs = performance.now();
+  const pieces = Array.from({ length: 3 }, async () => {
+    await turns.turn();
+    for (const until = performance.now() + 1; performance.now() < until; );
+  });
+  await Promise.all(pieces);
+  expect(performance.now() - startedMs).toBeGreaterThanOrEqual(3 * 1 + 2 * 4);
+});
+
 test("what takes next to nothing waits for its turn alone", async () => {
   let nowMs = 0;
-  const turns = createTurns(() => nowMs);
+  const turns = createTurns({ elapsedMs: () => nowMs });
   for (let index = 0; index < 1_000; index++) {
     await turns.turn();
     nowMs += 0.0005;

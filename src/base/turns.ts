@@ -1,6 +1,6 @@
 /**
- * Work that comes in pieces from several sides at once: one piece in each turn of the event loop, and no more than half of its
- * time, so that all else has its share.
+ * Work that comes in pieces from several sides at once: one piece in each turn of the event loop, and no more than a share of
+ * its time, so that all else has the rest.
  */
 export interface Turns {
   join(): Participant;
@@ -16,13 +16,21 @@ export interface Participant extends Disposable {
 /** Less than this is not worth a timer. */
 const TIMER_MS = 1;
 /** What seems to have taken longer was not this work alone: a commit may have come between. */
-const MOST_OWED_MS = 2;
+const LONGEST_MS = 2;
 
-export function createTurns(elapsedMs: () => number = () => performance.now()): Turns {
+interface TurnsOptions {
+  /** How much of the loop's time the work may take, above 0 and below 1. Default: half. */
+  readonly share?: number;
+  readonly elapsedMs?: () => number;
+}
+
+export function createTurns({ share = 1 / 2, elapsedMs = () => performance.now() }: TurnsOptions = {}): Turns {
+  /** What the loop is left for each millisecond that a piece took. */
+  const rest = 1 / share - 1;
   const waiting: (() => void)[] = [];
   let participants = 0;
   let scheduled = false;
-  /** How long pieces have taken for which the loop was not left to others as long since. */
+  /** How long the loop is still to be left to others for the pieces that there were. */
   let owedMs = 0;
   let endedMs = elapsedMs();
 
@@ -40,7 +48,7 @@ export function createTurns(elapsedMs: () => number = () => performance.now()): 
     // A piece is over by the next turn.
     setImmediate(() => {
       endedMs = elapsedMs();
-      owedMs = Math.min(MOST_OWED_MS, owedMs + endedMs - startedMs);
+      owedMs = Math.min(rest * LONGEST_MS, owedMs + rest * (endedMs - startedMs));
       schedule();
     });
   };

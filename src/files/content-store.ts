@@ -15,6 +15,8 @@ import { createManifests, type WholeContent } from "./manifests.ts";
 import { isFull, type Received, receiveContent } from "./receive-content.ts";
 import { createSharedDownloads } from "./shared-downloads.ts";
 
+/** Of the time of the loop, while several contents come in: requests come first. */
+const RECEIVING_SHARE = 1 / 6;
 /** How long a reader waits for the first bytes of what is not here. */
 const FIRST_BYTES_MS = 4_000;
 /** Chunks fetched at once by a whole download. */
@@ -54,7 +56,7 @@ export function createContentStore(deps: ContentStoreDeps) {
     return done;
   };
 
-  const turns = createTurns();
+  const turns = createTurns({ share: RECEIVING_SHARE });
   const downloads = createSharedDownloads({ blobs, sources, rootNameOf: nameOf, arrived: deps.arrived });
   const { using } = downloads;
 

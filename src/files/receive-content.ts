@@ -21,6 +21,8 @@ export type Received =
 const HEAD_BYTES = 4096;
 /** Small reads are written together. */
 const WRITE_BYTES = 1 << 20;
+/** Hashed in one piece: 0.15 ms. */
+const HASH_BYTES = 1 << 18;
 
 /**
  * Takes in a body of any length: hashed as it comes and never held as a whole. What is not short is in a private file and
@@ -76,7 +78,11 @@ async function store(
     waitingBytes = 0;
   };
   const take = async (chunk: Uint8Array): Promise<void> => {
-    hash.update(chunk);
+    // Hashed on this thread: many uploads at once would leave it to nothing else.
+    for (let at = 0; at < chunk.length; at += HASH_BYTES) {
+      await participant.turn();
+      hash.update(chunk.subarray(at, at + HASH_BYTES));
+    }
     size += chunk.length;
     waiting.push(chunk);
     waitingBytes += chunk.length;
@@ -87,8 +93,6 @@ async function store(
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
-      // Hashed on this thread: many uploads at once would leave it to nothing else.
-      await participant.turn();
       await take(value);
     }
     await write();

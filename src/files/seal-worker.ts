@@ -1,11 +1,16 @@
 /** Entry of a thread that seals the chunks of a file on this disk and answers their hashes. The sealed bytes are not kept. */
 import { closeSync, openSync, readSync } from "node:fs";
+import { constants } from "node:os";
+import { giveWay } from "../base/give-way.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { chunkCount } from "./chunk-tree.ts";
 import { CHUNK_BYTES, sealChunk } from "./content-seal.ts";
 import type { SealReply, SealRequest } from "./seal-job.ts";
 
 declare const self: Worker;
+
+// Elsewhere a thread has no priority of its own.
+if (process.platform === "linux") giveWay(constants.priority.PRIORITY_BELOW_NORMAL);
 
 function digestsOf({ path, key, hash, size }: SealRequest): SealReply {
   const count = chunkCount(size);
