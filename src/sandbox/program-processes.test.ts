@@ -39,10 +39,15 @@ describe("a program", () => {
   });
 
   test("sees a failed call as an error with a code, and its answers side by side", async () => {
+    const asked = new Map<number, PromiseWithResolvers<void>>([1, 5, 9].map((i) => [i, Promise.withResolvers()]));
     const call = async ({ name, input }: ProgramCall): Promise<CallOutcome> => {
       if (name === "svc.get")
         return { error: { code: "object.not_found", message: "gone", details: { objectId: "x" } } };
-      await Bun.sleep(10 - (JSON.parse(input) as { i: number }).i);
+      // The last that was asked for is answered first.
+      const { i } = JSON.parse(input) as { i: number };
+      await asked.get(i + 4)?.promise;
+      await Bun.sleep(1);
+      asked.get(i)!.resolve();
       return { output: input };
     };
     const body = `try { await svc.get({}) } catch (e) { args.seen = [e instanceof Error, e.code, e.message, e.details] }
