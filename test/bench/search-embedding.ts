@@ -16,7 +16,7 @@ import { startServer } from "../support/server.ts";
 const TEXTS = 400;
 const CHARS = [400, 1_500] as const;
 const TEXTS_A_ROUND = 32;
-const READS = 1_500;
+const READS = 8_000;
 const MAX_THREADS = 4;
 
 const model = process.argv[2] ?? ENGLISH_MODEL;
