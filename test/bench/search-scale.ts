@@ -92,7 +92,9 @@ timed("hybrid in a scope of 99.9 %", (query) =>
   fuseRanks(searchText(store, most(query), 50), near(unitsToSearch(store, most(query)))),
 );
 timed("one word that most have", () => searchText(store, parsed("the"), 50), 5);
-console.log(`rss ${(process.memoryUsage.rss() / 1e6).toFixed(0)} MB${isNew ? ", texts to be indexed among it" : ""}`);
+console.log(
+  `memory of the process that measures ${(process.memoryUsage.rss() / 1e6).toFixed(0)} MB${isNew ? ", texts to be indexed among it" : ""}`,
+);
 store.close();
 
 function fillWords(): void {

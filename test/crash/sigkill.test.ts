@@ -4,11 +4,10 @@
  * while it boots; after each restart the journal is checked through the API and the files by SQLite itself.
  */
 import { describe, expect } from "bun:test";
-import type { Client, SpaceInfo } from "../support/client.ts";
+import type { Client } from "../support/client.ts";
 import {
   type Collection,
   createCollection,
-  createObject,
   createSpace,
   creationVersion,
   openCollection,
@@ -19,7 +18,7 @@ import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { startServer } from "../support/server.ts";
 import { checkCopiedDatabases, checkDatabases } from "./database-check.ts";
-import { createJournal, type Journal, usableSpace, verify } from "./journal.ts";
+import { createJournal, type Journal, verify } from "./journal.ts";
 import { startWriters } from "./writers.ts";
 
 const ALL_ROUNDS = Number(process.env["CRASH_ROUNDS"] ?? 50);
@@ -144,72 +143,3 @@ async function killDuringBoot(dataDir: string, rng: Rng): Promise<void> {
   const server = await started;
   await server?.exited;
 }
-
-describe("between the steps of creating a space", () => {
-  for (const point of ["space-create:intent", "space-create:space", "space-create:row"]) {
-    rule(
-      `[crash] killed at ${point}: the space is whole or absent after the restart, and creating goes on`,
-      async () => {
-        const root = scratchDir("svc-crash");
-        using _ = root;
-        const before = await startServer({ dataDir: root.path });
-        const kept = await createSpace(before.client, "kept");
-        await before.stop();
-
-        const doomed = await startServer({ dataDir: root.path, env: { SVC_CRASH_AT: point } });
-        const answered = await createSpace(doomed.client, "interrupted").then(
-          () => true,
-          () => false,
-        );
-        if (answered) await doomed.kill();
-        await doomed.exited;
-        expect({ point, answered }).toEqual({ point, answered: false });
-
-        for (let restart = 0; restart < 2; restart++) {
-          const server = await startServer({ dataDir: root.path });
-          const list = await server.client.get<SpaceInfo[]>("/v1/spaces?status=all");
-          expect(list.map((space) => space.id)).toContain(kept.id);
-          for (const space of list) {
-            expect([space.name, await usableSpace(server.client, space)]).toEqual([space.name, undefined]);
-            await createObject(server.client, space.id);
-          }
-          await createSpace(server.client, `after-${restart}`);
-          await server.stop();
-          expect(checkDatabases(root.path)).toEqual([]);
-        }
-      },
-      60_000,
-    );
-  }
-
-  rule(
-    "[crash] twelve kills while spaces are being created: every listed space is whole and writable",
-    async () => {
-      const rng = createRng(runSeed("crash in space creation"));
-      const root = scratchDir("svc-crash");
-      using _ = root;
-      const acknowledged = new Set<string>();
-      for (let round = 0; round < 12; round++) {
-        const server = await startServer({ dataDir: root.path });
-        const list = await server.client.get<SpaceInfo[]>("/v1/spaces?status=all");
-        for (const space of list)
-          expect([space.name, await usableSpace(server.client, space)]).toEqual([space.name, undefined]);
-        const ids = new Set(list.map((space) => space.id));
-        expect([...acknowledged].filter((id) => !ids.has(id))).toEqual([]);
-        const creating = Array.from({ length: 3 }, async () => {
-          for (;;) acknowledged.add((await createSpace(server.client)).id);
-        });
-        const ended = Promise.allSettled(creating);
-        await Bun.sleep(rng.int(3, 60));
-        await server.kill();
-        await ended;
-      }
-      const last = await startServer({ dataDir: root.path });
-      const list = await last.client.get<SpaceInfo[]>("/v1/spaces?status=all");
-      for (const space of list) await createObject(last.client, space.id);
-      await last.stop();
-      expect(checkDatabases(root.path)).toEqual([]);
-    },
-    120_000,
-  );
-});

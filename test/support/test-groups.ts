@@ -95,7 +95,12 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     workers: 1,
     processes: 3,
     data: "disk",
-    longest: ["test/crash/sigkill.test.ts", "test/crash/files.test.ts", "test/crash/triggers.test.ts"],
+    longest: [
+      "test/crash/sigkill.test.ts",
+      "test/crash/space-creation.test.ts",
+      "test/crash/files.test.ts",
+      "test/crash/triggers.test.ts",
+    ],
     testTimeoutMs: minutes(10),
     processTimeoutMs: minutes(12),
   },
