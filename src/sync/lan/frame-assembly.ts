@@ -8,6 +8,8 @@ interface Partial {
 
 /** What messages that are not whole yet may cost us. */
 interface AssemblyLimits {
+  /** What every fragment but the last has: small ones would cost far more to hold than to send. */
+  readonly fragmentBytes: number;
   readonly messageBytes: number;
   readonly kindChars: number;
   readonly partialBytes: number;
@@ -34,7 +36,7 @@ export function createFrameAssembly(limits: AssemblyLimits) {
         entry.bytes > limits.messageBytes + 1 + limits.kindChars ||
         partialBytes > limits.partialBytes ||
         partials.size > limits.partialMessages ||
-        (frame.more && frame.payload.length === 0);
+        (frame.more && frame.payload.length < limits.fragmentBytes);
       if (tooMuch) return "too-much";
       if (frame.more) return undefined;
       partials.delete(name);

@@ -27,6 +27,17 @@ describe("frames", () => {
     expect(readAll(stream, cut)).toEqual(sent);
   });
 
+  test("a frame that comes byte by byte is kept in one piece, and its bytes are its own", () => {
+    const reader = createFrameReader(FRAGMENT_BYTES);
+    const byte = new Uint8Array(1);
+    const frames: Frame[] = [];
+    for (const each of stream) {
+      byte[0] = each; // the same memory every time
+      frames.push(...reader.push(byte)!);
+    }
+    expect(frames).toEqual(sent);
+  });
+
   test("a truncated frame is waited for, not delivered", () => {
     const reader = createFrameReader(FRAGMENT_BYTES);
     expect(reader.push(stream.slice(0, 12))).toEqual([]);

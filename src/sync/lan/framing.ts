@@ -1,4 +1,4 @@
-import { concatBytes, readUint32, writeUint32 } from "../../base/bytes.ts";
+import { readUint32, writeUint32 } from "../../base/bytes.ts";
 
 /**
  * Frames of the LAN link inside TLS: length of what follows (4 bytes, big-endian), type (1), id (4), payload. A message
@@ -47,54 +47,75 @@ export interface FrameReader {
 
 export function createFrameReader(payloadLimit: number): FrameReader {
   let limit = payloadLimit;
-  let held: Uint8Array[] = [];
-  let heldBytes = 0;
-  /** Held bytes below which there is nothing to look at. */
-  let needed = HEADER_BYTES;
+  /** The frame that is not whole yet, in one piece however small the pieces are that it comes in. */
+  let begun = new Uint8Array(HEADER_BYTES);
+  let begunBytes = 0;
   let broken = false;
 
+  /** Bytes of the frame that begins here, as far as can be told; undefined when it may not be so long. */
+  const sizeOf = (bytes: Uint8Array): number | undefined => {
+    if (bytes.length < HEADER_BYTES) return HEADER_BYTES;
+    const length = readUint32(bytes, 0);
+    return length < 5 || length > 5 + limit ? undefined : 4 + length;
+  };
+  /** Adds to the frame that was begun. Answers how many bytes it took; undefined when it may not be so long. */
+  const goOn = (bytes: Uint8Array): number | undefined => {
+    const size = sizeOf(begun.subarray(0, begunBytes));
+    if (size === undefined) return undefined;
+    if (begun.length < size) {
+      const roomy = new Uint8Array(size);
+      roomy.set(begun.subarray(0, begunBytes));
+      begun = roomy;
+    }
+    const part = bytes.subarray(0, size - begunBytes);
+    begun.set(part, begunBytes);
+    begunBytes += part.length;
+    return part.length;
+  };
   const take = (): Uint8Array => {
-    const all = held.length === 1 ? held[0]! : concatBytes(...held);
-    held = [];
-    heldBytes = 0;
-    return all;
+    const whole = begun;
+    begun = new Uint8Array(HEADER_BYTES);
+    begunBytes = 0;
+    return whole;
+  };
+  /** The frames that `bytes` complete; undefined when the format is broken. */
+  const framesOf = (bytes: Uint8Array): Frame[] | undefined => {
+    const frames: Frame[] = [];
+    let rest = bytes;
+    while (rest.length > 0) {
+      const size = begunBytes === 0 ? sizeOf(rest) : undefined;
+      if (size !== undefined && rest.length >= size) {
+        frames.push(frameIn(rest.subarray(0, size)));
+        rest = rest.subarray(size);
+        continue;
+      }
+      const taken = goOn(rest);
+      if (taken === undefined) return undefined;
+      rest = rest.subarray(taken);
+      const wanted = sizeOf(begun.subarray(0, begunBytes));
+      if (wanted === undefined) return undefined;
+      if (begunBytes >= HEADER_BYTES && begunBytes === wanted) frames.push(frameIn(take()));
+    }
+    return frames;
   };
   return {
     setLimit: (payloadBytes) => {
       limit = payloadBytes;
     },
     push: (bytes) => {
-      if (broken) return undefined;
-      held.push(bytes);
-      heldBytes += bytes.length;
-      if (heldBytes < needed) return [];
-      const frames: Frame[] = [];
-      let rest = take();
-      needed = HEADER_BYTES;
-      while (rest.length >= HEADER_BYTES) {
-        const length = readUint32(rest, 0);
-        if (length < 5 || length > 5 + limit) {
-          broken = true;
-          return undefined;
-        }
-        if (rest.length < 4 + length) {
-          needed = 4 + length;
-          break;
-        }
-        const typeByte = rest[4]!;
-        frames.push({
-          type: typeByte & ~MORE,
-          more: (typeByte & MORE) !== 0,
-          id: readUint32(rest, 5),
-          payload: rest.subarray(HEADER_BYTES, 4 + length),
-        });
-        rest = rest.subarray(4 + length);
-      }
-      if (rest.length > 0) {
-        held.push(rest);
-        heldBytes = rest.length;
-      }
+      const frames = broken ? undefined : framesOf(bytes);
+      broken = frames === undefined;
       return frames;
     },
+  };
+}
+
+function frameIn(bytes: Uint8Array): Frame {
+  const typeByte = bytes[4]!;
+  return {
+    type: typeByte & ~MORE,
+    more: (typeByte & MORE) !== 0,
+    id: readUint32(bytes, 5),
+    payload: bytes.subarray(HEADER_BYTES),
   };
 }

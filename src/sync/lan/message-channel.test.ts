@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { EventEmitter } from "node:events";
 import { until } from "../../../test/support/client.ts";
 import { socketPair } from "../../../test/support/socket-pair.ts";
 import { bytesToUtf8, concatBytes, utf8ToBytes } from "../../base/bytes.ts";
@@ -226,6 +227,11 @@ describe("message channel", () => {
       encodeFrame(FRAME.request, 1, new Uint8Array(0), true),
       "the peer passed a limit",
     ],
+    [
+      "a message in crumbs",
+      encodeFrame(FRAME.request, 1, new Uint8Array(FRAGMENT_BYTES - 1), true),
+      "the peer passed a limit",
+    ],
   ];
   test.each(attacks)("%s closes the link", async (_name, bytes, reason) => {
     using pair = await socketPair();
@@ -245,6 +251,35 @@ describe("message channel", () => {
     const answer = await new Promise<Uint8Array>((done) => pair.far.once("data", done));
     expect(bytesToUtf8(answer.subarray(9))).toBe("still there");
     expect(near.closed).toEqual([]);
+  });
+
+  test("who asks and pings without reading is given no more than one queue of answers", async () => {
+    const written: number[] = [];
+    let reads = false;
+    const socket = Object.assign(new EventEmitter(), {
+      write: (bytes: Uint8Array) => written.push(bytes[4]!) > 0 && reads,
+      destroy: () => {},
+    });
+    const far = channelOn(socket as never, { request: () => new Promise(() => {}) });
+    const asked = concatBytes(
+      ...Array.from({ length: 20_000 }, (_, id) =>
+        concatBytes(
+          encodeFrame(FRAME.request, id, kinded("echo", new Uint8Array(0))),
+          encodeFrame(FRAME.ping, 0, new Uint8Array(0)),
+        ),
+      ),
+    );
+    socket.emit("data", asked);
+    await Promise.resolve();
+    reads = true;
+    socket.emit("drain");
+    await Bun.sleep(0);
+    expect(written.filter((type) => type === FRAME.pong)).toHaveLength(1);
+    const busy = written.filter((type) => type === FRAME.failure).length;
+    expect(busy).toBe(CHANNEL_LIMITS.queuedSmall);
+    socket.emit("data", encodeFrame(FRAME.ping, 0, new Uint8Array(0)));
+    expect(written.at(-1)).toBe(FRAME.pong);
+    far.channel.close("done");
   });
 
   test("a peer that does not read holds up no more than the queue", async () => {

@@ -7,11 +7,12 @@ import { createNoticeQueue } from "./notice-queue.ts";
 
 /** What an authenticated peer may do to us in memory and time. Bytes unless the name says otherwise. */
 export const CHANNEL_LIMITS = {
+  fragmentBytes: FRAGMENT_BYTES,
   messageBytes: 2 << 20,
   /** Messages being received in fragments, together. */
   partialBytes: 8 << 20,
   partialMessages: 64,
-  /** Requests being handled; one above is answered `busy`. */
+  /** Requests being handled; one above is answered `busy`, or nothing at all to who does not read answers. */
   handlers: 32,
   /** Notices that wait for the one being handled; one above is dropped. */
   queuedNotices: 256,
@@ -158,8 +159,11 @@ export function createMessageChannel(
     });
     releaseRoom();
   };
+  /** Nothing while the socket is full: what waits in it says as much, once it is read. */
   const sendControl = (type: number) => {
-    if (closed === undefined) socket.write(encodeFrame(type, 0, new Uint8Array(0)));
+    if (closed !== undefined || blocked) return;
+    wroteAtMs = performance.now();
+    blocked = !socket.write(encodeFrame(type, 0, new Uint8Array(0)));
   };
 
   const withKind = (kind: string, body: Uint8Array): Uint8Array => {
@@ -199,6 +203,7 @@ export function createMessageChannel(
     const body = message.subarray(1 + kindLength);
     if (type === FRAME.notice) return notices.add(kind, body);
     if (handling >= CHANNEL_LIMITS.handlers) {
+      if (!hasRoom(true)) return; // it asks without reading: nothing of that is kept
       void send(FRAME.failure, id, utf8ToBytes("busy")).catch(() => {}); // closed meanwhile
       return;
     }

@@ -29,6 +29,8 @@ export function createRematch(at: {
   let asked: { nonce: string; matcher: TokenMatcher; lists: number } | undefined;
   /** Ours go one after the other: the peer knows one at a time. */
   let last: Promise<void> = Promise.resolve();
+  /** And so do the peer's: each costs a token of every key while it is compared. */
+  let answered: Promise<unknown> = Promise.resolve();
 
   const ask = async (request: (body: Uint8Array) => Promise<Uint8Array>): Promise<void> => {
     const nonce = randomBytes(NONCE_BYTES);
@@ -45,6 +47,22 @@ export function createRematch(at: {
     at.matched(matcher.matches());
   };
 
+  const answer = async (body: Uint8Array): Promise<Uint8Array> => {
+    if (body.length < NONCE_BYTES) throw new HandshakeError("bad-format");
+    const nonce = bytesToHex(body.subarray(0, NONCE_BYTES));
+    const { tokens, goesOn } = readTokens(body.subarray(NONCE_BYTES));
+    const context = { binding: concatBytes(at.binding, body.subarray(0, NONCE_BYTES)) };
+    const known = asked?.nonce === nonce ? asked : undefined;
+    const matcher = known?.matcher ?? (await createTokenMatcher(at.currentKeys(), remoteRole, context));
+    const lists = (known?.lists ?? 0) + 1;
+    if (lists > TOKEN_LISTS_MAX) throw new HandshakeError("bad-format");
+    const list = markedList(matcher.answer(tokens), goesOn);
+    asked = goesOn ? { nonce, matcher, lists } : undefined;
+    // After the answer is on its way, so that a link that ends by it still tells the peer.
+    if (!goesOn) setTimeout(() => at.matched(matcher.matches()), 0);
+    return list;
+  };
+
   return {
     /** Asks the peer, after what is being compared already. Rejects when it does not answer, or breaks the format. */
     ask(request: (body: Uint8Array) => Promise<Uint8Array>): Promise<void> {
@@ -54,20 +72,10 @@ export function createRematch(at: {
     },
 
     /** Answers the peer's question. Throws a HandshakeError for what is none. */
-    async answer(body: Uint8Array): Promise<Uint8Array> {
-      if (body.length < NONCE_BYTES) throw new HandshakeError("bad-format");
-      const nonce = bytesToHex(body.subarray(0, NONCE_BYTES));
-      const { tokens, goesOn } = readTokens(body.subarray(NONCE_BYTES));
-      const context = { binding: concatBytes(at.binding, body.subarray(0, NONCE_BYTES)) };
-      const known = asked?.nonce === nonce ? asked : undefined;
-      const matcher = known?.matcher ?? (await createTokenMatcher(at.currentKeys(), remoteRole, context));
-      const lists = (known?.lists ?? 0) + 1;
-      if (lists > TOKEN_LISTS_MAX) throw new HandshakeError("bad-format");
-      const answer = markedList(matcher.answer(tokens), goesOn);
-      asked = goesOn ? { nonce, matcher, lists } : undefined;
-      // After the answer is on its way, so that a link that ends by it still tells the peer.
-      if (!goesOn) setTimeout(() => at.matched(matcher.matches()), 0);
-      return answer;
+    answer(body: Uint8Array): Promise<Uint8Array> {
+      const answering = answered.then(() => answer(body));
+      answered = answering.catch(() => {}); // told to whoever asked
+      return answering;
     },
   };
 }

@@ -57,9 +57,10 @@ describe("hostile peers on the LAN", () => {
         "a message without a kind": [notice(new Uint8Array(1))],
         "a kind that is too long": [notice(Uint8Array.of(200, ...new Uint8Array(200)))],
         "an empty fragment": [notice(new Uint8Array(0), true)],
+        "a fragment that is not full": [notice(new Uint8Array(FRAGMENT_BYTES - 1), true)],
         "a message that never ends": Array.from({ length: 80 }, () => notice(new Uint8Array(FRAGMENT_BYTES), true)),
         "many messages that never end": Array.from({ length: CHANNEL_LIMITS.partialMessages + 1 }, (_, id) =>
-          encodeFrame(FRAME.request, id, new Uint8Array(10), true),
+          encodeFrame(FRAME.request, id, new Uint8Array(FRAGMENT_BYTES), true),
         ),
       };
       for (const [title, frames] of Object.entries(breaches)) {
