@@ -14,6 +14,13 @@ export const PUSH_BOUNDS = {
   /** Spaces whose topics one request adds or drops. */
   requestSpaces: 256,
   tokenChars: 4_096,
+  /** Of one account, in one answer. */
+  listedDevices: 1_000,
+  listedTopics: 100_000,
+  /** Why a provider did not take something. */
+  reasonChars: 10_000,
+  /** For how long a node may be told to wait. */
+  delayMs: 60 * 60_000,
 } as const;
 
 /** How long a challenge may be answered. */
@@ -57,6 +64,7 @@ const token = () => Type.String({ minLength: 1, maxLength: PUSH_BOUNDS.tokenChar
 const sealed = () =>
   Type.String({ minLength: 1, maxLength: PUSH_BOUNDS.sealedChars, pattern: "^[A-Za-z0-9+/]+={0,2}$" });
 const kind = () => oneOf(["message", "read"]);
+const reason = () => Type.String({ maxLength: PUSH_BOUNDS.reasonChars });
 
 export const ChallengeBody = strict({ account: account() });
 
@@ -85,11 +93,12 @@ export type TopicsBody = Static<typeof TopicsBody>;
 
 export const TopicsListBody = strict({ after: Type.Optional(strict({ spaceKey: spaceKey(), topic: topic() })) });
 
-export interface TopicsPage {
-  topics: { spaceKey: string; topic: string }[];
-  /** Whether there are more after the last of these. */
-  more: boolean;
-}
+/** `more`: there are more after the last of these, which are as many as a page holds. */
+export const TopicsPage = Type.Object({
+  topics: Type.Array(Type.Object({ spaceKey: spaceKey(), topic: topic() }), { maxItems: PUSH_BOUNDS.requestTopics }),
+  more: Type.Boolean(),
+});
+export type TopicsPage = Static<typeof TopicsPage>;
 
 export const MessageBody = strict({
   /** 32 hex digits: what is sent again under the same id is taken once. */
@@ -122,6 +131,30 @@ export const DeliveryBody = strict({
   sealed: sealed(),
 });
 export type DeliveryBody = Static<typeof DeliveryBody>;
+
+/** What a node answers; other fields beside these are no fault. */
+export const ChallengeReply = Type.Object({ challenge: Type.String({ minLength: 1, maxLength: 100 }) });
+export const DevicesReply = Type.Object({
+  devices: Type.Array(Type.Object({ device: device(), platform: oneOf(PLATFORMS) }), {
+    maxItems: PUSH_BOUNDS.listedDevices,
+  }),
+});
+export const MessageReply = Type.Object({ devices: Type.Integer({ minimum: 0 }) });
+/** No body at all. */
+export const NoReply = Type.Undefined();
+/** How a provider took what an upstream node brought it (`Outcome`). */
+export const DeliveryReply = Type.Union([
+  Type.Object({ kind: Type.Literal("accepted"), sandbox: Type.Optional(Type.Boolean()) }),
+  Type.Object({ kind: Type.Literal("dead"), certain: Type.Boolean(), reason: reason() }),
+  Type.Object({
+    kind: Type.Literal("later"),
+    delayMs: Type.Optional(Type.Number({ minimum: 0, maximum: PUSH_BOUNDS.delayMs })),
+    everyone: Type.Boolean(),
+    unreachable: Type.Optional(Type.Literal(true)),
+    reason: reason(),
+  }),
+  Type.Object({ kind: Type.Literal("refused"), reason: reason() }),
+]);
 
 /** Refusals of a node: status, and what the message says unless it says more. */
 export const PUSH_NODE_ERRORS = {

@@ -1,6 +1,9 @@
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
 import { bytesToBase64Url, utf8ToBytes } from "../base/bytes.ts";
+import { retryAfterMs } from "../base/retry-after.ts";
 import type { Signer } from "../crypto/sign.ts";
-import { PUSH_HEADERS, PUSH_PATHS, type PushNodeErrorCode } from "../protocol/push-node.ts";
+import { ChallengeReply, PUSH_HEADERS, PUSH_PATHS, type PushNodeErrorCode } from "../protocol/push-node.ts";
 import { requestStatement } from "./statements.ts";
 
 /** A node's refusal, or what kept it from answering: then `status` is 0. */
@@ -20,8 +23,8 @@ export class NodeFault extends Error {
 export interface NodeCalls {
   /** Origin of the node's URL, which statements name. */
   readonly audience: string;
-  /** Makes one signed request. Errors: NodeFault. */
-  post<T>(path: string, body: object): Promise<T>;
+  /** Makes one signed request; `reply` is the schema of its answer. Errors: NodeFault, also for any other answer. */
+  post<T extends TSchema>(path: string, reply: T, body: object): Promise<Static<T>>;
 }
 
 interface NodeCallsDeps {
@@ -38,6 +41,10 @@ interface NodeCallsDeps {
 /** Challenges kept for later requests: every answer brings one. */
 const MAX_CHALLENGES = 8;
 const MAX_REPLY_BYTES = 1 << 20;
+
+const RefusalReply = Type.Object({
+  error: Type.Object({ code: Type.String({ maxLength: 100 }), message: Type.String({ maxLength: 10_000 }) }),
+});
 
 /** Calls to a push node, each signed by the account over a challenge of its own. */
 export function createNodeCalls(deps: NodeCallsDeps): NodeCalls {
@@ -63,8 +70,8 @@ export function createNodeCalls(deps: NodeCallsDeps): NodeCalls {
 
   const freshChallenge = async (): Promise<string> => {
     const body = utf8ToBytes(JSON.stringify({ account: deps.account }));
-    const reply = await replyOf<{ challenge: string }>(await send(PUSH_PATHS.challenge, body, {}));
-    return reply.challenge;
+    const { challenge } = await replyOf(ChallengeReply, await send(PUSH_PATHS.challenge, body, {}));
+    return challenge;
   };
 
   const noteState = (tag: string | null): void => {
@@ -74,7 +81,12 @@ export function createNodeCalls(deps: NodeCallsDeps): NodeCalls {
     if (isOther) deps.onOtherState?.();
   };
 
-  const attempt = async <T>(path: string, body: Uint8Array, challenge: string): Promise<T> => {
+  const attempt = async <T extends TSchema>(
+    path: string,
+    reply: T,
+    body: Uint8Array,
+    challenge: string,
+  ): Promise<Static<T>> => {
     const statement = requestStatement({ audience, path, account: deps.account, challenge, body });
     const response = await send(path, body, {
       [PUSH_HEADERS.account]: deps.account,
@@ -82,43 +94,47 @@ export function createNodeCalls(deps: NodeCallsDeps): NodeCalls {
       [PUSH_HEADERS.signature]: bytesToBase64Url(deps.signer.sign("push-request", statement)),
     });
     const next = response.headers.get(PUSH_HEADERS.challenge);
-    if (next !== null && challenges.length < MAX_CHALLENGES) challenges.push(next);
+    if (Value.Check(ChallengeReply, { challenge: next }) && challenges.length < MAX_CHALLENGES) challenges.push(next!);
     noteState(response.headers.get(PUSH_HEADERS.state));
-    return replyOf<T>(response);
+    return replyOf(reply, response);
   };
 
   return {
     audience,
-    async post<T>(path: string, value: object): Promise<T> {
+    async post<T extends TSchema>(path: string, reply: T, value: object): Promise<Static<T>> {
       const body = utf8ToBytes(JSON.stringify(value));
       const kept = challenges.pop();
       try {
-        return await attempt<T>(path, body, kept ?? (await freshChallenge()));
+        return await attempt(path, reply, body, kept ?? (await freshChallenge()));
       } catch (error) {
         // A challenge that was kept may have grown old, or the node lost its secret.
         if (kept === undefined || !(error instanceof NodeFault) || error.status !== 401) throw error;
         challenges.length = 0;
-        return attempt<T>(path, body, await freshChallenge());
+        return attempt(path, reply, body, await freshChallenge());
       }
     },
   };
 }
 
-async function replyOf<T>(response: Response): Promise<T> {
+async function replyOf<T extends TSchema>(schema: T, response: Response): Promise<Static<T>> {
   let text: string;
   try {
     text = await boundedText(response);
   } catch (error) {
     throw new NodeFault(`the push node's answer broke off: ${(error as Error).message}`, 0);
   }
-  if (response.ok) return parse<T>(text) ?? ({} as T);
-  const error = parse<{ error?: { code?: PushNodeErrorCode; message?: string } }>(text)?.error;
-  const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
+  const value = parse(text);
+  if (response.ok) {
+    if (Value.Check(schema, value)) return value;
+    // Some proxy's page, or of a network that wants a login first: nothing was done, and it is tried again.
+    throw new NodeFault("what answers is no push node, or one of another version", 0);
+  }
+  const { error } = Value.Check(RefusalReply, value) ? value : {};
   throw new NodeFault(
     `the push node refuses: ${error?.message ?? response.status}`,
     response.status,
-    error?.code,
-    Number.isFinite(retryAfter) ? retryAfter * 1000 : undefined,
+    error?.code as PushNodeErrorCode | undefined,
+    retryAfterMs(response.headers.get("retry-after"), Date.now()),
   );
 }
 
@@ -133,10 +149,11 @@ async function boundedText(response: Response): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-function parse<T>(text: string): T | undefined {
+/** Undefined for no text at all, null for what is no JSON. */
+function parse(text: string): unknown {
   try {
-    return text === "" ? undefined : (JSON.parse(text) as T);
+    return text === "" ? undefined : JSON.parse(text);
   } catch {
-    return undefined; // some proxy's page; the status says enough
+    return null;
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import { retryAfterMs } from "../base/retry-after.ts";
 import { createHttp2Line, type Http2Line, type Http2Reply } from "./http2-line.ts";
 import {
   type Notification,
@@ -6,7 +7,6 @@ import {
   PROVIDER_EXPIRY_SECONDS,
   type Provider,
   reasonOf,
-  retryAfterMs,
   SEND_DEADLINE_MS,
   sealedData,
 } from "./provider.ts";

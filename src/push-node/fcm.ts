@@ -1,11 +1,11 @@
 import type { Clock } from "../base/clock.ts";
+import { retryAfterMs } from "../base/retry-after.ts";
 import {
   type Notification,
   type Outcome,
   PROVIDER_EXPIRY_SECONDS,
   type Provider,
   reasonOf,
-  retryAfterMs,
   SEND_DEADLINE_MS,
   sealedData,
 } from "./provider.ts";

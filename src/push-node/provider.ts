@@ -45,12 +45,5 @@ export function sealedData({ delivery }: Notification): Record<string, string> {
   return { v: "1", kind, spaceKey, keyId, sealed };
 }
 
-/** Milliseconds of a Retry-After header, in seconds or as a date; at most an hour. */
-export function retryAfterMs(header: string | null | undefined, nowMs: number): number | undefined {
-  if (!header) return undefined;
-  const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - nowMs;
-  return Number.isFinite(ms) ? Math.min(Math.max(ms, 0), 60 * 60_000) : undefined;
-}
-
 /** Why a call over the network failed, for the log. */
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

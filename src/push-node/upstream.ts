@@ -1,4 +1,4 @@
-import { type DeliveryBody, PUSH_PATHS } from "../protocol/push-node.ts";
+import { type DeliveryBody, DeliveryReply, PUSH_PATHS } from "../protocol/push-node.ts";
 import type { NodeCalls } from "../push-link/node-calls.ts";
 import { type Notification, type Outcome, type Provider, reasonOf } from "./provider.ts";
 
@@ -14,7 +14,7 @@ export function createUpstream(calls: NodeCalls): Provider {
       const { platform, token, registeredMs } = device;
       const body: DeliveryBody = { id, kind, platform, token, registeredMs, chat, spaceKey, keyId, sealed };
       try {
-        return await calls.post<Outcome>(PUSH_PATHS.deliveries, body);
+        return await calls.post(PUSH_PATHS.deliveries, DeliveryReply, body);
       } catch (error) {
         const { retryAfterMs, status } = error as { retryAfterMs?: number; status?: number };
         return {

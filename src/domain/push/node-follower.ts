@@ -4,11 +4,13 @@ import type { AccountId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
 import {
+  DevicesReply,
   type NodeTokenBody,
+  NoReply,
   PUSH_BOUNDS,
   PUSH_PATHS,
   type TopicsBody,
-  type TopicsPage,
+  TopicsPage,
 } from "../../protocol/push-node.ts";
 import { type NodeCalls, NodeFault } from "../../push-link/node-calls.ts";
 import { topicsStatement } from "../../push-link/statements.ts";
@@ -113,7 +115,7 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
   /** Devices that were pruned lose their tokens. */
   const tellPruned = async (): Promise<void> => {
     for (const peerId of store.pruned()) {
-      await calls.post(PUSH_PATHS.tokenDrop, { device: deps.tagOf(peerId) });
+      await calls.post(PUSH_PATHS.tokenDrop, NoReply, { device: deps.tagOf(peerId) });
       store.dropPruned(peerId);
     }
   };
@@ -121,15 +123,20 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
   /** Answers whether the account has a device to wake: without one there is nothing to watch for. */
   const tellToken = async (state: TokenState, isTold: boolean): Promise<boolean> => {
     if (state.kind === "revoked") {
-      await calls.post(PUSH_PATHS.tokenDrop, { device: deps.ownTag });
+      await calls.post(PUSH_PATHS.tokenDrop, NoReply, { device: deps.ownTag });
       await tokenFile.forgetRevoked();
     }
-    const { devices } = await calls.post<{ devices: { device: string }[] }>(PUSH_PATHS.devices, {});
+    const { devices } = await calls.post(PUSH_PATHS.devices, DevicesReply, {});
     if (state.kind !== "set") return devices.length > 0;
     // The node may have lost its state, or dropped the token because its provider called it dead.
     if (isTold && devices.some(({ device }) => device === deps.ownTag)) return true;
     const { platform, token, registeredMs } = state;
-    await calls.post(PUSH_PATHS.token, { platform, token, registeredMs, device: deps.ownTag } satisfies NodeTokenBody);
+    await calls.post(PUSH_PATHS.token, NoReply, {
+      platform,
+      token,
+      registeredMs,
+      device: deps.ownTag,
+    } satisfies NodeTokenBody);
     return true;
   };
 
@@ -137,7 +144,7 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
     store.noteKeys(planned.map(({ keys }) => keys.publicKey));
     const { add, drop } = differences(planned, await listTopics(), store.isKnownKey);
     for (const part of slicesOf(drop))
-      await calls.post(PUSH_PATHS.topics, { drop: grouped(part) } satisfies TopicsBody);
+      await calls.post(PUSH_PATHS.topics, NoReply, { drop: grouped(part) } satisfies TopicsBody);
     const keysByName = new Map(planned.map(({ keys }) => [keys.publicKey, keys]));
     for (const part of slicesOf(add)) {
       const spaces = grouped(part).map(({ spaceKey, topics }) => {
@@ -145,7 +152,7 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
         const signature = bytesToBase64Url(keysByName.get(spaceKey)!.sign("push-topics", statement));
         return { spaceKey, topics, signature };
       });
-      await calls.post(PUSH_PATHS.topics, { add: spaces } satisfies TopicsBody);
+      await calls.post(PUSH_PATHS.topics, NoReply, { add: spaces } satisfies TopicsBody);
     }
   };
 
@@ -153,9 +160,11 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
     const held: SpaceTopic[] = [];
     for (;;) {
       const after = held.at(-1);
-      const page = await calls.post<TopicsPage>(PUSH_PATHS.topicsList, after ? { after } : {});
+      const page = await calls.post(PUSH_PATHS.topicsList, TopicsPage, after ? { after } : {});
       held.push(...page.topics);
-      if (!page.more || page.topics.length === 0) return held;
+      // A page that is not full is the last one, whatever it says.
+      if (!page.more || page.topics.length < PUSH_BOUNDS.requestTopics) return held;
+      if (held.length >= PUSH_BOUNDS.listedTopics) throw new NodeFault("the push node lists topics without end", 0);
     }
   };
 

@@ -8,7 +8,7 @@ import type { Service } from "../../base/service.ts";
 import type { Account } from "../../crypto/account.ts";
 import { deriveAccountSecret } from "../../crypto/account-keys.ts";
 import type { Platform } from "../../protocol/push-node.ts";
-import { PUSH_PATHS } from "../../protocol/push-node.ts";
+import { MessageReply, PUSH_PATHS } from "../../protocol/push-node.ts";
 import { createNodeCalls } from "../../push-link/node-calls.ts";
 import { messageStatement } from "../../push-link/statements.ts";
 import { type OutboxRow, openPushOutboxStore } from "../../store/push-outbox-store.ts";
@@ -98,7 +98,7 @@ export function createPushService(deps: PushServiceDeps) {
     };
     const statement = messageStatement(calls.audience, account.id, message);
     const signature = bytesToBase64Url(keys.sign("push-message", statement));
-    await calls.post(PUSH_PATHS.messages, { ...message, signature });
+    await calls.post(PUSH_PATHS.messages, MessageReply, { ...message, signature });
   };
 
   const outbox = createOutbox({ store, clock, log, newId: () => bytesToHex(randomBytes(16)), send });

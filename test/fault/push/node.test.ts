@@ -3,7 +3,14 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
-import { PUSH_BOUNDS, PUSH_HEADERS, PUSH_PATHS } from "../../../src/protocol/push-node.ts";
+import {
+  DeliveryReply,
+  DevicesReply,
+  PUSH_BOUNDS,
+  PUSH_HEADERS,
+  PUSH_PATHS,
+  TopicsPage,
+} from "../../../src/protocol/push-node.ts";
 import { requestStatement } from "../../../src/push-link/statements.ts";
 import { until } from "../../support/client.ts";
 import { type FakeApns, startFakeApns } from "../../support/push/fake-apns.ts";
@@ -125,7 +132,7 @@ describe("who is woken, and how", () => {
     await untilArrived("shared-token");
     await next.revoke();
     expect(await sender.send(space)).toEqual({ devices: 0 });
-    expect(await watcher.calls.post<object>(PUSH_PATHS.devices, {})).toEqual({ devices: [] });
+    expect(await watcher.calls.post(PUSH_PATHS.devices, DevicesReply, {})).toEqual({ devices: [] });
   });
 
   rule("[PUSH-7] a topic that is watched no longer wakes nobody", async () => {
@@ -133,7 +140,7 @@ describe("who is woken, and how", () => {
     await watcher.unwatch(space, ["chats"]);
     expect(await sender.send(space)).toEqual({ devices: 0 });
     expect(await sender.send(space, { topics: ["chats", watcher.id] })).toEqual({ devices: 1 });
-    const list = await watcher.calls.post<object>(PUSH_PATHS.topicsList, {});
+    const list = await watcher.calls.post(PUSH_PATHS.topicsList, TopicsPage, {});
     expect(list).toEqual({ topics: [{ spaceKey: space.spaceKey, topic: watcher.id }], more: false });
   });
 });
@@ -235,7 +242,7 @@ describe("what is refused", () => {
     await expect(stranger.watch(space, [watcher.id])).rejects.toEqual(fault("push.forbidden"));
     for (const topic of ["everything", "chats/../x", `chats/${"0".repeat(63)}`, "chats/*", ""])
       await expect(stranger.watch(space, [topic])).rejects.toEqual(fault("push.bad_request"));
-    expect(await stranger.calls.post<object>(PUSH_PATHS.topicsList, {})).toEqual({ topics: [], more: false });
+    expect(await stranger.calls.post(PUSH_PATHS.topicsList, TopicsPage, {})).toEqual({ topics: [], more: false });
   });
 
   rule("[PUSH-6] a message that the space's key did not sign wakes nobody", async () => {
@@ -284,7 +291,7 @@ describe("what is refused", () => {
       more: "limits:\n  requestsPerSecond: 1\n  requestBurst: 5",
     });
     const busy = account("busy", strict);
-    const calls = Array.from({ length: 12 }, () => busy.calls.post(PUSH_PATHS.devices, {}));
+    const calls = Array.from({ length: 12 }, () => busy.calls.post(PUSH_PATHS.devices, DevicesReply, {}));
     const results = await Promise.allSettled(calls);
     const refused = results
       .filter(({ status }) => status === "rejected")
@@ -292,7 +299,7 @@ describe("what is refused", () => {
     expect(refused.length).toBeGreaterThanOrEqual(6);
     for (const error of refused)
       expect(error).toMatchObject({ code: "push.too_often", retryAfterMs: expect.any(Number) });
-    await account("calm", strict).calls.post(PUSH_PATHS.devices, {});
+    await account("calm", strict).calls.post(PUSH_PATHS.devices, DevicesReply, {});
   });
 
   rule("[PUSH-6] an address brings only so many new accounts an hour; those that are there go on", async () => {
@@ -305,7 +312,7 @@ describe("what is refused", () => {
 
 describe("what providers answer", () => {
   const devicesOf = async (watcher: PushAccount): Promise<number> =>
-    (await watcher.calls.post<{ devices: object[] }>(PUSH_PATHS.devices, {})).devices.length;
+    (await watcher.calls.post(PUSH_PATHS.devices, DevicesReply, {})).devices.length;
 
   rule(
     "[PUSH-7] tokens that a provider calls dead are dropped, and a refusal for another reason drops none",
@@ -481,11 +488,13 @@ describe("nothing that was taken is lost, nor sent twice", () => {
       const stranger = account("no downstream", upstream);
       const body = { id: "0".repeat(32), kind: "message", platform: "android", token: "t", registeredMs: 0 };
       const sealed = { chat: "0".repeat(64), spaceKey: space.spaceKey, keyId: "0".repeat(64), sealed: "AAAA" };
-      await expect(stranger.calls.post(PUSH_PATHS.deliveries, { ...body, ...sealed })).rejects.toMatchObject({
+      await expect(
+        stranger.calls.post(PUSH_PATHS.deliveries, DeliveryReply, { ...body, ...sealed }),
+      ).rejects.toMatchObject({
         code: "push.not_downstream",
       });
       async function devicesOf(one: PushAccount): Promise<number> {
-        return (await one.calls.post<{ devices: object[] }>(PUSH_PATHS.devices, {})).devices.length;
+        return (await one.calls.post(PUSH_PATHS.devices, DevicesReply, {})).devices.length;
       }
     },
     LONG_MS,

@@ -4,7 +4,7 @@ import { bytesToBase58 } from "../../../src/base/base58.ts";
 import { bytesToBase64Url } from "../../../src/base/bytes.ts";
 import { accountIdOf } from "../../../src/crypto/account-id.ts";
 import { createSigner, type Signer } from "../../../src/crypto/sign.ts";
-import { PUSH_PATHS } from "../../../src/protocol/push-node.ts";
+import { MessageReply, NoReply, PUSH_PATHS } from "../../../src/protocol/push-node.ts";
 import { createNodeCalls, type NodeCalls } from "../../../src/push-link/node-calls.ts";
 import { messageStatement, topicsStatement } from "../../../src/push-link/statements.ts";
 
@@ -54,14 +54,14 @@ export function pushAccount(url: string, name: string): PushAccount {
     calls,
     signer,
     register: (platform, token, device = "phone", registeredMs = Date.now()) =>
-      calls.post(PUSH_PATHS.token, { platform, token, device: deviceTag(device), registeredMs }),
-    revoke: (device = "phone") => calls.post(PUSH_PATHS.tokenDrop, { device: deviceTag(device) }),
+      calls.post(PUSH_PATHS.token, NoReply, { platform, token, device: deviceTag(device), registeredMs }),
+    revoke: (device = "phone") => calls.post(PUSH_PATHS.tokenDrop, NoReply, { device: deviceTag(device) }),
     watch: ({ spaceKey, signer: own }, topics, by = own) => {
       const statement = topicsStatement(calls.audience, spaceKey, id, topics);
       const signature = bytesToBase64Url(by.sign("push-topics", statement));
-      return calls.post(PUSH_PATHS.topics, { add: [{ spaceKey, topics, signature }] });
+      return calls.post(PUSH_PATHS.topics, NoReply, { add: [{ spaceKey, topics, signature }] });
     },
-    unwatch: ({ spaceKey }, topics) => calls.post(PUSH_PATHS.topics, { drop: [{ spaceKey, topics }] }),
+    unwatch: ({ spaceKey }, topics) => calls.post(PUSH_PATHS.topics, NoReply, { drop: [{ spaceKey, topics }] }),
     send({ spaceKey, signer: own }, sending = {}) {
       const { kind = "message", topics = ["chats"], chat = "general", device = "phone", by = own } = sending;
       const message = {
@@ -70,7 +70,7 @@ export function pushAccount(url: string, name: string): PushAccount {
         sealed: sending.sealed ?? Buffer.from("sealed bytes").toString("base64"),
       };
       const statement = messageStatement(calls.audience, id, message);
-      return calls.post(PUSH_PATHS.messages, {
+      return calls.post(PUSH_PATHS.messages, MessageReply, {
         ...message,
         signature: bytesToBase64Url(by.sign("push-message", statement)),
       });
