@@ -24,3 +24,28 @@ test("[reference] every rule that is cited stands in docs/reference, and every r
   const faults = checkReference(await readCiting(ROOT), await readRules(ROOT));
   expect(faults).toEqual({ unknown: [], unproved: [], foreign: [] });
 });
+
+describe("[reference] the files that documents name", () => {
+  const named = (text: string): string[] =>
+    [...text.matchAll(/`([A-Za-z0-9_-]+(?:\/[A-Za-z0-9_.-]+)+\.tsx?)`/g)].map(([, path]) => path!);
+  /** As a document names a file: from the project's root on, or from `src/` on. */
+  const isThere = async (path: string): Promise<boolean> =>
+    (await Promise.all([path, `src/${path}`].map((one) => Bun.file(join(ROOT, one)).exists()))).includes(true);
+
+  test("a name is read from the text, and that it leads nowhere is found", async () => {
+    expect(named("see `base/log.ts` and `src/x/y.tsx`, not `a.ts`")).toEqual(["base/log.ts", "src/x/y.tsx"]);
+    expect([
+      await isThere("base/log.ts"),
+      await isThere("test/support/reference.ts"),
+      await isThere("base/no.ts"),
+    ]).toEqual([true, true, false]);
+  });
+
+  test("are there", async () => {
+    const missing: string[] = [];
+    for await (const file of new Bun.Glob("{docs/**/*.md,*.md}").scan(ROOT))
+      for (const path of named(await Bun.file(join(ROOT, file)).text()))
+        if (!path.includes("-x.") && !(await isThere(path))) missing.push(`${file}: ${path}`);
+    expect(missing).toEqual([]);
+  });
+});
