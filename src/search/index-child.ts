@@ -191,8 +191,7 @@ function answer(request: IndexRequest): unknown {
       return true;
     case "search": {
       const one = indexAt(place);
-      one.index.setConfig(request.config);
-      const answered = one.index.search(request.query, request.side);
+      const answered = one.index.search(request.query, request.side, request.config);
       one.unsettled = true;
       if (answered.incomplete) resume(place.spaceId);
       return answered;

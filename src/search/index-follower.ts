@@ -25,7 +25,7 @@ interface Backlog {
   datasets?: readonly string[];
   /** Datasets whose units go first. */
   dropped?: readonly string[];
-  /** How many rows there were. */
+  /** The greatest number of a row when it was begun: those that came later are in the log. */
   total: number;
 }
 
@@ -74,16 +74,26 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
     return cursor > last || (last > cursor && first > cursor + 1) ? "log" : undefined;
   };
 
-  /** Takes over what is to be indexed; what that changes is read again. */
-  const setConfig = (next: SearchConfig): void => {
+  /** What a transaction that failed changed here is taken back as well. */
+  const transaction = <T>(run: () => T): T => {
+    try {
+      return store.transaction(run);
+    } catch (error) {
+      load();
+      throw error;
+    }
+  };
+
+  /** Takes over what is to be indexed; what that changes is read again. True, or it throws. */
+  const setConfig = (next: SearchConfig): true => {
     const { objects, datasets } = configDifference(config, next);
-    config = next;
-    if (!objects && datasets.length === 0) return;
-    store.transaction(() => {
+    if (!objects && datasets.length === 0) return true;
+    return transaction(() => {
+      config = next;
       store.putMeta("config", JSON.stringify(next));
       const isEmpty = cursor === 0 && store.count() === 0 && backlog === undefined;
       const isWhole = backlog !== undefined && backlog.datasets === undefined && backlog.objects === undefined;
-      if (isEmpty) return;
+      if (isEmpty) return true;
       const total = deps.source().rowCount();
       const before = isWhole ? undefined : backlog;
       backlog = {
@@ -99,6 +109,7 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
         dropped: [...new Set([...(backlog?.dropped ?? []), ...datasets])],
       };
       save();
+      return true;
     });
   };
 
@@ -159,7 +170,8 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
     while (backlog && performance.now() < until) {
       const [dropped, ...rest] = backlog.dropped ?? [];
       if (dropped !== undefined) {
-        if (store.dropDataset(dropped, UNITS_A_DROP) < UNITS_A_DROP) backlog.dropped = rest;
+        // Rows that came later are not read here again: what the log brought of them stays.
+        if (store.dropDataset(dropped, backlog.total, UNITS_A_DROP) < UNITS_A_DROP) backlog.dropped = rest;
       } else if (backlog.rows > 0) readRows(backlog, until);
       else if (backlog.documents > 0) readDocument(backlog);
       else backlog = undefined;
@@ -188,6 +200,15 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
     left.documents = no ?? 0;
   };
 
+  /** Answers whether the log was followed to its end. */
+  const goOn = (budgetMs: number): boolean => {
+    const until = performance.now() + budgetMs;
+    const isCaughtUp = followLog(until);
+    if (isCaughtUp) readBacklog(until);
+    save();
+    return isCaughtUp;
+  };
+
   load();
   return {
     /** Checks that the index belongs to the space as it is; begins anew where it does not, and says why. */
@@ -203,35 +224,11 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
     },
     setConfig,
     /** Goes on for about so long. Answers whether there is more to do. */
-    step(budgetMs: number): boolean {
-      try {
-        return store.transaction(() => {
-          const until = performance.now() + budgetMs;
-          const isCaughtUp = followLog(until);
-          if (isCaughtUp) readBacklog(until);
-          save();
-          return !isCaughtUp || backlog !== undefined;
-        });
-      } catch (error) {
-        load();
-        throw error;
-      }
-    },
+    step: (budgetMs: number): boolean => !transaction(() => goOn(budgetMs)) || backlog !== undefined,
     /** For a search that is to see what was just written. Answers whether the log was followed to its end. */
     catchUp(budgetMs: number): boolean {
       if (backlog === undefined && deps.source().log().last === cursor) return true;
-      try {
-        return store.transaction(() => {
-          const until = performance.now() + budgetMs;
-          const isCaughtUp = followLog(until);
-          if (isCaughtUp) readBacklog(until);
-          save();
-          return isCaughtUp;
-        });
-      } catch (error) {
-        load();
-        throw error;
-      }
+      return transaction(() => goOn(budgetMs));
     },
     /** Brings the sources of some units up to date though the log is not followed that far. */
     refresh(sources: readonly { readonly collectionId: number; readonly row: number }[]): void {

@@ -52,13 +52,14 @@ export function openSpaceIndex(place: IndexPlace) {
     place,
     /** Why everything is read again; undefined when the index goes on where it stood. */
     reason: rebuild === "damaged" || rebuild === "version" || rebuild === "cuts" ? rebuild : anew,
-    setConfig: (config: SearchConfig) => follower.setConfig(config),
+    setConfig: follower.setConfig,
     step: follower.step,
     state: follower.state,
     cursor: follower.cursor,
     vectors: vectorsOf,
     lacksVectors: store.lacksVectors,
-    search(query: IndexQuery, side: VectorSide | undefined): IndexAnswer {
+    search(query: IndexQuery, side: VectorSide | undefined, config: SearchConfig): IndexAnswer {
+      const isConfigured = tryWrite(() => follower.setConfig(config)) === true;
       const isCaughtUp = tryWrite(() => follower.catchUp(CATCH_UP_MS)) === true;
       const parsed = parseSearch(query.query, query);
       const { table, unsupported } = side && query.vector ? vectorsOf(side) : {};
@@ -66,7 +67,7 @@ export function openSpaceIndex(place: IndexPlace) {
       const found = findLive(() => find(query, parsed, table), isCaughtUp);
       const hits = found.slice(0, query.limit).map((each) => toHit(each, parsed, query.maxData));
       const lacksVectors = table !== undefined && table.pendingCount() > 0;
-      return { hits, incomplete: !follower.isWhole() || lacksVectors };
+      return { hits, incomplete: !isConfigured || !follower.isWhole() || lacksVectors };
     },
     /** What was deleted leaves the files, and vectors of texts that nobody has any more are dropped. Answers whether it is done. */
     settleFiles(): boolean {

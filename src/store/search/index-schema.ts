@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 
 /** Raised when the tables below change; the index is then made anew. */
-export const INDEX_SCHEMA = 4;
+export const INDEX_SCHEMA = 5;
 
 /**
  * One database a space. `units` is what can be found, `ft` its words, `embeddings` its meaning by the hash of the text.

@@ -142,7 +142,9 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
   );
   const ofCollection = db.query<RawUnit, [number]>(`SELECT ${COLUMNS} FROM units WHERE collectionId = ?`);
   const ofObject = db.query<RawUnit, [string]>(`SELECT ${COLUMNS} FROM units WHERE object = ?`);
-  const ofDataset = db.query<RawUnit, [string, number]>(`SELECT ${COLUMNS} FROM units WHERE dataset = ? LIMIT ?`);
+  const ofDataset = db.query<RawUnit, [string, number, number]>(
+    `SELECT ${COLUMNS} FROM units WHERE dataset = ? AND row <= ? LIMIT ?`,
+  );
   const byIds = db.query<RawUnit, [string]>(
     `SELECT ${COLUMNS} FROM units WHERE id IN (SELECT value FROM json_each(?))`,
   );
@@ -242,6 +244,7 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
       try {
         return db.transaction(run).immediate();
       } catch (error) {
+        isStaleNoted = false;
         for (const follower of followers) follower.undone();
         throw error;
       }
@@ -266,8 +269,9 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
     },
     dropCollection: (collectionId: number): number => dropAll(ofCollection.all(collectionId)),
     dropObject: (objectId: string): number => dropAll(ofObject.all(objectId)),
-    /** Up to `limit` units of a dataset. Answers how many there were. */
-    dropDataset: (dataset: string, limit: number): number => dropAll(ofDataset.all(dataset, limit)),
+    /** Up to `limit` units of a dataset, of rows up to a number. Answers how many there were. */
+    dropDataset: (dataset: string, lastRow: number, limit: number): number =>
+      dropAll(ofDataset.all(dataset, lastRow, limit)),
 
     units: (ids: readonly number[]): StoredUnit[] => byIds.all(JSON.stringify(ids)).map(toUnit),
     count: (): number => unitCount.get()?.n ?? 0,
