@@ -29,6 +29,7 @@ import {
   removeAccounts,
   stopSharing,
 } from "./actions.ts";
+import type { AclContext } from "./compose.ts";
 import { makeEpoch } from "./epoch.ts";
 import { readAclChain } from "./offered-records.ts";
 import { encodeAclRecord } from "./record.ts";
@@ -79,6 +80,49 @@ describe("membership", () => {
       await member.write("c", "mine");
       await fetchFrom(owner, member);
       expect(await owner.values()).toEqual({ a: "before", b: "after", c: "mine" });
+    }));
+
+  test("[ACL-8] who is let in is told until that succeeded, after a restart too, and then no more", () =>
+    withDevices(async (devices) => {
+      const owner = devices.open("owner", devices.owner);
+      const told: string[][] = [];
+      const tell = () => owner.space.aclService.tellAdmitted(async (accounts) => void told.push(accounts));
+      const [added, gone] = [createAccount(), createAccount()];
+      await add(owner, added);
+      await add(owner, gone);
+      await remove(owner, gone);
+      const failing = owner.space.aclService.tellAdmitted(() => Promise.reject(new Error("nobody can be told")));
+      expect(failing).rejects.toThrow("nobody can be told");
+      await failing.catch(() => {});
+      await owner.reopen();
+      await tell();
+      await tell();
+      expect(told).toEqual([[added.id]]);
+    }));
+
+  test("[ACL-8] who is let in by what an owner's device gives a place is told, and nobody is whose record found none", () =>
+    withDevices(async (devices) => {
+      const { owner, account: admin, member } = await openPair(devices, "admin");
+      const told: string[] = [];
+      const tell = () => owner.space.aclService.tellAdmitted(async (accounts) => void told.push(...accounts));
+      await tell();
+      expect(told.splice(0)).toEqual([admin.id]);
+      const [proposed, drafted] = [createAccount(), createAccount()];
+      const adding =
+        ({ id }: Account) =>
+        (context: AclContext) =>
+          addAccounts(context, [{ identity: id, permission: "writer" }]);
+      await member.space.aclService.propose(adding(proposed));
+      await owner.space.aclService.keepUntold(owner.space.aclService.draft(adding(drafted))!);
+      await exchange([owner, member]);
+      await tell();
+      expect(told).toEqual([proposed.id]);
+      // Whoever appended it may still hear that it stands there; another run does not.
+      await owner.space.aclService.forgetUntoldInVain();
+      expect(owner.space.engine.store.untold.all()).toHaveLength(1);
+      await owner.reopen();
+      await owner.space.aclService.forgetUntoldInVain();
+      expect(owner.space.engine.store.untold.all()).toEqual([]);
     }));
 
   test("[acl] content that came before its key waits, and opens in the same moment as the key comes", () =>

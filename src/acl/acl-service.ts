@@ -1,9 +1,8 @@
 import type { Clock } from "../base/clock.ts";
-import type { AccountId, SpaceId } from "../base/ids.ts";
+import type { SpaceId } from "../base/ids.ts";
 import type { AclConsequences } from "../change/ports.ts";
 import type { ChangeEngine } from "../change/space-engine.ts";
 import type { Account } from "../crypto/account.ts";
-import { accountIdOf } from "../crypto/account-id.ts";
 import { svcError } from "../protocol/errors.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { SpaceStore } from "../store/space-store.ts";
@@ -17,8 +16,8 @@ import type { PendingRecord } from "./record.ts";
 import { tookEffect } from "./reducer.ts";
 import { createPins } from "./revocation-cut-off.ts";
 import type { SpaceHeader } from "./space-header.ts";
-import { type AclState, permissionOf } from "./state.ts";
 import { superseded } from "./superseded.ts";
+import { createUntold } from "./untold.ts";
 
 interface AclServiceDeps {
   spaceId: SpaceId;
@@ -46,7 +45,6 @@ export type AclService = ReturnType<typeof createAclService>;
 export function createAclService(deps: AclServiceDeps) {
   const { acl, keys, engine, store, account } = deps;
   const listeners = new Set<() => void>();
-  const admittedListeners = new Set<(accounts: AccountId[]) => void>();
   const book = createPendingBook({
     header: deps.header,
     accountKey: account.signer.publicKey,
@@ -94,21 +92,15 @@ export function createAclService(deps: AclServiceDeps) {
     return result;
   };
 
+  const { put: putUntold, ...untold } = createUntold({ accountKey: account.signer.publicKey, acl, engine });
+
   /** Takes in one record of this account. */
   const append = (made: AclMade, scope: WriteScope): AclConsequences | undefined => {
+    putUntold(made);
     const { result, consequences } = merge(readAclChain([made.bytes], acl.has), scope);
     if (result.kind !== "extended")
       throw svcError("acl.forbidden", { spaceId: deps.spaceId, role: roleIn(context()) }, result.reason);
     return consequences;
-  };
-
-  /** Names the accounts that are members after some work and were none before. */
-  const admitting = async <T>(work: () => Promise<T>): Promise<T> => {
-    const before = new Set(membersIn(acl.state));
-    const done = await work();
-    const admitted = membersIn(acl.state).filter((id) => !before.has(id));
-    if (admitted.length > 0) for (const listener of admittedListeners) listener(admitted);
-    return done;
   };
 
   for (const record of keys.broken()) acl.alarms.raise({ kind: "key", record });
@@ -185,18 +177,7 @@ export function createAclService(deps: AclServiceDeps) {
     },
 
     ...pending,
-    sequence: (): Promise<Uint8Array[]> => admitting(pending.sequence),
-
-    /** Runs what gives effect to what was asked for earlier: whoever is let in by it is told of (`onAdmitted`). */
-    admitting,
-    /**
-     * Called with accounts that this device lets in by what was asked for, or lost its place, earlier: the space may be
-     * elsewhere by now than they were told then. Answers how to stop.
-     */
-    onAdmitted(listener: (accounts: AccountId[]) => void): () => void {
-      admittedListeners.add(listener);
-      return () => void admittedListeners.delete(listener);
-    },
+    ...untold,
 
     /** Called after the ACL has moved. Answers how to stop. */
     onMoved(listener: () => void): () => void {
@@ -205,11 +186,6 @@ export function createAclService(deps: AclServiceDeps) {
     },
   };
 }
-
-const membersIn = (state: AclState): AccountId[] =>
-  [...state.members.values()].flatMap(({ account }) =>
-    permissionOf(state, account) === "none" ? [] : accountIdOf(account),
-  );
 
 function joinConsequences(many: readonly AclConsequences[]): AclConsequences {
   const from = many.flatMap(({ repositionFrom }) => repositionFrom ?? []);

@@ -1,3 +1,4 @@
+import { bytesToHex } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
 import type { KeyRing } from "../change/ports.ts";
@@ -8,6 +9,7 @@ import { ACL_BOUNDS, type AclOp, countPins, type Pin } from "./op.ts";
 import { canManage, type Permission } from "./permission.ts";
 import { encodeAclProposal, encodeAclRecord } from "./record.ts";
 import { tryAclOps } from "./reducer.ts";
+import { sequencedPending } from "./signed-parts.ts";
 import type { SpaceHeader } from "./space-header.ts";
 import { type AclState, currentEpoch, permissionOf } from "./state.ts";
 
@@ -32,6 +34,8 @@ export type AclBuild = (context: AclContext) => readonly AclOp[];
 export interface AclMade {
   id: Uint8Array;
   bytes: Uint8Array;
+  /** Accounts that its ops let in. */
+  admits: readonly Uint8Array[];
 }
 
 /** What a record does beyond what its ops call for. */
@@ -67,7 +71,7 @@ export function composeRecord(context: AclContext, ops: readonly AclOp[], option
     },
     context.account.signer,
   );
-  return fitting(made, ops);
+  return fitting(context, made, ops);
 }
 
 /** Asks the owner's devices for these ops. They bring the keys. */
@@ -77,7 +81,7 @@ export function composeProposal(context: AclContext, ops: readonly AclOp[]): Acl
     { space: state.space!, basis: state.head!, time: context.timeMs, ops: [...ops] },
     account.signer,
   );
-  return fitting(made, ops);
+  return fitting(context, made, ops);
 }
 
 /** Only who manages the space moves its clock. */
@@ -107,7 +111,7 @@ function keyByInvite({ spaceId, state }: AclContext, seed: Uint8Array | undefine
   return opened && { id: entry.epoch.keyId, key: opened };
 }
 
-function fitting(made: AclMade, ops: readonly AclOp[]): AclMade {
+function fitting({ state }: AclContext, made: Pick<AclMade, "id" | "bytes">, ops: readonly AclOp[]): AclMade {
   if (made.bytes.length > ACL_BOUNDS.recordBytes || ops.length >= ACL_BOUNDS.ops || countPins(ops) > ACL_BOUNDS.pins) {
     throw svcError(
       "request.too_large",
@@ -115,5 +119,22 @@ function fitting(made: AclMade, ops: readonly AclOp[]): AclMade {
       "These accounts do not fit into one ACL record, send them in several requests",
     );
   }
-  return made;
+  return { ...made, admits: ops.flatMap((op) => admittedBy(state, op)) };
+}
+
+function admittedBy(state: AclState, op: AclOp): Uint8Array[] {
+  switch (op.op) {
+    case "accountAdd":
+      return [op.account];
+    case "requestAccept":
+      return [state.requests.get(bytesToHex(op.request))?.account ?? []].flat();
+    case "sequenced": {
+      const pending = sequencedPending(op.pending);
+      return (pending?.ops ?? []).flatMap((inner) =>
+        inner.op === "inviteJoin" ? [pending!.author] : admittedBy(state, inner),
+      );
+    }
+    default:
+      return [];
+  }
 }

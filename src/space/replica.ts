@@ -203,8 +203,9 @@ export interface ReplicaAcl {
   draft(build: AclBuild, options?: ComposeOptions): AclMade | undefined;
   /** How this account gives effect itself to what it proposed, oldest first. */
   ownProposals(): Promise<AclBuild[]>;
-  /** Runs what gives effect to what was asked for earlier: whoever is let in by it is told where the space is now. */
-  admitting<T>(work: () => Promise<T>): Promise<T>;
+  keepUntold(made: AclMade): Promise<void>;
+  forgetUntold(made: AclMade): Promise<void>;
+  forgetUntoldInVain(): Promise<void>;
 }
 
 /** What sync writes with a space: durable together when the write resolves. */

@@ -1,4 +1,4 @@
-import type { AccountId, SpaceId } from "../base/ids.ts";
+import type { SpaceId } from "../base/ids.ts";
 import type { CommitBatch } from "../change/fold/commit-batch.ts";
 import type { Space } from "./space.ts";
 
@@ -8,8 +8,6 @@ interface SpaceEventMap {
   committed: [space: Space, batch: CommitBatch];
   /** The ACL has moved: members, rights or keys may be others. Of the account's own space, too. */
   aclChanged: [space: Space];
-  /** This device let accounts in by what was asked for earlier. */
-  admitted: [space: Space, accounts: readonly AccountId[]];
   /** Opened. What is built upon a space is built by listeners. */
   opened: [space: Space];
   closed: [spaceId: SpaceId];
@@ -40,7 +38,6 @@ export function createSpaceEvents(): SpaceEvents {
   const listenersByName: Listeners = {
     committed: new Set(),
     aclChanged: new Set(),
-    admitted: new Set(),
     opened: new Set(),
     closed: new Set(),
     known: new Set(),

@@ -6,6 +6,7 @@ import { INBOX_SCHEMA } from "./inbox-table.ts";
 import { PLACE_SCHEMA } from "./place-table.ts";
 import { QUERY_KEY_SCHEMA } from "./query-key-schema.ts";
 import { ROW_LOG_SCHEMA } from "./row-log-table.ts";
+import { UNTOLD_SCHEMA } from "./untold-table.ts";
 
 /**
  * One database per space. `changes`, `writers`, the ACL's tables, `parked` and `unopened` are the truth; `objects`, `heads`,
@@ -163,15 +164,16 @@ const LINKS = `
     WHEN OLD.collectionId = 0 BEGIN DELETE FROM links WHERE row = OLD.no; END;
 `;
 
-/** Seventeen steps that were never released came before: their databases are refused. */
+/** Eighteen steps that were never released came before: their databases are refused. */
 export const SPACE_SCHEMA: Schema = {
-  givenUp: 17,
+  givenUp: 18,
   migrations: [
     (db) => {
       db.exec(TRUTH);
       db.exec(ACL_SCHEMA);
       db.exec(INBOX_SCHEMA);
       db.exec(PLACE_SCHEMA);
+      db.exec(UNTOLD_SCHEMA);
       db.exec(PROJECTION);
       db.exec(LINKS);
       db.exec(QUERY_KEY_SCHEMA);

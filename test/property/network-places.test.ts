@@ -4,6 +4,7 @@ import { bytesToHex, utf8ToBytes } from "../../src/base/bytes.ts";
 import { randomBytes } from "../../src/base/random.ts";
 import { seal } from "../../src/crypto/seal.ts";
 import { deriveChannelKeys, LOG_SHARDS, logSubject } from "../../src/sync/network/subjects.ts";
+import { roleOf } from "../support/acl-devices.ts";
 import { createAccount } from "../support/acl-world.ts";
 import { createRng } from "../support/rng.ts";
 import { faultsOnNetwork } from "../support/rotations.ts";
@@ -73,6 +74,34 @@ describe("places on a network in memory", () => {
       other.client!.connect(true);
       await expectOne(world);
       expect(member.device.space.replica.role()).toBe("writer");
+    }),
+  );
+
+  rule("[ACL-8] who is let in by a device that is killed over it, whenever that is, is told once it is back", () =>
+    inWorld(1, async (world) => {
+      const [one, other, member] = world.devices as [SyncDevice, SyncDevice, SyncDevice];
+      const { account } = member.device;
+      const outcomes = new Set<string>();
+      for (const isPassed of [false, true])
+        for (let at = 1; at <= 4; at++) {
+          expect(await other.removeMember(account)).toBe(true);
+          await world.time.runFor(60_000);
+          expect(member.device.space.replica.role()).toBe("none");
+          one.killAt(at, isPassed);
+          const added = await one.addMember(account);
+          await world.time.runFor(60_000);
+          if (one.isKilled()) await one.restart();
+          await world.time.runFor(120_000);
+          const isIn = roleOf(other.device, account) === "writer";
+          outcomes.add(`${added ? "answered" : "unanswered"}, ${isIn ? "in" : "out"}`);
+          expect(member.device.space.replica.role()).toBe(isIn ? "writer" : "none");
+          // What another record stands in place of came to nothing.
+          if (!isIn) await other.addMember(account);
+          await expectOne(world);
+          expect(one.device.space.engine.store.untold.all()).toEqual([]);
+        }
+      expect(outcomes).toContain("unanswered, in");
+      expect(outcomes).toContain("unanswered, out");
     }),
   );
 

@@ -193,9 +193,6 @@ async function heal({ world, log }: Course): Promise<void> {
     device.client!.connect(true);
   }
   await time.runFor(60_000);
-  // Whoever was killed while it let somebody in was not answered, and does it again.
-  for (const member of devices.slice(2))
-    if (isMember(member, devices[0]!) && !isMember(member, member)) await devices[0]!.addMember(member.device.account);
   const endMs = time.elapsedMs() + HEALED_MS;
   for (;;) {
     await time.runFor(1_000);

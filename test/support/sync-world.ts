@@ -127,15 +127,15 @@ function createSyncDevice(device: Device, { path, world, onNetwork }: DevicePlac
   const { time, links, network } = world;
   const start = () => {
     const client = onNetwork ? network.join(() => reached()) : undefined;
-    const service = startSync({ device, peerId, world, client }, say);
+    const service = startSync({ device, peerId, world, client, isKilled: () => isKilled }, say);
     const reached = (): void => {
       service.notifyReach();
       if (client?.isConnected()) service.allSoon();
     };
     return { client, service };
   };
-  let { client, service } = start();
   let isKilled = false;
+  let { client, service } = start();
   /** Of the changes up to a number. */
   let known = { upto: 0, ids: new Set<string>() };
   const changeAcl = async (build: AclBuild): Promise<boolean> => {
@@ -182,12 +182,8 @@ function createSyncDevice(device: Device, { path, world, onNetwork }: DevicePlac
       time.stir();
       return store.changes.after(before, 100).map((change) => bytesToHex(change.id));
     },
-    async addMember(account) {
-      const added = await changeAcl((context) =>
-        addAccounts(context, [{ identity: account.id, permission: "writer" }]),
-      );
-      if (added) tellPlace(world, device, account.id);
-      return added;
+    addMember(account) {
+      return changeAcl((context) => addAccounts(context, [{ identity: account.id, permission: "writer" }]));
     },
     removeMember: (account) => changeAcl((context) => removeAccounts(context, [account.id])),
     changeIds() {
@@ -235,10 +231,11 @@ interface Starting {
   readonly peerId: PeerId;
   readonly world: SyncWorld;
   readonly client: NetworkClient | undefined;
+  isKilled(): boolean;
 }
 
 /** What boot makes of sync for a space, on links in memory. */
-function startSync({ device, peerId, world, client }: Starting, say: (state: string) => void): SyncService {
+function startSync({ device, peerId, world, client, isKilled }: Starting, say: (state: string) => void): SyncService {
   const { time, links } = world;
   const { space, account } = device;
   const { replica } = space;
@@ -306,10 +303,20 @@ function startSync({ device, peerId, world, client }: Starting, say: (state: str
     time.stir();
     service.committed(replica);
   });
-  space.aclService.onMoved(() => service.aclMoved(replica));
-  space.aclService.onAdmitted((accounts) => {
-    for (const accountId of accounts) tellPlace(world, device, accountId);
+  const tellAdmitted = (): void => {
+    const told = space.aclService.tellAdmitted(async (accounts) => {
+      if (isKilled()) throw new Error("it tells nobody any more");
+      for (const accountId of accounts) tellPlace(world, device, accountId);
+    });
+    told.catch((error: unknown) => {
+      if (!isKilled() && !space.engine.closing()) throw error;
+    });
+  };
+  space.aclService.onMoved(() => {
+    service.aclMoved(replica);
+    tellAdmitted();
   });
+  tellAdmitted();
   void service.watch(({ state }) => say(state));
   void service.start();
   return service;

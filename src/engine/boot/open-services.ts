@@ -11,6 +11,7 @@ import { equalBytes } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { AccountId, SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
+import { parseAccountId } from "../../crypto/account-id.ts";
 import { createLiveQueries } from "../../domain/live/live-queries.ts";
 import { createRecordQueries } from "../../domain/record/record-query.ts";
 import { PAIR_PROFILES_DATASET } from "../../space/pair-profiles.ts";
@@ -147,10 +148,14 @@ export function openServices(deps: OpenServicesDeps) {
   };
   events.on("opened", followRights);
   events.on("aclChanged", followRights);
-  events.on("admitted", (space, accounts) => {
-    const told = messages.added(space, spaces.info(space.id).name, accounts);
-    told.catch((err: unknown) => log.warn("who was let in could not be told", { err, spaceId: space.id }));
-  });
+  const tellAdmitted = (space: Space): void => {
+    if (space.id === tech.space.id) return;
+    announceIn(space, spaces, messages).catch((err: unknown) => {
+      if (!space.engine.closing()) log.warn("who was let in could not be told", { err, spaceId: space.id });
+    });
+  };
+  events.on("opened", tellAdmitted);
+  events.on("aclChanged", tellAdmitted);
   events.on("committed", (space, { touched }) => {
     if (touched.some(({ dataset }) => dataset === PAIR_PROFILES_DATASET)) followRights(space);
   });
@@ -216,7 +221,7 @@ function servicesOf(
       await spaces.settleRow(space);
       return made;
     },
-    announce: (identities) => messages.added(space, spaces.info(space.id).name, identities),
+    announce: (identities) => announceIn(space, spaces, messages, identities),
     refuse: (identity, requestId) => messages.answered(identity as AccountId, space.id, requestId, "refused"),
     profile: () => opened.tech.profile(),
     clock,
@@ -233,6 +238,19 @@ function servicesOf(
       isSynced: (objectId) => sync.isObjectSynced(space.replica, objectId),
     },
   });
+}
+
+/** Tells whom this device let in; and of `asked`, who is to be let in by others, who tell them again. */
+async function announceIn(
+  space: Space,
+  spaces: OpenAccount["spaces"],
+  { added }: ReturnType<typeof createInvitationMessages>,
+  asked: readonly string[] = [],
+): Promise<void> {
+  const tell = (identities: readonly string[]) => added(space, spaces.info(space.id).name, identities);
+  await space.aclService.tellAdmitted(tell);
+  const waiting = asked.filter((identity) => space.acl.permission(parseAccountId(identity)!) === "none");
+  if (waiting.length > 0) await tell(waiting);
 }
 
 /** Makes the ways to others known that a space's ACL log can be moved by; a moment at most. */

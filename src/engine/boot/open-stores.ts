@@ -77,7 +77,6 @@ export function openStores(deps: { accountDir: string; events: SpaceEvents; cloc
       });
       space.engine.onCommit((batch) => events.emit("committed", space, batch));
       space.aclService.onMoved(() => events.emit("aclChanged", space));
-      space.aclService.onAdmitted((accounts) => events.emit("admitted", space, accounts));
       return space;
     },
     close() {

@@ -69,7 +69,9 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
     act: aclService.act,
     propose: aclService.propose,
     draft: aclService.draft,
-    admitting: aclService.admitting,
+    keepUntold: aclService.keepUntold,
+    forgetUntold: aclService.forgetUntold,
+    forgetUntoldInVain: aclService.forgetUntoldInVain,
     ownProposals: async () => (await aclService.ownProposals()).map(ownSequence),
   };
 }

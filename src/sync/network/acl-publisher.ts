@@ -72,8 +72,12 @@ export function createAclAppender(deps: AclAppenderDeps) {
       const made = replica.acl.draft(build, options);
       if (!made) return undefined;
       if (replica.presentKeyId() !== own.keyId) continue;
+      await replica.acl.keepUntold(made);
       try {
-        if ((await own.channel.appendAcl(made.bytes, behind)).outcome === "conflict") continue;
+        if ((await own.channel.appendAcl(made.bytes, behind)).outcome === "conflict") {
+          await replica.acl.forgetUntold(made);
+          continue;
+        }
       } catch (error) {
         if (own.ended.signal.aborted && !replica.closing()) continue; // it went on to another place meanwhile
         throw error;
@@ -94,7 +98,7 @@ export function createAclAppender(deps: AclAppenderDeps) {
       for (const build of await replica.acl.ownProposals()) {
         try {
           const inviteSeed = deps.inviteSeedOf(replica.id);
-          await replica.acl.admitting(() => append(replica, build, inviteSeed ? { inviteSeed } : {}));
+          await append(replica, build, inviteSeed ? { inviteSeed } : {});
         } catch (error) {
           if (!(error instanceof SvcError) || error.code === "network.unavailable") throw error;
           deps.log.warn("sync: a proposal could not take effect on the network", { err: error, spaceId: replica.id });

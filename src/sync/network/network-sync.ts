@@ -70,6 +70,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
     await followHints(replica);
     const own = await toPresent(replica);
     if (!own || own.isPast) return;
+    await replica.acl.forgetUntoldInVain();
     await own.channel.round();
     await flush(replica, own);
     const { phase, atTail } = own.channel.state();
