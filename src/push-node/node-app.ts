@@ -55,7 +55,8 @@ export function createNodeApp(deps: AppDeps) {
   };
 
   const answer = async (request: Request, address: string): Promise<Response> => {
-    const path = new URL(request.url).pathname;
+    // Without a Host, or behind one that is no name, the request's URL is no whole one.
+    const path = URL.parse(request.url, "http://node")?.pathname ?? "";
     if (path === PUSH_PATHS.health && request.method === "GET") return Response.json({ status: "ok" });
     const route = routes.get(path);
     if (request.method !== "POST" || (!route && path !== PUSH_PATHS.challenge)) throw new Refusal("push.not_found");

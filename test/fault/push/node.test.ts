@@ -17,6 +17,7 @@ import { type FakeApns, startFakeApns } from "../../support/push/fake-apns.ts";
 import { type FakeFcm, fcmBadToken, fcmError, startFakeFcm } from "../../support/push/fake-fcm.ts";
 import { type NodeOptions, type PushNode, startNode } from "../../support/push/node.ts";
 import { deviceTag, type PushAccount, pushAccount, spaceKeyOf } from "../../support/push/push-account.ts";
+import { openSocket } from "../../support/raw-http.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 import { makeTestCa } from "../../support/test-ca.ts";
@@ -265,6 +266,17 @@ describe("what is refused", () => {
     await expect(sender.send(space, { sealed: sealed(PUSH_BOUNDS.bodyBytes) })).rejects.toEqual(
       fault("push.too_large"),
     );
+  });
+
+  rule("[PUSH-6] a Host that is no name, or none, is no fault of the node's", async () => {
+    const { port } = node;
+    for (const host of ["", "Host:\r\n", "Host: a b\r\n", "Host: [\r\n", "Host: x:99999999\r\n"]) {
+      const socket = await openSocket(port);
+      socket.write(`POST /v1/challenge HTTP/1.${host === "" ? 0 : 1}\r\n${host}Content-Length: 0\r\n\r\n`);
+      await socket.readUntil("error");
+      expect([host, /^HTTP\/1\.[01] (\d+)/.exec(socket.received())?.[1]?.[0]]).toEqual([host, "4"]);
+      socket.destroy();
+    }
   });
 
   rule("[PUSH-6] without a token there is nothing to watch; a million topics end at the quota", async () => {
