@@ -1,6 +1,7 @@
 import { writeSync } from "node:fs";
 import { systemClock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
+import { createRequestLoad } from "./base/request-load.ts";
 import { VERSION_STRING } from "./base/version.ts";
 import { createAccountHost, type ServerAccountHost } from "./engine/account/account-host.ts";
 import type { BootEngine } from "./engine/boot/boot-engine.ts";
@@ -56,7 +57,9 @@ export async function createServer(options: CreateServerOptions = {}): Promise<R
   const { log, close: closeLog } = openLog(config, options.env ?? process.env);
   prepareDataRoot(config.dataDir);
   for (const name of config.unknownVariables) log.warn("this environment variable means nothing here", { name });
-  const bootEngine: BootEngine = (boot) => (options.bootEngine ?? bootRealEngine)({ ...boot, answer });
+  const load = createRequestLoad();
+  const bootEngine: BootEngine = (boot) =>
+    (options.bootEngine ?? bootRealEngine)({ ...boot, answer, isBusy: load.isHigh });
   const host = createAccountHost({ config, log, clock: systemClock, bootEngine });
   const bound = Promise.withResolvers<void>();
   // Programs call the API as everybody does, but for the socket: by the name and port of its listener.
@@ -98,7 +101,11 @@ export async function createServer(options: CreateServerOptions = {}): Promise<R
     page: (request, pathname) => servePage(pages, request, pathname),
     checkResponses: options.checkResponses ?? false,
   });
-  const listener = await bind(config, app.fetch, host);
+  const serve = (request: Request): Promise<Response> => {
+    load.note();
+    return app.fetch(request);
+  };
+  const listener = await bind(config, serve, host);
   const control = await openControl({ config, host, server: handle, log, options, beginsAnew: () => listener.abort() });
   bound.resolve();
   log.info("listening", { address: listener.address, version: VERSION_STRING, dataDir: config.dataDir });

@@ -62,7 +62,7 @@ test("after a piece that took its time the loop is left to others", async () => 
 });
 
 test("the smaller its share, the longer the loop is left to others", async () => {
-  const turns = createTurns({ share: 1 / 6 });
+  const turns = createTurns({ share: () => 1 / 6 });
   const startedMs = performance.now();
   const pieces = Array.from({ length: 3 }, async () => {
     await turns.turn();

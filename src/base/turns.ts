@@ -19,14 +19,12 @@ const TIMER_MS = 1;
 const LONGEST_MS = 2;
 
 interface TurnsOptions {
-  /** How much of the loop's time the work may take, above 0 and below 1. Default: half. */
-  readonly share?: number;
+  /** How much of the loop's time the work may take at the moment, above 0 and below 1. Default: half. */
+  readonly share?: () => number;
   readonly elapsedMs?: () => number;
 }
 
-export function createTurns({ share = 1 / 2, elapsedMs = () => performance.now() }: TurnsOptions = {}): Turns {
-  /** What the loop is left for each millisecond that a piece took. */
-  const rest = 1 / share - 1;
+export function createTurns({ share = () => 1 / 2, elapsedMs = () => performance.now() }: TurnsOptions = {}): Turns {
   const waiting: (() => void)[] = [];
   let participants = 0;
   let scheduled = false;
@@ -48,6 +46,8 @@ export function createTurns({ share = 1 / 2, elapsedMs = () => performance.now()
     // A piece is over by the next turn.
     setImmediate(() => {
       endedMs = elapsedMs();
+      // What the loop is left for each millisecond that the piece took.
+      const rest = 1 / share() - 1;
       owedMs = Math.min(rest * LONGEST_MS, owedMs + rest * (endedMs - startedMs));
       schedule();
     });

@@ -36,6 +36,8 @@ export interface AccountFilesDeps {
   isActive(spaceId: SpaceId): boolean;
   isOver(spaceId: SpaceId): boolean;
   isSettling(): boolean;
+  /** Whether many requests come in. */
+  isBusy(): boolean;
   /** Keeps an active space open while `run` runs. */
   use<R>(spaceId: SpaceId, run: () => Promise<R>): Promise<R>;
 }
@@ -92,6 +94,7 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
     sources,
     sealer: createContentSealer(),
     log,
+    isBusy: deps.isBusy,
     arrived(content) {
       use(content.spaceId, (own) => own.arrived(content)).catch(failed);
       keepLimitSoon();

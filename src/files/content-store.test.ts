@@ -21,7 +21,15 @@ describe("a content that is dropped while others ask for it", () => {
   const openStore = async (name: string): Promise<ContentStore> => {
     const blobs = await openBlobStore(join(directory.path, name), systemClock);
     const sources = createChunkSources(() => {});
-    const deps = { blobs, sources, sealer: createContentSealer(), log: silentLog, arrived() {}, gone() {} };
+    const deps = {
+      blobs,
+      sources,
+      sealer: createContentSealer(),
+      log: silentLog,
+      isBusy: () => false,
+      arrived() {},
+      gone() {},
+    };
     opened.push(createContentStore(deps));
     return opened.at(-1)!;
   };

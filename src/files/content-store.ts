@@ -15,8 +15,9 @@ import { createManifests, type WholeContent } from "./manifests.ts";
 import { isFull, type Received, receiveContent } from "./receive-content.ts";
 import { createSharedDownloads } from "./shared-downloads.ts";
 
-/** Of the time of the loop, while several contents come in: requests come first. */
-const RECEIVING_SHARE = 1 / 6;
+/** Of the time of the loop, while several contents come in; when many requests do, they come first. */
+const RECEIVING_SHARE = 1 / 2;
+const RECEIVING_SHARE_BUSY = 1 / 30;
 /** How long a reader waits for the first bytes of what is not here. */
 const FIRST_BYTES_MS = 4_000;
 /** Chunks fetched at once by a whole download. */
@@ -27,6 +28,8 @@ export interface ContentStoreDeps {
   readonly sources: ChunkSources;
   readonly sealer: ContentSealer;
   readonly log: Log;
+  /** Whether many requests come in. */
+  isBusy(): boolean;
   /** A content that was fetched is whole here: its bytes are what its identity says. */
   arrived(content: Content): void;
   /** A content is not here any more. */
@@ -56,7 +59,7 @@ export function createContentStore(deps: ContentStoreDeps) {
     return done;
   };
 
-  const turns = createTurns({ share: RECEIVING_SHARE });
+  const turns = createTurns({ share: () => (deps.isBusy() ? RECEIVING_SHARE_BUSY : RECEIVING_SHARE) });
   const downloads = createSharedDownloads({ blobs, sources, rootNameOf: nameOf, arrived: deps.arrived });
   const { using } = downloads;
 

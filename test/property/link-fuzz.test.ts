@@ -179,6 +179,7 @@ describe("chunks of files on the LAN", () => {
     store = createContentStore({
       ...{ blobs, sources, sealer: createContentSealer(), log: silentLog },
       arrived() {},
+      isBusy: () => false,
       gone() {},
     });
     const received = await store.receive(shared, new Response(new Uint8Array(CHUNK_BYTES + 1_000).fill(5)).body);

@@ -14,6 +14,8 @@ export interface BootOptions {
   readonly clock: Clock;
   /** The account was made out of nothing a moment ago: nobody else can have anything of it. */
   readonly brandNew?: boolean;
+  /** Whether many requests come in; without it they never do. */
+  readonly isBusy?: () => boolean;
   /** Answers requests as the HTTP listener does, for programs; without it there is no runtime. */
   readonly answer?: AnswerRequest;
 }

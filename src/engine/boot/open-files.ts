@@ -6,7 +6,7 @@ import type { Bus } from "./open-bus.ts";
 
 /** Boot, phase 3: contents of files, which go when their space does. `isSettling` holds while the boot pass runs. */
 export async function openFiles(
-  { accountDir, config, clock, log }: BootOptions,
+  { accountDir, config, clock, log, isBusy = () => false }: BootOptions,
   { spaces }: OpenAccount,
   { startLongWork }: Bus,
   events: SpaceEvents,
@@ -24,6 +24,7 @@ export async function openFiles(
     isActive: (spaceId) => spaces.activeIds().includes(spaceId),
     isOver: (spaceId) => spaces.rowOf(spaceId)?.["status"] === "deleted",
     isSettling,
+    isBusy,
     use: (spaceId, run) => spaces.use(spaces.requireActive(spaceId), run),
   });
   events.on("closed", files.closed);
