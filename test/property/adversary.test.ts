@@ -13,6 +13,7 @@ import type { Account } from "../../src/crypto/account.ts";
 import { add, type Device, exchange, remove, withDevices } from "../support/acl-devices.ts";
 import { createAccount } from "../support/acl-world.ts";
 import { boundsOf } from "../support/attack-bounds.ts";
+import { countDatabaseWork } from "../support/database-work.ts";
 import { bodyBytes, createForger, type Forger, setOf } from "../support/forged-change.ts";
 import { anyCbor, bytesFrom, mutateBytes, mutateCbor } from "../support/mutate.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
@@ -23,6 +24,8 @@ const STEPS = 150;
 const firstSeed = runSeed("adversary");
 const TYPE = "test.items";
 const MIB = 1 << 20;
+/** Statements and rows that one change may cost two replicas, whatever came before it. */
+const WORK_A_CHANGE = 100;
 
 const objectOf = ({ space }: Device) => space.engine.object(space.engine.derivedId(TYPE, ""))!;
 const bytesOnDisk = ({ space }: Device): number => {
@@ -105,6 +108,7 @@ async function strike({ rng, replicas, adversary, forgers }: Attack): Promise<In
 
 async function runHistory(seed: number): Promise<void> {
   const rng = createRng(seed);
+  using work = countDatabaseWork();
   await withDevices(async (devices) => {
     const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
     const adversary = createAccount();
@@ -119,16 +123,20 @@ async function runHistory(seed: number): Promise<void> {
       const attack: Attack = { rng, replicas: [one, two], adversary: account, forgers: [] };
       const before = { disk: bytesOnDisk(one), memory: process.memoryUsage().rss, cpu: process.cpuUsage() };
       let judged = 0;
+      work.restart();
       for (let step = 0; step < STEPS; step++) {
         judged += (await strike(attack)).length;
         if (step % 30 === 0) await rng.pick([one, two]).write("honest", `${++edits}`);
       }
       const { user, system } = process.cpuUsage(before.cpu);
+      const asked = work.read();
       const bounds = boundsOf(by);
       expect(judged).toBeGreaterThan(STEPS / 2);
       expect((bytesOnDisk(one) - before.disk) / MIB).toBeLessThan(bounds.diskMiB);
       expect((process.memoryUsage().rss - before.memory) / MIB).toBeLessThan(bounds.memoryMiB);
       expect((user + system) / 1e6).toBeLessThan(bounds.processorS);
+      expect(asked.most).toBeLessThan(bounds.turnWork);
+      expect(asked.all / judged).toBeLessThan(WORK_A_CHANGE);
       await one.write("honest", `${++edits}`);
       await exchange([one, two]);
       expect((await two.values())["honest"]).toBe(`${edits}`);

@@ -6,6 +6,8 @@ interface AttackBounds {
   readonly diskMiB: number;
   readonly memoryMiB: number;
   readonly processorS: number;
+  /** Statements and rows of databases in one turn of the loop; infinite where the table has none. */
+  readonly turnWork: number;
 }
 
 const TABLE = resolve(import.meta.dir, "../../docs/security.md");
@@ -15,7 +17,7 @@ export function boundsOf(by: string): AttackBounds {
   const line = readFileSync(TABLE, "utf8")
     .split("\n")
     .find((text) => text.startsWith(`| ${by} |`));
-  const [diskMiB, memoryMiB, processorS] = line?.split("|").slice(2, 5).map(Number) ?? [];
+  const [diskMiB, memoryMiB, processorS, turnWork] = line?.split("|").slice(2, 6).map(Number) ?? [];
   if (!diskMiB || !memoryMiB || !processorS) throw new Error(`docs/security.md does not say what ${by} may cost`);
-  return { diskMiB, memoryMiB, processorS };
+  return { diskMiB, memoryMiB, processorS, turnWork: turnWork || Number.POSITIVE_INFINITY };
 }
