@@ -1,0 +1,47 @@
+import type { SpaceInfo } from "./client.ts";
+import { createSpace } from "./fixtures.ts";
+import { type SharedServer, useServer } from "./rule.ts";
+import { startServer } from "./server.ts";
+
+/** A well-formed id of nothing. */
+export const ABSENT = "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
+
+/** One server with a space that is to be shared, and accounts that exist on no server that runs. */
+export interface SharingServer {
+  readonly shared: SharedServer;
+  readonly space: SpaceInfo;
+  readonly accountId: string;
+  readonly otherId: string;
+  readonly thirdId: string;
+}
+
+/** It is there while the tests of the file run. */
+export function useSharingServer(): SharingServer {
+  let here: Omit<SharingServer, "shared"> | undefined;
+  const shared = useServer({}, async ({ client }) => {
+    const space = await createSpace(client, "shared");
+    const accountId = (await client.get<{ id: string }>("/v1/account")).id;
+    here = { space, accountId, otherId: await strangerId(), thirdId: await strangerId() };
+  });
+  return {
+    shared,
+    get space() {
+      return here!.space;
+    },
+    get accountId() {
+      return here!.accountId;
+    },
+    get otherId() {
+      return here!.otherId;
+    },
+    get thirdId() {
+      return here!.thirdId;
+    },
+  };
+}
+
+/** The id of an account that exists, on no server that runs. */
+async function strangerId(): Promise<string> {
+  await using server = await startServer();
+  return (await server.client.get<{ id: string }>("/v1/account")).id;
+}
