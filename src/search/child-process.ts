@@ -24,7 +24,7 @@ export type ChildAnswer =
       readonly fields: Record<string, unknown>;
     };
 
-/** Nobody answers: the child died or was ended. What it was to do may be done again. */
+/** Nobody answers: the child died, was ended, or could not be started. What it was to do may be done again. */
 export class ChildLost extends Error {}
 
 export interface ChildClient<Request extends object> {
@@ -144,7 +144,11 @@ export function createChildClient<Request extends object, Report extends { reado
       if (closed) return Promise.reject(svcError("server.unavailable"));
       const id = ++lastId;
       const { promise, resolve, reject } = Promise.withResolvers<T>();
-      post({ ...request, id }).waiting.set(id, { resolve, reject });
+      try {
+        post({ ...request, id }).waiting.set(id, { resolve, reject });
+      } catch (error) {
+        reject(new ChildLost(`the process ${deps.mode} could not be started`, { cause: error }));
+      }
       return promise;
     },
     async rest() {

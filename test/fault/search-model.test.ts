@@ -1,10 +1,11 @@
 /** Search by meaning on real models: what it finds, and what becomes of it when the process that embeds dies. */
 import { expect } from "bun:test";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildExecutable, hostTarget } from "../../build.ts";
 import type { ProcessRow } from "../../src/protocol/event.ts";
+import { childrenOf } from "../support/child-processes.ts";
 import { createObject, createSpace, named } from "../support/fixtures.ts";
 import { startModelMirror } from "../support/model-mirror.ts";
 import {
@@ -33,21 +34,6 @@ const settled = (server: RunningServer, space: string, query: string, limit = 10
     PATIENCE_MS,
   );
 
-/** Children of a server that were started as `svc <mode>`. */
-function children(pid: number, mode: string): number[] {
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .flatMap((name) => {
-      try {
-        const parent = /^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${name}/status`, "utf8"))?.[1];
-        const words = readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0");
-        return Number(parent) === pid && words.includes(mode) ? [Number(name)] : [];
-      } catch {
-        return []; // it ended meanwhile
-      }
-    });
-}
-
 const NAMES = [
   "The cat sleeps on the sofa",
   "Invoices are paid within thirty days",
@@ -67,13 +53,13 @@ onModels(
     expect(await first("a feline pet is resting")).toBe(NAMES[0]!);
     expect(await first("settle what one owes a supplier")).toBe(NAMES[1]!);
     for (let round = 0; round < 2; round++) {
-      for (const pid of children(server.pid, "__embed")) process.kill(pid, "SIGKILL");
-      for (const pid of children(server.pid, "__index")) process.kill(pid, "SIGKILL");
+      for (const pid of childrenOf(server.pid, "__embed")) process.kill(pid, "SIGKILL");
+      for (const pid of childrenOf(server.pid, "__index")) process.kill(pid, "SIGKILL");
       expect((await search(server.client, space, { query: "sofa", mode: "fts" })).hits).toHaveLength(1);
       expect(await first(`making dough rise ${round}`)).toBe(NAMES[2]!);
     }
     // A process that hangs is no reason to wait for ever, nor for words to wait.
-    const [hung] = children(server.pid, "__embed");
+    const [hung] = childrenOf(server.pid, "__embed");
     process.kill(hung!, "SIGSTOP");
     const startedAt = performance.now();
     expect((await search(server.client, space, { query: "choir", mode: "fts" })).hits).toHaveLength(1);
@@ -83,7 +69,7 @@ onModels(
     expect(await first("a group performing songs together")).toBe(NAMES[4]!);
     const stopped = server.pid;
     await server.stop();
-    expect([...children(stopped, "__embed"), ...children(stopped, "__index")]).toEqual([]);
+    expect([...childrenOf(stopped, "__embed"), ...childrenOf(stopped, "__index")]).toEqual([]);
   },
   240_000,
 );
@@ -181,7 +167,7 @@ onModels(
     placeModel(server.dataDir, ENGLISH_MODEL);
     const starved = new Set<number>();
     const starve = () => {
-      for (const pid of children(server.pid, "__embed")) {
+      for (const pid of childrenOf(server.pid, "__embed")) {
         if (starved.has(pid)) continue;
         starved.add(pid);
         // What it has is all it may have.

@@ -21,5 +21,5 @@ export interface EmbeddedTexts {
   readonly vectors: readonly (readonly PackedVector[])[];
 }
 
-/** The process that embeds died over a text, or hung: the text may be the reason. */
+/** The process that embeds died over a text, or hung: the text may be the reason. Its model was loaded by then. */
 export class EmbedderLost extends Error {}

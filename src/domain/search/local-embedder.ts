@@ -164,15 +164,9 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
   };
 
   /** An answer in time, or an end to the child: what hangs is not waited for. */
-  const within = async <T>(request: EmbedRequest, timeoutMs: number): Promise<T> => {
+  const within = <T>(request: EmbedRequest, timeoutMs: number): Promise<T> => {
     const timer = setTimeout(() => child.kill(), timeoutMs);
-    try {
-      return await child.ask<T>(request);
-    } catch (error) {
-      throw error instanceof ChildLost ? new EmbedderLost(error.message) : error;
-    } finally {
-      clearTimeout(timer);
-    }
+    return child.ask<T>(request).finally(() => clearTimeout(timer));
   };
 
   return {
@@ -223,8 +217,9 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
       { kind: "embed", texts, use },
       use === "query" ? QUERY_MS : PASSAGES_MS,
     ).catch((error: unknown) => {
-      if (error instanceof EmbedderLost && ++losses >= MOST_LOSSES) fail(error);
-      throw error;
+      if (!(error instanceof ChildLost)) throw error;
+      if (++losses >= MOST_LOSSES) fail(error);
+      throw new EmbedderLost(error.message);
     });
     losses = 0;
     faults = 0;

@@ -35,6 +35,7 @@ const DEBOUNCE_MS = 250;
 const CHILD_IDLE_MS = 30_000;
 /** Of a longer query words alone are looked for: people wait for it, and one vector stands for it. */
 const MOST_MEANT = 1_000;
+const LOST_TWICE = "The process that searches ended, and ended again when it was begun anew: try again";
 /** The log of rows is shortened when so much of it was followed. */
 const TRIM_FROM = 5_000;
 
@@ -207,7 +208,9 @@ export function createSearchService(deps: SearchDeps): SearchService {
       return await child.ask<IndexAnswer>(request);
     } catch (error) {
       if (!(error instanceof ChildLost) || stopped) throw error;
-      return child.ask<IndexAnswer>(request);
+      return child.ask<IndexAnswer>(request).catch((again: unknown) => {
+        throw again instanceof ChildLost ? svcError("server.unavailable", undefined, LOST_TWICE) : again;
+      });
     }
   };
 
