@@ -28,6 +28,8 @@ export interface Replica {
   aclCursor: LogCursor | undefined;
   resets: number;
   unconfirmed(): number;
+  /** It no longer knows what the network has. */
+  doubt(): void;
   /** Adds items of its own. */
   write(...items: Uint8Array[]): void;
 }
@@ -43,6 +45,7 @@ export function createReplica(): Replica {
     aclCursor: undefined,
     resets: 0,
     unconfirmed: () => replica.items.size - confirmed.size,
+    doubt: () => confirmed.clear(),
     write: (...items) => {
       for (const item of items) {
         const digest = sha256(item).toHex();

@@ -58,6 +58,8 @@ export interface LogFollower extends AsyncDisposable {
    * cursor tells which). Rejects as `checkTail`.
    */
   reached(seq: number): Promise<void>;
+  /** Delivers a message once more that was delivered before; resolves and rejects as `checkTail`. */
+  readAgain(seq: number): Promise<void>;
 }
 
 export interface LogFollowerDeps {
@@ -114,6 +116,8 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
   let checksBegun = 0;
   let checksDone = 0;
   let checkWanted = 1;
+  /** Sequences of messages that are to be delivered once more. */
+  const again: number[] = [];
   let wake: () => void = () => {};
   const waiters = new Set<Waiter>();
 
@@ -213,6 +217,8 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
       !closing.signal.aborted &&
       !epoch.signal.aborted
     ) {
+      const readOne = (seq: number) => readFromLeader(epoch.jsm, stream, subject, seq);
+      await deliverAgain(again, readOne, (message) => sink.deliver([message], cursor));
       const check = ++checksBegun;
       const announcedBefore = announced;
       const next = hasEnded() ? undefined : await readFromLeader(epoch.jsm, stream, subject, readUpto() + 1);
@@ -306,6 +312,11 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     if (!link.epoch()) return Promise.reject(svcError("network.unavailable"));
     return new Promise((resolve, reject) => void waiters.add({ satisfied, resolve, reject }));
   };
+  const checkTail = (): Promise<void> => {
+    const wanted = checksBegun + 1;
+    kick();
+    return until(() => checksDone >= wanted);
+  };
   const running = run();
 
   return {
@@ -317,15 +328,15 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
       confirmed = false;
       kick();
     },
-    checkTail: () => {
-      const wanted = checksBegun + 1;
-      kick();
-      return until(() => checksDone >= wanted);
-    },
+    checkTail,
     reached: (seq) => {
       const wanted = checksBegun + 1;
       kick(seq);
       return until(() => cursor.seq >= seq || checksDone >= wanted);
+    },
+    readAgain: (seq) => {
+      again.push(seq);
+      return checkTail();
     },
     [Symbol.asyncDispose]: async () => {
       closing.abort();
@@ -334,4 +345,17 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
       failWaiters(svcError("server.unavailable"));
     },
   };
+}
+
+/** Empties a list of sequences by delivering their messages once more, and those that it gets meanwhile. */
+async function deliverAgain(
+  again: number[],
+  read: (seq: number) => Promise<StoredMessage | undefined>,
+  deliver: (message: StoredMessage) => Promise<void>,
+): Promise<void> {
+  for (const seq of again) {
+    const message = await read(seq);
+    if (message?.seq === seq) await deliver(message);
+  }
+  again.length = 0;
 }

@@ -119,10 +119,13 @@ export function createLogPublisher(deps: LogPublisherDeps): LogPublisher {
     unsure = undefined;
     if (!message) return false;
     setState("publishing");
-    const expect = message.exact ? { expect: { lastSubjectSequence: follower.cursor().seq } } : {};
+    const readSeq = follower.cursor().seq;
+    const expect = message.exact ? { expect: { lastSubjectSequence: readSeq } } : {};
     try {
       const ack = await epoch.js.publish(subject, message.message, { msgID: message.id, ...expect });
-      await follower.reached(ack.seq);
+      // It stood there before, and was read: here it was no longer known.
+      if (ack.seq <= readSeq) await follower.readAgain(ack.seq);
+      else await follower.reached(ack.seq);
     } catch (error) {
       if (isConflict(error)) {
         sameRounds = 0; // not stored, so not being read back says nothing

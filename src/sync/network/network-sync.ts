@@ -12,7 +12,7 @@ import type { LogStore } from "./network-store.ts";
 import { createOldPlaces } from "./old-places.ts";
 import { hasOutgoing } from "./outgoing-changes.ts";
 import { createPlaceWalk } from "./place-walk.ts";
-import { createSpaceChannels, type SpaceChannel } from "./space-channels.ts";
+import { createSpaceChannels, roundAsMember, type SpaceChannel } from "./space-channels.ts";
 import { createSpacePort, type SpacePortDeps } from "./space-port.ts";
 
 const ASK_LEADER_MS = 5 * 60_000;
@@ -39,6 +39,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
   });
   const oldPlaces = createOldPlaces({ store, channels, log });
   const { toPresent } = createPlaceWalk({
+    timers,
     channels,
     acl: createAclPublisher({ placesOf, timers }),
     lookAfterOld: oldPlaces.lookAfter,
@@ -71,7 +72,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
     const own = await toPresent(replica);
     if (!own || own.isPast) return;
     await replica.acl.forgetUntoldInVain();
-    await own.channel.round();
+    if (!(await roundAsMember(replica, own, timers))) return;
     await flush(replica, own);
     const { phase, atTail } = own.channel.state();
     if (phase === "failing" || phase === "offline") return; // its own state says why

@@ -1,13 +1,15 @@
 import type { SpaceId } from "../../base/ids.ts";
+import type { Timers } from "../../base/timers.ts";
 import type { Replica } from "../../space/replica.ts";
 import type { AclPublisher } from "./acl-publisher.ts";
 import { forgetPlaces, hasLost, notedPlaces, notePlace } from "./log-notes.ts";
-import type { SpaceChannel, SpaceChannels } from "./space-channels.ts";
+import { roundAsMember, type SpaceChannel, type SpaceChannels } from "./space-channels.ts";
 
 /** Beside one for each place: when a branch of the chain loses, or a place is filled again, some are visited twice. */
 const STEPS_BEYOND = 32;
 
 interface PlaceWalkDeps {
+  readonly timers: Timers;
   readonly channels: SpaceChannels;
   readonly acl: Pick<AclPublisher, "read" | "publish">;
   /** Notes when old places were lost by the store. */
@@ -53,7 +55,7 @@ export function createPlaceWalk(deps: PlaceWalkDeps) {
       await replica.write((write) => notePlace(write, replica, own.keyId, { acl: undefined, end: undefined }));
       return "on";
     }
-    await own.channel.round();
+    if (!(await roundAsMember(replica, own, deps.timers))) return own;
     await leave(replica, own, own.end.seq);
     return "on";
   };

@@ -1,4 +1,5 @@
 import type { SpaceId } from "../../base/ids.ts";
+import type { Timers } from "../../base/timers.ts";
 import type { Place } from "../../space/places.ts";
 import type { Replica } from "../../space/replica.ts";
 import type { Channel, ChannelPort } from "./channel.ts";
@@ -34,6 +35,27 @@ export interface SpaceChannel {
   perMessage: number;
   /** Calls off what wakes the publisher when what others wrote may be published from here. */
   endOthersTimer: (() => void) | undefined;
+}
+
+/** Whoever waits for `changed` looks again, and then waits for the next time. */
+export function tellChanged(own: SpaceChannel): void {
+  const { resolve } = own.changed;
+  own.changed = Promise.withResolvers();
+  resolve();
+}
+
+const ROLE_POLL_MS = 300;
+
+/**
+ * One round of a place's channel. False when this account is no member any more: of what the place holds nothing is taken in
+ * until it is one again, and that is not waited for.
+ */
+export async function roundAsMember(replica: Replica, { channel }: SpaceChannel, timers: Timers): Promise<boolean> {
+  const round = channel.round().then(() => "done" as const);
+  while (replica.role() !== "none")
+    if ((await Promise.race([round, timers.sleep(ROLE_POLL_MS)])) === "done") return true;
+  round.catch(() => {}); // it ends with the channel
+  return false;
 }
 
 interface SpaceChannelsDeps {

@@ -11,7 +11,7 @@ import { secretInLink } from "./acl-append.ts";
 import type { ChannelPort } from "./channel.ts";
 import { hasLost, notePlace, type PlaceEnd, putLeftOut, putLost, putRefilling } from "./log-notes.ts";
 import { outgoingOf } from "./outgoing-changes.ts";
-import type { SpaceChannel } from "./space-channels.ts";
+import { type SpaceChannel, tellChanged } from "./space-channels.ts";
 
 /** What others wrote and published themselves a moment ago need not be published again from here. */
 const OTHERS_FIRST_MS = 10_000;
@@ -135,7 +135,7 @@ export function createSpacePort(
           notePlace(write, replica, keyId, { acl: cursor, end: own().end, ...linked });
         });
         if (own().end) own().isPast = true;
-        own().changed.resolve();
+        tellChanged(own());
         await replica.acl.sequencePending();
         deps.notifyChanged(spaceId);
       }),
@@ -157,9 +157,7 @@ export function createSpacePort(
       if (channel.channel.state().junk > 0) refusedOnce("messages that are not sealed as the space's are");
       noteState(book, channel);
       deps.notifyProgress();
-      const { resolve } = channel.changed;
-      channel.changed = Promise.withResolvers();
-      resolve();
+      tellChanged(channel);
       deps.notifyStatus(spaceId);
     },
   };

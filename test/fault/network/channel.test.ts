@@ -59,6 +59,20 @@ describeWithNats("channel over a real nats-server", () => {
     }
   });
 
+  test("what stands in the log and is published again, since that was not known any more, is read again", async () => {
+    const a = join();
+    a.replica.write(...items(3));
+    a.channel.wake();
+    await confirmed(a.replica);
+    await until(() => a.channel.state().phase === "live", "live");
+    const standing = a.replica.itemsCursor;
+    a.replica.doubt();
+    a.channel.wake();
+    await confirmed(a.replica);
+    await until(() => a.channel.state().phase === "live", "live again");
+    expect(a.replica.itemsCursor).toEqual(standing);
+  });
+
   test("a device that joins late catches up with 10,000 items, each delivered once", async () => {
     const a = join();
     a.replica.write(...items(10_000));
