@@ -8,6 +8,7 @@ import type { Account } from "../crypto/account.ts";
 import { accountIdOf } from "../crypto/account-id.ts";
 import { deriveKey } from "../crypto/derive.ts";
 import { sha256 } from "../crypto/hash.ts";
+import { parsePeerId } from "../crypto/peer-id.ts";
 import { admitPublicKey } from "../crypto/public-key.ts";
 import { seal, open as unseal } from "../crypto/seal.ts";
 import { isSignedBy, readEnvelope, signEnvelope } from "../crypto/signed-envelope.ts";
@@ -48,6 +49,8 @@ export interface EventRelayDeps {
 /** Older than this, or as far ahead, an event is a replay or comes from a clock that is off. */
 const MAX_SKEW_MS = 10 * 60_000;
 const REMEMBERED = 4096;
+/** No event has more: its data, and what else it says. */
+const PAYLOAD_BYTES = LIMITS.eventDataBytes + 8_192;
 const FORMAT = 1;
 
 /** Events between devices: signed by the account, sealed for the space, taken at most once. */
@@ -111,7 +114,8 @@ export function createEventRelay(deps: EventRelayDeps) {
       v !== FORMAT ||
       spaceId !== replica.id ||
       typeof topic !== "string" ||
-      typeof peer !== "string"
+      typeof peer !== "string" ||
+      !parsePeerId(peer)
     )
       return undefined;
     // The LAN brings whatever is said in the space.
@@ -133,8 +137,13 @@ export function createEventRelay(deps: EventRelayDeps) {
   /** Takes in a payload that came for a space, from whichever transport, once. */
   const take = (replica: Replica, payload: Uint8Array): void => {
     const patterns = patternsBySpace.get(replica.id);
+    if (!patterns) return;
+    if (payload.length > PAYLOAD_BYTES) {
+      dropped++;
+      return;
+    }
     const name = nameOf(payload);
-    if (!patterns || seen.has(name)) return;
+    if (seen.has(name)) return;
     let event: ReturnType<typeof unwrap>;
     try {
       event = unwrap(replica, payload, patterns);

@@ -20,6 +20,7 @@ import { stubOf } from "../../src/change/codec/change-stub.ts";
 import { sealTo } from "../../src/crypto/box.ts";
 import { deriveKey } from "../../src/crypto/derive.ts";
 import { sha256 } from "../../src/crypto/hash.ts";
+import { peerIdOf } from "../../src/crypto/peer-id.ts";
 import { open, seal } from "../../src/crypto/seal.ts";
 import { signEnvelope } from "../../src/crypto/signed-envelope.ts";
 import { buildTree, levelCounts, openPage, placeIn } from "../../src/files/chunk-tree.ts";
@@ -267,7 +268,7 @@ const event: WireCodec = {
       topic: "ev/a/-",
       data: utf8ToBytes(data),
       author: author.signer.publicKey,
-      peer: "p",
+      peer: peerIdOf(author.signer.publicKey),
       time: 1_000,
     };
     const signed = signAny("event", rng.chance(0.3) ? fields : mutateCbor(rng, fields), good);

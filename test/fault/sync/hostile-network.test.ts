@@ -9,15 +9,12 @@ import { addAccounts, cancelRequest, joinByInvite, mintGuestKey, removeAccounts 
 import type { AclContext } from "../../../src/acl/compose.ts";
 import { encodeAclRecord } from "../../../src/acl/record.ts";
 import { bytesToHex, utf8ToBytes } from "../../../src/base/bytes.ts";
-import { encodeCbor } from "../../../src/base/dag-cbor.ts";
 import type { SpaceId } from "../../../src/base/ids.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import type { ChangeHeader } from "../../../src/change/codec/change-codec.ts";
 import { stubOf } from "../../../src/change/codec/change-stub.ts";
 import type { Account } from "../../../src/crypto/account.ts";
-import { deriveKey } from "../../../src/crypto/derive.ts";
 import { seal } from "../../../src/crypto/seal.ts";
-import { signEnvelope } from "../../../src/crypto/signed-envelope.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { sealBundle } from "../../../src/sync/network/bundle.ts";
 import { type ChannelKeys, deriveChannelKeys, eventSubject, logSubject } from "../../../src/sync/network/subjects.ts";
@@ -28,6 +25,7 @@ import { processorMsOf, spaceBytesOf } from "../../support/besieged.ts";
 import { until } from "../../support/client.ts";
 import { type Device, rowsOf, setName, startDevice, untilSynced } from "../../support/devices.ts";
 import { createObject, createSpace } from "../../support/fixtures.ts";
+import { forgeEvent } from "../../support/forged-event.ts";
 import {
   accountOfPhrase,
   forgeChange,
@@ -395,14 +393,8 @@ describeWithNats("hostile messages on the network", () => {
       const epoch = world.keysOf(owner).current()!;
       const subject = eventSubject(keys, "ev/test/deep/-");
       const say = (data: string) => {
-        const fields = { v: 1, space: spaceId, topic: "ev/test/deep/-", peer: "peer", time: Date.now() };
-        const header = encodeCbor({ ...fields, data: utf8ToBytes(data), author: actors.writer.signer.publicKey });
-        const signed = signEnvelope("event", header, actors.writer.signer);
-        const sealed = seal(deriveKey(epoch.key, "event", spaceId), signed, epoch.id);
-        connection.publish(
-          subject,
-          seal(keys.sealKey, encodeCbor({ k: epoch.id, b: sealed }).slice(), utf8ToBytes(subject)),
-        );
+        const event = forgeEvent(spaceId, epoch, actors.writer, { topic: "ev/test/deep/-", data });
+        connection.publish(subject, seal(keys.sealKey, event, utf8ToBytes(subject)));
       };
       await using stream = await honest.server.client.stream(
         "GET",
