@@ -8,6 +8,8 @@ import { type EmbeddedTexts, type Embedder, EmbedderLost } from "./embedder.ts";
 
 const TEXTS_A_ROUND = 32;
 const HARMLESS = ".";
+/** What stopped for another reason than the embedder is tried again so much later: an index's process was lost, a disk is full. */
+const RETRY_MS = 2_000;
 
 export interface EmbedLoopDeps {
   readonly embedder: Embedder;
@@ -18,6 +20,8 @@ export interface EmbedLoopDeps {
   onUnsupported(reason: string): void;
   readonly startLongWork: StartLongWork;
   readonly log: Log;
+  /** For tests. */
+  readonly retryMs?: number;
 }
 
 export function createEmbedLoop(deps: EmbedLoopDeps) {
@@ -25,6 +29,7 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
   const waiting = new Set<SpaceId>();
   let working: Promise<void> | undefined;
   let stopped = false;
+  let retry: ReturnType<typeof setTimeout> | undefined;
   /** What the embedder was when it last answered; until it has, nothing can be asked of the indexes. */
   let model: VectorModel | undefined;
 
@@ -37,7 +42,11 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
         await embedSpace(spaceId);
         waiting.delete(spaceId);
       } catch (error) {
-        if (!stopped) log.debug("embedding stopped; it goes on when the embedder answers", { err: error, spaceId });
+        if (stopped) break;
+        log.debug("embedding stopped; it goes on in a moment, or when the embedder answers", { err: error, spaceId });
+        clearTimeout(retry);
+        retry = setTimeout(begin, deps.retryMs ?? RETRY_MS);
+        retry.unref();
         break;
       }
     }
@@ -133,6 +142,7 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
     forget: (spaceId: SpaceId): void => void waiting.delete(spaceId),
     async stop(): Promise<void> {
       stopped = true;
+      clearTimeout(retry);
       await working;
     },
   };
