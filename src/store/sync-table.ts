@@ -139,6 +139,8 @@ export function createSyncTable(db: Database, rewrites: () => number) {
   const idsOfWriter = db.query<{ id: Uint8Array; no: number }, [number, number]>(
     "SELECT id, no FROM changes WHERE writer = ? ORDER BY seq DESC LIMIT ?",
   );
+  const anyForeign = db.query<{ no: number }, []>("SELECT no FROM writers WHERE counted = 0 AND changes > 0 LIMIT 1");
+  const foreign = db.query<{ no: number }, [number]>("SELECT no FROM writers WHERE no = ? AND counted = 0");
   const placeOf = db.query<ChangePlace & { objectNo: number }, [Uint8Array]>(
     "SELECT no, writer, seq, objectNo FROM changes WHERE id = ?",
   );
@@ -278,6 +280,9 @@ export function createSyncTable(db: Database, rewrites: () => number) {
     /** Newest first. */
     idsOfWriter: (writer: number, limit: number) => idsOfWriter.all(writer, limit),
     placeOf: (id: Uint8Array) => placeOf.get(id) ?? undefined,
+    /** Whether changes are here of writers of whom none counts. */
+    hasForeign: (): boolean => anyForeign.get() !== null,
+    isForeign: (writer: number): boolean => foreign.get(writer) !== null,
 
     regularObjects: (): number => objectCounts.get()?.total ?? 0,
     objectSize(objectNo: number): { count: number; newestNo: number } {

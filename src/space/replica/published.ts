@@ -1,20 +1,52 @@
 import { bytesToHex } from "../../base/bytes.ts";
+import { decodeCheckedChange, isDerivedRoot } from "../../change/codec/change-codec.ts";
 import { changeIdOf } from "../../change/codec/change-stub.ts";
 import { BODIES_GIVEN_UP } from "../../change/fold/object-deletions.ts";
+import type { StoredChange } from "../../store/change-table.ts";
 import type { ReplicaWrite, Taken, Unpublished } from "../replica.ts";
 import type { ReplicaSource } from "./source.ts";
 
-/** Changes that the network is not known to keep. */
+/** Most changes of writers of whom nothing counts that are told with one that follows them. */
+const FOREIGN_MAX = 256;
+
+/**
+ * Changes that the network is not known to keep. What does not count, of a writer of whom nothing does, is nobody's to keep; but
+ * where one that counts follows it, nobody could take that in without it, so it comes before it.
+ */
 export function unpublishedOf({ engine, accountKey }: ReplicaSource, limit: number): Unpublished[] {
   const { sync, changes } = engine.store;
   const writerId = engine.writerId();
   const own = writerId && changes.writer(accountKey, writerId)?.no;
-  return sync.unconfirmed("network", limit).map(({ no, writer, bytes }) => ({
-    no,
-    bytes,
-    isOwn: writer === 0 || writer === own,
-    isNobodys: writer === 0,
-  }));
+  const told = new Set<string>();
+  const foreignBefore = sync.hasForeign() ? foreignAncestors(engine, told) : () => [];
+  return sync.unconfirmed("network", limit).flatMap(({ no, writer, id, bytes }) => {
+    const how = { no, isOwn: writer === 0 || writer === own, isNobodys: writer === 0 };
+    return [...foreignBefore(id, bytes), bytes].map((each) => ({ ...how, bytes: each }));
+  });
+}
+
+/** The changes before one whose writers have none that counts, parents first, each once. None where they are too many. */
+function foreignAncestors({ store }: ReplicaSource["engine"], told: Set<string>) {
+  return (id: Uint8Array, bytes: Uint8Array): Uint8Array[] => {
+    const found = new Map<string, StoredChange>();
+    const walk = [{ id, bytes }];
+    for (let at = walk.pop(); at && found.size <= FOREIGN_MAX; at = walk.pop()) {
+      const change = decodeCheckedChange(at.bytes, at.id);
+      if (isDerivedRoot(change)) continue;
+      const { parents, prev } = change.header;
+      for (const before of prev ? [...parents, prev] : parents) {
+        const name = bytesToHex(before);
+        if (told.has(name) || found.has(name)) continue;
+        const stored = store.changes.byId(before);
+        if (!stored || !store.sync.isForeign(stored.writer)) continue;
+        found.set(name, stored);
+        walk.push(stored);
+      }
+    }
+    if (found.size > FOREIGN_MAX) return [];
+    for (const name of found.keys()) told.add(name);
+    return [...found.values()].sort((one, other) => one.no - other.no).map((stored) => stored.bytes);
+  };
 }
 
 /** What sync writes with a space, inside a write of its engine. */
