@@ -6,7 +6,7 @@ import { rule } from "../support/rule.ts";
 import { runScenarios } from "../support/scenario.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { startServer } from "../support/server.ts";
-import { ABSENT, useSharingServer } from "../support/sharing-server.ts";
+import { useSharingServer } from "../support/sharing-server.ts";
 
 interface Member {
   identity: string;
@@ -21,17 +21,7 @@ interface Invite {
 }
 
 const here = useSharingServer();
-const { shared } = here;
-const context = () => ({
-  client: shared.client,
-  vars: {
-    S: `/v1/spaces/${here.space.id}`,
-    spaceId: here.space.id,
-    accountId: here.accountId,
-    otherId: here.otherId,
-    NONE: `/v1/spaces/${ABSENT}`,
-  },
-});
+const { shared, context } = here;
 
 describe("invites", () => {
   rule("[invites] one at a time: minting replaces, the list shows token and role, revoking ends it", async () => {

@@ -19,17 +19,7 @@ interface Invite {
 }
 
 const here = useSharingServer();
-const { shared } = here;
-const context = () => ({
-  client: shared.client,
-  vars: {
-    S: `/v1/spaces/${here.space.id}`,
-    spaceId: here.space.id,
-    accountId: here.accountId,
-    otherId: here.otherId,
-    NONE: `/v1/spaces/${ABSENT}`,
-  },
-});
+const { shared, context } = here;
 const S = () => `/v1/spaces/${here.space.id}`;
 
 describe("members", () => {
