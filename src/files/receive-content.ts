@@ -26,7 +26,8 @@ const HASH_BYTES = 1 << 18;
 
 /**
  * Takes in a body of any length: hashed as it comes and never held as a whole. What is not short is in a private file and
- * fsynced when this resolves; when it rejects, nothing is left. Errors: storage.full.
+ * fsynced when this resolves; when it rejects, nothing is left. Pieces of the body are freed when they are written: nobody
+ * else may hold them. Errors: storage.full.
  */
 export async function receiveContent(
   blobs: BlobStore,
@@ -73,6 +74,7 @@ async function store(
   const write = async (): Promise<void> => {
     for (const part of waiting) {
       for (let at = 0; at < part.length; ) at += (await handle.write(part, at, part.length - at)).bytesWritten;
+      giveBack(part);
     }
     waiting = [];
     waitingBytes = 0;
@@ -104,6 +106,12 @@ async function store(
     await rm(path, { force: true });
     throw error;
   }
+}
+
+/** Frees a piece of the body at once: as garbage, what came in before the next collection takes up to 100 MB. */
+function giveBack(part: Uint8Array): void {
+  const { buffer } = part;
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === part.byteLength) buffer.transfer(0);
 }
 
 /** No room on the disk, or no more of it for this user. */
