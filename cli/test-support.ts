@@ -1,4 +1,6 @@
 import { spyOn } from "bun:test";
+import { commandRoot } from "./command-root.ts";
+import type { CommandNode } from "./command-spec.ts";
 import { runCommandLine } from "./dispatch.ts";
 
 /** A request as the fake server saw it: path as sent, still percent-encoded. */
@@ -87,3 +89,14 @@ export const streamOf = (text: string): Response =>
 
 export const envelope = (status: number, code: string, message: string, details?: object): Response =>
   Response.json({ error: { code, message, ...(details ? { details } : {}) } }, { status });
+
+/** Every command in the tree, as its words. */
+export const commandLeaves = (): Promise<string[]> => leavesOf(commandRoot);
+
+async function leavesOf(node: CommandNode, words: string[] = []): Promise<string[]> {
+  const own = node.leaf ? [words.join(" ")] : [];
+  const below = Object.entries(node.subCommands ?? {}).map(async ([word, entry]) =>
+    leavesOf(typeof entry === "function" ? await entry() : entry, [...words, word]),
+  );
+  return [...own, ...(await Promise.all(below)).flat()];
+}

@@ -1,55 +1,15 @@
-/** Dataset definitions: drafts and their faults, fields, patches, removal, listings, definitions that change under data. */
+/** Dataset definitions: drafts and their faults, fields, listings, and records under declared rules. */
 import { describe, expect } from "bun:test";
-import type { JsonObject, SpaceInfo, WriteResult } from "../support/client.ts";
-import {
-  type Collection,
-  type CreatedType,
-  content,
-  createObject,
-  createSpace,
-  createType,
-  type DatasetDraft,
-  openCollection,
-  setFields,
-  uniqueName,
-} from "../support/fixtures.ts";
+import type { JsonObject, WriteResult } from "../support/client.ts";
+import { createDeclaringType, type DeclaringType } from "../support/declaring-type.ts";
+import { setFields, uniqueName } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
 import { runScenarios } from "../support/scenario.ts";
-import { startServer } from "../support/server.ts";
 
-let space: SpaceInfo;
-let type: CreatedType;
+let type: DeclaringType;
 const shared = useServer({}, async ({ client }) => {
-  space = await createSpace(client);
-  type = await createType(client, space.id);
+  type = await createDeclaringType(client);
 });
-const S = () => `/v1/spaces/${space.id}`;
-const D = () => `${S()}/types/${type.typeId}/datasets`;
-
-interface Declared extends Collection {
-  readonly defId: string;
-  readonly def: string;
-}
-async function declare(draft: Partial<DatasetDraft> & JsonObject): Promise<Declared> {
-  const name = uniqueName("d");
-  const body = { name, idRule: "user", fields: [], ...draft };
-  const { datasetDefId } = await shared.client.post<{ datasetDefId: string }>(D(), body, 201);
-  const object = await createObject(shared.client, space.id, { types: [type.typeId] });
-  const ids = { spaceId: space.id, typeId: type.typeId, objectId: object.id, dataset: name };
-  return { ...openCollection(shared.client, ids), defId: datasetDefId, def: `${D()}/${datasetDefId}` };
-}
-const definition = async (defId: string): Promise<JsonObject> => {
-  const { datasets } = await shared.client.get<{ datasets: JsonObject[] }>(D());
-  return datasets.find((each) => each["id"] === defId)!;
-};
-const listing = async (name: string): Promise<{ schema: JsonObject; typeId?: string } | undefined> => {
-  const { datasets } = await shared.client.get<{ datasets: { name: string; schema: JsonObject }[] }>(`${S()}/datasets`);
-  return datasets.find((each) => each.name === name);
-};
-const addField = (items: Declared, draft: JsonObject): Promise<{ fieldDefId: string }> =>
-  shared.client.post(`${items.def}/fields`, draft, 201);
-const fieldsOf = async (items: Declared): Promise<JsonObject[]> =>
-  (await definition(items.defId))["fields"] as JsonObject[];
 
 describe("fields that are written once", () => {
   const draft = (name: string): JsonObject => ({
@@ -65,9 +25,9 @@ describe("fields that are written once", () => {
   });
 
   rule("[TYPE-4] the replies to a declaration name them", async () => {
-    const made = await shared.client.post<JsonObject>(D(), draft(uniqueName("once")), 201);
+    const made = await shared.client.post<JsonObject>(type.definitions, draft(uniqueName("once")), 201);
     expect(made).toEqual({ datasetDefId: expect.any(String), writeOnceFields: ["left_out", "said"] });
-    const def = `${D()}/${made["datasetDefId"]}/fields`;
+    const def = `${type.definitions}/${made["datasetDefId"]}/fields`;
     expect(await shared.client.post<JsonObject>(def, { key: "a" }, 201)).toMatchObject({ writeOnce: true });
     expect(await shared.client.post<JsonObject>(def, { key: "b", mutableBy: "any" }, 201)).toMatchObject({
       writeOnce: false,
@@ -75,7 +35,7 @@ describe("fields that are written once", () => {
   });
 
   rule("[TYPE-4] the refusal says how to change the declaration, and that works", async () => {
-    const items = await declare({ fields: [{ key: "title", kind: "string" }] });
+    const items = await type.declare({ fields: [{ key: "title", kind: "string" }] });
     await items.upsert([{ id: "r", fields: { title: "old" } }]);
     const change = async () => items.modify([{ id: "r", ops: [{ type: "$set", path: "title", value: "new" }] }]);
     const refused = await change();
@@ -87,9 +47,9 @@ describe("fields that are written once", () => {
       code: "upsert.immutable_field",
       reason: `title: ${refused.rejections?.[0]?.reason}`,
     });
-    const [field] = await fieldsOf(items);
+    const [field] = await type.fieldsOf(items);
     await shared.client.request("DELETE", `${items.def}/fields/${field?.["id"]}`);
-    await addField(items, { key: "title", kind: "string", mutableBy: "any" });
+    await type.addField(items, { key: "title", kind: "string", mutableBy: "any" });
     expect((await change()).rejections).toBeUndefined();
     expect(await items.find("r")).toMatchObject({ title: "new" });
   });
@@ -97,7 +57,7 @@ describe("fields that are written once", () => {
 
 describe("declaring", () => {
   rule("[TYPE-4] the whole of a definition reads back, and its JSON Schema says it all", async () => {
-    const items = await declare({
+    const items = await type.declare({
       displayName: "Things",
       description: "What there is",
       idPattern: "[a-z]+",
@@ -116,7 +76,7 @@ describe("declaring", () => {
         { key: "changed", stamp: "modifyTime" },
       ],
     } as never);
-    const def = await definition(items.defId);
+    const def = await type.definition(items.defId);
     expect(def).toEqual({
       id: items.defId,
       name: items.dataset,
@@ -130,7 +90,7 @@ describe("declaring", () => {
       search: { title: "title", text: ["title", "notes"], scope: "things" },
       fields: expect.any(Array),
     });
-    const fields = (await fieldsOf(items)).map(({ id: _id, ...field }) => field);
+    const fields = (await type.fieldsOf(items)).map(({ id: _id, ...field }) => field);
     expect(fields).toEqual([
       {
         key: "title",
@@ -161,7 +121,7 @@ describe("declaring", () => {
       { key: "at", kind: "datetime", scope: "derived", mutableBy: "never", stamp: "createTime" },
       { key: "changed", kind: "datetime", scope: "derived", mutableBy: "never", stamp: "modifyTime" },
     ]);
-    expect(await listing(items.dataset)).toEqual({
+    expect(await type.listing(items.dataset)).toEqual({
       name: items.dataset,
       typeId: type.typeId,
       schema: {
@@ -202,11 +162,11 @@ describe("declaring", () => {
 
   rule("[TYPE-4] defaults: auto ids, anyone deletes, closed; a single search text reads back as a string", async () => {
     const { datasetDefId } = await shared.client.post<{ datasetDefId: string }>(
-      D(),
+      type.definitions,
       { name: uniqueName("d"), fields: [{ key: "a" }], search: { text: ["a"] } },
       201,
     );
-    expect(await definition(datasetDefId)).toMatchObject({
+    expect(await type.definition(datasetDefId)).toMatchObject({
       idRule: "auto",
       deleteBy: "anyone",
       search: { text: "a" },
@@ -225,7 +185,7 @@ describe("declaring", () => {
   const badField = (title: string, field: JsonObject, path: string) =>
     bad(title, { fields: [{ key: "a", ...field }] }, "dataset.decl_invalid", { path: `fields[0].${path}` });
   runScenarios(
-    () => ({ client: shared.client, vars: { D: D() } }),
+    () => ({ client: shared.client, vars: { D: type.definitions } }),
     [
       bad("an unknown idRule", { idRule: "uuid" }, "dataset.decl_invalid", { path: "idRule" }),
       bad("an unknown deleteBy", { deleteBy: "nobody" }, "dataset.decl_invalid", { path: "deleteBy" }),
@@ -281,179 +241,14 @@ describe("declaring", () => {
   );
 
   rule("[TYPE-4] nothing of a refused draft is left", async () => {
-    const { datasets } = await shared.client.get<{ datasets: JsonObject[] }>(D());
+    const { datasets } = await shared.client.get<{ datasets: JsonObject[] }>(type.definitions);
     expect(datasets.filter((each) => each["name"] === "bad_draft")).toEqual([]);
-  });
-});
-
-describe("changing a definition while data exists", () => {
-  rule("[TYPE-4] a field added later can be written; records without it stay as they are", async () => {
-    const items = await declare({ fields: [{ key: "a", kind: "string", mutableBy: "any" }] });
-    await items.modify([setFields("one", { a: "x" })]);
-    await addField(items, { key: "b", kind: "number", mutableBy: "any" });
-    await items.modify([setFields("one", { b: 1 }), setFields("two", { a: "y", b: 2 })]);
-    expect(content(await items.find("one"))).toEqual({ id: "one", a: "x", b: 1 });
-    expect(content(await items.find("two"))).toEqual({ id: "two", a: "y", b: 2 });
-    const error = await shared.client.fails(
-      "POST",
-      `${items.def}/fields`,
-      { key: "c", required: true },
-      400,
-      "dataset.decl_invalid",
-    );
-    expect(error.details).toMatchObject({ path: "required" });
-    for (const draft of [{ key: "a" }, { key: "id" }, { key: "d", mutableBy: "author" }])
-      await shared.client.fails("POST", `${items.def}/fields`, draft, 400, "dataset.decl_invalid");
-    await shared.client.fails("POST", `${items.def}/fields`, {}, 400, "request.missing_field");
-    await shared.client.fails("POST", `${D()}/nope/fields`, { key: "x" }, 404, "sdk.not_found");
-  });
-
-  rule("[TYPE-4] a removed field keeps its values and takes no more; its key may come back another kind", async () => {
-    const items = await declare({
-      fields: [
-        { key: "a", kind: "string", mutableBy: "any" },
-        { key: "b", kind: "string", mutableBy: "any" },
-      ],
-    });
-    await items.modify([setFields("one", { a: "x", b: "y" })]);
-    const field = (await fieldsOf(items)).find((each) => each["key"] === "b")!;
-    await shared.client.del(`${items.def}/fields/${field["id"] as string}`);
-    const result = await items.modify([setFields("one", { a: "z", b: "new" })]);
-    expect(result.rejections).toMatchObject([{ recordIndex: 0, opIndex: 0, reason: expect.stringContaining("b") }]);
-    expect(content(await items.find("one"))).toEqual({ id: "one", a: "z", b: "y" });
-    await addField(items, { key: "b", kind: "number", mutableBy: "any" });
-    await items.modify([setFields("one", { b: 5 })]);
-    expect(content(await items.find("one"))).toEqual({ id: "one", a: "z", b: 5 });
-    const gone = `${items.def}/fields/${field["id"] as string}`;
-    const error = await shared.client.fails("DELETE", gone, undefined, 404, "sdk.not_found");
-    expect(error.details).toMatchObject({ fieldId: field["id"]! });
-  });
-
-  rule("[dataset.decl_invalid] a field that the rest of the definition needs cannot be removed", async () => {
-    const items = await declare({
-      deleteBy: "author",
-      search: { title: "t" },
-      fields: [{ key: "t", mutableBy: "author" }, { key: "by", stamp: "creator" }, { key: "free" }],
-    } as never);
-    const idOf = async (key: string) => (await fieldsOf(items)).find((each) => each["key"] === key)!["id"] as string;
-    for (const key of ["t", "by"])
-      await shared.client.fails(
-        "DELETE",
-        `${items.def}/fields/${await idOf(key)}`,
-        undefined,
-        400,
-        "dataset.decl_invalid",
-      );
-    await shared.client.del(`${items.def}/fields/${await idOf("free")}`);
-    expect((await fieldsOf(items)).map((field) => field["key"])).toEqual(["t", "by"]);
-  });
-
-  rule("[TYPE-4] display leaves are patched; everything else is dataset.immutable", async () => {
-    const items = await declare({ fields: [{ key: "a" }, { key: "b" }] });
-    const patch = (body: JsonObject) => shared.client.request("PATCH", items.def, { body });
-    const set = {
-      displayName: "D",
-      description: "d",
-      "search.title": "a",
-      "search.text": ["a", "b"],
-      "search.scope": "s",
-    };
-    expect((await patch({ set })).status).toBe(204);
-    expect(await definition(items.defId)).toMatchObject({
-      displayName: "D",
-      description: "d",
-      search: { title: "a", text: ["a", "b"], scope: "s" },
-    });
-    expect((await patch({ set: { "search.text": ["b"] }, unset: ["search.title", "description"] })).status).toBe(204);
-    const changed = await definition(items.defId);
-    expect(changed).toMatchObject({ displayName: "D", search: { text: "b", scope: "s" } });
-    expect(changed).not.toHaveProperty("description");
-    expect((await patch({ unset: ["search"] })).status).toBe(204);
-    expect(await definition(items.defId)).not.toHaveProperty("search");
-    for (const path of [
-      "name",
-      "idRule",
-      "idPattern",
-      "deleteBy",
-      "dynamic",
-      "skipHistory",
-      "fields",
-      "fields.a",
-      "id",
-      "search",
-      "x",
-    ]) {
-      const error = await shared.client.fails("PATCH", items.def, { set: { [path]: "x" } }, 400, "dataset.immutable");
-      expect(error.details).toEqual({ path });
-    }
-    const { client } = shared;
-    await client.fails("PATCH", items.def, {}, 400, "request.missing_field");
-    await client.fails("PATCH", items.def, { set: { displayName: 5 } }, 400, "request.invalid_field");
-    await client.fails("PATCH", items.def, { set: { "search.scope": "No Slug" } }, 400, "request.invalid_field");
-    await client.fails("PATCH", items.def, { set: { "search.title": "nope" } }, 400, "dataset.decl_invalid");
-    await client.fails("PATCH", items.def, { set: { "search.text": [] } }, 400, "dataset.decl_invalid");
-    const missing = await client.fails("PATCH", `${D()}/nope`, { set: { displayName: "x" } }, 404, "sdk.not_found");
-    expect(missing.details).toMatchObject({ defId: "nope" });
-  });
-
-  rule(
-    "[TYPE-4] a removed definition keeps its records; writes are dataset.unknown; its name is free again",
-    async () => {
-      const items = await declare({ fields: [{ key: "a", mutableBy: "any" }] });
-      await items.modify([setFields("one", { a: "x" })]);
-      await shared.client.del(items.def);
-      expect(content(await items.find("one"))).toEqual({ id: "one", a: "x" });
-      const body = { ...items.target, records: [setFields("one", { a: "y" })] };
-      await shared.client.fails("POST", `${items.path}/modify`, body, 400, "dataset.unknown");
-      await shared.client.fails("DELETE", items.def, undefined, 404, "sdk.not_found");
-      expect(await listing(items.dataset)).toBeUndefined();
-      await shared.client.post(
-        D(),
-        { name: items.dataset, idRule: "user", fields: [{ key: "n", kind: "number" }] },
-        201,
-      );
-      await items.modify([setFields("two", { n: 1 })]);
-      expect((await items.query({ sort: ["id"] })).records.map(content)).toEqual([
-        { id: "one", a: "x" },
-        { id: "two", n: 1 },
-      ]);
-    },
-  );
-
-  rule("[TYPE-4] declarations made at once under one name: one stands", async () => {
-    const name = uniqueName("race");
-    const replies = await Promise.all(
-      Array.from({ length: 8 }, () => shared.client.request("POST", D(), { body: { name, fields: [] } })),
-    );
-    expect(replies.map((reply) => reply.status).toSorted()).toEqual([201, ...Array.from({ length: 7 }, () => 409)]);
-  });
-
-  rule("[TYPE-4] definitions and what was written under each of their versions survive a restart", async () => {
-    await using first = await startServer();
-    const { id: spaceId } = await createSpace(first.client);
-    const made = await createType(first.client, spaceId);
-    const path = `/v1/spaces/${spaceId}/types/${made.typeId}/datasets`;
-    const draft = { name: "kept", idRule: "user", fields: [{ key: "a", mutableBy: "any" }] };
-    const { datasetDefId } = await first.client.post<{ datasetDefId: string }>(path, draft, 201);
-    const object = await createObject(first.client, spaceId, { types: [made.typeId] });
-    const ids = { spaceId, typeId: made.typeId, objectId: object.id, dataset: "kept" };
-    await openCollection(first.client, ids).modify([setFields("one", { a: "x" })]);
-    await first.client.post(`${path}/${datasetDefId}/fields`, { key: "b", kind: "number", mutableBy: "any" }, 201);
-    await openCollection(first.client, ids).modify([setFields("two", { b: 1 })]);
-    await first.stop();
-    await using second = await startServer({ dataDir: first.dataDir });
-    const again = openCollection(second.client, ids);
-    await again.modify([setFields("one", { b: 2 })]);
-    expect((await again.query({ sort: ["id"] })).records.map(content)).toEqual([
-      { id: "one", a: "x", b: 2 },
-      { id: "two", b: 1 },
-    ]);
   });
 });
 
 describe("records under declared rules", () => {
   rule("[dataset.validation] stamped and local fields refuse the whole synced write, with where and why", async () => {
-    const items = await declare({
+    const items = await type.declare({
       fields: [
         { key: "a", mutableBy: "any" },
         { key: "by", stamp: "creator" },
@@ -469,7 +264,9 @@ describe("records under declared rules", () => {
   });
 
   rule("[TYPE-4] local values are held to their kind on this device", async () => {
-    const items = await declare({ fields: [{ key: "a" }, { key: "here", kind: "number", scope: "local" }] } as never);
+    const items = await type.declare({
+      fields: [{ key: "a" }, { key: "here", kind: "number", scope: "local" }],
+    } as never);
     await items.modify([setFields("one", { a: "x" })]);
     const local = (value: unknown): Promise<WriteResult> =>
       items.modify([{ id: "one", ops: [{ type: "$set", path: "here", value: value as never }] }], { scope: "local" });
@@ -479,7 +276,7 @@ describe("records under declared rules", () => {
   });
 
   rule("[QUERY-1] a declared datetime of a dataset, nested or not, is compared with a $date only", async () => {
-    const items = await declare({
+    const items = await type.declare({
       fields: [
         { key: "d", kind: "datetime", mutableBy: "any" },
         { key: "log", shape: { kind: "array", items: { kind: "object", properties: { at: { kind: "datetime" } } } } },
@@ -497,7 +294,7 @@ describe("records under declared rules", () => {
 
   rule("[TYPE-4] the listings name the built-in datasets with their scopes, and the account's own", async () => {
     const { datasets } = await shared.client.get<{ datasets: { name: string; schema: JsonObject; typeId?: string }[] }>(
-      `${S()}/datasets`,
+      `${type.base}/datasets`,
     );
     const built = new Map(datasets.map((each) => [each.name, each]));
     expect(built.get("chat_messages")).toMatchObject({

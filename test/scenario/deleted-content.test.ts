@@ -1,12 +1,13 @@
 /** What is left in the files of an account after an object was deleted. */
 import { Database } from "bun:sqlite";
 import { expect } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { decodeChange, isDerivedRoot } from "../../src/change/codec/change-codec.ts";
 import { type JsonObject, until } from "../support/client.ts";
 import { createCollection, createObject, createSpace, setFields } from "../support/fixtures.ts";
 import { rule } from "../support/rule.ts";
+import { indexDirectory, search, searchWhole } from "../support/search.ts";
 import { startServer } from "../support/server.ts";
 
 const CANARY = "canary-6fPq81Zw";
@@ -98,3 +99,36 @@ rule(
     await createObject(last.client, space.id, link);
   },
 );
+
+rule(
+  "[search] a deleted word stands in no byte of index/, the log of the file included; a left space has no index",
+  async () => {
+    await using server = await startServer({});
+    const { client, dataDir } = server;
+    const space = (await createSpace(client)).id;
+    const canary = "kanarienvogel4711";
+    const { id } = await createObject(client, space, { initialProperties: { svc: { name: `a ${canary} sings` } } });
+    const other = await createObject(client, space, { types: ["page"] });
+    await client.request("PUT", `/v1/spaces/${space}/objects/${other.id}/editor/markdown`, {
+      body: { content: `one ${canary}\n\ntwo` },
+    });
+    expect((await searchWhole(client, space, { query: canary })).hits).toHaveLength(2);
+    await until(() => holds(indexDirectory(dataDir), canary), "the word to be in a file");
+    await client.request("DELETE", `/v1/spaces/${space}/objects/${id}`);
+    await client.request("PUT", `/v1/spaces/${space}/objects/${other.id}/editor/markdown`, {
+      body: { content: "two" },
+    });
+    expect((await search(client, space, { query: canary })).hits).toEqual([]);
+    await until(() => !holds(indexDirectory(dataDir), canary), "the word to be gone");
+
+    await client.request("DELETE", `/v1/spaces/${space}`);
+    await until(() => !existsSync(join(indexDirectory(dataDir), `${space}.db`)), "the index to be gone");
+    expect(readdirSync(indexDirectory(dataDir)).filter((name) => name.startsWith(space))).toEqual([]);
+  },
+);
+
+function holds(dir: string, text: string): boolean {
+  return readdirSync(dir, { withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .some(({ name }) => readFileSync(join(dir, name)).includes(text));
+}

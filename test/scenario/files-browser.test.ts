@@ -1,9 +1,23 @@
-/** ◆ A file of another member is served on the origin of the API: nothing of it may run there. Tried in two browsers. */
+/**
+ * ◆ A file of another member is served on the origin of the API: nothing of it may run there, tried in two browsers, and its
+ * name and media type are no more than that.
+ */
 import { afterAll, beforeAll, expect } from "bun:test";
 import { CHROMIUM, useBrowser } from "../support/browser.ts";
-import { attach, filesPath } from "../support/files.ts";
+import type { Page } from "../support/client.ts";
+import {
+  type AttachOptions,
+  attach,
+  attachFails,
+  attachPath,
+  bytesOf,
+  content,
+  type FileInfo,
+  filesPath,
+} from "../support/files.ts";
 import { FIREFOX, startFirefox } from "../support/firefox.ts";
 import { createObject, createSpace } from "../support/fixtures.ts";
+import { rule } from "../support/rule.ts";
 import { type RunningServer, startServer } from "../support/server.ts";
 import { skipUnless, skipUnlessGiven } from "../support/skip.ts";
 
@@ -156,3 +170,64 @@ for (const { name: browser, declare, open } of BROWSERS) {
     60_000,
   );
 }
+
+const NAMES = [
+  "../../etc/passwd",
+  "a\0b",
+  "line\r\nSet-Cookie: x=1",
+  "\u202Egnp.exe",
+  'quo"te\\back;semi%41',
+  "n".repeat(300),
+  "Ünïcödé 文件 🗎.txt",
+  " leading and trailing ",
+];
+for (const name of NAMES) {
+  rule(
+    `[files] the name ${JSON.stringify(name.slice(0, 24))} comes back exact in JSON and is safe in headers`,
+    async () => {
+      const { fileId } = await attach(server.client, spaceId, objectId, bytesOf(5_000, 11), { name });
+      const { client } = server;
+      expect((await client.get<FileInfo>(`${filesPath(spaceId)}/${fileId}`)).name).toBe(name);
+      const query = `${attachPath(spaceId, objectId)}/query`;
+      const { records } = await client.post<Page>(query, { filter: { id: fileId } });
+      expect(records[0]?.["name"]).toBe(name);
+      const { headers, status } = await content(client, spaceId, fileId);
+      const said = headers.get("content-disposition")!;
+      expect(status).toBe(200);
+      expect(said).toMatch(
+        /^inline; filename="[\x20-\x21\x23-\x5b\x5d-\x7e]*"(; filename\*=UTF-8''[A-Za-z0-9!#$&+.^_`|~%-]*)?$/,
+      );
+      const encoded = /filename\*=UTF-8''(.*)$/.exec(said)?.[1];
+      expect(encoded === undefined ? /filename="(.*)"/.exec(said)?.[1] : decodeURIComponent(encoded)).toBe(name);
+      expect(headers.get("set-cookie")).toBeNull();
+    },
+  );
+}
+
+rule("[files] a name over 4096 bytes is refused", async () => {
+  const path = attachPath(spaceId, objectId, { name: "ü".repeat(2049) });
+  const refusal = await attachFails(server.client, path, bytesOf(1), {});
+  expect(refusal).toMatchObject({ status: 400, code: "request.invalid_field", details: { field: "name" } });
+});
+
+rule(
+  "[FILE-2] the media type is the declared one without parameters; where that says nothing, name and bytes are asked",
+  async () => {
+    const png = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1, 2, 3);
+    const text = new TextEncoder().encode("Grüße");
+    const cases: [Uint8Array, AttachOptions, string | undefined][] = [
+      [text, { mime: "Text/CSV; charset=latin1", name: "a.txt" }, "text/csv"],
+      [text, { mime: null, name: "notes.md" }, "text/markdown"],
+      [text, { mime: "application/octet-stream", name: "a.JPG" }, "image/jpeg"],
+      [png, { mime: null }, "image/png"],
+      [text, { mime: null }, "text/plain"],
+      [bytesOf(40, 3), { mime: null, name: "x.unheard" }, undefined],
+      [text, { mime: "not a type", name: "a.html" }, "text/html"],
+    ];
+    for (const [bytes, options, expected] of cases)
+      expect([options, (await attach(server.client, spaceId, objectId, bytes, options)).mime]).toEqual([
+        options,
+        expected,
+      ]);
+  },
+);

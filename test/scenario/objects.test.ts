@@ -258,34 +258,6 @@ describe("query", () => {
   ]);
 });
 
-describe("subscribe", () => {
-  rule(
-    "[objects/query/subscribe] create, change and deletion of an object stream; deletion has an empty versionId",
-    async () => {
-      const fresh = await createSpace(shared.client);
-      await using stream = await shared.client.stream("POST", `/v1/spaces/${fresh.id}/objects/query/subscribe`, {
-        filter: { "svc.name": "watched" },
-        driftBudgetPercent: 100,
-      });
-      expect((await stream.snapshot()).records).toEqual([]);
-      const made = await createObject(shared.client, fresh.id, { initialProperties: { svc: { name: "watched" } } });
-      const [added] = await stream.changes();
-      expect(added!.added).toHaveLength(1);
-      expect(added!.added![0]).toMatchObject({ id: made.id, doc: { id: made.id, svc: { name: "watched" } } });
-
-      await shared.client.post(`/v1/spaces/${fresh.id}/properties/${made.id}/set/svc`, {
-        patch: { description: "new" },
-      });
-      const [updated] = await stream.changes();
-      expect(updated!.updated![0]).toMatchObject({ id: made.id, doc: { svc: { description: "new" } } });
-
-      await shared.client.del(`/v1/spaces/${fresh.id}/objects/${made.id}`);
-      const [removed] = await stream.changes();
-      expect(removed).toMatchObject({ versionId: "", removed: [{ id: made.id, reason: "deleted" }] });
-    },
-  );
-});
-
 describe("delete", () => {
   rule("[OBJ-1] 204; the row and everything in the object are gone, for good", async () => {
     const items = await createCollection(shared.client, space.id);

@@ -1,70 +1,17 @@
 /** What people met when they used the page: nothing typed is lost, nothing misleads, nothing is cut off on a phone. */
-import { afterAll, beforeAll, expect } from "bun:test";
+import { expect } from "bun:test";
 import type { Page } from "playwright-core";
-import { CHROMIUM, useBrowser, type WatchedPage } from "../support/browser.ts";
-import { type JsonObject, type SpaceInfo, until } from "../support/client.ts";
-import { createCollection, createObject, createSpace, createType, named } from "../support/fixtures.ts";
-import { type RunningServer, recentServerLogs, startServer } from "../support/server.ts";
-import { skipUnless } from "../support/skip.ts";
+import { type JsonObject, until } from "../support/client.ts";
+import { createCollection, createObject, createType, named } from "../support/fixtures.ts";
+import { makeWideSpace, overflowOf, PHONE, usePageVisits } from "../support/page-visits.ts";
 
-const browser = useBrowser();
-const declare = skipUnless(CHROMIUM !== null, "chromium is not installed");
-const PHONE = { width: 390, height: 844 };
-
-let server: RunningServer;
-let space: SpaceInfo;
-const place = (...segments: string[]) => `${server.base}/ui#/${segments.map(encodeURIComponent).join("/")}`;
-
-beforeAll(async () => {
-  if (CHROMIUM === null) return;
-  server = await startServer();
-  space = await createSpace(server.client, "Household");
-}, 60_000);
-afterAll(async () => {
-  await server?.[Symbol.asyncDispose]();
-}, 30_000);
-
-/** A test with a page of its own; `where` is opened first. */
-function look(
-  title: string,
-  where: () => Promise<string> | string,
-  run: (page: Page, watched: WatchedPage) => Promise<void>,
-  size?: { width: number; height: number },
-): void {
-  declare(
-    title,
-    async () => {
-      const watched = await browser.open(server.base, size ? { size } : {});
-      const { page } = watched;
-      try {
-        await page.goto(await where());
-        await run(page, watched);
-      } catch (error) {
-        console.error(
-          `${page.url()}\n${(await page.locator("body").ariaSnapshot()).slice(0, 3_000)}\n${recentServerLogs()}`,
-        );
-        throw error;
-      } finally {
-        await page.close();
-      }
-      expect([watched.complaints, watched.outside]).toEqual([[], []]);
-    },
-    60_000,
-  );
-}
-
-async function makeDocument(content: string): Promise<string> {
-  const { id } = await createObject(server.client, space.id, { types: ["page"], ...named("Notes") });
-  await server.client.put(`/v1/spaces/${space.id}/objects/${id}/editor/markdown`, { content }, 200);
-  return id;
-}
+const visits = usePageVisits("Household");
+const { contentOf, look, makeDocument, place } = visits;
 const writerOf = (page: Page) => page.getByLabel("Markdown", { exact: true });
-const contentOf = async (id: string) =>
-  (await server.client.get<{ content: string }>(`/v1/spaces/${space.id}/objects/${id}/editor/markdown`)).content;
 
 look(
   "[page] text that is not saved is there again after going elsewhere, says that it is a draft, and is saved or given up",
-  async () => place("spaces", space.id, "objects", await makeDocument("# Plan\n")),
+  async () => place("spaces", visits.spaceId, "objects", await makeDocument("# Plan\n")),
   async (page) => {
     const writer = writerOf(page);
     await until(async () => (await writer.inputValue()) === "# Plan\n", "the document");
@@ -74,7 +21,7 @@ look(
     await page.getByRole("link", { name: "Spaces", exact: true }).first().click();
     await page.getByRole("heading", { name: "Spaces", level: 1 }).waitFor();
     expect(await contentOf(id)).toBe("# Plan\n");
-    await page.goto(place("spaces", space.id, "objects", id));
+    await page.goto(place("spaces", visits.spaceId, "objects", id));
     await page.getByText("This is your draft of").waitFor();
     expect(await writer.inputValue()).toBe("# Plan\n\nnot saved");
     await page.getByText("Draft, not saved").waitFor();
@@ -101,9 +48,9 @@ look(
 look(
   "[page] a message that was begun is there again after going elsewhere, and becomes the answer to another",
   async () => {
-    const { id } = await createObject(server.client, space.id, { types: ["chat"], ...named("Hall") });
-    await server.client.post(`/v1/spaces/${space.id}/objects/${id}/chat/messages`, { text: "Seven?" }, 201);
-    return place("spaces", space.id, "objects", id);
+    const { id } = await createObject(visits.client, visits.spaceId, { types: ["chat"], ...named("Hall") });
+    await visits.client.post(`/v1/spaces/${visits.spaceId}/objects/${id}/chat/messages`, { text: "Seven?" }, 201);
+    return place("spaces", visits.spaceId, "objects", id);
   },
   async (page) => {
     const field = page.getByLabel("Message", { exact: true });
@@ -126,14 +73,14 @@ for (const size of [undefined, PHONE]) {
   const device = size ? "a phone" : "a desktop";
   look(
     `[page] on ${device} a conflict shows both versions and lets each place be decided`,
-    async () => place("spaces", space.id, "objects", await makeDocument("one\n\ntwo\n\nthree\n")),
+    async () => place("spaces", visits.spaceId, "objects", await makeDocument("one\n\ntwo\n\nthree\n")),
     async (page, watched) => {
       const writer = writerOf(page);
       await until(async () => (await writer.inputValue()).includes("three"), "the document");
       const id = /objects\/([^/?]+)/.exec(page.url())![1]!;
       await writer.fill("mine 1\n\ntwo\n\nmine 3\n");
-      const path = `/v1/spaces/${space.id}/objects/${id}/editor/markdown`;
-      await server.client.put(path, { content: "theirs 1\n\nTWO\n\ntheirs 3\n" }, 200);
+      const path = `/v1/spaces/${visits.spaceId}/objects/${id}/editor/markdown`;
+      await visits.client.put(path, { content: "theirs 1\n\nTWO\n\ntheirs 3\n" }, 200);
       await page.getByText("changed elsewhere meanwhile").waitFor();
       await page.getByRole("button", { name: "Save", exact: true }).click();
       await page.getByText("Somebody changed the same lines").waitFor();
@@ -141,7 +88,7 @@ for (const size of [undefined, PHONE]) {
       const first = page.getByRole("group", { name: "Place 1" });
       const second = page.getByRole("group", { name: "Place 2" });
       expect(await first.locator("pre").allInnerTexts()).toEqual(["mine 1", "theirs 1"]);
-      await expectFits(page);
+      expect(await overflowOf(page)).toEqual([]);
       await first.getByLabel("Keep mine").check();
       await second.getByLabel("Keep both").check();
       await page.getByRole("button", { name: "Save these choices" }).click();
@@ -156,7 +103,7 @@ for (const size of [undefined, PHONE]) {
 
 look(
   "[page] a double click, and a key that is held, delete nothing",
-  async () => place("spaces", space.id, "objects", await makeDocument("keep me")),
+  async () => place("spaces", visits.spaceId, "objects", await makeDocument("keep me")),
   async (page) => {
     const remove = page.getByRole("button", { name: "Delete", exact: true });
     await remove.dblclick();
@@ -172,9 +119,9 @@ look(
     expect(await contentOf(id)).toBe("keep me");
     await question.click();
     await page.waitForURL((url) => !url.hash.includes("/objects/"));
-    await server.client.fails(
+    await visits.client.fails(
       "GET",
-      `/v1/spaces/${space.id}/objects/${id}/editor/markdown`,
+      `/v1/spaces/${visits.spaceId}/objects/${id}/editor/markdown`,
       undefined,
       404,
       "object.not_found",
@@ -185,7 +132,7 @@ look(
 look(
   "[page] a type shows what it declares, and a dataset who may change what",
   async () => {
-    const { typeId } = await createCollection(server.client, space.id, {
+    const { typeId } = await createCollection(visits.client, visits.spaceId, {
       name: "chores",
       fields: [
         { key: "title", kind: "string" },
@@ -193,12 +140,12 @@ look(
         { key: "due", kind: "datetime", mutableBy: "any" },
       ],
     });
-    await server.client.post(
-      `/v1/spaces/${space.id}/types/${typeId}/properties`,
+    await visits.client.post(
+      `/v1/spaces/${visits.spaceId}/types/${typeId}/properties`,
       { name: "Room", kind: "string" },
       201,
     );
-    return place("spaces", space.id, "objects", typeId);
+    return place("spaces", visits.spaceId, "objects", typeId);
   },
   async (page) => {
     await page.getByText("This is a type").waitFor();
@@ -217,7 +164,7 @@ look(
 
 look(
   "[page] who may change a new dataset's field is chosen in words",
-  () => place("spaces", space.id, "datasets"),
+  () => place("spaces", visits.spaceId, "datasets"),
   async (page) => {
     for (const [name, choice] of [
       ["Open list", "any"],
@@ -240,8 +187,8 @@ look(
       .getByRole("listitem")
       .filter({ hasText: /^createdAt datetime, derived$/ })
       .waitFor();
-    const { datasets } = await server.client.get<{ datasets: { name: string; schema: JsonObject }[] }>(
-      `/v1/spaces/${space.id}/datasets`,
+    const { datasets } = await visits.client.get<{ datasets: { name: string; schema: JsonObject }[] }>(
+      `/v1/spaces/${visits.spaceId}/datasets`,
     );
     const mutableBy = (name: string) => {
       const fields = datasets.find((dataset) => dataset.name === name)!.schema["properties"] as JsonObject;
@@ -253,7 +200,7 @@ look(
 
 look(
   "[page] an unknown tab says that there is nothing, and where to go",
-  () => place("spaces", space.id, "nonsense"),
+  () => place("spaces", visits.spaceId, "nonsense"),
   async (page) => {
     await page.getByRole("heading", { name: "There is nothing here" }).waitFor();
     await page.getByRole("link", { name: "To the objects of the space" }).click();
@@ -263,7 +210,7 @@ look(
 
 look(
   "[page] a new invite replaces the old one only for who was told so",
-  () => place("spaces", space.id, "members"),
+  () => place("spaces", visits.spaceId, "members"),
   async (page) => {
     const token = page.locator(".token code");
     await page.getByRole("button", { name: "Make an invite" }).click();
@@ -278,7 +225,7 @@ look(
 
 look(
   "[page] how a space is kept in step is said in plain words",
-  () => place("spaces", space.id, "sync"),
+  () => place("spaces", visits.spaceId, "sync"),
   async (page) => {
     await page.getByText("Kept elsewhere too").waitFor();
     await page.getByText("Nothing has been exchanged with anybody").waitFor();
@@ -324,7 +271,7 @@ look(
 
 look(
   "[page] who asks to join is shown by the name it gave",
-  () => place("spaces", space.id, "members"),
+  () => place("spaces", visits.spaceId, "members"),
   async (page) => {
     const members = async (list: JsonObject[]) => {
       await page.route(/\/members$/, (route) => route.fulfill({ json: { members: list } }));
@@ -358,7 +305,7 @@ look(
   "[page] words are searched for in a space; what was found leads to its object",
   async () => {
     await makeDocument("# Shopping\n\nThe quince jam is gone.\n");
-    return place("spaces", space.id);
+    return place("spaces", visits.spaceId);
   },
   async (page) => {
     const search = async (words: string) => {
@@ -367,14 +314,16 @@ look(
     };
     await until(async () => {
       const body = { query: "quince" };
-      return (await server.client.post<{ hits: unknown[] }>(`/v1/spaces/${space.id}/search`, body)).hits.length > 0;
+      return (
+        (await visits.client.post<{ hits: unknown[] }>(`/v1/spaces/${visits.spaceId}/search`, body)).hits.length > 0
+      );
     }, "the document to be indexed");
     await search("quince");
     const found = page.getByRole("list", { name: "Found" }).getByRole("listitem");
     await found.locator("mark", { hasText: "quince" }).waitFor();
     await found.getByRole("link", { name: "Notes" }).click();
     await page.locator(".reader").getByText("The quince jam is gone.").waitFor();
-    await page.goto(place("spaces", space.id));
+    await page.goto(place("spaces", visits.spaceId));
     await search("nowhere-to-be-found");
     await page.getByText("Nothing was found.").waitFor();
   },
@@ -382,7 +331,7 @@ look(
 
 look(
   "[page] files are attached to an object, listed, downloaded and deleted",
-  async () => place("spaces", space.id, "objects", await makeDocument("with a file"), "files"),
+  async () => place("spaces", visits.spaceId, "objects", await makeDocument("with a file"), "files"),
   async (page) => {
     await page.getByText("No files yet.").waitFor();
     const bytes = Buffer.from("x".repeat(5_000));
@@ -407,76 +356,40 @@ look(
     const document = await makeDocument(
       `# Long\n\n${"x".repeat(300)}\n\n| a | b |\n|---|---|\n| ${"y".repeat(80)} | z |\n`,
     );
-    const chat = await createObject(server.client, space.id, { types: ["chat"], ...named("Kitchen") });
-    await server.client.post(`/v1/spaces/${space.id}/objects/${chat.id}/chat/messages`, { text: "w".repeat(200) }, 201);
-    const items = await createCollection(server.client, space.id);
-    await items.upsert([{ id: "r1", fields: { s: "v".repeat(200), o: { deep: "u".repeat(200) } } }]);
-    const { typeId } = await createType(server.client, space.id, "a_type_with_quite_a_long_key_that_has_no_room");
-    const other = await createSpace(server.client, "n".repeat(100));
-    const titled = await createObject(server.client, other.id, { types: ["page"], ...named("t".repeat(100)) });
-    const wide = await createType(server.client, other.id, "k".repeat(100));
-    const declared = `/v1/spaces/${other.id}/types/${wide.typeId}`;
-    await server.client.post(`${declared}/properties`, { name: "p".repeat(100), kind: "string" }, 201);
-    const fields = [{ key: "d".repeat(60), name: "l".repeat(100), description: "e".repeat(100) }];
-    await server.client.post(
-      `${declared}/datasets`,
-      { name: "s".repeat(60), displayName: "m".repeat(100), fields },
+    const chat = await createObject(visits.client, visits.spaceId, { types: ["chat"], ...named("Kitchen") });
+    await visits.client.post(
+      `/v1/spaces/${visits.spaceId}/objects/${chat.id}/chat/messages`,
+      { text: "w".repeat(200) },
       201,
     );
-    await server.client.request(
-      "POST",
-      `/v1/spaces/${other.id}/objects/${titled.id}/files?name=${"f".repeat(100)}.txt`,
-      {
-        raw: "a file",
-        headers: { "content-type": "text/plain" },
-      },
-    );
-    const object = (id: string, ...view: string[]) => ["spaces", space.id, "objects", id, ...view];
+    const items = await createCollection(visits.client, visits.spaceId);
+    await items.upsert([{ id: "r1", fields: { s: "v".repeat(200), o: { deep: "u".repeat(200) } } }]);
+    const { typeId } = await createType(visits.client, visits.spaceId, "a_type_with_quite_a_long_key_that_has_no_room");
+    const wide = await makeWideSpace(visits.client);
+    const object = (id: string, ...view: string[]) => ["spaces", visits.spaceId, "objects", id, ...view];
     const places = [
       ["spaces"],
       ["devices"],
       ["processes"],
       ["events"],
       ["server"],
-      ["spaces", space.id, "search"],
-      ...["objects", "datasets", "members", "sync", "about", "nonsense"].map((tab) => ["spaces", space.id, tab]),
+      ["spaces", visits.spaceId, "search"],
+      ...["objects", "datasets", "members", "sync", "about", "nonsense"].map((tab) => ["spaces", visits.spaceId, tab]),
       ...["document", "records", "files", "history", "row"].map((view) => object(document, view)),
       object(chat.id),
       object(items.objectId, "records"),
       object(typeId),
-      ["spaces", other.id, "objects"],
-      ["spaces", other.id, "objects", wide.typeId],
-      ...["document", "files", "history"].map((view) => ["spaces", other.id, "objects", titled.id, view]),
+      ["spaces", wide.spaceId, "objects"],
+      ["spaces", wide.spaceId, "objects", wide.typeId],
+      ...["document", "files", "history"].map((view) => ["spaces", wide.spaceId, "objects", wide.objectId, view]),
     ];
     for (const segments of places) {
       await page.goto(place(...segments));
       await page.getByText("Loading…").waitFor({ state: "detached" });
       for (const summary of await page.locator("summary").all()) await summary.click();
       await Bun.sleep(150);
-      expect([segments.join("/"), await overflow(page)]).toEqual([segments.join("/"), []]);
+      expect([segments.join("/"), await overflowOf(page)]).toEqual([segments.join("/"), []]);
     }
   },
   PHONE,
 );
-
-async function expectFits(page: Page): Promise<void> {
-  expect(await overflow(page)).toEqual([]);
-}
-
-/** What stands out of the screen to the right, unless something around it scrolls: boxes, and text that leaves its box. */
-function overflow(page: Page): Promise<string[]> {
-  return page.evaluate(() => {
-    if (document.documentElement.scrollWidth <= innerWidth) return [];
-    const reach = document.createRange();
-    const out = [...document.querySelectorAll("body *")].filter((element) => {
-      reach.selectNodeContents(element);
-      return Math.max(element.getBoundingClientRect().right, reach.getBoundingClientRect().right) > innerWidth + 1;
-    });
-    return [
-      `${document.documentElement.scrollWidth} pixels`,
-      ...out.map(
-        (element) => `${element.tagName.toLowerCase()}.${element.className} ${element.textContent?.slice(0, 40)}`,
-      ),
-    ];
-  });
-}

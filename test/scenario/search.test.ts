@@ -2,7 +2,7 @@
 
 import { Database } from "bun:sqlite";
 import { beforeAll, describe, expect } from "bun:test";
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Client, ErrorBody, JsonObject } from "../support/client.ts";
 import { createObject, createSpace, createType, uniqueName } from "../support/fixtures.ts";
@@ -371,43 +371,4 @@ function change(file: string, sql: string): void {
   const db = new Database(file);
   db.exec(sql);
   db.close();
-}
-
-describe("what is deleted leaves the files", () => {
-  rule(
-    "[search] a deleted word stands in no byte of index/, the log of the file included; a left space has no index",
-    async () => {
-      await using server = await startServer({});
-      const { client, dataDir } = server;
-      const space = (await createSpace(client)).id;
-      const canary = "kanarienvogel4711";
-      const { id } = await createObject(client, space, { initialProperties: { svc: { name: `a ${canary} sings` } } });
-      const other = await createObject(client, space, { types: ["page"] });
-      await client.request("PUT", `/v1/spaces/${space}/objects/${other.id}/editor/markdown`, {
-        body: { content: `one ${canary}\n\ntwo` },
-      });
-      expect((await searchWhole(client, space, { query: canary })).hits).toHaveLength(2);
-      await Bun.sleep(500);
-      expect(holds(indexDirectory(dataDir), canary)).toBe(true);
-      await client.request("DELETE", `/v1/spaces/${space}/objects/${id}`);
-      await client.request("PUT", `/v1/spaces/${space}/objects/${other.id}/editor/markdown`, {
-        body: { content: "two" },
-      });
-      expect((await search(client, space, { query: canary })).hits).toEqual([]);
-      const deadline = Date.now() + 10_000;
-      while (holds(indexDirectory(dataDir), canary) && Date.now() < deadline) await Bun.sleep(200);
-      expect(holds(indexDirectory(dataDir), canary)).toBe(false);
-
-      await client.request("DELETE", `/v1/spaces/${space}`);
-      const gone = Date.now() + 10_000;
-      while (existsSync(join(indexDirectory(dataDir), `${space}.db`)) && Date.now() < gone) await Bun.sleep(100);
-      expect(readdirSync(indexDirectory(dataDir)).filter((name) => name.startsWith(space))).toEqual([]);
-    },
-  );
-});
-
-function holds(dir: string, text: string): boolean {
-  return readdirSync(dir, { withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .some(({ name }) => readFileSync(join(dir, name)).includes(text));
 }

@@ -3,7 +3,6 @@ import { describe, expect } from "bun:test";
 import { AGENT_FILES, type AgentFixture, agentOf, RUNTIME_ENV } from "../support/agent.ts";
 import { type Json, type JsonObject, until } from "../support/client.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { startServer } from "../support/server.ts";
 import { svc } from "../support/svc.ts";
 
 const SECRET = "s3cret-of-the-test";
@@ -62,33 +61,6 @@ describe("[agent] the agent space", () => {
     const { active, self } = await client.get<{ active: JsonObject; self: string }>("/v1/devices");
     expect(active["agent"]).toBe(self);
   });
-
-  rule("[agent] chat-watch is seeded once: deleted, it does not come back at the next boot", async () => {
-    await using first = await startServer({ env: RUNTIME_ENV });
-    const before = await agentOf(first);
-    expect(await before.trigger("chat-watch")).toMatchObject({
-      kind: "event",
-      program: "internal:chat-watch",
-      owner: "",
-      spec: { dataset: "chat_messages", objectId: before.chatId },
-    });
-    await first.client.post(`/v1/spaces/${before.spaceId}/delete-records`, {
-      objectId: before.anchorId,
-      dataset: "agent_triggers",
-      recordIds: ["chat-watch"],
-    });
-    await first.stop();
-    await using second = await startServer({ dataDir: first.dataDir, env: RUNTIME_ENV });
-    const after = await agentOf(second);
-    expect(after).toMatchObject({ spaceId: before.spaceId, anchorId: before.anchorId, chatId: before.chatId });
-    await second.control.fails("GET", "/triggers/chat-watch", undefined, 404, "trigger.not_found");
-  });
-
-  rule("[agent] turned off, there is no control API and no agent space", async () => {
-    await using server = await startServer();
-    expect(server.stdout()).not.toContain("CONTROL");
-    expect(await server.client.get<Json[]>("/v1/spaces")).toEqual([]);
-  });
 });
 
 describe("[control] the control API", () => {
@@ -115,17 +87,6 @@ describe("[control] the control API", () => {
     await control().fails("PUT", "/programs/x/0", { code: "" }, 400, "request.invalid_field");
     await control().fails("PATCH", "/triggers/chat-watch", {}, 400, "request.missing_field");
     await control().fails("PATCH", "/triggers/chat-watch", { x: 1 }, 400, "request.unknown_field");
-  });
-
-  rule("[control] without an account it answers as the main API does", async () => {
-    await using server = await startServer({ account: false, env: RUNTIME_ENV });
-    await server.control.fails("GET", "/triggers", undefined, 401, "auth.required");
-  });
-
-  rule("[control] a port that was asked for and is taken refuses the start and names the setting", async () => {
-    const { refusedStart } = await import("../support/server.ts");
-    const refused = await refusedStart({ env: { ...RUNTIME_ENV, SVC_RUNTIME_ADDR: `127.0.0.1:${echo.port}` } });
-    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("runtime.addr")]);
   });
 
   rule("[control] PATCH, enable and disable write through to the record", async () => {
@@ -398,22 +359,4 @@ describe("[host] the host API", () => {
       expect(JSON.stringify([run, trace])).not.toContain(SECRET);
     },
   );
-});
-
-describe("[crash] what a crash leaves", () => {
-  rule("[crash] a run that was under way is closed as interrupted at the next boot", async () => {
-    await using first = await startServer({ env: RUNTIME_ENV });
-    const before = await agentOf(first);
-    const limits = { fuelPerRun: 1e14, timeoutS: 60 };
-    await before.putTrigger("long", {
-      program: await before.putProgram("long", "for (;;) await svc.query({ limit: 1 })"),
-      limits,
-    });
-    const { runId } = await first.control.post<{ runId: string }>("/triggers/long/run", {}, 201);
-    await first.kill();
-    await using second = await startServer({ dataDir: first.dataDir, env: RUNTIME_ENV });
-    const after = await agentOf(second);
-    expect((await after.runs("long")).map(({ id, status }) => [id, status])).toEqual([[runId, "interrupted"]]);
-    expect(await after.trigger("long")).toMatchObject({ lastStatus: "interrupted", lastRunRef: runId });
-  });
 });

@@ -50,6 +50,12 @@ describe("[gates] what is too long", () => {
     return findLong(dir, ["src"]);
   };
 
+  test("is found in a test file by its whole length alone", async () => {
+    const cases = `describe("b", () => {\n${body(398)}});\n`;
+    const files = { "src/b.test.ts": cases, "src/c.test.ts": `a();\n${cases}` };
+    expect(await plant(files)).toEqual(["src/c.test.ts has 401 lines, 400 at most"]);
+  });
+
   test.each([
     ["a function of 81 lines", `export function run(): void {\n${body(79)}}\n`, "src/b.ts:1 has 81 lines, 80 at most"],
     ["an arrow of 81 lines", `export const run = () => {\n${body(79)}};\n`, "src/b.ts:1 has 81 lines, 80 at most"],

@@ -9,6 +9,7 @@ import { openAclRecord, secretInLink } from "../../src/sync/network/acl-append.t
 import { openBundle } from "../../src/sync/network/bundle.ts";
 import { type ChannelKeys, deriveChannelKeys, logSubject } from "../../src/sync/network/subjects.ts";
 import { createAccount } from "./acl-world.ts";
+import { until } from "./client.ts";
 import type { Device } from "./devices.ts";
 import { inSpaceOf } from "./former-reader.ts";
 import type { ReadMessage } from "./stream-reader.ts";
@@ -22,6 +23,17 @@ export async function rotate(device: Device, spaceId: string, times = 1): Promis
     await device.server.client.post(`${base}/remove`, { identities: [identity] }, 204);
   }
 }
+
+/** Until a row of the space says so; the space itself may still be on its way. */
+export const untilRead = (device: Device, spaceId: string, text: string): Promise<void> =>
+  until(
+    async () => {
+      const reply = await device.server.client.request("POST", `/v1/spaces/${spaceId}/objects/query`, { body: {} });
+      return reply.status === 200 && reply.text.includes(text);
+    },
+    `to read "${text}"`,
+    60_000,
+  );
 
 /** The places of a space that a data root knows, oldest epoch first as far as the keys tell; its server is stopped. */
 export const placesIn = (dataDir: string, account: Account, spaceId: string): Promise<ChannelKeys[]> =>

@@ -1,84 +1,30 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { connect as dialTcp } from "node:net";
 import { connect as dialTls, type TLSSocket } from "node:tls";
 import createMdns from "multicast-dns";
 import { utf8ToBytes } from "../../../src/base/bytes.ts";
-import type { SpaceId } from "../../../src/base/ids.ts";
 import { type Log, silentLog } from "../../../src/base/log.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import { accountIdOf } from "../../../src/crypto/account-id.ts";
 import { createSigner } from "../../../src/crypto/sign.ts";
 import { createDeviceCertificate } from "../../../src/sync/lan/device-certificate.ts";
 import { createFrameReader, encodeFrame, FRAME, HANDSHAKE_BYTES_MAX } from "../../../src/sync/lan/framing.ts";
-import { type LinkManager, startLinkManager } from "../../../src/sync/lan/link-manager.ts";
+import { startLinkManager } from "../../../src/sync/lan/link-manager.ts";
 import { dialPeer, listenForPeers } from "../../../src/sync/lan/link-socket.ts";
 import type { PeerLink } from "../../../src/sync/lan/peer-link.ts";
-import type { LinkKeys } from "../../../src/sync/lan/space-tokens.ts";
 import { createAccount } from "../../support/acl-world.ts";
 import { until } from "../../support/client.ts";
 import { meetServer } from "../../support/hostile-peer.ts";
+import { type LinkPeer, linked, linkOf, sharedSpace, spaceNamed, useLinkPeers } from "../../support/link-peers.ts";
 import { startTcpProxy } from "../../support/tcp-proxy.ts";
 import { makeTestCa } from "../../support/test-ca.ts";
 
-const space = (name: string) => name as SpaceId;
-
-interface Peer {
-  readonly manager: LinkManager;
-  readonly keys: { own: Uint8Array; spaces: { spaceId: SpaceId; key: Uint8Array }[] };
-  readonly account: ReturnType<typeof createSigner>;
-  readonly events: string[];
-  readonly logged: string[];
-}
-
 describe("LAN link on loopback", () => {
-  const opened: AsyncDisposable[] = [];
-  const keep = <T extends AsyncDisposable>(resource: T): T => {
-    opened.push(resource);
-    return resource;
-  };
-  /** Every test has a multicast port of its own, so that none hears another's peers. */
-  let mdnsPort = 20_000 + Math.floor(Math.random() * 20_000);
-  afterEach(async () => {
-    for (const resource of opened.splice(0).reverse()) await resource[Symbol.asyncDispose]();
-    mdnsPort++;
-  });
-
-  const join = async (
-    spaces: Peer["keys"]["spaces"],
-    also: { deviceSeed?: Uint8Array; accountSeed?: Uint8Array; own?: Uint8Array } = {},
-  ): Promise<Peer> => {
-    const keys: LinkKeys & Peer["keys"] = { own: also.own ?? randomBytes(32), spaces: [...spaces] };
-    const account = createSigner(also.accountSeed ?? randomBytes(32));
-    const events: string[] = [];
-    const logged: string[] = [];
-    const note = (message: string) => void logged.push(message);
-    const log: Log = { ...silentLog, warn: note, error: note, child: () => log };
-    const manager = keep(
-      await startLinkManager({
-        deviceSeed: also.deviceSeed ?? randomBytes(32),
-        account,
-        log,
-        host: "127.0.0.1",
-        discoverOn: () => ["127.0.0.1"],
-        mdnsPort,
-        port: {
-          keys: () => keys,
-          connected: (link) => events.push(`connected ${link.sharedSpaces().join()}`),
-          disconnected: (_link, reason) => events.push(`disconnected ${reason}`),
-          spacesChanged: (link) => events.push(`spaces ${link.sharedSpaces().join()}`),
-        },
-      }),
-    );
-    manager.onRequest("echo", async (_link, body) => body);
-    return { manager, keys, account, events, logged };
-  };
-  const linked = (...peers: Peer[]) =>
-    until(() => peers.every(({ manager }) => manager.links().length === peers.length - 1), "all are linked");
-  const linkOf = (peer: Peer): PeerLink => peer.manager.links()[0]!;
-  const shared = { spaceId: space("shared-space"), key: randomBytes(32) };
+  const { keep, join, mdnsPort } = useLinkPeers();
 
   test("[LAN-tokens] of 1,500 shared spaces with six keys each all are recognised, also those that come later", async () => {
-    const several = (name: string) => Array.from({ length: 6 }, () => ({ spaceId: space(name), key: randomBytes(32) }));
+    const several = (name: string) =>
+      Array.from({ length: 6 }, () => ({ spaceId: spaceNamed(name), key: randomBytes(32) }));
     const spaces = Array.from({ length: 1500 }, (_, index) => several(`space-${index}`)).flat();
     const [a, b] = [await join(spaces), await join(spaces)];
     await linked(a, b);
@@ -90,41 +36,41 @@ describe("LAN link on loopback", () => {
   }, 30_000);
 
   test("[LAN-unproven] who opens connections and proves nothing keeps nobody out", async () => {
-    const a = await join([shared]);
+    const a = await join([sharedSpace]);
     const { port } = a.manager.debug();
     const certificate = createDeviceCertificate(randomBytes(32));
     const silent = await Promise.all(Array.from({ length: 60 }, () => dialPeer(certificate, "127.0.0.1", port)));
     const raw = Array.from({ length: 80 }, () => dialTcp(port, "127.0.0.1").on("error", () => {}));
     // It dials: whoever the manager meets by dialling itself does not pass the listener.
-    await using peer = await meetServer(port, createAccount(), { own: randomBytes(32), spaces: [shared] });
-    expect(peer.link.sharedSpaces()).toEqual([shared.spaceId]);
+    await using peer = await meetServer(port, createAccount(), { own: randomBytes(32), spaces: [sharedSpace] });
+    expect(peer.link.sharedSpaces()).toEqual([sharedSpace.spaceId]);
     for (const socket of [...silent, ...raw]) socket.destroy();
   }, 30_000);
 
   test("a guest key is proved on one link, for one space, from one side: nobody else can use the proof", async () => {
-    const [a, b, c] = [await join([shared]), await join([shared]), await join([shared])];
+    const [a, b, c] = [await join([sharedSpace]), await join([sharedSpace]), await join([sharedSpace])];
     await linked(a, b, c);
-    const towards = (from: Peer, to: Peer) =>
+    const towards = (from: LinkPeer, to: LinkPeer) =>
       from.manager.links().find(({ peerId }) => peerId === to.manager.debug().peerId)!;
     const guest = createSigner(randomBytes(32));
-    const proof = towards(a, b).proveGuest(guest, shared.spaceId);
-    const isProof = (link: PeerLink, key = guest.publicKey, spaceId = shared.spaceId) =>
+    const proof = towards(a, b).proveGuest(guest, sharedSpace.spaceId);
+    const isProof = (link: PeerLink, key = guest.publicKey, spaceId = sharedSpace.spaceId) =>
       link.isGuestProof(key, spaceId, proof);
     expect(isProof(towards(b, a))).toBe(true);
     expect(isProof(towards(c, a))).toBe(false);
     expect(isProof(towards(c, b))).toBe(false);
     expect(isProof(towards(a, b))).toBe(false);
-    expect(isProof(towards(b, a), guest.publicKey, space("another-space"))).toBe(false);
+    expect(isProof(towards(b, a), guest.publicKey, spaceNamed("another-space"))).toBe(false);
     expect(isProof(towards(b, a), createSigner(randomBytes(32)).publicKey)).toBe(false);
   });
 
   test("peers find each other by multicast alone, and each knows the other's account and spaces", async () => {
-    const a = await join([shared, { spaceId: space("only-a"), key: randomBytes(32) }]);
-    const b = await join([{ spaceId: space("only-b"), key: randomBytes(32) }, shared]);
+    const a = await join([sharedSpace, { spaceId: spaceNamed("only-a"), key: randomBytes(32) }]);
+    const b = await join([{ spaceId: spaceNamed("only-b"), key: randomBytes(32) }, sharedSpace]);
     await linked(a, b);
     expect(linkOf(a)).toMatchObject({ accountId: accountIdOf(b.account.publicKey), own: false });
     expect(linkOf(b)).toMatchObject({ accountId: accountIdOf(a.account.publicKey), own: false });
-    expect(linkOf(a).sharedSpaces()).toEqual([shared.spaceId]);
+    expect(linkOf(a).sharedSpaces()).toEqual([sharedSpace.spaceId]);
     expect(linkOf(a).dialled).not.toBe(linkOf(b).dialled);
     expect(await linkOf(a).request("echo", utf8ToBytes("x"))).toEqual(utf8ToBytes("x"));
     expect(a.manager.debug()).toEqual({
@@ -134,12 +80,12 @@ describe("LAN link on loopback", () => {
       port: expect.any(Number),
       possibility: "possible",
       state: "connected",
-      peers: [{ peerId: linkOf(a).peerId, spaceIds: [shared.spaceId], connected: true }],
+      peers: [{ peerId: linkOf(a).peerId, spaceIds: [sharedSpace.spaceId], connected: true }],
     });
   });
 
   test("five peers end with one link each to each other, however many were dialled", async () => {
-    const peers = await Promise.all(Array.from({ length: 5 }, () => join([shared])));
+    const peers = await Promise.all(Array.from({ length: 5 }, () => join([sharedSpace])));
     await linked(...peers);
     await Bun.sleep(3000); // the polite ones would have dialled by now
     for (const { manager } of peers) {
@@ -160,13 +106,13 @@ describe("LAN link on loopback", () => {
 
   test("spaces that come and go change what is shared; with nothing left the link ends, and with something it begins", async () => {
     const a = await join([]);
-    const b = await join([shared]);
+    const b = await join([sharedSpace]);
     await Bun.sleep(1000);
     expect(a.manager.links()).toEqual([]);
-    a.keys.spaces.push(shared);
+    a.keys.spaces.push(sharedSpace);
     a.manager.spacesChanged();
     await linked(a, b);
-    const second = { spaceId: space("second"), key: randomBytes(32) };
+    const second = { spaceId: spaceNamed("second"), key: randomBytes(32) };
     a.keys.spaces.push(second);
     b.keys.spaces.push(second);
     b.manager.spacesChanged();
@@ -182,7 +128,7 @@ describe("LAN link on loopback", () => {
   });
 
   test("a link that breaks comes back", async () => {
-    const [a, b] = [await join([shared]), await join([shared])];
+    const [a, b] = [await join([sharedSpace]), await join([sharedSpace])];
     await linked(a, b);
     linkOf(a).close("test");
     await until(() => a.events.filter((event) => event.startsWith("connected")).length >= 2, "a connected again");
@@ -191,12 +137,12 @@ describe("LAN link on loopback", () => {
 
   test("a peer that restarts as the same device is found again", async () => {
     const deviceSeed = randomBytes(32);
-    const a = await join([shared]);
-    const b = await join([shared], { deviceSeed });
+    const a = await join([sharedSpace]);
+    const b = await join([sharedSpace], { deviceSeed });
     await linked(a, b);
     await b.manager[Symbol.asyncDispose]();
     await until(() => a.manager.links().length === 0, "a noticed");
-    await linked(a, await join([shared], { deviceSeed }));
+    await linked(a, await join([sharedSpace], { deviceSeed }));
   });
 
   test("one's own device key shown by another server is refused and logged once", async () => {
@@ -204,8 +150,8 @@ describe("LAN link on loopback", () => {
     const accountSeed = randomBytes(32);
     const own = randomBytes(32);
     const [a, b] = [
-      await join([shared], { deviceSeed, accountSeed, own }),
-      await join([shared], { deviceSeed, accountSeed, own }),
+      await join([sharedSpace], { deviceSeed, accountSeed, own }),
+      await join([sharedSpace], { deviceSeed, accountSeed, own }),
     ];
     await until(() => a.logged.length > 0 && b.logged.length > 0, "both log it");
     await Bun.sleep(2000);
@@ -222,10 +168,10 @@ describe("LAN link on loopback", () => {
       peerIdOf(x) < peerIdOf(y) ? -1 : 1,
     );
     const [low, deviceSeed, high] = sorted as [Uint8Array, Uint8Array, Uint8Array];
-    const copies = [await join([shared], { deviceSeed }), await join([shared], { deviceSeed })];
+    const copies = [await join([sharedSpace], { deviceSeed }), await join([sharedSpace], { deviceSeed })];
     for (const seed of [low, high]) {
-      const third = await join([shared], { deviceSeed: seed });
-      const reaches = async (copy: Peer): Promise<boolean> => {
+      const third = await join([sharedSpace], { deviceSeed: seed });
+      const reaches = async (copy: LinkPeer): Promise<boolean> => {
         const link = copy.manager.links().find(({ peerId }) => peerId === peerIdOf(seed));
         const answer = await link?.request("echo", utf8ToBytes("x")).catch(() => undefined); // ended meanwhile
         return answer !== undefined;
@@ -236,7 +182,7 @@ describe("LAN link on loopback", () => {
   }, 120_000);
 
   /** What a stranger gets to see, decrypted, from a peer it dials and from one that dials it. */
-  const strangerSees = async (victim: Peer): Promise<Buffer> => {
+  const strangerSees = async (victim: LinkPeer): Promise<Buffer> => {
     const seen: Buffer[] = [];
     const certificate = createDeviceCertificate(randomBytes(32));
     const probe = (socket: TLSSocket) => {
@@ -259,7 +205,7 @@ describe("LAN link on loopback", () => {
         onSocket: (socket) => probe(socket).then(() => dialled.resolve()),
       }),
     );
-    const mdns = createMdns({ port: mdnsPort, interface: "127.0.0.1", bind: "0.0.0.0" });
+    const mdns = createMdns({ port: mdnsPort(), interface: "127.0.0.1", bind: "0.0.0.0" });
     const name = `${Buffer.from(randomBytes(8)).toString("hex")}._svc-link._tcp.local`;
     mdns.respond([{ name, type: "SRV", ttl: 60, data: { port: listener.port, target: "x.local" } }]);
     await dialled.promise;
@@ -268,15 +214,15 @@ describe("LAN link on loopback", () => {
   };
 
   test("a stranger, dialling or dialled, learns no space, no account, no content", async () => {
-    const victim = await join([shared, { spaceId: space("bafyreisecretspace"), key: randomBytes(32) }]);
-    const member = await join([shared]);
+    const victim = await join([sharedSpace, { spaceId: spaceNamed("bafyreisecretspace"), key: randomBytes(32) }]);
+    const member = await join([sharedSpace]);
     await linked(victim, member);
     const seen = await strangerSees(victim);
     expect(seen.length).toBeGreaterThan(500); // it was answered
     const secrets = [
-      Buffer.from(shared.spaceId),
+      Buffer.from(sharedSpace.spaceId),
       Buffer.from("bafyreisecretspace"),
-      Buffer.from(shared.key),
+      Buffer.from(sharedSpace.key),
       Buffer.from(victim.account.publicKey),
       Buffer.from(accountIdOf(victim.account.publicKey)),
       Buffer.from(member.account.publicKey),
@@ -292,12 +238,14 @@ describe("LAN link on loopback", () => {
         expect(seen.includes(form)).toBe(false);
       }
     }
-    expect(Buffer.concat([seen, Buffer.from(shared.spaceId)]).includes(Buffer.from(shared.spaceId))).toBe(true); // the search finds what is there
+    expect(Buffer.concat([seen, Buffer.from(sharedSpace.spaceId)]).includes(Buffer.from(sharedSpace.spaceId))).toBe(
+      true,
+    ); // the search finds what is there
     expect(linkOf(victim).peerId).toBe(member.manager.debug().peerId);
   });
 
   test("what passes between members is not to be read on the wire", async () => {
-    const a = await join([shared]);
+    const a = await join([sharedSpace]);
     await using proxy = await startTcpProxy(a.manager.debug().port, { captureBytes: 1 << 20 });
     const b = createDeviceCertificate(randomBytes(32));
     const socket = await dialPeer(b, "127.0.0.1", proxy.port);
@@ -311,7 +259,7 @@ describe("LAN link on loopback", () => {
   });
 
   test("no certificate, another kind of certificate, another protocol, plain text, silence: no link, and members go on", async () => {
-    const [a, b] = [await join([shared]), await join([shared])];
+    const [a, b] = [await join([sharedSpace]), await join([sharedSpace])];
     await linked(a, b);
     const port = a.manager.debug().port;
     const authority = makeTestCa();
@@ -345,8 +293,8 @@ describe("LAN link on loopback", () => {
   });
 
   test("a flood of announcements and of connections does not keep members apart", async () => {
-    const a = await join([shared]);
-    const mdns = createMdns({ port: mdnsPort, interface: "127.0.0.1", bind: "0.0.0.0" });
+    const a = await join([sharedSpace]);
+    const mdns = createMdns({ port: mdnsPort(), interface: "127.0.0.1", bind: "0.0.0.0" });
     for (let i = 0; i < 600; i++) {
       const name = `${Buffer.from(randomBytes(8)).toString("hex")}._svc-link._tcp.local`;
       mdns.respond([{ name, type: "SRV", ttl: 60, data: { port: 1 + (i % 9), target: "x.local" } }]);
@@ -356,7 +304,7 @@ describe("LAN link on loopback", () => {
       socket.on("error", () => {}); // refused above the limit
       return socket;
     });
-    const b = await join([shared]);
+    const b = await join([sharedSpace]);
     await until(() => a.manager.links().length === 1 && b.manager.links().length === 1, "linked", 60_000);
     for (const socket of idle) socket.destroy();
     mdns.destroy();
@@ -371,7 +319,7 @@ describe("LAN link on loopback", () => {
   });
 
   test("a port that is taken is told in the state and the log, and stops nothing else", async () => {
-    const a = await join([shared]);
+    const a = await join([sharedSpace]);
     const logged: string[] = [];
     const log: Log = { ...silentLog, warn: (message) => void logged.push(message), child: () => log };
     const manager = keep(
@@ -381,7 +329,7 @@ describe("LAN link on loopback", () => {
         log,
         host: "127.0.0.1",
         listenPort: a.manager.debug().port,
-        mdnsPort,
+        mdnsPort: mdnsPort(),
         discoverOn: () => [],
         port: { keys: () => a.keys, connected: () => {}, disconnected: () => {}, spacesChanged: () => {} },
       }),
@@ -392,7 +340,7 @@ describe("LAN link on loopback", () => {
   });
 
   test("the frames of a dishonest member end its link only", async () => {
-    const [a, b] = [await join([shared]), await join([shared])];
+    const [a, b] = [await join([sharedSpace]), await join([sharedSpace])];
     await linked(a, b);
     // A member with the right key, and then not the right manners.
     const socket = await dialPeer(createDeviceCertificate(randomBytes(32)), "127.0.0.1", a.manager.debug().port);

@@ -1,65 +1,38 @@
 /** A push node of the executable: whom it wakes, what it refuses, and what providers' errors do (docs/push.md). */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import { writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
-import { join } from "node:path";
-import {
-  DeliveryReply,
-  DevicesReply,
-  PUSH_BOUNDS,
-  PUSH_HEADERS,
-  PUSH_PATHS,
-  TopicsPage,
-} from "../../../src/protocol/push-node.ts";
+import { DevicesReply, PUSH_BOUNDS, PUSH_HEADERS, PUSH_PATHS, TopicsPage } from "../../../src/protocol/push-node.ts";
 import { requestStatement } from "../../../src/push-link/statements.ts";
 import { until } from "../../support/client.ts";
-import { type FakeApns, startFakeApns } from "../../support/push/fake-apns.ts";
-import { type FakeFcm, fcmBadToken, fcmError, startFakeFcm } from "../../support/push/fake-fcm.ts";
-import { type NodeOptions, type PushNode, startNode } from "../../support/push/node.ts";
-import { deviceTag, type PushAccount, pushAccount, spaceKeyOf } from "../../support/push/push-account.ts";
+import type { FakeApns } from "../../support/push/fake-apns.ts";
+import { type FakeFcm, fcmBadToken, fcmError } from "../../support/push/fake-fcm.ts";
+import { type PushNode, startNode } from "../../support/push/node.ts";
+import { accountAt, type Providers, pairAt, QUIET_MS, startProviders } from "../../support/push/providers.ts";
+import { deviceTag, type PushAccount, spaceKeyOf } from "../../support/push/push-account.ts";
 import { openSocket } from "../../support/raw-http.ts";
 import { rule } from "../../support/rule.ts";
-import { scratchDir } from "../../support/scratch.ts";
-import { makeTestCa } from "../../support/test-ca.ts";
 
 const LONG_MS = 60_000;
-/** What has not come by then is not on its way. */
-const QUIET_MS = 300;
 
+let providers: Providers;
 let fcm: FakeFcm;
 let apns: FakeApns;
-let sandbox: FakeApns;
 let node: PushNode;
-const ofSandbox = (token: string) => token.startsWith("5a");
 
 beforeAll(async () => {
-  fcm = startFakeFcm();
-  apns = await startFakeApns((token) => !ofSandbox(token));
-  sandbox = await startFakeApns(ofSandbox);
-  node = await startNode(providers());
+  providers = await startProviders();
+  ({ fcm, apns } = providers);
+  node = await startNode(providers.options);
 });
 afterAll(async () => {
   await node[Symbol.asyncDispose]();
-  await apns[Symbol.asyncDispose]();
-  await sandbox[Symbol.asyncDispose]();
-  fcm[Symbol.dispose]();
+  await providers[Symbol.asyncDispose]();
 });
 
-const providers = (): NodeOptions => ({ fcm, apns: { url: apns.url, sandboxUrl: sandbox.url } });
-const account = (name: string, at = node): PushAccount => pushAccount(at.url, name);
-const arrivals = (token: string): number => fcm.of(token).length + apns.of(token).length + sandbox.of(token).length;
-const untilArrived = (token: string, count = 1, timeoutMs = 10_000): Promise<void> =>
-  until(() => arrivals(token) >= count, `${count} notifications for ${token}`, timeoutMs);
-
-/** A watcher with a token, and a sender in one space of theirs. */
-async function pair(name: string, platform: "ios" | "android", token: string, at = node) {
-  const space = spaceKeyOf(name);
-  const watcher = account(`${name} watcher`, at);
-  const sender = account(`${name} sender`, at);
-  await watcher.register(platform, token);
-  await watcher.watch(space, ["chats", watcher.id]);
-  return { space, watcher, sender };
-}
+const account = (name: string): PushAccount => accountAt(node, name);
+const pair = (name: string, platform: "ios" | "android", token: string) => pairAt(node, name, platform, token);
+const arrivals = (token: string): number => providers.arrivals(token);
+const untilArrived = (token: string, count?: number, timeoutMs?: number): Promise<void> =>
+  providers.untilArrived(token, count, timeoutMs);
 
 describe("who is woken, and how", () => {
   rule("[PUSH-7] an Android device gets the sealed bytes at high priority, once, with a collapse key", async () => {
@@ -145,28 +118,6 @@ describe("who is woken, and how", () => {
     expect(list).toEqual({ topics: [{ spaceKey: space.spaceKey, topic: watcher.id }], more: false });
   });
 });
-
-rule(
-  "[PUSH-6] TLS is given by files; a configuration that is wrong refuses the start and names the place",
-  async () => {
-    const { certificate, privateKey, ca } = makeTestCa();
-    using files = scratchDir("push-tls");
-    writeFileSync(join(files.path, "cert.pem"), certificate);
-    writeFileSync(join(files.path, "key.pem"), privateKey);
-    const tls = `  tls: { certFile: ${files.path}/cert.pem, keyFile: ${files.path}/key.pem }`;
-    await using secure = await startNode({ listen: tls });
-    const url = secure.url.replace("http:", "https:") + PUSH_PATHS.health;
-    expect(await (await fetch(url, { tls: { ca } })).json()).toEqual({ status: "ok" });
-    expect(await fetch(secure.url + PUSH_PATHS.health).catch(() => "no plain HTTP")).toBe("no plain HTTP");
-    for (const [more, place] of [
-      ["limits: { topicsPerAccount: 0 }", "limits.topicsPerAccount"],
-      ["surprise: 1", "surprise"],
-      ["fcm: { serviceAccountFile: absent.json }", "fcm.serviceAccountFile"],
-      ["upstream: { url: nowhere }", "upstream.url"],
-    ] as const)
-      await expect(startNode({ more })).rejects.toThrow(place);
-  },
-);
 
 describe("what is refused", () => {
   const fault = (code: string) => expect.objectContaining({ code });
@@ -278,48 +229,6 @@ describe("what is refused", () => {
       socket.destroy();
     }
   });
-
-  rule("[PUSH-6] without a token there is nothing to watch; a million topics end at the quota", async () => {
-    await using small = await startNode({
-      ...providers(),
-      more: "limits:\n  topicsPerAccount: 2500\n  requestBurst: 2000\n  addressRequestBurst: 2000",
-    });
-    const greedy = account("greedy", small);
-    const space = spaceKeyOf("greedy");
-    const topics = (from: number) =>
-      Array.from({ length: 1000 }, (_, index) => `chats/${(from + index).toString(16).padStart(64, "0")}`);
-    await expect(greedy.watch(space, ["chats"])).rejects.toEqual(fault("push.no_token"));
-    await greedy.register("android", "greedy-token");
-    await greedy.watch(space, topics(0));
-    await greedy.watch(space, topics(1000));
-    await expect(greedy.watch(space, topics(2000))).rejects.toEqual(fault("push.quota"));
-    await greedy.unwatch(space, topics(0));
-    await greedy.watch(space, topics(2000));
-  });
-
-  rule("[PUSH-6] an account that asks too often is told when to come again, and others are served", async () => {
-    await using strict = await startNode({
-      ...providers(),
-      more: "limits:\n  requestsPerSecond: 1\n  requestBurst: 5",
-    });
-    const busy = account("busy", strict);
-    const calls = Array.from({ length: 12 }, () => busy.calls.post(PUSH_PATHS.devices, DevicesReply, {}));
-    const results = await Promise.allSettled(calls);
-    const refused = results
-      .filter(({ status }) => status === "rejected")
-      .map((one) => (one as PromiseRejectedResult).reason);
-    expect(refused.length).toBeGreaterThanOrEqual(6);
-    for (const error of refused)
-      expect(error).toMatchObject({ code: "push.too_often", retryAfterMs: expect.any(Number) });
-    await account("calm", strict).calls.post(PUSH_PATHS.devices, DevicesReply, {});
-  });
-
-  rule("[PUSH-6] an address brings only so many new accounts an hour; those that are there go on", async () => {
-    await using strict = await startNode({ ...providers(), more: "limits:\n  newAccountsPerHour: 3" });
-    for (let index = 0; index < 3; index++) await account(`new ${index}`, strict).register("android", `new-${index}`);
-    await expect(account("one too many", strict).register("android", "new-3")).rejects.toEqual(fault("push.too_often"));
-    await account("new 0", strict).register("android", "new-0-again");
-  });
 });
 
 describe("what providers answer", () => {
@@ -400,28 +309,6 @@ describe("what providers answer", () => {
   });
 
   rule(
-    "[PUSH-7] refusals in mass drop no tokens",
-    async () => {
-      await using guarded = await startNode(providers());
-      const watchers: PushAccount[] = [];
-      const space = spaceKeyOf("mass");
-      for (let index = 0; index < 40; index++) {
-        const watcher = account(`mass ${index}`, guarded);
-        fcm.fail(`mass-${index}`, [fcmError(404, "UNREGISTERED")], true);
-        await watcher.register("android", `mass-${index}`);
-        await watcher.watch(space, ["chats"]);
-        watchers.push(watcher);
-      }
-      await account("mass sender", guarded).send(space);
-      await until(() => guarded.stderr().includes("refused in mass"), "the guard to speak", 10_000);
-      await Bun.sleep(QUIET_MS);
-      const left = await Promise.all(watchers.map(devicesOf));
-      expect(left.filter((count) => count === 1).length).toBeGreaterThanOrEqual(20);
-    },
-    LONG_MS,
-  );
-
-  rule(
     "[PUSH-7] a provider that hangs holds up neither the other one nor the next message",
     async () => {
       apns.fail("4a46", ["hang"]);
@@ -435,79 +322,6 @@ describe("what providers answer", () => {
       await untilArrived("4a46", 1, 20_000); // after the deadline, over a new connection
       await Bun.sleep(QUIET_MS);
       expect(arrivals("4a46")).toBe(1);
-    },
-    LONG_MS,
-  );
-
-  rule("[PUSH-7] a provider that swallows everything leaves the other its places, however much waits", async () => {
-    const hole = createServer(() => {});
-    await new Promise<void>((resolve) => hole.listen(0, "127.0.0.1", resolve));
-    const { port } = hole.address() as AddressInfo;
-    await using holed = await startNode({ fcm, apns: { url: `http://127.0.0.1:${port}` } });
-    const space = spaceKeyOf("swallowed");
-    for (let index = 0; index < 5; index++) {
-      const watcher = account(`swallowed ${index}`, holed);
-      for (let device = 0; device < 10; device++) await watcher.register("ios", `b1ac${index}${device}`, `d${device}`);
-      await watcher.watch(space, ["chats"]);
-    }
-    expect(await account("swallowed sender", holed).send(space)).toEqual({ devices: 50 });
-    const { space: other, sender } = await pair("beside the hole", "android", "beside-the-hole", holed);
-    const atMs = Date.now();
-    await sender.send(other);
-    await untilArrived("beside-the-hole");
-    expect(Date.now() - atMs).toBeLessThan(3_000);
-    hole.close();
-  });
-});
-
-describe("nothing that was taken is lost, nor sent twice", () => {
-  rule(
-    "[PUSH-7] a node that was killed delivers what it had taken; the same message again is taken once",
-    async () => {
-      await using mortal = await startNode(providers());
-      fcm.fail("killed-1", [{ status: 503, retryAfter: "2", body: {} }]);
-      const { space, sender } = await pair("killed", "android", "killed-1", mortal);
-      const id = "0123456789abcdef0123456789abcdef";
-      await sender.send(space, { id });
-      await mortal.kill();
-      expect(arrivals("killed-1")).toBe(0);
-      await mortal.start();
-      expect(await sender.send(space, { id })).toEqual({ devices: 1 }); // its answer had been lost
-      await untilArrived("killed-1");
-      await Bun.sleep(1_000);
-      expect(arrivals("killed-1")).toBe(1);
-    },
-    LONG_MS,
-  );
-
-  rule(
-    "[PUSH-7] a node without credentials has another one deliver, which knows no account and no topic",
-    async () => {
-      const front = await startNode({});
-      const id = /id=(A\w+)/.exec(front.stderr())?.[1];
-      expect(id).toBeDefined();
-      await front.kill();
-      await using upstream = await startNode({ ...providers(), more: `downstreams: [${id}]` });
-      await using own = await startNode({ directory: front.directory, more: `upstream:\n  url: ${upstream.url}` });
-      const { space, sender, watcher } = await pair("upstream", "android", "upstream-1", own);
-      await sender.send(space, { sealed: Buffer.from("what is sealed").toString("base64") });
-      await untilArrived("upstream-1");
-      expect(upstream.stderr()).not.toContain(watcher.id);
-      fcm.fail("upstream-1", [fcmError(404, "UNREGISTERED")]);
-      await sender.send(space);
-      await until(async () => (await devicesOf(watcher)) === 0, "the dead token to be dropped downstream", 5_000);
-      // Nobody else may use its credentials.
-      const stranger = account("no downstream", upstream);
-      const body = { id: "0".repeat(32), kind: "message", platform: "android", token: "t", registeredMs: 0 };
-      const sealed = { chat: "0".repeat(64), spaceKey: space.spaceKey, keyId: "0".repeat(64), sealed: "AAAA" };
-      await expect(
-        stranger.calls.post(PUSH_PATHS.deliveries, DeliveryReply, { ...body, ...sealed }),
-      ).rejects.toMatchObject({
-        code: "push.not_downstream",
-      });
-      async function devicesOf(one: PushAccount): Promise<number> {
-        return (await one.calls.post(PUSH_PATHS.devices, DevicesReply, {})).devices.length;
-      }
     },
     LONG_MS,
   );

@@ -24,7 +24,7 @@ import { knownAccount } from "../../support/known-account.ts";
 import { leaksIn } from "../../support/leak-search.ts";
 import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
 import { startNatsProxy } from "../../support/nats-proxy.ts";
-import { placesIn, rotate } from "../../support/rotations.ts";
+import { placesIn, rotate, untilRead } from "../../support/rotations.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 import { connectWith, type ReadMessage, readStreams } from "../../support/stream-reader.ts";
@@ -69,17 +69,6 @@ function logsIn(messages: readonly ReadMessage[]): Map<string, number> {
     if (subject.startsWith("svc.log.")) counts.set(subject, (counts.get(subject) ?? 0) + 1);
   return counts;
 }
-
-/** The space may still be on its way. */
-const untilRead = (device: Device, spaceId: string, text: string): Promise<void> =>
-  until(
-    async () => {
-      const reply = await device.server.client.request("POST", `/v1/spaces/${spaceId}/objects/query`, { body: {} });
-      return reply.status === 200 && reply.text.includes(text);
-    },
-    `to read "${text}"`,
-    WAIT_MS,
-  );
 
 /** Every eight bytes that stand in a message. */
 const piecesOf = (data: Uint8Array): string[] =>
@@ -350,71 +339,6 @@ describeWithNats("rotations on a network", () => {
         expect(rosters[2]).toEqual(rosters[0] as never);
         await second.server.stop();
       }
-    },
-    LONG_MS,
-  );
-
-  rule(
-    "[ACL-7] a space in its hundredth epoch asks the network no more than twice what one in its first does",
-    async () => {
-      await using nats = await startNats();
-      await using owner = await startDevice({ network: nats.url, env: { SVC_SYNC_INTERVAL: "1h" } });
-      const [young, old] = [await createSpace(owner.server.client), await createSpace(owner.server.client)];
-      await rotate(owner, old.id, 99);
-      for (const { id } of [young, old]) await forceSynced(owner, id);
-      const nc = await connectWith(nats.url, (await knownAccount()).networkKey);
-      let asked = 0;
-      nc.subscribe("$JS.API.>", { callback: () => void asked++ });
-      await nc.flush();
-      const costOf = async (spaceId: string): Promise<number> => {
-        const before = asked;
-        for (let count = 0; count < 20; count++) {
-          await createObject(owner.server.client, spaceId);
-          await owner.server.client.post(`/v1/spaces/${spaceId}/sync`, {}, 204);
-        }
-        await nc.flush();
-        return asked - before;
-      };
-      const costs = { young: await costOf(young.id), old: await costOf(old.id) };
-      await nc.close();
-      expect(costs.young).toBeGreaterThan(20);
-      expect(costs.old).toBeLessThanOrEqual(2 * costs.young);
-      console.log(`requests of twenty rounds: first epoch ${costs.young}, hundredth ${costs.old}`);
-    },
-    LONG_MS,
-  );
-
-  rule(
-    "[ACL-7] a network that lost everything is filled again, so that also who was away since an older epoch finds the rest",
-    async () => {
-      await using nats = await startNats();
-      using awayRoot = scratchDir("svc-away");
-      const network = nats.url;
-      await using owner = await startDevice({ network });
-      const space = await createSpace(owner.server.client, "Lost");
-      const object = await createObject(owner.server.client, space.id, named("the oldest"));
-      let away = await startDevice({ network, dataDir: awayRoot.path });
-      await joinOpen(owner, away, space.id);
-      await untilSame([owner, away], space.id, (rows) => rows.includes("the oldest"), WAIT_MS);
-      await away.server.stop();
-      const guest = await owner.server.client.post<{ inviteToken: string }>(
-        `/v1/spaces/${space.id}/guest-key`,
-        {},
-        201,
-      );
-      await rotate(owner, space.id, 3);
-      await setName(owner, space.id, object.id, "before the loss");
-      await forceSynced(owner, space.id);
-      await nats.stop();
-      nats.wipeStore();
-      await nats.start();
-      await forceSynced(owner, space.id);
-      away = await startDevice({ network, dataDir: awayRoot.path });
-      await using _away = away;
-      await untilSame([owner, away], space.id, (rows) => rows.includes("before the loss"), WAIT_MS);
-      await using late = await startDevice({ network });
-      await late.server.client.post("/v1/spaces/join", { inviteToken: guest.inviteToken }, 202);
-      await untilRead(late, space.id, "before the loss");
     },
     LONG_MS,
   );
