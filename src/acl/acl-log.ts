@@ -1,8 +1,9 @@
-import { bytesToHex, equalBytes, hexToBytes, readUint64, writeUint64 } from "../base/bytes.ts";
+import { bytesToHex, equalBytes, hexToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { AclView } from "../change/ports.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { SpaceStore } from "../store/space-store.ts";
+import { type AclAhead, createAclAhead } from "./acl-ahead.ts";
 import { createAlarms } from "./alarms.ts";
 import { chooseBranch } from "./fork.ts";
 import type { AclOffer } from "./offered-records.ts";
@@ -21,8 +22,9 @@ import {
   rightsPositions,
   sidePlace,
 } from "./state.ts";
-import { isUnsettled, loadAclLog, settleLog, stateAfter } from "./stored-log.ts";
+import { isUnsettled, loadAclLog, putSnapshot, settleLog, stateAfter } from "./stored-log.ts";
 import { StoredRecord } from "./stored-record.ts";
+import { createUnplaced } from "./unplaced.ts";
 
 /** What records taken in mean for the changes of the space. */
 export interface AclMove {
@@ -53,12 +55,13 @@ export type AclMerge = {
 export type AclLog = ReturnType<typeof openAclLog>;
 
 const HEAD_KEY = "acl-head";
-const UNPLACED_KEY = "acl-unplaced";
 
 export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock) {
   const pending = createPendingRecords(store);
   const alarms = createAlarms(store);
   const judge = createCutJudge(store.changes);
+  const unplaced = createUnplaced(store);
+  const ahead = createAclAhead(store, header);
   let log = loadAclLog(store, header);
 
   const pinned = store.meta(HEAD_KEY);
@@ -77,6 +80,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
   const extend = (record: AclRecord, scope: WriteScope): { fault: string } | AclApplied => {
     const applied = applyAclRecord(log.state, record, header);
     if ("fault" in applied) return applied;
+    ahead.giveWay();
     const list = log.records;
     list.push(new StoredRecord(record.id, record.bytes, record));
     scope.onRollback(() => {
@@ -101,15 +105,9 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     log = settleLog(store, log);
   };
 
-  /** Below this position no change here ever lost its place; undefined while none did. */
-  const lowestUnplaced = (): number | undefined => {
-    const stored = store.meta(UNPLACED_KEY);
-    return stored && Number(readUint64(stored, 0));
-  };
-
-  const moveOf = (applied: readonly AclApplied[]): AclMove => {
+  const moveOf = (applied: AclAhead["applied"]): AclMove => {
     const named = applied.flatMap((one) => one.named);
-    const from = lowestUnplaced();
+    const from = unplaced.lowest();
     const moved =
       from !== undefined && named.some((id) => !Number.isInteger(log.state.positions.get(bytesToHex(id))!.pos));
     return {
@@ -133,6 +131,20 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     pin(scope);
     settle();
     return { kind: "extended", taken: applied.length, move: moveOf(applied) };
+  };
+
+  /** What was ahead is part of the log. Undefined when something came between. */
+  const enter = (judged: AclAhead, scope: WriteScope): AclMerge | undefined => {
+    if (!ahead.enter(judged)) return undefined;
+    const before = log;
+    scope.onRollback(() => {
+      log = before;
+    });
+    if (judged.snapshot) putSnapshot(store, judged.snapshot);
+    log = judged.log;
+    pin(scope);
+    settle();
+    return { kind: "extended", taken: judged.applied.length, move: moveOf(judged.applied) };
   };
 
   /** Forgets what waited to take effect, or to be placed, and now did. */
@@ -200,7 +212,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     }
     if (choice === "ours") return { kind: "lost", taken: 0, reason: "another branch of the chain has priority" };
     const dropped = state.epochs.filter(({ pos }) => pos > at);
-    const repositionFrom = unplace(candidate, at);
+    const repositionFrom = unplaced.note(state, candidate, at);
     // What either branch cut: the one's cuts are no more, the other's are new here.
     const cut = [state, candidate].flatMap((one) => accountsCutAfter(one, at));
     replaceFrom(at + 1, theirs, candidate, scope);
@@ -212,26 +224,12 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     return { kind: "replaced", taken: theirs.length, move: { named, cut, repositionFrom }, dropped };
   };
 
-  /** Notes which records lose their place and whether changes name them. Answers from where on changes stand elsewhere. */
-  const unplace = (candidate: AclState, at: number): number => {
-    let from = Math.min(at, lowestUnplaced() ?? at);
-    for (const [name, { pos }] of log.state.positions) {
-      const after = candidate.positions.get(name)?.pos;
-      if (after === pos) continue;
-      from = Math.min(from, Math.floor(pos));
-      if (after === undefined) store.unplacedRecords.put(hexToBytes(name)!, store.changes.anyAtAclPos(pos));
-    }
-    const stored = new Uint8Array(8);
-    writeUint64(stored, 0, BigInt(from));
-    store.putMeta(UNPLACED_KEY, stored);
-    return from;
-  };
-
   const replaceFrom = (pos: number, theirs: readonly AclRecord[], candidate: AclState, scope: WriteScope): void => {
     const before = log;
     scope.onRollback(() => {
       log = before;
     });
+    ahead.giveWay();
     store.cutAclRecords(pos);
     for (const [index, record] of theirs.entries()) store.addAclRecord(pos + index, record.id, record.bytes);
     const taken = theirs.map((record) => new StoredRecord(record.id, record.bytes, record));
@@ -291,6 +289,11 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       if (!branch || at === undefined) return { kind: "gap", taken: 0, reason: "what it follows is not here" };
       return at === log.records.length - 1 ? extendBy(branch, scope) : resolveFork(at, branch, scope);
     },
+
+    /** Judges what of these records follows the log, in slices; undefined when it is not much. One offer at a time. */
+    judgeAhead: (offered: readonly AclRecord[]): Promise<AclAhead | undefined> => ahead.judge(log, offered),
+    storeAhead: ahead.store,
+    enter,
 
     /** After a failed transaction: what is stored is what counts. */
     reload(): void {

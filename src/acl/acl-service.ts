@@ -17,6 +17,7 @@ import { tookEffect } from "./reducer.ts";
 import { createPins } from "./revocation-cut-off.ts";
 import type { SpaceHeader } from "./space-header.ts";
 import { superseded } from "./superseded.ts";
+import { createTaking } from "./taking.ts";
 import { createUntold } from "./untold.ts";
 
 interface AclServiceDeps {
@@ -103,6 +104,8 @@ export function createAclService(deps: AclServiceDeps) {
     return consequences;
   };
 
+  const takeOffers = createTaking({ acl, keys, move, merge, settle, write: engine.background });
+
   for (const record of keys.broken()) acl.alarms.raise({ kind: "key", record });
 
   const pending = createPendingService({
@@ -123,8 +126,8 @@ export function createAclService(deps: AclServiceDeps) {
 
     /** Takes in records of the chain that somebody offers, in their order, from anything that is here on. */
     async take(chain: readonly Uint8Array[]): Promise<AclMerge> {
-      const [offer] = await readAclChains([chain], acl.has);
-      return move((scope) => merge(offer!, scope));
+      const [merged] = await takeOffers(await readAclChains([chain], acl.has));
+      return merged!;
     },
 
     /**
@@ -136,14 +139,7 @@ export function createAclService(deps: AclServiceDeps) {
         records.map((bytes) => [bytes]),
         acl.has,
       );
-      return move((scope) => {
-        const merges = offers.map((offer) => merge(offer, scope));
-        const consequences = merges.flatMap((one) => one.consequences ?? []);
-        return {
-          result: merges.map(({ result }) => result),
-          ...(consequences.length > 0 ? { consequences: joinConsequences(consequences) } : {}),
-        };
-      });
+      return takeOffers(offers);
     },
 
     /**
@@ -184,15 +180,5 @@ export function createAclService(deps: AclServiceDeps) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-  };
-}
-
-function joinConsequences(many: readonly AclConsequences[]): AclConsequences {
-  const from = many.flatMap(({ repositionFrom }) => repositionFrom ?? []);
-  return {
-    named: many.flatMap(({ named }) => named),
-    cut: many.flatMap(({ cut }) => cut),
-    keys: many.some(({ keys }) => keys),
-    ...(from.length > 0 ? { repositionFrom: Math.min(...from) } : {}),
   };
 }

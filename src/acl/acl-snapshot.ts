@@ -1,9 +1,18 @@
 import { bytesToHex, concatBytes, equalBytes, hexToBytes, utf8ToBytes } from "../base/bytes.ts";
-import { decodeCanonicalCbor, encodeCbor } from "../base/dag-cbor.ts";
+import { type CborValue, decodeCanonicalCbor, encodingLists, LazyList } from "../base/dag-cbor.ts";
+import { atOnce } from "../base/slices.ts";
 import { sha256 } from "../crypto/hash.ts";
 import type { EpochOp, Pin, SealedKey } from "./op.ts";
 import type { Permission } from "./permission.ts";
-import { type AclState, emptyAcl, type MemberState, type MemberStatus, sidePlace, sidePosition } from "./state.ts";
+import {
+  type AclState,
+  type EpochState,
+  emptyAcl,
+  type MemberState,
+  type MemberStatus,
+  sidePlace,
+  sidePosition,
+} from "./state.ts";
 import type { StoredRecord } from "./stored-record.ts";
 
 /**
@@ -47,8 +56,12 @@ type PackedState = {
 };
 
 /** The state that these records, all of them, have led to. */
-export function encodeAclSnapshot(state: AclState, records: readonly StoredRecord[]): Uint8Array {
-  const packed = encodeCbor(packState(state));
+export const encodeAclSnapshot = (state: AclState, records: readonly StoredRecord[]): Uint8Array =>
+  atOnce(encodingAclSnapshot(state, records));
+
+/** The same, in steps. */
+export function* encodingAclSnapshot(state: AclState, records: readonly StoredRecord[]): Generator<void, Uint8Array> {
+  const packed = yield* encodingLists(packState(state));
   return concatBytes(checksumOf(packed, records.slice(0, state.clocks.length)), packed);
 }
 
@@ -73,22 +86,25 @@ function checksumOf(packed: Uint8Array, records: readonly StoredRecord[]): Uint8
   return sha256(concatBytes(JUDGED_BY, sha256(packed), ...records.map(({ id }) => id)));
 }
 
-function packState(state: AclState): PackedState {
+/** As PackedState, its long lists made as they are encoded. */
+function packState(state: AclState): Record<keyof PackedState, CborValue | LazyList> {
+  const sides = [...state.positions].filter(([, { pos }]) => !Number.isInteger(pos));
   return {
-    members: [...state.members.values()].map(packMember),
-    invites: [...state.invites.values()].map(({ key, id, author, permission }) => [key, id, author, permission]),
-    requests: [...state.requests.values()].map(({ id, account }) => [id, account]),
-    epochs: state.epochs.map(({ pos, shared }) => [pos, shared.map(({ to, box }): PackedKey => [to, box])]),
-    cuts: [...state.cuts].map(([name, cuts]) => [
+    members: listOf(state.members, ([, member]) => packMember(member)),
+    invites: listOf(state.invites, ([, { key, id, author, permission }]) => [key, id, author, permission]),
+    requests: listOf(state.requests, ([, { id, account }]) => [id, account]),
+    epochs: new LazyList(state.epochs.length, mapped(state.epochs, packEpoch)),
+    cuts: listOf(state.cuts, ([name, cuts]) => [
       hexToBytes(name)!,
       cuts.map(({ pos, pins }): PackedCut => [pos, pins.map(({ writer, seq, id }): PackedPin => [writer, seq, id])]),
     ]),
-    sides: [...state.positions].flatMap(([name, { pos, clock }]) =>
-      Number.isInteger(pos) ? [] : [[hexToBytes(name)!, ...sidePlace(pos), clock]],
+    sides: new LazyList(
+      sides.length,
+      mapped(sides, ([name, { pos, clock }]) => [hexToBytes(name)!, ...sidePlace(pos), clock]),
     ),
-    sequenced: packPlaces(state.sequenced),
-    usedKeys: packPlaces(state.usedKeys),
-    clocks: state.clocks,
+    sequenced: listOf(state.sequenced, packPlace),
+    usedKeys: listOf(state.usedKeys, packPlace),
+    clocks: new LazyList(state.clocks.length, state.clocks),
     space: state.space!,
     owner: state.owner ?? null,
     guest: state.guest ? [state.guest.key, state.guest.author] : null,
@@ -97,8 +113,20 @@ function packState(state: AclState): PackedState {
   };
 }
 
-const packPlaces = (places: ReadonlyMap<string, number>): PackedPlaces =>
-  [...places].map(([name, pos]) => [hexToBytes(name)!, pos]);
+function listOf<V>(entries: ReadonlyMap<string, V>, pack: (entry: [string, V]) => CborValue): LazyList {
+  return new LazyList(entries.size, mapped(entries, pack));
+}
+
+function* mapped<E>(entries: Iterable<E>, pack: (entry: E) => CborValue): Generator<CborValue> {
+  for (const entry of entries) yield pack(entry);
+}
+
+const packEpoch = ({ pos, shared }: EpochState): PackedState["epochs"][number] => [
+  pos,
+  shared.map(({ to, box }): PackedKey => [to, box]),
+];
+
+const packPlace = ([name, pos]: [string, number]): PackedPlaces[number] => [hexToBytes(name)!, pos];
 
 const packMember = ({ account, status, history, metadata, joinedBy }: MemberState): PackedMember => [
   account,

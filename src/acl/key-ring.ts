@@ -14,6 +14,8 @@ import type { EpochState } from "./state.ts";
 export interface SpaceKeyRing extends KeyRing {
   /** Opens what can be opened by now. Answers whether there is a key that was not there before. */
   refresh(): boolean;
+  /** Looks into epochs that are about to be in the chain, one a step, so that `refresh` has little left to do. */
+  lookAhead(epochs: readonly EpochState[]): Generator<void, void>;
   /**
    * Stores what is known of these epochs' keys, sealed to the account: their branch of the chain lost, and what was
    * written under them must still open.
@@ -27,6 +29,13 @@ export interface SpaceKeyRing extends KeyRing {
   broken(): readonly string[];
 }
 
+/** What the key of an epoch opens. */
+interface InsideEpoch {
+  readonly hasItsMetadataKey: boolean;
+  /** The keys before it, in the order in which it names them; undefined for a lie. */
+  readonly previous: readonly (Uint8Array | undefined)[];
+}
+
 export function createKeyRing(
   spaceId: SpaceId,
   header: SpaceHeader,
@@ -38,6 +47,9 @@ export function createKeyRing(
   let broken = new Set<string>();
   /** Epochs that give what they claim to: none of them is looked into again with each record. */
   const sound = new WeakSet<EpochOp>();
+  /** What was found in epochs that are not known to be in the chain yet. */
+  const foundAhead = new WeakMap<EpochOp, InsideEpoch>();
+  const ownAhead = new WeakMap<EpochOp, Uint8Array>();
 
   /** The key as it reaches us outside the chain, or sealed to us in it. */
   const openOwn = (entry: EpochState, index: number): Uint8Array | undefined => {
@@ -54,6 +66,11 @@ export function createKeyRing(
     return key;
   };
 
+  const insideOf = (epoch: EpochOp, key: Uint8Array): InsideEpoch => ({
+    hasItsMetadataKey: isMetadataKeyOf(spaceId, key, epoch.metadataKey),
+    previous: epoch.previous.map((previous) => openPreviousKey(key, epoch.keyId, previous)),
+  });
+
   const refresh = (): boolean => {
     const before = keys.size;
     broken = new Set();
@@ -62,13 +79,14 @@ export function createKeyRing(
     for (let i = epochs.length - 1; i >= 0; i--) {
       const { epoch } = epochs[i]!;
       const name = bytesToHex(epoch.keyId);
-      const key = keys.get(name) ?? openOwn(epochs[i]!, i);
+      const key = keys.get(name) ?? ownAhead.get(epoch) ?? openOwn(epochs[i]!, i);
       if (!key || sound.has(epoch)) continue;
       keys.set(name, key);
-      if (!isMetadataKeyOf(spaceId, key, epoch.metadataKey)) broken.add(name);
-      for (const previous of epoch.previous) {
-        const opened = openPreviousKey(key, epoch.keyId, previous);
-        if (opened) keys.set(bytesToHex(previous.keyId), opened);
+      const inside = foundAhead.get(epoch) ?? insideOf(epoch, key);
+      if (!inside.hasItsMetadataKey) broken.add(name);
+      for (const [at, { keyId }] of epoch.previous.entries()) {
+        const opened = inside.previous[at];
+        if (opened) keys.set(bytesToHex(keyId), opened);
         else broken.add(name);
       }
       if (!broken.has(name)) sound.add(epoch);
@@ -88,8 +106,28 @@ export function createKeyRing(
   }
   refresh();
 
+  function* lookAhead(epochs: readonly EpochState[]): Generator<void, void> {
+    const given = new Map<string, Uint8Array>();
+    for (let i = epochs.length - 1; i >= 0; i--) {
+      const entry = epochs[i]!;
+      const { epoch } = entry;
+      if (sound.has(epoch)) continue;
+      yield;
+      const name = bytesToHex(epoch.keyId);
+      const known = keys.get(name) ?? given.get(name);
+      const key = known ?? openEpochKey(spaceId, entry, account.seed).key;
+      if (!key) continue;
+      if (!known) ownAhead.set(epoch, key);
+      const inside = insideOf(epoch, key);
+      foundAhead.set(epoch, inside);
+      for (const [at, { keyId }] of epoch.previous.entries())
+        if (inside.previous[at]) given.set(bytesToHex(keyId), inside.previous[at]);
+    }
+  }
+
   return {
     refresh,
+    lookAhead,
     keep(epochs) {
       for (const { epoch } of epochs) {
         const key = keys.get(bytesToHex(epoch.keyId));

@@ -1,5 +1,5 @@
 import { equalBytes } from "../base/bytes.ts";
-import { inSlices } from "../base/slices.ts";
+import { atOnce, inSlices } from "../base/slices.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { type AclRecord, decodeAclRecord, decodePending, type PendingRecord } from "./record.ts";
 import { verifyParts } from "./signed-parts.ts";
@@ -32,13 +32,8 @@ function* reading(chain: readonly Uint8Array[], isKnown: IsKnownRecord): Generat
 }
 
 /** Reads a chain at once: one's own record, or few. */
-export function readAclChain(chain: readonly Uint8Array[], isKnown: IsKnownRecord): AclOffer {
-  const steps = reading(chain, isKnown);
-  for (;;) {
-    const step = steps.next();
-    if (step.done) return step.value;
-  }
-}
+export const readAclChain = (chain: readonly Uint8Array[], isKnown: IsKnownRecord): AclOffer =>
+  atOnce(reading(chain, isKnown));
 
 /** The same of several, in slices of a few milliseconds: whoever shares a space can offer as long chains as they like. */
 export function readAclChains(chains: readonly (readonly Uint8Array[])[], isKnown: IsKnownRecord): Promise<AclOffer[]> {

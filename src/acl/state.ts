@@ -106,6 +106,23 @@ export function emptyAcl(): AclState {
   };
 }
 
+/** A state of its own: what is applied to one of the two does not show in the other. */
+export function copyAclState(state: AclState): AclState {
+  return {
+    ...state,
+    members: new Map(state.members),
+    invites: new Map(state.invites),
+    requests: new Map(state.requests),
+    epochs: state.epochs.map((begun) => ({ ...begun, shared: [...begun.shared] })),
+    epochPositions: new Map(state.epochPositions),
+    cuts: new Map(state.cuts),
+    positions: new Map(state.positions),
+    sequenced: new Map(state.sequenced),
+    usedKeys: new Map(state.usedKeys),
+    clocks: [...state.clocks],
+  };
+}
+
 const SLOT = 2 ** -26;
 
 /** The place of a record of a lost branch: after `base`, before the next, in the order in which they took effect. */

@@ -81,6 +81,9 @@ export function isUnsettled({ records, settled }: StoredLog): boolean {
 
 /** Keeps what a log says, in a write of the commit queue. */
 export function settleLog(store: SpaceStore, log: StoredLog): StoredLog {
-  store.putMeta(SNAPSHOT_KEY, encodeAclSnapshot(log.state, log.records));
+  putSnapshot(store, encodeAclSnapshot(log.state, log.records));
   return { ...log, settled: log.records.length };
 }
+
+/** Keeps a snapshot beside the log that it is of. */
+export const putSnapshot = (store: SpaceStore, snapshot: Uint8Array): void => store.putMeta(SNAPSHOT_KEY, snapshot);

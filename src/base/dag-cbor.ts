@@ -124,6 +124,41 @@ export function encodeCbor(value: CborValue): Uint8Array {
   return writer.take();
 }
 
+/** A list of which the items are made as they are encoded. */
+export class LazyList {
+  readonly length: number;
+  readonly items: Iterable<CborValue>;
+  constructor(length: number, items: Iterable<CborValue>) {
+    this.length = length;
+    this.items = items;
+  }
+}
+
+/** Items of a list that are encoded in one step. */
+const STEP_ITEMS = 32;
+
+/** Encodes a map of long lists, a few items a step, as `encodeCbor` does at once. */
+export function* encodingLists(map: Readonly<Record<string, CborValue | LazyList>>): Generator<void, Uint8Array> {
+  const writer = new Writer();
+  const keys = Object.keys(map).sort(compareKeys);
+  writer.head(5, keys.length);
+  for (const key of keys) {
+    writer.value(key);
+    const field = map[key]!;
+    if (!(field instanceof LazyList)) {
+      writer.value(field);
+      continue;
+    }
+    writer.head(4, field.length);
+    let count = 0;
+    for (const item of field.items) {
+      if (count++ % STEP_ITEMS === 0) yield;
+      writer.value(item);
+    }
+  }
+  return writer.take();
+}
+
 const encodedKeys = new Map<string, Uint8Array>();
 
 function encodedKey(key: string): Uint8Array {

@@ -190,7 +190,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
         if (!consequences) return result;
         if (consequences.repositionFrom !== undefined) verdicts.repositionFrom(consequences.repositionFrom);
         verdicts.retakeOf(new Set(consequences.cut.map(bytesToHex)));
-        for (const id of consequences.named) arrivals.note("acl", id, scope);
+        arrivals.noteRecords(consequences.named, scope);
         if (consequences.keys) arrivals.noteAll("key");
         return result;
       }),

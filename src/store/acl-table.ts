@@ -4,10 +4,12 @@ import type { Database } from "bun:sqlite";
  * The ACL log by position, and beside it what does not stand in it. pending_records: what waits for the owner to give it a
  * place; lost: 1 for a record of a branch that lost which waits no more, but which others may follow. unplaced_records: what
  * stood in the log until its branch lost; named: whether changes here name it. kept_keys: read keys, sealed to the account, of
- * epochs that are in the log no more.
+ * epochs that are in the log no more. acl_ahead: at most one row; records from this position on are stored, but no part of the
+ * log yet.
  */
 export const ACL_SCHEMA = `
   CREATE TABLE acl_records(pos INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, bytes BLOB NOT NULL);
+  CREATE TABLE acl_ahead(pos INTEGER NOT NULL);
   CREATE TABLE pending_records(
     id BLOB PRIMARY KEY, lost INTEGER NOT NULL DEFAULT 0, received_ms INTEGER NOT NULL, bytes BLOB NOT NULL) WITHOUT ROWID;
   CREATE TABLE unplaced_records(id BLOB PRIMARY KEY, named INTEGER NOT NULL) WITHOUT ROWID;
@@ -30,6 +32,9 @@ interface RawPending {
 
 const PENDING_COLUMNS = "id, lost, received_ms, bytes";
 
+/** Of a row of acl_records: whether it is part of the log. */
+export const IS_IN_LOG = "pos < coalesce((SELECT min(pos) FROM acl_ahead), 1 << 52)";
+
 const toPending = (row: RawPending): PendingRow => ({
   id: row.id,
   lost: row.lost === 1,
@@ -39,7 +44,7 @@ const toPending = (row: RawPending): PendingRow => ({
 
 export function createAclTable(db: Database) {
   const all = db.query<{ pos: number; id: Uint8Array; bytes: Uint8Array }, []>(
-    "SELECT pos, id, bytes FROM acl_records ORDER BY pos",
+    `SELECT pos, id, bytes FROM acl_records WHERE ${IS_IN_LOG} ORDER BY pos`,
   );
   const add = db.query<null, [number, Uint8Array, Uint8Array]>(
     "INSERT INTO acl_records(pos, id, bytes) VALUES(?, ?, ?)",
@@ -50,9 +55,28 @@ export function createAclTable(db: Database) {
     addAclRecord: (pos: number, id: Uint8Array, bytes: Uint8Array) => void add.run(pos, id, bytes),
     /** A fork was resolved: records from a position on are replaced. */
     cutAclRecords: (pos: number) => void cut.run(pos),
+    aclAhead: createAheadTable(db),
     pendingRecords: createPendingTable(db),
     unplacedRecords: createUnplacedTable(db),
     keptKeys: createKeptKeyTable(db),
+  };
+}
+
+function createAheadTable(db: Database) {
+  const from = db.query<{ pos: number }, []>("SELECT pos FROM acl_ahead");
+  const begin = db.query<null, [number]>("INSERT INTO acl_ahead(pos) VALUES(?)");
+  const end = db.query<null, []>("DELETE FROM acl_ahead");
+  const dropSome = db.query<null, [number]>(
+    "DELETE FROM acl_records WHERE pos >= (SELECT pos FROM acl_ahead) AND pos > (SELECT max(pos) FROM acl_records) - ?",
+  );
+  return {
+    /** From which position on records are no part of the log yet; undefined when all are. */
+    from: (): number | undefined => from.get()?.pos,
+    begin: (pos: number) => void begin.run(pos),
+    /** Those that are there are part of the log from now on. */
+    end: () => void end.run(),
+    /** Removes so many of the last of them. Answers whether there were any. */
+    drop: (count: number): boolean => dropSome.run(count).changes > 0,
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import { IS_IN_LOG } from "./acl-table.ts";
 
 /** Who keeps copies of this device's changes: the network's log, and other devices of members. */
 export type ReplicaTarget = "network" | "peer";
@@ -88,7 +89,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
     "SELECT 1 AS one FROM sync_early WHERE target = ? AND id = ?",
   );
   const recordsNowhere = db.query<{ count: number }, [string, string]>(
-    `SELECT count(*) AS count FROM acl_records a WHERE NOT EXISTS(
+    `SELECT count(*) AS count FROM acl_records a WHERE a.${IS_IN_LOG} AND NOT EXISTS(
        SELECT 1 FROM sync_early e WHERE e.target IN (?1, ?2) AND e.id = a.id)`,
   );
   const clearEarly = db.query<null, [string]>("DELETE FROM sync_early WHERE target = ?");

@@ -7,6 +7,7 @@ export type OpeningKind = Exclude<WaitKind, "change" | "acl">;
 export const isOpeningKind = (kind: WaitKind): kind is OpeningKind => kind !== "change" && kind !== "acl";
 
 const EVERYTHING = new Uint8Array(0);
+const NOTED_ONE_BY_ONE = 64;
 
 /** What has come that changes wait for: whoever brings something notes it here, and the intake tries them behind it. */
 export type Arrivals = ReturnType<typeof createArrivals>;
@@ -28,6 +29,15 @@ export function createArrivals({ arrivals, parked, unopened }: Pick<SpaceStore, 
       arrivals.add(kind, what);
       beDue();
       this.dueAfterRollback(scope);
+    },
+
+    /** The same of ACL records: of a long list it is not asked what waits for each. */
+    noteRecords(ids: readonly Uint8Array[], scope: WriteScope): void {
+      if (ids.length <= NOTED_ONE_BY_ONE) for (const id of ids) this.note("acl", id, scope);
+      else if (parked.nextOfKind("acl", EVERYTHING, EVERYTHING)) {
+        this.noteAll("acl");
+        this.dueAfterRollback(scope);
+      }
     },
 
     /** Whatever changes of this kind wait for may have come. */

@@ -1,0 +1,93 @@
+import { inSlices } from "../base/slices.ts";
+import type { AclConsequences } from "../change/ports.ts";
+import type { WriteScope } from "../store/commit-queue.ts";
+import { type AclAhead, TAKEN_AT_ONCE } from "./acl-ahead.ts";
+import type { AclLog, AclMerge } from "./acl-log.ts";
+import type { SpaceKeyRing } from "./key-ring.ts";
+import type { AclOffer } from "./offered-records.ts";
+
+interface Merged {
+  result: AclMerge;
+  consequences?: AclConsequences;
+}
+
+interface TakingDeps {
+  acl: AclLog;
+  keys: SpaceKeyRing;
+  /** Runs in one transaction and tells who listens once it is durable. */
+  move<T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T>;
+  /** A write that moves nothing. */
+  write<T>(run: () => T): Promise<T>;
+  merge(offer: AclOffer, scope: WriteScope): Merged;
+  settle(merge: AclMerge): AclConsequences | undefined;
+}
+
+/** So often records are judged ahead of the write that takes them while others come between; then they are judged in it. */
+const ATTEMPTS = 3;
+
+/**
+ * Takes in what is offered, in one transaction and told once. Of a long offer, what follows the log is judged and stored
+ * before, in slices, so that the transaction is short.
+ */
+export function createTaking({ acl, keys, move, write, merge, settle }: TakingDeps) {
+  /** One at a time: what is ahead of the log stands in one place. */
+  let last: Promise<unknown> = Promise.resolve();
+
+  const takeAll = (offers: readonly AclOffer[]): Promise<AclMerge[]> =>
+    move((scope) => joined(offers.map((offer) => merge(offer, scope))));
+
+  /** Undefined when something came between. */
+  const takeBehind = (ahead: AclAhead, offers: readonly AclOffer[]): Promise<AclMerge[] | undefined> =>
+    move((scope) => {
+      const entered = acl.enter(ahead, scope);
+      if (!entered) return { result: undefined };
+      const consequences = settle(entered);
+      const rest = joined(offers.map((offer) => mergedAhead(offer, ahead) ?? merge(offer, scope)));
+      return { ...rest, ...joinedConsequences([consequences, rest.consequences]) };
+    });
+
+  return (offers: readonly AclOffer[]): Promise<AclMerge[]> => {
+    const records = offers.flatMap((offer) => offer.records);
+    if (records.length <= TAKEN_AT_ONCE) return takeAll(offers);
+    const taking = last.then(async () => {
+      for (let left = ATTEMPTS; left > 0; left--) {
+        const ahead = await acl.judgeAhead(records);
+        if (!ahead) break;
+        await inSlices(keys.lookAhead(ahead.log.state.epochs));
+        if (!(await acl.storeAhead(ahead, write))) continue;
+        const taken = await takeBehind(ahead, offers);
+        if (taken) return taken;
+      }
+      return takeAll(offers);
+    });
+    last = taking.catch(() => {}); // told to whoever offered them
+    return taking;
+  };
+}
+
+/** What became of an offer of which something went ahead; undefined of any other. */
+function mergedAhead({ records }: AclOffer, { faults }: AclAhead): Merged | undefined {
+  const judged = records.filter((record) => faults.has(record));
+  if (judged.length === 0) return undefined;
+  const reason = judged.map((record) => faults.get(record)).find((fault) => fault !== undefined);
+  if (reason === undefined) return { result: { kind: "extended", taken: judged.length } };
+  return { result: { kind: "refused", taken: judged.length - 1, reason } }; // nothing follows what is refused
+}
+
+function joined(merges: readonly Merged[]): { result: AclMerge[]; consequences?: AclConsequences } {
+  return { result: merges.map(({ result }) => result), ...joinedConsequences(merges.map((one) => one.consequences)) };
+}
+
+function joinedConsequences(all: readonly (AclConsequences | undefined)[]): { consequences?: AclConsequences } {
+  const many = all.filter((one) => one !== undefined);
+  if (many.length === 0) return {};
+  const from = many.flatMap(({ repositionFrom }) => repositionFrom ?? []);
+  return {
+    consequences: {
+      named: many.flatMap(({ named }) => named),
+      cut: many.flatMap(({ cut }) => cut),
+      keys: many.some(({ keys }) => keys),
+      ...(from.length > 0 ? { repositionFrom: Math.min(...from) } : {}),
+    },
+  };
+}
