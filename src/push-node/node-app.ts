@@ -3,6 +3,7 @@ import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { bytesToUtf8 } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { createRateLimit } from "../base/rate-limit.ts";
 import {
   ChallengeBody,
   DeliveryBody,
@@ -18,7 +19,6 @@ import {
 import { strict } from "../protocol/schema.ts";
 import type { createAccountProof } from "./account-proof.ts";
 import type { NodeLimits } from "./node-config.ts";
-import { createRateLimit } from "./rate-limit.ts";
 import { Refusal } from "./refusal.ts";
 import type { PushService } from "./service.ts";
 

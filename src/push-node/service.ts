@@ -1,6 +1,7 @@
 import { base58ToBytes } from "../base/base58.ts";
 import { base64UrlToBytes, bytesToHex, utf8ToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
+import { createRateLimit } from "../base/rate-limit.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { verify } from "../crypto/sign.ts";
 import {
@@ -16,7 +17,6 @@ import { messageStatement, topicsStatement } from "../push-link/statements.ts";
 import { collapseIdOf } from "./delivery-worker.ts";
 import type { NodeLimits } from "./node-config.ts";
 import type { Outcome, Provider } from "./provider.ts";
-import { createRateLimit } from "./rate-limit.ts";
 import { Refusal } from "./refusal.ts";
 import type { Delivery, Device, PushState, SpaceTopic } from "./state.ts";
 

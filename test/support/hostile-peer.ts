@@ -99,6 +99,7 @@ async function dialServer(port: number, account: Account, keys: LinkKeys): Promi
       return Promise.resolve(answer(body));
     },
     notice: () => Promise.resolve(),
+    afford: () => Promise.resolve(),
     spacesChanged: () => {},
     closed: () => {},
   });

@@ -1,11 +1,11 @@
 import type { Clock } from "../../base/clock.ts";
+import { createRateLimit } from "../../base/rate-limit.ts";
 import { SvcError, svcError } from "../../protocol/errors.ts";
 import { encodeFrame } from "../../protocol/sse-frames.ts";
 import { type EventFilter, type EventQuery, matchesFilter, readEventFilter } from "./event-filter.ts";
 import { checkEvent } from "./event-rules.ts";
 import { belowPattern, namesForeignTopic, parseTopic, topicOf } from "./event-topic.ts";
 import type { BusEvent, DropReason, EventBus, EventInput, IncomingEvent, NetworkEvents } from "./port.ts";
-import { createRateLimiter } from "./rate-limiter.ts";
 import { createTopicInterest } from "./topic-interest.ts";
 
 /** What one device may send over the network: events a second, and at once. */
@@ -55,10 +55,10 @@ export function createEventHub({ accountId, clock, requireSpace }: EventHubDeps)
   const observers = new Set<(event: BusEvent) => void>();
   let network: NetworkEvents | undefined;
   const interest = createTopicInterest(() => network);
-  const limits = { clock, perSecond: PER_SECOND, burst: BURST };
-  const outgoing = createRateLimiter(limits);
-  const incomingByDevice = createRateLimiter(limits);
-  const incomingByAccount = createRateLimiter({ clock, perSecond: DEVICES * PER_SECOND, burst: DEVICES * BURST });
+  const limits = { perSecond: PER_SECOND, burst: BURST };
+  const outgoing = createRateLimit(clock, limits);
+  const incomingByDevice = createRateLimit(clock, limits);
+  const incomingByAccount = createRateLimit(clock, { perSecond: DEVICES * PER_SECOND, burst: DEVICES * BURST });
   let notSent = 0;
   const dropped: Record<DropReason, number> = { malformed: 0, not_owned: 0, too_fast: 0 };
 
@@ -76,7 +76,7 @@ export function createEventHub({ accountId, clock, requireSpace }: EventHubDeps)
 
   const send = (event: EventInput): void => {
     if (!network || event.scope === "device") return;
-    if (!outgoing.take("")) {
+    if (outgoing.take("") > 0) {
       notSent++;
       return;
     }
@@ -125,7 +125,7 @@ export function createEventHub({ accountId, clock, requireSpace }: EventHubDeps)
 
     receive(incoming) {
       const { identity, peerId } = incoming;
-      const isSlow = incomingByAccount.take(identity) && incomingByDevice.take(`${identity} ${peerId}`);
+      const isSlow = incomingByAccount.take(identity) === 0 && incomingByDevice.take(`${identity} ${peerId}`) === 0;
       const reason = isSlow ? takeIn(incoming, accountId, deliver) : "too_fast";
       if (reason) dropped[reason]++;
       return reason;

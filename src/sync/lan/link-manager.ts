@@ -1,8 +1,10 @@
 import type { TLSSocket } from "node:tls";
+import { createAllowance } from "../../base/allowance.ts";
 import { bytesToUtf8, utf8ToBytes } from "../../base/bytes.ts";
 import type { PeerId, SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import { createRateLimitedLog } from "../../base/rate-limited-log.ts";
+import { systemTimers } from "../../base/timers.ts";
 import type { Signer } from "../../crypto/sign.ts";
 import { createDeviceCertificate } from "./device-certificate.ts";
 import { createDiscovery, type Discovery } from "./discovery.ts";
@@ -84,6 +86,8 @@ const INBOX_LINKS_MAX = 32;
 const LINKS_PER_ACCOUNT = 32;
 /** All but those to devices of this account. */
 const LINKS_MAX = 512;
+/** Tokens made for an account that asks what is shared: some 2.5 s of a processor, then a twelfth of one. */
+const COMPARISONS = { burst: 1 << 20, perSecond: 1 << 15 };
 /** Reserved for the link itself. */
 const INSTANCE_KIND = "~instance";
 
@@ -125,6 +129,7 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
       const handler = noticeHandlers.get(kind);
       return handler && logged(link, kind, handler(link, body));
     },
+    afford: createAllowance(systemTimers, COMPARISONS),
     spacesChanged: (link: PeerLink) => {
       if (linkByPeer.get(link.peerId) === link) port.spacesChanged(link);
     },

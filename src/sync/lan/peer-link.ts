@@ -45,6 +45,8 @@ export interface PeerLink {
 export interface LinkEvents {
   request(link: PeerLink, kind: string, body: Uint8Array): Promise<Uint8Array> | undefined;
   notice(link: PeerLink, kind: string, body: Uint8Array): Promise<void> | undefined;
+  /** Resolves when an account may have so many more tokens made for its questions which spaces are shared. */
+  afford(accountId: AccountId, tokens: number): Promise<void>;
   /** The spaces shared with it changed; the link closes itself when nothing is left, no inbox messages either. */
   spacesChanged(link: PeerLink): void;
   closed(link: PeerLink, reason: string): void;
@@ -121,7 +123,10 @@ function attach(at: Attachment): OpenLink {
     }
     if (!isSharing({ ...next, own: link.own })) link.close("nothing is shared any more");
   };
-  const rematch = createRematch({ role, binding: at.binding, currentKeys, matched: setMatches });
+  const rematch = createRematch({
+    ...{ role, binding: at.binding, currentKeys, matched: setMatches },
+    afford: (tokens) => events.afford(result.accountId, tokens),
+  });
 
   const handlers: MessageHandlers = {
     request: (kind, body) => {

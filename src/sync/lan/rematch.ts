@@ -6,8 +6,10 @@ import {
   type LinkKeys,
   type LinkRole,
   type Matches,
+  TOKEN_BYTES,
   TOKEN_LISTS_MAX,
   type TokenMatcher,
+  tokenCount,
   tokenLists,
 } from "./space-tokens.ts";
 
@@ -21,6 +23,8 @@ export function createRematch(at: {
   readonly role: LinkRole;
   readonly binding: Uint8Array;
   currentKeys(): LinkKeys;
+  /** Resolves when the peer may have so many more tokens made for its questions. */
+  afford(tokens: number): Promise<void>;
   /** What is shared by now. */
   matched(matches: Matches): void;
 }) {
@@ -29,6 +33,8 @@ export function createRematch(at: {
   let asked: { nonce: string; matcher: TokenMatcher; lists: number } | undefined;
   /** Ours go one after the other: the peer knows one at a time. */
   let last: Promise<void> = Promise.resolve();
+  /** One that has not begun: it serves whoever asks meanwhile. */
+  let next: Promise<void> | undefined;
   /** And so do the peer's: each costs a token of every key while it is compared. */
   let answered: Promise<unknown> = Promise.resolve();
 
@@ -53,6 +59,7 @@ export function createRematch(at: {
     const { tokens, goesOn } = readTokens(body.subarray(NONCE_BYTES));
     const context = { binding: concatBytes(at.binding, body.subarray(0, NONCE_BYTES)) };
     const known = asked?.nonce === nonce ? asked : undefined;
+    await at.afford(tokens.length / TOKEN_BYTES + (known ? 0 : tokenCount(at.currentKeys())));
     const matcher = known?.matcher ?? (await createTokenMatcher(at.currentKeys(), remoteRole, context));
     const lists = (known?.lists ?? 0) + 1;
     if (lists > TOKEN_LISTS_MAX) throw new HandshakeError("bad-format");
@@ -66,7 +73,12 @@ export function createRematch(at: {
   return {
     /** Asks the peer, after what is being compared already. Rejects when it does not answer, or breaks the format. */
     ask(request: (body: Uint8Array) => Promise<Uint8Array>): Promise<void> {
-      const asking = last.then(() => ask(request));
+      if (next) return next;
+      const asking = last.then(() => {
+        next = undefined;
+        return ask(request);
+      });
+      next = asking;
       last = asking.catch(() => {}); // told to whoever asked
       return asking;
     },

@@ -136,6 +136,9 @@ function allKeys(keys: LinkKeys): TokenKey[] {
   return all.slice(0, TOKENS_MAX * TOKEN_LISTS_MAX);
 }
 
+/** How many tokens are made to compare these keys with what is shown, that of what is shown apart. */
+export const tokenCount = (keys: LinkKeys): number => allKeys(keys).length;
+
 function tokenOf(key: Uint8Array, role: LinkRole, context: TokenContext): Uint8Array {
   const hmac = createHmac("sha256", key)
     .update(LABEL)

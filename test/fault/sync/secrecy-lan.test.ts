@@ -58,7 +58,10 @@ async function dialAs(
   const heard: Buffer[] = [];
   socket.on("data", (bytes: Buffer) => void heard.push(Buffer.from(bytes)));
   const identity = { peerId: certificate.peerId, account: createSigner(account.seed) };
-  const events = { request: () => undefined, notice: () => undefined, spacesChanged: () => {}, closed: () => {} };
+  const events = {
+    ...{ request: () => undefined, notice: () => undefined, spacesChanged: () => {}, closed: () => {} },
+    afford: () => Promise.resolve(),
+  };
   const link = await openPeerLink(socket, "dialler", identity, () => keys, events).catch(() => undefined);
   await Bun.sleep(100); // what else it may say
   return { ...(link ? { link } : {}), heard: Buffer.concat(heard) };

@@ -1,4 +1,4 @@
-import type { Clock } from "../base/clock.ts";
+import type { Clock } from "./clock.ts";
 
 export interface RateLimit {
   /** Takes `cost` from a key's bucket: 0 when it had that much, else the milliseconds until it will. */
