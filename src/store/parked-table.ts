@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import { bytesToHex, hexToBytes } from "../base/bytes.ts";
 
 /** What a parked change waits for. */
 export type WaitKind = "change" | "acl" | "key" | "definition" | "version";
@@ -68,10 +69,15 @@ const IN_VAIN = `(rounds >= ? OR ${UNPAID})`;
 
 const COLUMNS = "id, bytes, wait_kind, wait_for, author, received_ms, rounds, object";
 
+/** So many are remembered for as long as the space is open. */
+const PASSED_OVER_MAX = 2048;
+
 /** Changes that cannot be judged yet, and those that never will count: both survive a restart. */
 export type ParkedTable = ReturnType<typeof createParkedTable>;
 
 export function createParkedTable(db: Database) {
+  /** Ids (hex) of what was to be quarantined and had no room, the latest last. */
+  const passedOver = new Set<string>();
   db.exec(USAGE);
   const put = db.query<null, [Uint8Array, string, Uint8Array, Uint8Array, number, Uint8Array | null, Uint8Array]>(
     `INSERT INTO parked(id, wait_kind, wait_for, author, received_ms, object, bytes) VALUES(?,?,?,?,?,?,?)
@@ -173,7 +179,18 @@ export function createParkedTable(db: Database) {
     orphans: (patience: number, limit: number) =>
       orphans.all(patience, limit).map((row) => ({ id: row.id, waitKind: row.wait_kind, waitFor: row.wait_for })),
     ids: (limit: number): Uint8Array[] => ids.all(limit).map((row) => row.id),
-    quarantinedIds: (limit: number): Uint8Array[] => quarantinedIds.all(limit).map((row) => row.id),
+    /** The latest of them, those before all that are not kept. */
+    quarantinedIds(limit: number): Uint8Array[] {
+      const latest = [...passedOver].slice(-limit).map((name) => hexToBytes(name)!);
+      return [...latest, ...quarantinedIds.all(limit - latest.length).map((row) => row.id)];
+    },
+    /** There is no room for it among the quarantined. That it came is remembered, so that it need not come again. */
+    passOver(id: Uint8Array): void {
+      const name = bytesToHex(id);
+      passedOver.delete(name);
+      passedOver.add(name);
+      if (passedOver.size > PASSED_OVER_MAX) passedOver.delete(passedOver.keys().next().value!);
+    },
     /** Ids of changes that others wait for, in order, behind one. */
     wantedChanges: (after: Uint8Array, limit: number): Uint8Array[] =>
       wantedChanges.all(after, limit).map((row) => row.wait_for),

@@ -58,7 +58,11 @@ function definitions(): RulesRegistry {
   };
 }
 
-export function replicaOf(seed: SpaceGenesis, account: Account): Space {
+export function replicaOf(
+  seed: SpaceGenesis,
+  account: Account,
+  options: Pick<Parameters<typeof openSpace>[2], "quota"> = {},
+): Space {
   const directory = mkdtempSync(join(tmpdir(), "svc-session-"));
   directories.push(directory);
   const path = join(directory, "space.db");
@@ -67,6 +71,7 @@ export function replicaOf(seed: SpaceGenesis, account: Account): Space {
     account,
     clock: systemClock,
     registry: definitions,
+    ...options,
   });
   opened.push(space);
   return space;

@@ -56,6 +56,7 @@ export function createSetAside({ store, acl, quota, clock }: SetAsideDeps) {
     parked.drop(id);
     if (parked.quarantineUsage().bytes + bytes.length <= quota.quarantineBytes)
       parked.quarantine(id, reason, bytes, clock.nowMs());
+    else parked.passOver(id);
     return { kind: "quarantined", reason };
   };
 

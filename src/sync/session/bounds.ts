@@ -30,6 +30,8 @@ export const SYNC_BOUNDS = {
   marks: 1_024,
   /** Frames of a session that bring nothing, one after the other: then it is begun anew from what is here by now. */
   idleFrames: 32,
+  /** Frames of a space that bring nothing but what is refused for good, from whomever: so many, then one a minute. */
+  junkFrames: 32,
   /** Changes of a session that cannot be kept: then it ends. */
   junk: 1_000,
   /** How often a session that was cut short is begun anew in one round. */

@@ -1,4 +1,5 @@
 import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
+import { createRateLimit, type RateLimit } from "../../base/rate-limit.ts";
 import { changeIdOf, type Pull, type Replica, type Taken, type WriterChain } from "../../space/replica.ts";
 import { byWriter, sameState, type WriterState, writerKey } from "../../space/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
@@ -84,8 +85,21 @@ interface FetchOptions {
   readonly onTaken?: (taken: Taken) => void;
 }
 
+/**
+ * Frames of refused changes that a space has left to take. Whoever keeps such changes may leave out what it is told of, and
+ * one that sends them all the same is not asked on and on; a frame that brings anything else is never counted.
+ */
+const junkFrames = new WeakMap<Replica, RateLimit>();
+function spendJunkFrame(replica: Replica): boolean {
+  const limit =
+    junkFrames.get(replica) ??
+    createRateLimit({ nowMs: () => performance.now() }, { burst: SYNC_BOUNDS.junkFrames, perSecond: 1 / 60 });
+  junkFrames.set(replica, limit);
+  return limit.take("") === 0;
+}
+
 /** What a session has brought so far. */
-function createTally(onTaken: (taken: Taken) => void) {
+function createTally(replica: Replica, onTaken: (taken: Taken) => void) {
   const sums = {
     fresh: 0,
     changed: 0,
@@ -97,6 +111,7 @@ function createTally(onTaken: (taken: Taken) => void) {
   /** Frames that brought nothing, one after the other; what cannot be kept; what is known without being stored. */
   let idle = 0;
   let junk = 0;
+  let isTired = false;
   let explained = 0;
   return {
     sums,
@@ -109,6 +124,7 @@ function createTally(onTaken: (taken: Taken) => void) {
       sums.foreignOwn ||= taken.foreignOwn;
       junk += taken.quarantined + taken.refused + taken.strange;
       if (isNews(taken)) idle = 0;
+      else if (taken.quarantined > 0 && !spendJunkFrame(replica)) isTired = true;
       explained += taken.parked + taken.quarantined;
       onTaken(taken);
     },
@@ -122,7 +138,8 @@ function createTally(onTaken: (taken: Taken) => void) {
     },
     isIdle: (): boolean => idle >= SYNC_BOUNDS.idleFrames,
     checkJunk(): void {
-      if (junk > SYNC_BOUNDS.junk) throw new SessionFault(`the peer sends changes that cannot be kept: ${sums.reason}`);
+      if (isTired || junk > SYNC_BOUNDS.junk)
+        throw new SessionFault(`the peer sends changes that cannot be kept: ${sums.reason}`);
     },
     explained: (): number => explained,
   };
@@ -141,7 +158,7 @@ export async function fetchMissing(
   options: FetchOptions = {},
 ): Promise<Fetched> {
   const { isOver = () => false, onTaken = () => {} } = options;
-  const tally = createTally(onTaken);
+  const tally = createTally(replica, onTaken);
   const held = replica.held(SYNC_BOUNDS.held);
   const doubtful = new Set<WriterState>(replica.suspects(theirs));
   let cut = false;
@@ -227,6 +244,7 @@ async function fetchWanted(remote: RemoteReplica, replica: Replica, tally: Tally
       if (end === 0) break;
       const taken = await replica.take(items);
       tally.enter(taken);
+      tally.checkJunk();
       if (isNews(taken)) isAnyNews = true;
       left = left.slice(end);
     }

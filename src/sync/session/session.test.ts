@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { createAccount } from "../../../test/support/acl-world.ts";
+import { createForger } from "../../../test/support/forged-change.ts";
 import {
   addWriters,
   closeReplicas,
@@ -11,11 +12,12 @@ import {
   write,
 } from "../../../test/support/session-replicas.ts";
 import { addAccounts } from "../../acl/actions.ts";
-import { equalBytes } from "../../base/bytes.ts";
+import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { systemClock } from "../../base/clock.ts";
 import { encodeCbor } from "../../base/dag-cbor.ts";
 import { randomBytes } from "../../base/random.ts";
 import { changeIdOf } from "../../change/codec/change-stub.ts";
+import { DEFAULT_PARK_QUOTA } from "../../change/intake/set-aside.ts";
 import { coversAll, vectorOf } from "../../space/replica/own-vector.ts";
 import { createdSpaceGenesis } from "../../space/space.ts";
 import { writerKey } from "../../space/version-vector.ts";
@@ -291,5 +293,66 @@ describe("sessions", () => {
         expect(() => decode(bytes)).toThrow(SessionFault);
     await pullAll(remoteOf(a, account), b);
     expect(rows(b)).toBe(rows(a));
+  });
+
+  describe("a full quarantine", () => {
+    const JUNK = 40;
+    /** A peer with changes that are refused for good, a few a frame before all others; it leaves out what it is told of, or not. */
+    async function junkyard(leavesOut: boolean) {
+      const account = createAccount();
+      const seed = createdSpaceGenesis(account, systemClock);
+      const a = replicaOf(seed, account);
+      await write(a, "x", "text");
+      const object = a.engine.object(a.engine.derivedId("test.items", ""))!;
+      const forger = createForger(a, object, account.signer);
+      const junk = Array.from({ length: JUNK }, () => forger.write(randomBytes(2_000), { space: randomBytes(32) }));
+      const quota = { ...DEFAULT_PARK_QUOTA, quarantineBytes: 10_000 };
+      const b = replicaOf(seed, account, { quota });
+      let frames = 0;
+      const remote: RemoteReplica = {
+        async request(kind, body) {
+          const honest = await remoteOf(a, account).request(kind, body);
+          if (kind !== SYNC_KINDS.pull) return honest;
+          frames++;
+          const request = decodePullRequest(body);
+          const held = new Set(request.held.map(bytesToHex));
+          const left = junk.filter(({ id }) => !(leavesOut && held.has(bytesToHex(id))));
+          const given = left.slice(2 * request.cursor, 2 * request.cursor + 2).map(({ bytes }) => bytes);
+          if (given.length === 0) return honest;
+          return encodePullReply({ changes: given, next: request.cursor + 1, withheld: 0, needIds: [] });
+        },
+      };
+      return {
+        ...{ a, b, owner: account },
+        framesOf: async (round: () => Promise<unknown>) => {
+          frames = 0;
+          await round();
+          return frames;
+        },
+        remote,
+      };
+    }
+
+    test("[hostile] does not fetch again what a peer leaves out when it is told of it, nor miss what counts", async () => {
+      const { a, b, remote, framesOf } = await junkyard(true);
+      expect(await framesOf(() => pullAll(remote, b))).toBe(JUNK / 2 + 1);
+      expect(b.engine.store.parked.quarantineUsage().count).toBeLessThan(JUNK / 4);
+      for (let round = 0; round < 3; round++) {
+        await write(a, "x", `text ${round}`);
+        expect(await framesOf(() => pullAll(remote, b))).toBe(1);
+        expect(rows(b)).toBe(rows(a));
+      }
+    });
+
+    test("[hostile] takes a frame a round, once the first are used up, of a peer that sends it again and again", async () => {
+      const { a, b, owner, remote, framesOf } = await junkyard(false);
+      const round = async () =>
+        expect(await pullAll(remote, b).catch((error: unknown) => error)).toBeInstanceOf(SessionFault);
+      await framesOf(() => pullAll(remote, b));
+      expect(await framesOf(round)).toBe(SYNC_BOUNDS.junkFrames - JUNK / 2 + 2); // one more was asked for ahead
+      for (let rounds = 0; rounds < 3; rounds++) expect(await framesOf(round)).toBe(2);
+      expect((await pullAll(remoteOf(a, owner), b)).fetched.missing).toBe(false);
+      expect(rows(b)).toBe(rows(a));
+    });
   });
 });
