@@ -53,8 +53,8 @@ class GivenUpSchemaError extends StoredFileError {
 
 /**
  * Opens (creating if absent) a database of ours: WAL, the asked durability, migrated to the newest schema.
- * Throws NewerSchemaError for a file of a later program, GivenUpSchemaError for one from before the first release, and
- * SQLite's own error for a damaged one.
+ * Throws NewerSchemaError for a file of a later program, GivenUpSchemaError for one from before the first release,
+ * StoredFileError for one whose tables are not as its migrations make them, and SQLite's own error for a damaged one.
  */
 export function openDatabase(path: string, options: OpenOptions): Database {
   const db = openFile(path);
@@ -76,6 +76,10 @@ export function openDatabase(path: string, options: OpenOptions): Database {
       PRAGMA trusted_schema = OFF;
     `);
     migrate(db, path, options);
+    if (options.migrations.length > 0) {
+      requireSchema(db, path, options.migrations);
+      db.preparesLate = true;
+    }
     return db;
   } catch (error) {
     db.close();
@@ -84,7 +88,7 @@ export function openDatabase(path: string, options: OpenOptions): Database {
 }
 
 /** For its owner alone; what SQLite lays beside it (the log, the index of the log) gets the same mode. */
-function openFile(path: string): Database {
+function openFile(path: string): OwnDatabase {
   try {
     if (path !== ":memory:" && process.platform !== "win32") forItsOwnerAlone(path);
     return new OwnDatabase(path, { create: true, readwrite: true });
@@ -125,6 +129,35 @@ function migrate(db: Database, path: string, { migrations, givenUp = 0 }: Schema
       db.exec(`PRAGMA user_version = ${givenUp + step + 1}`);
     })();
   }
+}
+
+/** What SQLite keeps of tables, indexes and triggers, by name. */
+function schemaTexts(db: Database): ReadonlyMap<string, string> {
+  const rows = db.query<{ name: string; sql: string }, []>("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL");
+  return new Map(rows.all().map(({ name, sql }) => [name, sql]));
+}
+
+const madeByMigrations = new Map<readonly Migration[], ReadonlyMap<string, string>>();
+
+function textsMadeBy(migrations: readonly Migration[]): ReadonlyMap<string, string> {
+  const known = madeByMigrations.get(migrations);
+  if (known) return known;
+  using db = new Database(":memory:");
+  for (const migrate of migrations) migrate(db);
+  const made = schemaTexts(db);
+  madeByMigrations.set(migrations, made);
+  return made;
+}
+
+/**
+ * Throws where a file says otherwise of a table, an index or a trigger of ours than the migrations: it was changed, and what
+ * reads or writes it would fail later, or do something else.
+ */
+function requireSchema(db: Database, path: string, migrations: readonly Migration[]): void {
+  const found = schemaTexts(db);
+  for (const [name, sql] of textsMadeBy(migrations))
+    if (found.get(name) !== sql)
+      throw new StoredFileError("damaged", `${path}: ${name} is not as this program makes it`);
 }
 
 /** A read-only connection to a database that another connection of ours keeps open. */

@@ -1,4 +1,5 @@
 import { Database, type Statement } from "bun:sqlite";
+import { lazyStatement } from "./lazy-statement.ts";
 
 /**
  * A connection that finalises its statements when it is closed. SQLite keeps a closed database's files open until the last
@@ -17,6 +18,12 @@ export class OwnDatabase extends Database {
     this.#statements.add(statement);
     return statement as never;
   };
+
+  /** Whether statements are prepared when they are first run: what does not fit the tables would show only then. */
+  preparesLate = false;
+
+  override query: Database["query"] = (sql: string) =>
+    (this.preparesLate ? lazyStatement(() => super.query(sql)) : super.query(sql)) as never;
 
   override close(throwOnError?: boolean): void {
     for (const statement of [...this.#statements]) statement.finalize();

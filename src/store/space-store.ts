@@ -1,5 +1,4 @@
-import { type Database, SQLiteError } from "bun:sqlite";
-import { StoredFileError } from "../protocol/storage-fault.ts";
+import type { Database } from "bun:sqlite";
 import { createAclTable } from "./acl-table.ts";
 import { createArrivalTable } from "./arrival-table.ts";
 import { createChangeTable } from "./change-table.ts";
@@ -36,9 +35,7 @@ export function openSpaceStore(path: string, { durability = "full", copying }: S
     return createSpaceStore(db, path, copying);
   } catch (error) {
     db.close();
-    // Statements of ours that the tables do not fit: what the file says of its tables was changed.
-    if (!(error instanceof SQLiteError && error.code === "SQLITE_ERROR")) throw error;
-    throw new StoredFileError("damaged", `${path}: ${error.message}`);
+    throw error;
   }
 }
 

@@ -1,0 +1,53 @@
+import { Database } from "bun:sqlite";
+import { expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { scratchDir } from "../../test/support/scratch.ts";
+import { StoredFileError } from "../protocol/storage-fault.ts";
+import { openSpaceStore } from "./space-store.ts";
+
+/** What opening a space's file throws after somebody did something to it. */
+function faultAfter(change: (path: string) => void): unknown {
+  using dir = scratchDir("svc-store");
+  const path = join(dir.path, "space.db");
+  openSpaceStore(path).close();
+  change(path);
+  try {
+    openSpaceStore(path).close();
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+const running = (statement: string) => (path: string) => {
+  const db = new Database(path);
+  db.run(statement);
+  db.close();
+};
+
+/** Turns one bit of a text that stands in the file once. */
+const flipping = (text: string) => (path: string) => {
+  const bytes = readFileSync(path);
+  const at = bytes.indexOf(text);
+  expect([at >= 0, bytes.indexOf(text, at + 1)]).toEqual([true, -1]);
+  bytes[at]! ^= 1;
+  writeFileSync(path, bytes);
+};
+
+test.each([
+  ["a column has another name", "changes", running("ALTER TABLE changes RENAME COLUMN lamport TO lampert")],
+  ["a table is gone", "untold", running("DROP TABLE untold")],
+  ["an index is gone", "changes_by_writer", running("DROP INDEX changes_by_writer")],
+  ["a trigger is gone", "uncounted_added", running("DROP TRIGGER uncounted_added")],
+  ["a bit of a table's text was flipped", "writers", flipping("counted INTEGER NOT NULL")],
+])("[STORE-2] where %s the file is damaged, and that is said before anything of it is used", (_how, name, change) => {
+  const fault = faultAfter(change);
+  expect(fault).toBeInstanceOf(StoredFileError);
+  expect(fault).toMatchObject({ code: "damaged", message: expect.stringContaining(`: ${name} is not as`) });
+});
+
+test("[STORE-2] what somebody else added to a file is no damage", () => {
+  expect(faultAfter(running("CREATE INDEX of_my_own ON changes(time)"))).toBeUndefined();
+  expect(faultAfter(running("ANALYZE"))).toBeUndefined();
+});
