@@ -150,8 +150,13 @@ const sampleCut = (sample: string): string[] => {
   return [Buffer.from(exact).toString("hex"), Buffer.from(words).toString("hex")];
 };
 
-/** Of the way texts are cut: an index with another one is made anew. */
-export const CUT_FINGERPRINT = createHash("sha256")
-  .update(JSON.stringify([UNITS_VERSION, SAMPLES.map(sampleCut), chunkText("t", "word. ".repeat(900)).length]))
-  .digest("hex")
-  .slice(0, 24);
+let fingerprint: string | undefined;
+
+/** Of the way texts are cut: an index with another one is made anew. It loads dictionaries, so only who has an index asks. */
+export function cutFingerprint(): string {
+  fingerprint ??= createHash("sha256")
+    .update(JSON.stringify([UNITS_VERSION, SAMPLES.map(sampleCut), chunkText("t", "word. ".repeat(900)).length]))
+    .digest("hex")
+    .slice(0, 24);
+  return fingerprint;
+}

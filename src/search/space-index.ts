@@ -4,7 +4,7 @@ import { type IndexStore, openIndexStore, type StoredUnit } from "../store/searc
 import { openSpaceSource, type SpaceSource } from "../store/search/space-source.ts";
 import { openVectorTable, type VectorTable } from "../store/search/vector-table.ts";
 import { excerptOf, highlightsOf } from "./highlight.ts";
-import { CUT_FINGERPRINT, cutText } from "./index-cut.ts";
+import { cutFingerprint, cutText } from "./index-cut.ts";
 import { createIndexFollower } from "./index-follower.ts";
 import type { IndexAnswer, IndexPlace, IndexQuery, VectorSide } from "./index-protocol.ts";
 import { type Found, type Fused, fuseRanks } from "./rank-fusion.ts";
@@ -34,7 +34,7 @@ export function openSpaceIndex(place: IndexPlace) {
     source ??= openSpaceSource(place.source);
     return source;
   };
-  const { store, rebuild } = openIndexStore(place.index, { cut: cutText, fingerprint: CUT_FINGERPRINT });
+  const { store, rebuild } = openIndexStore(place.index, { cut: cutText, fingerprint: cutFingerprint() });
   const follower = openFollower(store, sourceOf);
   const anew = follower.settle();
   let vectors: Vectors = {};
@@ -144,7 +144,7 @@ export function openSpaceIndex(place: IndexPlace) {
 
 function openFollower(store: IndexStore, source: () => SpaceSource) {
   try {
-    return createIndexFollower({ store, source, fingerprint: CUT_FINGERPRINT });
+    return createIndexFollower({ store, source, fingerprint: cutFingerprint() });
   } catch (error) {
     store.close();
     throw error;
