@@ -1,14 +1,14 @@
 import { expect, test } from "bun:test";
 import { createAccount, createAclWorld } from "../../test/support/acl-world.ts";
 import { scratchDir } from "../../test/support/scratch.ts";
+import { openSpaceIn, registryOf } from "../../test/support/test-space.ts";
 import { addAccounts, leaveSpace } from "../acl/actions.ts";
 import { transportSecretOf } from "../acl/space-keys.ts";
 import { permissionOf } from "../acl/state.ts";
 import { oneToOneGenesis } from "./one-to-one.ts";
-import { openSpace, writeGenesis } from "./space.ts";
 
 const clock = { nowMs: () => 1_800_000_000_000 };
-const registry = () => ({ rulesFor: () => ({ unknown: true }) as const });
+const registry = () => registryOf();
 
 test("[SPACE-4] both sides compute the same space, down to its bytes", () => {
   const [a, b] = [createAccount(), createAccount()];
@@ -23,8 +23,8 @@ test("[SPACE-4] both are writers, nobody owns it, and both hold its key", () => 
   const [a, b] = [createAccount(), createAccount()];
   const seed = oneToOneGenesis(a, b.signer.publicKey);
   const spaces = [a, b].map((account, index) => {
-    writeGenesis(`${dir.path}/${index}.db`, oneToOneGenesis(account, [b, a][index]!.signer.publicKey));
-    return openSpace(`${dir.path}/${index}.db`, seed.spaceId, { account, clock, registry });
+    const genesis = oneToOneGenesis(account, [b, a][index]!.signer.publicKey);
+    return openSpaceIn(`${dir.path}/${index}.db`, genesis, { account, clock, registry });
   });
   const [ofA, ofB] = spaces;
   expect([ofA!.role(), ofB!.role()]).toEqual(["writer", "writer"]);
@@ -55,8 +55,6 @@ test("[SPACE-4] a root that somebody else made, and a pair one does not belong t
   const [a, b, c] = [createAccount(), createAccount(), createAccount()];
   const real = oneToOneGenesis(a, b.signer.publicKey);
   const forged = { ...real, aclRoot: oneToOneGenesis(a, c.signer.publicKey).aclRoot };
-  writeGenesis(`${dir.path}/forged.db`, forged);
-  expect(() => openSpace(`${dir.path}/forged.db`, real.spaceId, { account: a, clock, registry })).toThrow();
-  writeGenesis(`${dir.path}/real.db`, real);
-  expect(() => openSpace(`${dir.path}/real.db`, real.spaceId, { account: c, clock, registry })).toThrow();
+  expect(() => openSpaceIn(`${dir.path}/forged.db`, forged, { account: a, clock, registry })).toThrow();
+  expect(() => openSpaceIn(`${dir.path}/real.db`, real, { account: c, clock, registry })).toThrow();
 });

@@ -1,10 +1,10 @@
 /** A space's places on a network in memory and a virtual clock: branches that lost, stores that lost, places that are flooded. */
 import { describe, expect } from "bun:test";
-import { bytesToHex, utf8ToBytes } from "../../src/base/bytes.ts";
+import { utf8ToBytes } from "../../src/base/bytes.ts";
 import { randomBytes } from "../../src/base/random.ts";
 import { seal } from "../../src/crypto/seal.ts";
 import { deriveChannelKeys, LOG_SHARDS, logSubject } from "../../src/sync/network/subjects.ts";
-import { roleOf } from "../support/acl-devices.ts";
+import { headOf, roleOf } from "../support/acl-devices.ts";
 import { createAccount } from "../support/acl-world.ts";
 import { createRng } from "../support/rng.ts";
 import { faultsOnNetwork } from "../support/rotations.ts";
@@ -15,7 +15,6 @@ import { openSyncWorld, type SyncDevice, type SyncWorld } from "../support/sync-
 
 const SETTLED_MS = 15 * 60_000;
 
-const headOf = ({ device }: SyncDevice): string => bytesToHex(device.space.replica.acl.head());
 const placesOf = ({ device }: SyncDevice) =>
   device.space.replica.places().map(({ secret }) => deriveChannelKeys(secret!));
 

@@ -9,14 +9,14 @@ import type { EpochState } from "../../src/acl/state.ts";
 import { bytesToHex, equalBytes } from "../../src/base/bytes.ts";
 import { randomBytes } from "../../src/base/random.ts";
 import { deriveChannelKeys, logSubject } from "../../src/sync/network/subjects.ts";
-import { roleOf } from "../support/acl-devices.ts";
+import { headOf, roleOf } from "../support/acl-devices.ts";
 import { createAccount } from "../support/acl-world.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { faultsOnNetwork } from "../support/rotations.ts";
 import { rule } from "../support/rule.ts";
 import { memoryDir, scratchDir } from "../support/scratch.ts";
 import { useSeededRandomness } from "../support/seeded-randomness.ts";
-import { openSyncWorld, type SyncDevice, type SyncWorld } from "../support/sync-world.ts";
+import { openSyncWorld, rowsOf, type SyncDevice, type SyncWorld } from "../support/sync-world.ts";
 
 /** Worlds of devices, and schedules that each of them goes through. */
 const WORLDS = Number(process.env["WORLDS"] ?? 6);
@@ -255,7 +255,6 @@ const viewOf = (one: SyncDevice): string => {
   return `${one.peerId} ${replica.role()} at ${headOf(one).slice(0, 6)}: ${places.join(", ")}; ${changes.slice(-8).join()}`;
 };
 const stayingIn = ({ devices }: SyncWorld): SyncDevice[] => devices.filter((device) => isMember(device, devices[0]!));
-const headOf = ({ device }: SyncDevice): string => bytesToHex(device.space.replica.acl.head());
 
 const areOne = (world: SyncWorld): boolean =>
   stayingIn(world).every(
@@ -293,9 +292,3 @@ function laterPlaces({ device: { space } }: SyncDevice, { device: { account } }:
   const last = places.findLastIndex(({ keyId }) => given !== undefined && keyId === bytesToHex(given.epoch.keyId));
   return places.slice(last + 1).map(({ secret }) => logSubject(deriveChannelKeys(secret!), "a"));
 }
-
-const rowsOf = ({ device: { space } }: SyncDevice): string[] =>
-  space.engine.store.db
-    .query<{ doc: string }, []>("SELECT doc FROM rows WHERE state > 0 ORDER BY collectionId, id")
-    .all()
-    .map(({ doc }) => doc);

@@ -4,16 +4,15 @@
  * Whatever it was: `synced` was never said of what nobody else had, and once everybody is reached all have the same.
  */
 import { describe, expect } from "bun:test";
-import { bytesToHex } from "../../src/base/bytes.ts";
 import { randomBytes } from "../../src/base/random.ts";
 import type { Account } from "../../src/crypto/account.ts";
-import { roleOf } from "../support/acl-devices.ts";
+import { digestOf, headOf, roleOf } from "../support/acl-devices.ts";
 import { createAccount } from "../support/acl-world.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { memoryDir, scratchDir } from "../support/scratch.ts";
 import { useSeededRandomness } from "../support/seeded-randomness.ts";
-import { createSnapshots, openSyncWorld, type SyncDevice, type SyncWorld } from "../support/sync-world.ts";
+import { createSnapshots, openSyncWorld, rowsOf, type SyncDevice, type SyncWorld } from "../support/sync-world.ts";
 
 /** Worlds of devices, and schedules that each of them goes through. */
 const WORLDS = Number(process.env["WORLDS"] ?? 16);
@@ -188,9 +187,6 @@ async function heal({ world, log }: Course): Promise<void> {
   }
 }
 
-const headOf = ({ device }: SyncDevice): string => bytesToHex(device.space.replica.acl.head());
-const digestOf = ({ device }: SyncDevice): string => bytesToHex(device.space.replica.vector().digest);
-
 /** All have the same, and nothing waits for an owner's device any more. */
 const areSame = ({ devices }: SyncWorld): boolean =>
   devices.every(
@@ -211,9 +207,3 @@ function expectSame({ world, acknowledged, added, lost }: Course): void {
   }
   lost.clear();
 }
-
-const rowsOf = ({ device: { space } }: SyncDevice): string[] =>
-  space.engine.store.db
-    .query<{ doc: string }, []>("SELECT doc FROM rows WHERE state > 0 ORDER BY collectionId, id")
-    .all()
-    .map(({ doc }) => doc);

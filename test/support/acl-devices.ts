@@ -1,23 +1,28 @@
 /** Devices of several accounts that share one space: real databases and engines that exchange nothing but bytes. */
+import { copyFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { addAccounts, removeAccounts } from "../../src/acl/actions.ts";
 import type { GrantablePermission } from "../../src/acl/permission.ts";
 import { permissionOf } from "../../src/acl/state.ts";
 import { bytesToHex, equalBytes } from "../../src/base/bytes.ts";
 import type { Clock } from "../../src/base/clock.ts";
-import type { ChangeBody } from "../../src/change/codec/change-body.ts";
-import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
 import { DELETION_RULES } from "../../src/change/fold/deletion-log.ts";
 import type { IngestVerdict } from "../../src/change/intake/ingest-verdict.ts";
 import type { Account } from "../../src/crypto/account.ts";
 import { OBJECT_RULES } from "../../src/domain/object/object-rules.ts";
-import { createdSpaceGenesis, openSpace, type Space, type SpaceGenesis, writeGenesis } from "../../src/space/space.ts";
+import {
+  createdSpaceGenesis,
+  type OpenSpaceDeps,
+  openSpace,
+  type Space,
+  type SpaceGenesis,
+  writeGenesis,
+} from "../../src/space/space.ts";
 import type { StoredChange } from "../../src/store/change-table.ts";
 import { createAccount } from "./acl-world.ts";
 import { scratchDir } from "./scratch.ts";
+import { ITEMS, registryOf, rowTexts, writeItem } from "./test-space.ts";
 
-export const ITEMS: DatasetRules = { name: "items", idRule: "user" };
-const TYPE = "test.items";
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 export interface Device {
@@ -26,8 +31,8 @@ export interface Device {
   readonly space: Space;
   /** Sets field `v` of a record to a text. */
   write(id: string, text: string): Promise<void>;
-  /** Rows as stored, ordered by id. */
-  rows(): Promise<string[]>;
+  /** Rows of a dataset (default `items`) as stored, ordered by id. */
+  rows(dataset?: string): Promise<string[]>;
   /** Texts of `v` by record id. */
   values(): Promise<Record<string, string>>;
   changes(): StoredChange[];
@@ -37,7 +42,19 @@ export interface Device {
   reopen(between?: () => void): Promise<void>;
 }
 
-type DeviceOptions = Pick<Parameters<typeof openSpace>[2], "quota">;
+type DeviceOptions = Pick<OpenSpaceDeps, "quota" | "checkpointEveryOps">;
+
+interface DevicesOptions {
+  readonly owner?: Account;
+  /** Without it they have one of their own, which goes on with every look at it. */
+  readonly clock?: Clock;
+  /** Of the space; default one that the owner makes. */
+  readonly seed?: SpaceGenesis;
+  /** What each device knows of datasets. Default those of items, objects and deletions. */
+  readonly registry?: OpenSpaceDeps["registry"];
+}
+
+const knownRules: OpenSpaceDeps["registry"] = () => registryOf(ITEMS, OBJECT_RULES, DELETION_RULES);
 
 export interface Devices extends AsyncDisposable {
   readonly owner: Account;
@@ -47,33 +64,24 @@ export interface Devices extends AsyncDisposable {
   wait(ms: number): void;
 }
 
-/** Without a clock they have one of their own, which goes on with every look at it. */
-export function createDevices(dir: string, given: { owner?: Account; clock?: Clock } = {}): Devices {
-  const { owner = createAccount() } = given;
+export function createDevices(dir: string, given: DevicesOptions = {}): Devices {
+  const { owner = createAccount(), registry = knownRules } = given;
   let lookedMs = 1_800_000_000_000;
   let waitedMs = 0;
   const base: Clock = given.clock ?? { nowMs: () => (lookedMs += 11) };
   const clock: Clock = { nowMs: () => base.nowMs() + waitedMs };
-  const seed = createdSpaceGenesis(owner, clock);
+  const seed = given.seed ?? createdSpaceGenesis(owner, clock);
   const open: Device[] = [];
+  // Every device begins with the same file, and making it takes as long as opening it.
+  const beginning = join(dir, `${seed.spaceId}.genesis.db`);
   return {
     owner,
     seed,
     open(name, account, options = {}) {
       const path = join(dir, `${name}.db`);
-      writeGenesis(path, seed);
-      const start = () =>
-        openSpace(path, seed.spaceId, {
-          account,
-          clock,
-          ...options,
-          registry: () => ({
-            rulesFor: (dataset) => {
-              const rules = [ITEMS, OBJECT_RULES, DELETION_RULES].find(({ name }) => name === dataset);
-              return rules ? { rules } : { unknown: true };
-            },
-          }),
-        });
+      if (!existsSync(beginning)) writeGenesis(beginning, seed);
+      if (!existsSync(path)) copyFileSync(beginning, path);
+      const start = () => openSpace(path, seed.spaceId, { account, clock, registry, ...options });
       const device = createDevice(name, account, start);
       open.push(device);
       return device;
@@ -89,15 +97,9 @@ export function createDevices(dir: string, given: { owner?: Account; clock?: Clo
 
 function createDevice(name: string, account: Account, start: () => Space): Device {
   let space = start();
-  const rows = async () => {
+  const rows = async (dataset?: string) => {
     await space.engine.idle();
-    const object = space.engine.object(space.engine.derivedId(TYPE, ""));
-    const collectionId = object && space.engine.collectionIdOf(object, ITEMS.name);
-    if (collectionId === undefined) return [];
-    return space.engine.store.db
-      .query<{ doc: string }, [number]>("SELECT doc FROM rows WHERE collectionId = ? AND state > 0 ORDER BY id")
-      .all(collectionId)
-      .map((row) => row.doc);
+    return rowTexts(space, dataset);
   };
   return {
     name,
@@ -105,13 +107,7 @@ function createDevice(name: string, account: Account, start: () => Space): Devic
     get space() {
       return space;
     },
-    async write(id, text) {
-      const body: ChangeBody = {
-        dataset: ITEMS.name,
-        records: [{ id, upsert: true, ops: [{ type: "$set", path: "v", value: text }] }],
-      };
-      await space.engine.write((tx) => tx.append(tx.ensureDerived(TYPE, ""), body, ITEMS));
-    },
+    write: (id, text) => writeItem(space, id, text),
     rows,
     async values() {
       const docs = (await rows()).map((text) => JSON.parse(text) as { id: string; v: string });
@@ -145,7 +141,7 @@ export async function purgedAfter(devices: Devices, { space }: Device, ms: numbe
 export async function fetchFrom(to: Device, from: Device, singly = false): Promise<void> {
   for (const part of singly ? from.chain().map((bytes) => [bytes]) : [from.chain()])
     await to.space.aclService.take(part);
-  for (const change of from.changes()) await to.ingest(change.bytes);
+  await to.space.engine.ingest(from.changes().map(({ bytes }) => bytes));
   await to.space.aclService.takePending(from.space.aclService.pending());
 }
 
@@ -169,6 +165,11 @@ function fingerprint(devices: readonly Device[]): string {
     .join(" ");
 }
 
+/** The last record of the ACL log. */
+export const headOf = ({ device }: { readonly device: Device }): string => bytesToHex(device.space.replica.acl.head());
+/** Of all changes that a device has. */
+export const digestOf = ({ device }: { readonly device: Device }): string =>
+  bytesToHex(device.space.replica.vector().digest);
 export const sameHead = (a: Device, b: Device): boolean => equalBytes(a.space.acl.head().id, b.space.acl.head().id);
 
 /** Runs with devices of one fresh space, and removes everything afterwards. */

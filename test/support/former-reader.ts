@@ -17,12 +17,13 @@ import { deriveKey } from "../../src/crypto/derive.ts";
 import { deriveObjectKey, open } from "../../src/crypto/seal.ts";
 import { genesisOfRoot } from "../../src/space/genesis.ts";
 import { placesOf } from "../../src/space/places.ts";
-import { openSpace, type Space, writeGenesis } from "../../src/space/space.ts";
+import type { Space } from "../../src/space/space.ts";
 import { openAclRecord, secretInLink } from "../../src/sync/network/acl-append.ts";
 import { openBundle } from "../../src/sync/network/bundle.ts";
 import { type ChannelKeys, deriveChannelKeys, logSubject } from "../../src/sync/network/subjects.ts";
 import { scratchDir } from "./scratch.ts";
 import type { ReadMessage } from "./stream-reader.ts";
+import { openSpaceIn, openSpaceUnder, registryOf } from "./test-space.ts";
 
 interface ReadLog {
   /** Changes that carry content. */
@@ -54,16 +55,6 @@ export interface FormerReaderOptions {
   readonly messages: readonly ReadMessage[];
 }
 
-const databaseIn = (dataDir: string, account: Account, spaceId: SpaceId): string =>
-  join(dataDir, account.id, "sdk", `${spaceId}.db`);
-
-const openAs = (path: string, account: Account, spaceId: SpaceId): Space =>
-  openSpace(path, spaceId, {
-    account,
-    clock: systemClock,
-    registry: () => ({ rulesFor: () => ({ unknown: true }) }),
-  });
-
 const keysOf = (space: Space): Uint8Array[] =>
   space.acl.state.epochs.flatMap(({ epoch }) => space.keys.byId(epoch.keyId) ?? []);
 
@@ -72,7 +63,7 @@ export async function inSpaceOf<T>(
   { dataDir, account, spaceId }: { dataDir: string; account: Account; spaceId: string },
   look: (space: Space) => T,
 ): Promise<T> {
-  const space = openAs(databaseIn(dataDir, account, spaceId as SpaceId), account, spaceId as SpaceId);
+  const space = openSpaceUnder(dataDir, account, spaceId);
   try {
     return look(space);
   } finally {
@@ -108,11 +99,11 @@ export async function formerReader(options: FormerReaderOptions): Promise<Former
   const recordsAt = (secret: Uint8Array) => recordsOf(messages, channels, secret);
   const chain = recordsAt(options.transportSecret);
   const scratch = scratchDir("svc-former");
-  const path = options.dataDir ? databaseIn(options.dataDir, account, spaceId) : join(scratch.path, "space.db");
   const seed = chain[0] && genesisOfRoot(chain[0]);
   if (!seed) throw new Error("the ACL log does not begin with a root");
-  writeGenesis(path, seed);
-  const space = openAs(path, account, spaceId);
+  const space = options.dataDir
+    ? openSpaceUnder(options.dataDir, account, spaceId)
+    : openSpaceIn(join(scratch.path, "space.db"), seed, { account, clock: systemClock, registry: () => registryOf() });
   // One by one, as a server does: not all that lies in the log is part of the chain.
   for (const record of chain) await space.aclService.take([record]);
   // From place to place, as far as its keys lead.

@@ -1,14 +1,10 @@
 /** A space on disk with one object, for tests of live queries: real engine, real commits. */
 import { join } from "node:path";
-import type { PeerId } from "../../src/base/ids.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { RecordChange, RecordOp } from "../../src/change/codec/change-body.ts";
 import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
 import type { ObjectEntry } from "../../src/change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../src/change/space-engine.ts";
-import type { Account } from "../../src/crypto/account.ts";
-import { accountIdOf } from "../../src/crypto/account-id.ts";
-import { createSigner } from "../../src/crypto/sign.ts";
 import { createLiveQueries, type ReadTimes } from "../../src/domain/live/live-queries.ts";
 import type { LiveBody, LiveCollection, LiveEnd } from "../../src/domain/live/live-request.ts";
 import type { Reserve } from "../../src/domain/live/live-window.ts";
@@ -19,22 +15,17 @@ import type { ReaderPool } from "../../src/query/reader-pool.ts";
 import { rowsOf } from "../../src/query/row-source.ts";
 import { type QueryResult, runQuery } from "../../src/query/run-query.ts";
 import { parseSort } from "../../src/query/sort.ts";
-import { createdSpaceGenesis, openSpace, type Space, type SpaceGenesis, writeGenesis } from "../../src/space/space.ts";
+import { createdSpaceGenesis, type Space, type SpaceGenesis } from "../../src/space/space.ts";
 import { openReader } from "../../src/store/database.ts";
+import { createAccount } from "./acl-world.ts";
 import { type ScratchDir, scratchDir } from "./scratch.ts";
+import { openSpaceIn } from "./test-space.ts";
 
 export const DATASET = "things";
 const RULES: DatasetRules = { name: DATASET, idRule: "user" };
 const OBJECTS: DatasetRules = { name: "objects", idRule: "object" };
 
-const KEY_SEED = new Uint8Array(32).fill(7);
-const SIGNER = createSigner(KEY_SEED);
-const ACCOUNT: Account = {
-  id: accountIdOf(SIGNER.publicKey),
-  peerId: "peer" as PeerId,
-  seed: KEY_SEED,
-  signer: SIGNER,
-};
+const ACCOUNT = createAccount(new Uint8Array(32).fill(7));
 const CLOCK = { nowMs: () => 1_800_000_000_000 };
 
 /** Nothing is ever read on the loop. */
@@ -52,10 +43,8 @@ interface LiveSpaceOptions {
 
 export async function openLiveSpace(options: LiveSpaceOptions = {}): Promise<LiveSpace> {
   const dir = scratchDir("svc-live");
-  const path = join(dir.path, "space.db");
   const planted = options.replicaOf?.planted ?? createdSpaceGenesis(ACCOUNT, CLOCK);
-  writeGenesis(path, planted);
-  const space = openSpace(path, planted.spaceId, {
+  const space = openSpaceIn(join(dir.path, "space.db"), planted, {
     account: ACCOUNT,
     clock: CLOCK,
     registry: () => ({ rulesFor: (name) => ({ rules: name === "objects" ? OBJECTS : { ...RULES, name } }) }),

@@ -8,6 +8,7 @@ import type { Account } from "../../src/crypto/account.ts";
 import { cidFromDigest } from "../../src/crypto/cid.ts";
 import { keyIdOf } from "../../src/crypto/seal.ts";
 import { openSpaceStore } from "../../src/store/space-store.ts";
+import { registryOf } from "./test-space.ts";
 
 /** What makes a space whose ACL says yes to everyone. */
 export interface OpenSpaceSeed {
@@ -64,7 +65,6 @@ export function openEngine(
   now: () => number,
   { rights, ...more }: Partial<ChangeEngineDeps> & { rights?: Rights | undefined } = {},
 ): ChangeEngine {
-  const byName = new Map(rules.map((each) => [each.name, each]));
   const key = { id: keyIdOf(seed.readKey), key: seed.readKey };
   return createChangeEngine({
     spaceId: seed.spaceId,
@@ -75,12 +75,7 @@ export function openEngine(
       counts: ({ author }) => rights?.counts(author) ?? true,
     },
     keys: { current: () => key, byId: (id) => (Buffer.compare(id, key.id) === 0 ? key.key : undefined) },
-    registry: {
-      rulesFor(dataset) {
-        const found = byName.get(dataset);
-        return found ? { rules: found } : { unknown: true };
-      },
-    },
+    registry: registryOf(...rules),
     signer: account.signer,
     clock: { nowMs: now },
     ...more,

@@ -2,12 +2,9 @@
  * The engine behind `replica-port.ts`: one space, one object, the datasets `items` and `auto`. Ids are hex here, so that
  * their texts sort as the ids do.
  */
-import { join } from "node:path";
 import type { AclMerge } from "../../src/acl/acl-log.ts";
-import { addAccounts, removeAccounts } from "../../src/acl/actions.ts";
 import { canWrite } from "../../src/acl/permission.ts";
 import { bytesToHex } from "../../src/base/bytes.ts";
-import type { Clock } from "../../src/base/clock.ts";
 import type { ChangeBody, RecordChange } from "../../src/change/codec/change-body.ts";
 import { decodeChange, isDerivedRoot } from "../../src/change/codec/change-codec.ts";
 import { changeIdOf } from "../../src/change/codec/change-stub.ts";
@@ -16,36 +13,22 @@ import type { IngestVerdict } from "../../src/change/intake/ingest-verdict.ts";
 import type { Account } from "../../src/crypto/account.ts";
 import { accountIdOf } from "../../src/crypto/account-id.ts";
 import { svcError } from "../../src/protocol/errors.ts";
-import { createdSpaceGenesis, openSpace, type Space, type SpaceGenesis, writeGenesis } from "../../src/space/space.ts";
+import { add, createDevices, type Device, remove } from "./acl-devices.ts";
 import { createAccount } from "./acl-world.ts";
 import { forge } from "./forged-packet.ts";
 import type { DecodedChange } from "./reference-fold.ts";
 import type { OpenWorld, Packet, Replica } from "./replica-port.ts";
-import { allChanges, OBJECT_TYPE, objectIn, packetOf } from "./world-space.ts";
+import { ITEMS, ITEMS_TYPE, registryOf } from "./test-space.ts";
+import { allChanges, objectIn, packetOf } from "./world-space.ts";
 
 type Verdict = Awaited<ReturnType<Replica["ingest"]>>[number];
 
-const ITEMS: DatasetRules = { name: "items", idRule: "user" };
 const AUTO: DatasetRules = { name: "auto", idRule: "auto" };
 
 interface Open {
-  space: Space;
-  path: string;
-  account: Account;
+  readonly device: Device;
   /** ACL records that came before what they follow. */
-  early: Uint8Array[];
-}
-
-function openAt(path: string, seed: SpaceGenesis, account: Account, clock: Clock, checkpointEveryOps?: number): Space {
-  return openSpace(path, seed.spaceId, {
-    account,
-    clock,
-    ...(checkpointEveryOps ? { checkpointEveryOps } : {}),
-    registry: () => ({
-      rulesFor: (dataset) =>
-        dataset === "items" ? { rules: ITEMS } : dataset === "auto" ? { rules: AUTO } : { unknown: true },
-    }),
-  });
+  readonly early: Uint8Array[];
 }
 
 function toVerdict(bytes: Uint8Array, verdict: IngestVerdict): Verdict {
@@ -74,7 +57,7 @@ async function takeRecord(opened: Open, packet: Packet): Promise<Verdict> {
   for (let progress = true; progress; ) {
     progress = false;
     for (const bytes of [...opened.early]) {
-      const result = await opened.space.aclService.take([bytes]);
+      const result = await opened.device.space.aclService.take([bytes]);
       if (bytes === packet.bytes) merge = result;
       if (result.kind === "gap") continue;
       opened.early.splice(opened.early.indexOf(bytes), 1);
@@ -95,18 +78,19 @@ async function takeRecord(opened: Open, packet: Packet): Promise<Verdict> {
   }
 }
 
-function createReplica(name: string, opened: Open, reopenSpace: () => Space): Replica {
-  const engine = () => opened.space.engine;
+function createReplica(opened: Open): Replica {
+  const { device } = opened;
+  const engine = () => device.space.engine;
   const append = (dataset: DatasetRules, records: RecordChange[]) => {
-    const { space } = opened;
+    const { space } = device;
     if (!canWrite(space.role())) throw svcError("space.read_only", { spaceId: space.id, role: space.role() });
     return engine().write((tx) => {
       const body: ChangeBody = { dataset: dataset.name, records };
-      return tx.append(tx.ensureDerived(OBJECT_TYPE, ""), body, dataset);
+      return tx.append(tx.ensureDerived(ITEMS_TYPE, ""), body, dataset);
     });
   };
   return {
-    name,
+    name: device.name,
     async write(records, dataset = "items") {
       await append(
         dataset === "items" ? ITEMS : AUTO,
@@ -124,7 +108,7 @@ function createReplica(name: string, opened: Open, reopenSpace: () => Space): Re
     },
     async packets() {
       await engine().idle();
-      const { space } = opened;
+      const { space } = device;
       const records = space.acl.records().slice(1); // the root came with the space
       // Who was removed cannot open what came after, nor what follows it, but holds it like everybody else.
       const { parked } = space.engine.store;
@@ -145,27 +129,13 @@ function createReplica(name: string, opened: Open, reopenSpace: () => Space): Re
       }
       return verdicts;
     },
-    async rowTexts(dataset = "items") {
-      await engine().idle();
-      const object = objectIn(opened.space);
-      const collectionId = object && engine().collectionIdOf(object, dataset);
-      if (collectionId === undefined) return [];
-      return engine()
-        .store.db.query<{ doc: string }, [number]>(
-          "SELECT doc FROM rows WHERE collectionId = ? AND state > 0 ORDER BY id",
-        )
-        .all(collectionId)
-        .map((row) => row.doc);
-    },
+    rowTexts: (dataset) => device.rows(dataset),
     rebuild: async () => void (await engine().rebuildProjection()),
-    async reopen() {
-      await opened.space.close();
-      opened.space = reopenSpace();
-    },
+    reopen: () => device.reopen(),
     async decoded() {
-      const object = objectIn(opened.space);
+      const object = objectIn(device.space);
       const decoded: DecodedChange[] = [];
-      for (const stored of allChanges(opened.space)) {
+      for (const stored of allChanges(device.space)) {
         const change = decodeChange(stored.bytes);
         if (isDerivedRoot(change) || !object) continue;
         const read = engine().opener.open(change, object.idText);
@@ -199,18 +169,14 @@ function createReplica(name: string, opened: Open, reopenSpace: () => Space): Re
 }
 
 export const openWorld: OpenWorld = async ({ dir, now, checkpointEveryOps }) => {
-  const clock: Clock = { nowMs: now };
-  const owner = createAccount();
-  const seed = createdSpaceGenesis(owner, clock);
-  const open = new Map<Replica, Open>();
+  const devices = createDevices(dir, { clock: { nowMs: now }, registry: () => registryOf(ITEMS, AUTO) });
+  const { owner } = devices;
+  const deviceOf = new Map<Replica, Device>();
 
   const create = async (name: string, account: Account): Promise<Replica> => {
-    const path = join(dir, `${name}.db`);
-    writeGenesis(path, seed);
-    const openSpaceHere = () => openAt(path, seed, account, clock, checkpointEveryOps);
-    const opened: Open = { path, account, early: [], space: openSpaceHere() };
-    const replica = createReplica(name, opened, openSpaceHere);
-    open.set(replica, opened);
+    const device = devices.open(name, account, checkpointEveryOps ? { checkpointEveryOps } : {});
+    const replica = createReplica({ device, early: [] });
+    deviceOf.set(replica, device);
     return replica;
   };
 
@@ -218,22 +184,17 @@ export const openWorld: OpenWorld = async ({ dir, now, checkpointEveryOps }) => 
     createReplica: (name) => create(name, owner),
     async createMember(name) {
       const account = createAccount();
-      const by = [...open.values()].find((one) => one.account === owner);
+      const by = [...deviceOf.values()].find((one) => one.account === owner);
       if (!by) throw new Error("a member is let in by a replica of the owner's");
-      const added = await by.space.aclService.act((context) =>
-        addAccounts(context, [{ identity: account.id, permission: "writer" }]),
-      );
+      const added = await add(by, account);
       const member = await create(name, account);
       await member.ingest([packetOf("acl", added!.id, added!.bytes)]);
       return member;
     },
     async removeMember(member, at) {
-      const { account } = open.get(member)!;
-      await open.get(at)!.space.aclService.act((context) => removeAccounts(context, [account.id]));
+      await remove(deviceOf.get(at)!, deviceOf.get(member)!.account);
     },
-    forge: async (kind, base) => forge(kind, { space: open.get(base)!.space, owner, now }),
-    async [Symbol.asyncDispose]() {
-      for (const { space } of open.values()) await space.close();
-    },
+    forge: async (kind, base) => forge(kind, { space: deviceOf.get(base)!.space, owner, now }),
+    [Symbol.asyncDispose]: () => devices[Symbol.asyncDispose](),
   };
 };

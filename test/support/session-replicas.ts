@@ -5,13 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/base/clock.ts";
 import { randomBytes } from "../../src/base/random.ts";
-import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
 import { DELETION_RULES } from "../../src/change/fold/deletion-log.ts";
 import type { RulesRegistry } from "../../src/change/ports.ts";
 import type { Account } from "../../src/crypto/account.ts";
 import type { SpaceGenesis } from "../../src/space/genesis.ts";
 import { vectorOf } from "../../src/space/replica/own-vector.ts";
-import { openSpace, type Space, writeGenesis } from "../../src/space/space.ts";
+import type { OpenSpaceDeps, Space } from "../../src/space/space.ts";
 import { fetchAcl } from "../../src/sync/session/acl-fetch.ts";
 import { askState, fetchMissing } from "../../src/sync/session/fetch.ts";
 import {
@@ -28,8 +27,8 @@ import {
 import { stateFor } from "../../src/sync/session/own-state.ts";
 import { type RemoteReplica, SYNC_KINDS } from "../../src/sync/session/remote-replica.ts";
 import { vectorPage } from "../../src/sync/session/vector-parts.ts";
+import { ITEMS, openSpaceIn, rowTexts } from "./test-space.ts";
 
-export const ITEMS: DatasetRules = { name: "items", idRule: "user" };
 const directories: string[] = [];
 const opened: Space[] = [];
 
@@ -58,39 +57,16 @@ function definitions(): RulesRegistry {
   };
 }
 
-export function replicaOf(
-  seed: SpaceGenesis,
-  account: Account,
-  options: Pick<Parameters<typeof openSpace>[2], "quota"> = {},
-): Space {
+export function replicaOf(seed: SpaceGenesis, account: Account, options: Pick<OpenSpaceDeps, "quota"> = {}): Space {
   const directory = mkdtempSync(join(tmpdir(), "svc-session-"));
   directories.push(directory);
-  const path = join(directory, "space.db");
-  writeGenesis(path, seed);
-  const space = openSpace(path, seed.spaceId, {
-    account,
-    clock: systemClock,
-    registry: definitions,
-    ...options,
-  });
+  const deps = { account, clock: systemClock, registry: definitions, ...options };
+  const space = openSpaceIn(join(directory, "space.db"), seed, deps);
   opened.push(space);
   return space;
 }
 
-/** One write to an object of the space's own. */
-export async function write(space: Space, id: string, text: string): Promise<void> {
-  await space.engine.write((tx) => {
-    const object = tx.ensureDerived("test.items", "");
-    const ops = [{ type: "$set" as const, path: "text", value: text }];
-    tx.append(object, { dataset: "items", records: [{ id, upsert: true, ops }] }, ITEMS);
-  });
-}
-
-export function rows(space: Space): string {
-  const object = space.engine.object(space.engine.derivedId("test.items", ""));
-  const collectionId = object && space.engine.collectionIdOf(object, "items");
-  return collectionId === undefined ? "" : space.engine.store.rows.docs(collectionId).sort().join("\n");
-}
+export const rows = (space: Space): string => rowTexts(space).join("\n");
 
 /** Writers that both replicas have, with one change each. What it says nobody asks: neither lacks it. */
 export function addWriters(spaces: readonly Space[], author: Uint8Array, count: number): void {

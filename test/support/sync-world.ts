@@ -322,6 +322,13 @@ function startSync({ device, peerId, world, client, isKilled }: Starting, say: (
   return service;
 }
 
+/** Rows of everything that it has, as they are stored. */
+export const rowsOf = ({ device: { space } }: SyncDevice): string[] =>
+  space.engine.store.db
+    .query<{ doc: string }, []>("SELECT doc FROM rows WHERE state > 0 ORDER BY collectionId, id")
+    .all()
+    .map(({ doc }) => doc);
+
 /** Puts a device back to what its files were at a moment. */
 export function createSnapshots() {
   const pathByDevice = new Map<SyncDevice, string>();

@@ -15,7 +15,7 @@ import type { AclBuild } from "../../src/space/replica.ts";
 import { createProgressBook } from "../../src/sync/progress.ts";
 import { createResting } from "../../src/sync/resting.ts";
 import type { Transport, TransportHost } from "../../src/sync/transport.ts";
-import { createDevices, type Device, roleOf } from "./acl-devices.ts";
+import { createDevices, type Device, digestOf, headOf, roleOf } from "./acl-devices.ts";
 import { createAccount } from "./acl-world.ts";
 import { rule } from "./rule.ts";
 import { scratchDir } from "./scratch.ts";
@@ -58,9 +58,6 @@ interface Pair {
   /** Rounds of both until they are at the same, and know it. */
   converge(): Promise<void>;
 }
-
-const headOf = ({ device }: End): string => bytesToHex(device.space.replica.acl.head());
-const digestOf = ({ device }: End): string => bytesToHex(device.space.replica.vector().digest);
 
 async function openEnd(device: Device, ends: TransportEnds): Promise<End> {
   const { clock, timers } = ends;

@@ -3,8 +3,7 @@ import { bytesToHex } from "../../src/base/bytes.ts";
 import type { Space } from "../../src/space/space.ts";
 import type { StoredChange } from "../../src/store/change-table.ts";
 import type { Packet } from "./replica-port.ts";
-
-export const OBJECT_TYPE = "test.world";
+import { ITEMS_TYPE } from "./test-space.ts";
 
 /** Every change in the log, in the order in which it came: parents before what needs them. */
 export function* allChanges(space: Space): Generator<StoredChange> {
@@ -16,7 +15,7 @@ export function* allChanges(space: Space): Generator<StoredChange> {
   }
 }
 
-export const objectIn = (space: Space) => space.engine.object(space.engine.derivedId(OBJECT_TYPE, ""));
+export const objectIn = (space: Space) => space.engine.object(space.engine.derivedId(ITEMS_TYPE, ""));
 
 export const packetOf = (kind: Packet["kind"], id: Uint8Array, bytes: Uint8Array): Packet => ({
   id: bytesToHex(id),

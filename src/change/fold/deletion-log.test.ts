@@ -1,52 +1,27 @@
 import { afterEach, expect, test } from "bun:test";
+import { createDevices, type Devices } from "../../../test/support/acl-devices.ts";
 import { scratchDir } from "../../../test/support/scratch.ts";
-import type { PeerId } from "../../base/ids.ts";
-import { randomBytes } from "../../base/random.ts";
-import type { Account } from "../../crypto/account.ts";
-import { accountIdOf } from "../../crypto/account-id.ts";
-import { createSigner } from "../../crypto/sign.ts";
-import { createdSpaceGenesis, openSpace, type Space, type SpaceGenesis, writeGenesis } from "../../space/space.ts";
+import { ITEMS, registryOf } from "../../../test/support/test-space.ts";
+import type { Space } from "../../space/space.ts";
 import type { DatasetRules } from "../codec/dataset-rules.ts";
 import { DELETION_RULES } from "./deletion-log.ts";
 import { OBJECTS_DATASET } from "./projection.ts";
 
 const OBJECTS: DatasetRules = { name: OBJECTS_DATASET, idRule: "object" };
-const ITEMS: DatasetRules = { name: "items", idRule: "user" };
 const clock = { nowMs: () => 1_760_000_000_000 };
-const open: Space[] = [];
+const open: Devices[] = [];
 
 afterEach(async () => {
-  for (const space of open.splice(0)) await space.close();
+  for (const devices of open.splice(0)) await devices[Symbol.asyncDispose]();
 });
-
-function account(): Account {
-  const seed = randomBytes(32);
-  const signer = createSigner(seed);
-  return { id: accountIdOf(signer.publicKey), peerId: "test" as PeerId, seed, signer };
-}
-
-function replica(path: string, seed: SpaceGenesis, owner: Account): Space {
-  writeGenesis(path, seed);
-  const rules = new Map([OBJECTS, ITEMS, DELETION_RULES].map((each) => [each.name, each]));
-  const registry = {
-    rulesFor: (dataset: string) => {
-      const found = rules.get(dataset);
-      return found ? { rules: found } : { unknown: true as const };
-    },
-  };
-  const space = openSpace(path, seed.spaceId, { account: owner, clock, registry: () => registry });
-  open.push(space);
-  return space;
-}
 
 /** Two replicas of a space, one object with three items on both. */
 async function world() {
   const dir = scratchDir("svc-deletion");
-  const owner = account();
-  const seed = createdSpaceGenesis(owner, clock);
-  const [one, other, third] = ["one", "other", "third"].map((name) =>
-    replica(`${dir.path}/${name}.db`, seed, owner),
-  ) as [Space, Space, Space];
+  const devices = createDevices(dir.path, { clock, registry: () => registryOf(OBJECTS, ITEMS, DELETION_RULES) });
+  open.push(devices);
+  const spaceOf = (name: string): Space => devices.open(name, devices.owner).space;
+  const [one, other, third] = [spaceOf("one"), spaceOf("other"), spaceOf("third")];
   const objectId = await one.engine.write((tx) => {
     const object = tx.createObject();
     tx.append(

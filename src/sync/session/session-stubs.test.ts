@@ -1,14 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { createAccount } from "../../../test/support/acl-world.ts";
-import {
-  closeReplicas,
-  ITEMS,
-  pullAll,
-  remoteOf,
-  replicaOf,
-  rows,
-  write,
-} from "../../../test/support/session-replicas.ts";
+import { closeReplicas, pullAll, remoteOf, replicaOf, rows } from "../../../test/support/session-replicas.ts";
+import { ITEMS, writeItem } from "../../../test/support/test-space.ts";
 import { equalBytes } from "../../base/bytes.ts";
 import { systemClock } from "../../base/clock.ts";
 import { randomBytes } from "../../base/random.ts";
@@ -32,7 +25,7 @@ describe("bodies that are not everywhere", () => {
     const account = createAccount();
     const seed = createdSpaceGenesis(account, systemClock);
     const [a, b, c] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
-    for (let i = 0; i < 5; i++) await write(a, `r${i}`, "text");
+    for (let i = 0; i < 5; i++) await writeItem(a, `r${i}`, "text");
     const withoutBodies = remoteOf(a, account, (kind, reply) => {
       if (kind === SYNC_KINDS.wants) return encodeItems(decodeItems(reply).map(stubOf));
       if (kind !== SYNC_KINDS.pull) return reply;
@@ -76,7 +69,7 @@ describe("bodies that are not everywhere", () => {
     const account = createAccount();
     const seed = createdSpaceGenesis(account, systemClock);
     const [a, b, c] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
-    for (let i = 0; i < 2; i++) await write(a, `r${i}`, "text");
+    for (let i = 0; i < 2; i++) await writeItem(a, `r${i}`, "text");
     const [first, second] = a.engine.store.changes.after(0, 10).filter(({ writer }) => writer !== 0);
     await pullAll(
       stubbing(a, account, (bytes) => equalBytes(bytes, first!.bytes)),
@@ -97,19 +90,19 @@ describe("bodies that are not everywhere", () => {
     const account = createAccount();
     const seed = createdSpaceGenesis(account, systemClock);
     const [a, b, c] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
-    await write(a, "lost", "text");
+    await writeItem(a, "lost", "text");
     for (const replica of [b, c])
       await pullAll(
         stubbing(a, account, () => true),
         replica,
       );
     expect(await askState(remoteOf(b, account), c.replica)).toMatchObject({ same: true });
-    await write(b, "kept", "text");
+    await writeItem(b, "kept", "text");
     await pullAll(remoteOf(b, account), c);
     expect(rows(c)).toContain("kept");
     const state = await askState(remoteOf(c, account), b.replica);
     expect([state.same, hasOurBodies(b, state)]).toEqual([true, true]);
-    await write(c, "more", "text"); // and also when they differ in what came since
+    await writeItem(c, "more", "text"); // and also when they differ in what came since
     expect(hasOurBodies(b, await askState(remoteOf(c, account), b.replica))).toBe(true);
     expect(hasOurBodies(a, await askState(remoteOf(c, account), a.replica))).toBe(false);
   });
@@ -118,12 +111,12 @@ describe("bodies that are not everywhere", () => {
     const account = createAccount();
     const seed = createdSpaceGenesis(account, systemClock);
     const [a, b, c] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
-    await Promise.all(Array.from({ length: 600 }, (_, i) => write(a, `r${i}`, "lost")));
+    await Promise.all(Array.from({ length: 600 }, (_, i) => writeItem(a, `r${i}`, "lost")));
     await pullAll(
       stubbing(a, account, () => true),
       b,
     );
-    for (let i = 0; i < 30; i++) await write(b, `b${i}`, Buffer.from(randomBytes(60_000)).toString("base64"));
+    for (let i = 0; i < 30; i++) await writeItem(b, `b${i}`, Buffer.from(randomBytes(60_000)).toString("base64"));
     await pullAll(
       stubbing(b, account, () => true),
       c,
@@ -138,7 +131,7 @@ describe("bodies that are not everywhere", () => {
     const account = createAccount();
     const seed = createdSpaceGenesis(account, systemClock);
     const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
-    await write(a, "x", "text");
+    await writeItem(a, "x", "text");
     await pullAll(remoteOf(a, account), b);
     const { header, id } = decodeChange(a.engine.store.changes.after(0, 10).at(-1)!.bytes) as Change;
     const over = { parents: [id], prev: id, seq: header.seq + 1, lamport: header.lamport + 1, keyId: randomBytes(16) };

@@ -3,11 +3,6 @@
  * once they have met: that holds, though parts of what was done apart may still wait on some device.
  */
 import { describe, expect } from "bun:test";
-import { join } from "node:path";
-import { systemClock } from "../../../src/base/clock.ts";
-import type { SpaceId } from "../../../src/base/ids.ts";
-import type { Account } from "../../../src/crypto/account.ts";
-import { openSpace, type Space } from "../../../src/space/space.ts";
 import { type SpaceInfo, until } from "../../support/client.ts";
 import { type Device, spacesOf, startDevice, statusOf, untilSame } from "../../support/devices.ts";
 import { createSpace } from "../../support/fixtures.ts";
@@ -15,6 +10,7 @@ import { knownAccount } from "../../support/known-account.ts";
 import { addMembers, removeMembers, rosterHas, rosterOf, strangers, untilOneRoster } from "../../support/rosters.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
+import { openSpaceUnder } from "../../support/test-space.ts";
 
 const LONG_MS = 150_000;
 const WAIT_MS = 45_000;
@@ -36,14 +32,6 @@ async function untilAdmin(device: Device, spaceId: string): Promise<void> {
   await device.server.client.request("POST", `/v1/spaces/${spaceId}/invite/accept`);
   await until(async () => (await spacesOf(device)).some(({ ownRole }) => ownRole === "admin"), "its role", WAIT_MS);
 }
-
-/** A space in the data root of a server that is stopped. */
-const openIn = (dataDir: string, account: Account, spaceId: string): Space =>
-  openSpace(join(dataDir, account.id, "sdk", `${spaceId}.db`), spaceId as SpaceId, {
-    account,
-    clock: systemClock,
-    registry: () => ({ rulesFor: () => ({ unknown: true }) }),
-  });
 
 describe("what was done apart", () => {
   rule(
@@ -67,10 +55,10 @@ describe("what was done apart", () => {
         await addMembers(admin, id, [added]);
       }
       // As far as it comes before a crash: kept, and not looked at.
-      const asking = openIn(adminRoot.path, accounts[1], id);
+      const asking = openSpaceUnder(adminRoot.path, accounts[1], id);
       const asked = asking.aclService.pending();
       await asking.close();
-      const holding = openIn(ownerRoot.path, accounts[0], id);
+      const holding = openSpaceUnder(ownerRoot.path, accounts[0], id);
       expect(await holding.aclService.takePending(asked)).toEqual([{ kind: "kept" }]);
       await holding.close();
 
