@@ -1,5 +1,5 @@
 /** Replicas that write at random and meet now and then, with what each written version's records were where it was written. */
-import { expect } from "bun:test";
+import { afterAll, beforeAll, expect } from "bun:test";
 import type { RecordChange } from "../../src/change/codec/change-body.ts";
 import type { HistoryChange, HistoryDiff, HistoryQuery } from "../../src/protocol/history.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
@@ -193,6 +193,25 @@ async function runHistory(rng: Rng, dir: string): Promise<World> {
     else await exchange(rng, actor, other, rng.pick([0, 0.2]));
   }
   return world;
+}
+
+/** A history of the tests of a group, at the end of which every replica has everything. */
+export function useHistory(label: string): () => World {
+  const dir = scratchDir("svc-history");
+  let world: World | undefined;
+  beforeAll(async () => {
+    const rng = createRng(firstSeed).fork(label);
+    world = await runHistory(rng, dir.path);
+    await heal(rng, world.replicas);
+  }, 120_000);
+  afterAll(async () => {
+    for (const replica of world?.replicas ?? []) await replica.close();
+    dir[Symbol.dispose]();
+  });
+  return () => {
+    if (!world) throw new Error("the history of this group is not written yet");
+    return world;
+  };
 }
 
 export async function withHistory(label: string, run: (world: World) => Promise<void>): Promise<void> {
