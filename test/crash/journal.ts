@@ -6,6 +6,9 @@
 import type { Client, JsonObject, Page, Row, SpaceInfo } from "../support/client.ts";
 import { type Collection, creationVersion, openCollection } from "../support/fixtures.ts";
 
+/** Of the spaces that were whole before, so many are looked into at a time. */
+const SPACES_LOOKED_INTO = 12;
+
 /** `unknown` until a restart has shown which it became. */
 type Fate = "sent" | "kept" | "lost";
 
@@ -26,6 +29,8 @@ export interface Journal {
   readonly objectsByName: Map<string, { id?: string; fate: Fate }>;
   readonly spacesByName: Map<string, { id?: string; fate: Fate }>;
   readonly changeIds: Set<string>;
+  /** Ids of spaces that a restart has shown to be whole. */
+  readonly wholeSpaces: Set<string>;
   /** Rules that were broken while writing (a version handed out twice, say). */
   readonly faults: string[];
   acknowledgeChange(changeId: string): void;
@@ -41,6 +46,7 @@ export function createJournal(): Journal {
     objectsByName: new Map(),
     spacesByName: new Map(),
     changeIds,
+    wholeSpaces: new Set(),
     faults,
     acknowledgeChange: (changeId) => {
       if (changeId === "") faults.push("a synced write was acknowledged without a change id");
@@ -50,8 +56,16 @@ export function createJournal(): Journal {
   };
 }
 
-/** Checks everything against what the server shows now. Returns the faults; settles the fate of what was in flight. */
-export async function verify(client: Client, items: Collection, journal: Journal): Promise<string[]> {
+/**
+ * Checks everything against what the server shows now. Returns the faults; settles the fate of what was in flight. Of the
+ * spaces that were whole before it looks into some, by turns, or with `everySpace` into all.
+ */
+export async function verify(
+  client: Client,
+  items: Collection,
+  journal: Journal,
+  { everySpace = false }: { everySpace?: boolean } = {},
+): Promise<string[]> {
   const faults = [...journal.faults];
   const collection = openCollection(client, items);
   const rows = (await collection.query({ sort: ["id"] })).records;
@@ -59,7 +73,7 @@ export async function verify(client: Client, items: Collection, journal: Journal
   checkCounters(rows, journal, faults);
   checkDeleted(rows, journal, faults);
   await checkObjects(client, items.spaceId, journal, faults);
-  await checkSpaces(client, journal, faults);
+  await checkSpaces(client, journal, faults, everySpace ? Number.POSITIVE_INFINITY : SPACES_LOOKED_INTO);
   return faults;
 }
 
@@ -137,12 +151,17 @@ async function checkObjects(client: Client, spaceId: string, journal: Journal, f
   for (const [name, entry] of journal.objectsByName) settle(name, entry, rowsByName.get(name)?.id, faults);
 }
 
-async function checkSpaces(client: Client, journal: Journal, faults: string[]): Promise<void> {
+async function checkSpaces(client: Client, journal: Journal, faults: string[], atMost: number): Promise<void> {
   const list = await client.get<SpaceInfo[]>("/v1/spaces?status=all");
   const byName = new Map(list.map((space) => [space.name ?? "", space]));
-  for (const space of list) {
+  const { wholeSpaces } = journal;
+  // Those that were looked into longest ago come first.
+  const again = [...wholeSpaces].flatMap((id) => list.find((space) => space.id === id) ?? []).slice(0, atMost);
+  for (const space of [...list.filter(({ id }) => !wholeSpaces.has(id)), ...again]) {
     const fault = await usableSpace(client, space);
     if (fault) faults.push(`${space.name ?? space.id}: ${fault}`);
+    wholeSpaces.delete(space.id);
+    wholeSpaces.add(space.id);
   }
   for (const [name, entry] of journal.spacesByName) settle(name, entry, byName.get(name)?.id, faults);
 }
