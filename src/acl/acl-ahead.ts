@@ -1,5 +1,6 @@
 import { equalBytes } from "../base/bytes.ts";
 import { inSlices } from "../base/slices.ts";
+import type { Refusal } from "../protocol/refusals.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import { encodingAclSnapshot } from "./acl-snapshot.ts";
 import type { AclRecord } from "./record.ts";
@@ -24,7 +25,7 @@ export interface AclAhead {
   readonly log: StoredLog;
   readonly applied: readonly Omit<AclApplied, "undo">[];
   /** Of the offered records: those taken, and those that could have followed but for a fault. */
-  readonly faults: ReadonlyMap<AclRecord, string | undefined>;
+  readonly faults: ReadonlyMap<AclRecord, Refusal | undefined>;
   /** What the log will say, where it is to be kept beside it. */
   readonly snapshot: Uint8Array | undefined;
   /** While this is the present one, nothing has come between. */
@@ -41,7 +42,7 @@ export function createAclAhead({ aclAhead, addAclRecord }: SpaceStore, header: S
     const state: AclState = copyAclState(log.state);
     const records = [...log.records];
     const applied: Omit<AclApplied, "undo">[] = [];
-    const faults = new Map<AclRecord, string | undefined>();
+    const faults = new Map<AclRecord, Refusal | undefined>();
     for (const record of offered) {
       yield;
       if (!record.prev || !equalBytes(record.prev, state.head!)) continue;

@@ -1,6 +1,7 @@
 import { bytesToHex, equalBytes, hexToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { AclView } from "../change/ports.ts";
+import { type Refusal, refusal } from "../protocol/refusals.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import { type AclAhead, createAclAhead } from "./acl-ahead.ts";
@@ -39,13 +40,13 @@ export interface AclMove {
 /**
  * What became of records that were offered: `extended` the chain; won a fork and `replaced` its end; `known` before;
  * `lost` to what is here (they wait to be proposed again); `split`: nothing decides, an alarm was raised; `gap`: what
- * they follow is not here; `refused`: invalid, with the reason.
+ * they follow is not here; `refused`: invalid.
  */
 export type AclMerge = {
   kind: "extended" | "replaced" | "known" | "lost" | "split" | "gap" | "refused";
   /** How many of the records are in the chain now that were not before. */
   taken: number;
-  reason?: string;
+  refusal?: Refusal;
   move?: AclMove;
   /** Epochs of the branch that was replaced. */
   dropped?: readonly EpochState[];
@@ -77,7 +78,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     log.state.cuts.size === 0 ? [] : (log.state.cuts.get(bytesToHex(account)) ?? []);
 
   /** Applies and stores the next record; taken back with the write. */
-  const extend = (record: AclRecord, scope: WriteScope): { fault: string } | AclApplied => {
+  const extend = (record: AclRecord, scope: WriteScope): { fault: Refusal } | AclApplied => {
     const applied = applyAclRecord(log.state, record, header);
     if ("fault" in applied) return applied;
     ahead.giveWay();
@@ -124,7 +125,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       if ("fault" in one) {
         if (applied.length > 0) pin(scope);
         const move = applied.length > 0 ? { move: moveOf(applied) } : {};
-        return { kind: "refused", taken: applied.length, reason: one.fault, ...move };
+        return { kind: "refused", taken: applied.length, refusal: one.fault, ...move };
       }
       applied.push(one);
     }
@@ -191,26 +192,26 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     const { state, records } = log;
     const base = stateAfter(store, header, records, at + 1);
     const theirs: AclRecord[] = [];
-    let reason: string | undefined;
+    let fault: Refusal | undefined;
     const candidate = stateAfter(store, header, records, at + 1);
     for (const record of offered) {
       const one = applyAclRecord(candidate, record, header);
       if ("fault" in one) {
-        reason = one.fault;
+        fault = one.fault;
         break;
       }
       theirs.push(record);
     }
-    if (theirs.length === 0) return { kind: "refused", taken: 0, reason: reason! };
+    if (theirs.length === 0) return { kind: "refused", taken: 0, refusal: fault! };
     const ours = branchAfter(at);
     const choice = chooseBranch(base, ours, theirs);
     if (choice !== "theirs")
       for (const record of theirs) if (!state.positions.has(bytesToHex(record.id))) pending.put(record, clock.nowMs());
     if (choice === "split") {
       alarms.raise({ kind: "split", record: bytesToHex(theirs[0]!.id) });
-      return { kind: "split", taken: 0, reason: "two branches, and no owner's record decides between them" };
+      return { kind: "split", taken: 0, refusal: refusal("acl.split") };
     }
-    if (choice === "ours") return { kind: "lost", taken: 0, reason: "another branch of the chain has priority" };
+    if (choice === "ours") return { kind: "lost", taken: 0, refusal: refusal("acl.branch_lost") };
     const dropped = state.epochs.filter(({ pos }) => pos > at);
     const repositionFrom = unplaced.note(state, candidate, at);
     // What either branch cut: the one's cuts are no more, the other's are new here.
@@ -279,14 +280,14 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
      * the space must be brought in step with `move` in the same write.
      */
     merge({ records: read, fault }: AclOffer, scope: WriteScope): AclMerge {
-      if (fault) return { kind: "refused", taken: 0, reason: fault };
+      if (fault) return { kind: "refused", taken: 0, refusal: fault };
       const fresh = read.findIndex(({ id }) => recordIndex(id) === undefined);
       if (fresh < 0) return { kind: "known", taken: 0 };
       const offered = read.slice(fresh);
-      if (!offered[0]!.prev) return { kind: "refused", taken: 0, reason: "it is the root of another chain" };
+      if (!offered[0]!.prev) return { kind: "refused", taken: 0, refusal: refusal("acl.another_root") };
       const branch = fromChainOn(offered);
       const at = branch && recordIndex(branch[0]!.prev!);
-      if (!branch || at === undefined) return { kind: "gap", taken: 0, reason: "what it follows is not here" };
+      if (!branch || at === undefined) return { kind: "gap", taken: 0, refusal: refusal("acl.gap") };
       return at === log.records.length - 1 ? extendBy(branch, scope) : resolveFork(at, branch, scope);
     },
 

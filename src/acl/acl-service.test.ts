@@ -18,6 +18,7 @@ import { createBodyOpener } from "../change/codec/body-opener.ts";
 import { decodeChange, isDerivedRoot } from "../change/codec/change-codec.ts";
 import type { Account } from "../crypto/account.ts";
 import { cidFromDigest } from "../crypto/cid.ts";
+import { refusal } from "../protocol/refusals.ts";
 import {
   acceptRequest,
   addAccounts,
@@ -307,8 +308,8 @@ describe("proposals", () => {
       await owner.space.aclService.act((c) => changePermissions(c, [{ identity: a.id, permission: "writer" }]));
       const [pending] = admin.space.aclService.pending();
       expect(await owner.space.aclService.takePending([pending!, randomBytes(50)])).toEqual([
-        { kind: "refused", reason: "only the owner and admins add accounts" },
-        { kind: "refused", reason: "it is neither a record nor a proposal" },
+        { kind: "refused", refusal: refusal("acl.managers_only", { act: "accountAdd" }) },
+        { kind: "refused", refusal: refusal("acl.pending_malformed") },
       ]);
       await exchange([owner, admin]);
       expect(roleOf(owner, x)).toBe("none");

@@ -7,7 +7,15 @@ import { svcError } from "../protocol/errors.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import type { AclLog, AclMerge } from "./acl-log.ts";
-import { type AclBuild, type AclContext, type AclMade, type ComposeOptions, composeRecord, roleIn } from "./compose.ts";
+import {
+  type AclBuild,
+  type AclContext,
+  type AclMade,
+  type ComposeOptions,
+  composeRecord,
+  forbiddenBy,
+  roleIn,
+} from "./compose.ts";
 import type { SpaceKeyRing } from "./key-ring.ts";
 import { type AclOffer, readAclChain, readAclChains } from "./offered-records.ts";
 import { createPendingBook } from "./pending-book.ts";
@@ -99,8 +107,7 @@ export function createAclService(deps: AclServiceDeps) {
   const append = (made: AclMade, scope: WriteScope): AclConsequences | undefined => {
     putUntold(made);
     const { result, consequences } = merge(readAclChain([made.bytes], acl.has), scope);
-    if (result.kind !== "extended")
-      throw svcError("acl.forbidden", { spaceId: deps.spaceId, role: roleIn(context()) }, result.reason);
+    if (result.kind !== "extended") throw forbiddenBy(context(), result.refusal!);
     return consequences;
   };
 

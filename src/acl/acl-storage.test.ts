@@ -1,10 +1,12 @@
 /** What an ACL leaves on the disk, what of a log that is offered is refused, and the alarms that stay. */
+
 import { describe, expect, test } from "bun:test";
 import { add, type Device, fetchFrom, withDevices } from "../../test/support/acl-devices.ts";
 import { createAccount, stateText } from "../../test/support/acl-world.ts";
 import { bytesToHex } from "../base/bytes.ts";
 import { randomBytes } from "../base/random.ts";
 import type { Account } from "../crypto/account.ts";
+import { refusal } from "../protocol/refusals.ts";
 import { addAccounts } from "./actions.ts";
 import { makeEpoch } from "./epoch.ts";
 import { readAclChain } from "./offered-records.ts";
@@ -113,10 +115,13 @@ describe("storage", () => {
         expect(acl.head().id).toEqual(head);
       }
       const spoilt = [...forged.slice(0, 2), forged[2]!.with(-2, forged[2]!.at(-2)! ^ 1), ...forged.slice(3)];
-      expect(await aclService.take(spoilt)).toMatchObject({ kind: "refused", reason: "it is no ACL record" });
+      expect(await aclService.take(spoilt)).toMatchObject({
+        kind: "refused",
+        refusal: refusal("acl.record_malformed"),
+      });
       expect(await aclService.take([forged[0]!, forged[2]!])).toMatchObject({
         kind: "refused",
-        reason: "the records do not follow one another",
+        refusal: refusal("acl.records_apart"),
       });
     }));
 

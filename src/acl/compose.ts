@@ -3,7 +3,8 @@ import type { SpaceId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
 import type { KeyRing } from "../change/ports.ts";
 import type { Account } from "../crypto/account.ts";
-import { svcError } from "../protocol/errors.ts";
+import { type SvcError, svcError } from "../protocol/errors.ts";
+import { type Refusal, refusalText } from "../protocol/refusals.ts";
 import { makeEpoch, openEpochKey, READ_KEY_BYTES, sealReadKey } from "./epoch.ts";
 import { ACL_BOUNDS, type AclOp, countPins, type Pin } from "./op.ts";
 import { canManage, type Permission } from "./permission.ts";
@@ -84,6 +85,10 @@ export function composeProposal(context: AclContext, ops: readonly AclOp[]): Acl
   return fitting(context, made, ops);
 }
 
+/** What a caller is answered whose act the log's rules refuse. */
+export const forbiddenBy = (context: AclContext, why: Refusal): SvcError =>
+  svcError("acl.forbidden", { spaceId: context.spaceId, role: roleIn(context), reason: why.code }, refusalText(why));
+
 /** Only who manages the space moves its clock. */
 function draftOf(context: AclContext, ops: readonly AclOp[], options: ComposeOptions) {
   const { state, account } = context;
@@ -95,7 +100,7 @@ function draftOf(context: AclContext, ops: readonly AclOp[], options: ComposeOpt
 function keyOps(context: AclContext, draft: ReturnType<typeof draftOf>, options: ComposeOptions): AclOp[] {
   const { spaceId, state, header, keys } = context;
   const demand = tryAclOps(state, header, draft);
-  if ("fault" in demand) throw svcError("acl.forbidden", { spaceId, role: roleIn(context) }, demand.fault);
+  if ("fault" in demand) throw forbiddenBy(context, demand.fault);
   const rotate = demand.rotationDue || options.rotate === true;
   if (!rotate && demand.owed.length === 0) return [];
   const current = keys.current() ?? keyByInvite(context, options.inviteSeed);

@@ -1,4 +1,5 @@
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
+import { type Refusal, refusal } from "../protocol/refusals.ts";
 import type { Application } from "./application.ts";
 import type { Pin, SealedMetadata } from "./op.ts";
 import { canWrite, type Permission } from "./permission.ts";
@@ -38,9 +39,9 @@ export function letIn(app: Application, account: Uint8Array, change: Omit<Member
   app.owed.set(bytesToHex(account), account);
 }
 
-export function endRequest(app: Application, id: Uint8Array, status: "declined" | "canceled"): string | undefined {
+export function endRequest(app: Application, id: Uint8Array, status: "declined" | "canceled"): Refusal | undefined {
   const request = app.state.requests.get(bytesToHex(id));
-  if (!request) return "no such request is pending";
+  if (!request) return refusal("acl.request_not_pending");
   app.journal.drop(app.state.requests, bytesToHex(id));
   setMember(app, request.account, { status });
   return undefined;
@@ -53,10 +54,10 @@ export function demote(
   before: Permission,
   after: Permission,
   pins: readonly Pin[] | undefined,
-): string | undefined {
+): Refusal | undefined {
   const loses = canWrite(before) && !canWrite(after);
-  if (loses && !pins) return "whoever may no longer write is pinned";
-  if (!loses && pins) return "whoever may still write is not pinned";
+  if (loses && !pins) return refusal("acl.pins_missing");
+  if (!loses && pins) return refusal("acl.pins_extra");
   setMember(app, account, { status: "active", permission: after });
   if (pins) cut(app, account, pins);
   return undefined;
@@ -99,7 +100,7 @@ export function dropGuest(app: Application): void {
 export function dropEverybody(
   app: Application,
   cuts: readonly { account: Uint8Array; pins: readonly Pin[] }[],
-): string | undefined {
+): Refusal | undefined {
   const { state, journal } = app;
   const expected = new Map(writingMembers(state).map((account) => [bytesToHex(account), account]));
   if (
@@ -108,7 +109,7 @@ export function dropEverybody(
       cuts.map(({ account }) => ({ to: account, box: account })),
     )
   )
-    return "exactly those who may write are pinned";
+    return refusal("acl.pins_of_writers");
   for (const { account, pins } of cuts) remove(app, account, pins);
   if (state.guest) dropGuest(app);
   for (const member of [...state.members.values()]) {

@@ -1,6 +1,7 @@
 import { equalBytes } from "../base/bytes.ts";
 import { atOnce, inSlices } from "../base/slices.ts";
 import { sha256 } from "../crypto/hash.ts";
+import { type Refusal, refusal } from "../protocol/refusals.ts";
 import { type AclRecord, decodeAclRecord, decodePending, type PendingRecord } from "./record.ts";
 import { verifyParts } from "./signed-parts.ts";
 
@@ -8,7 +9,7 @@ import { verifyParts } from "./signed-parts.ts";
 export interface AclOffer {
   readonly records: readonly AclRecord[];
   /** Why the whole is refused. */
-  readonly fault?: string;
+  readonly fault?: Refusal;
 }
 
 /** What `isKnown` at the beginning of the chain is passed over unread: its id is its bytes. */
@@ -21,11 +22,11 @@ function* reading(chain: readonly Uint8Array[], isKnown: IsKnownRecord): Generat
     yield;
     if (records.length === 0 && isKnown(sha256(bytes))) continue;
     const record = decodeAclRecord(bytes);
-    if (!record) return { records: [], fault: "it is no ACL record" };
+    if (!record) return { records: [], fault: refusal("acl.record_malformed") };
     verifyParts(record);
     const before = records.at(-1);
     if (before && !(record.prev && equalBytes(record.prev, before.id)))
-      return { records: [], fault: "the records do not follow one another" };
+      return { records: [], fault: refusal("acl.records_apart") };
     records.push(record);
   }
   return { records };

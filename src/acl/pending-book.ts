@@ -1,5 +1,6 @@
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
+import { type Refusal, refusal } from "../protocol/refusals.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import type { AclLog } from "./acl-log.ts";
 import type { AclOp } from "./op.ts";
@@ -39,7 +40,7 @@ export function createPendingBook(deps: {
       held,
       isNamed,
       faultOf(ops, minClock) {
-        if (!state.owner) return "the space has no owner";
+        if (!state.owner) return refusal("acl.no_owner");
         const clock = Math.max(state.clocks.at(-1)!, minClock);
         const tried = tryAclOps(state, deps.header, { space: state.space!, author: state.owner, clock, ops });
         return "fault" in tried ? tried.fault : undefined;
@@ -48,7 +49,7 @@ export function createPendingBook(deps: {
   };
 
   /** Why this account's next record could not consist of these ops. */
-  const ownFaultOf = (ops: readonly AclOp[]): string | undefined => {
+  const ownFaultOf = (ops: readonly AclOp[]): Refusal | undefined => {
     const { state } = acl;
     const record = { space: state.space!, author: accountKey, clock: state.clocks.at(-1)!, ops };
     const tried = tryAclOps(state, deps.header, record);

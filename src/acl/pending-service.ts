@@ -2,10 +2,17 @@ import type { Clock } from "../base/clock.ts";
 import type { AclConsequences } from "../change/ports.ts";
 import type { ChangeEngine } from "../change/space-engine.ts";
 import type { Account } from "../crypto/account.ts";
-import { svcError } from "../protocol/errors.ts";
+import { type Refusal, refusal } from "../protocol/refusals.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { AclLog } from "./acl-log.ts";
-import { type AclBuild, type AclContext, type AclMade, composeProposal, composeRecord } from "./compose.ts";
+import {
+  type AclBuild,
+  type AclContext,
+  type AclMade,
+  composeProposal,
+  composeRecord,
+  forbiddenBy,
+} from "./compose.ts";
 import { isJoinRequest } from "./join-request.ts";
 import { readPending } from "./offered-records.ts";
 import { MAX_PENDING } from "./pending.ts";
@@ -20,7 +27,7 @@ import { permissionOf } from "./state.ts";
 const OTHERS_TURN_MS = 10 * 60_000;
 
 /** What became of a proposal that somebody handed on. */
-export type PendingVerdict = { kind: "kept" | "known" } | { kind: "refused"; reason: string };
+export type PendingVerdict = { kind: "kept" | "known" } | { kind: "refused"; refusal: Refusal };
 
 interface PendingServiceDeps {
   spaceId: string;
@@ -36,7 +43,7 @@ interface PendingServiceDeps {
   append(made: AclMade, scope: WriteScope): AclConsequences | undefined;
 }
 
-const FULL = "too much waits for the space's owner already; try again once an owner's device was online";
+const FULL = refusal("acl.pending_full");
 
 /** Records that wait for the owner's devices to give them their place: proposed, handed on, sequenced. */
 export function createPendingService(deps: PendingServiceDeps) {
@@ -69,8 +76,7 @@ export function createPendingService(deps: PendingServiceDeps) {
         const ops = build(now);
         if (ops.length === 0) return { result: undefined };
         const made = composeProposal(now, ops);
-        if (book.keep([decodePending(made.bytes)!]).length > 0)
-          throw svcError("acl.forbidden", { spaceId: deps.spaceId }, FULL);
+        if (book.keep([decodePending(made.bytes)!]).length > 0) throw forbiddenBy(now, FULL);
         return { result: made };
       }),
 
@@ -97,12 +103,12 @@ export function createPendingService(deps: PendingServiceDeps) {
             ),
         );
         const result = offered.map((pending): PendingVerdict => {
-          if (!pending) return { kind: "refused", reason: "it is neither a record nor a proposal" };
+          if (!pending) return { kind: "refused", refusal: refusal("acl.pending_malformed") };
           const plan = plans.get(pending);
           if (!plan) return { kind: "known" };
           if (acl.pending.has(pending.id)) return { kind: "kept" };
-          if (full.includes(pending)) return { kind: "refused", reason: FULL };
-          return { kind: "refused", reason: "drop" in plan ? plan.drop : "wait" in plan ? plan.wait : FULL };
+          if (full.includes(pending)) return { kind: "refused", refusal: FULL };
+          return { kind: "refused", refusal: "drop" in plan ? plan.drop : "wait" in plan ? plan.wait : FULL };
         });
         return { result };
       });

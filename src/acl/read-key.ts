@@ -1,4 +1,5 @@
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
+import { type Refusal, refusal } from "../protocol/refusals.ts";
 import type { Application } from "./application.ts";
 import type { EpochOp, SealedKey } from "./op.ts";
 import { currentEpoch, type MemberState, readKeyHolders } from "./state.ts";
@@ -16,16 +17,14 @@ export function beginEpoch({ state, journal, pos }: Application, epoch: EpochOp)
 }
 
 /** A new read key, sealed to exactly those who may read, with the one before sealed under it. */
-export function startEpoch(app: Application, epoch: EpochOp): string | undefined {
+export function startEpoch(app: Application, epoch: EpochOp): Refusal | undefined {
   const { state } = app;
-  if (state.epochPositions.has(bytesToHex(epoch.keyId))) return "the key was used before";
+  if (state.epochPositions.has(bytesToHex(epoch.keyId))) return refusal("acl.key_used");
   const [current] = epoch.previous;
-  if (!current || !equalBytes(current.keyId, currentEpoch(state)!.epoch.keyId))
-    return "the key before is not sealed under the new one";
+  if (!current || !equalBytes(current.keyId, currentEpoch(state)!.epoch.keyId)) return refusal("acl.key_before");
   const previous = new Set(epoch.previous.map(({ keyId }) => bytesToHex(keyId)));
-  if (previous.size !== epoch.previous.length || previous.has(bytesToHex(epoch.keyId)))
-    return "a key before is given twice";
-  if (!sameKeys(readKeyHolders(state), epoch.sealed)) return "the new key is not sealed to exactly those who may read";
+  if (previous.size !== epoch.previous.length || previous.has(bytesToHex(epoch.keyId))) return refusal("acl.key_twice");
+  if (!sameKeys(readKeyHolders(state), epoch.sealed)) return refusal("acl.key_holders");
   beginEpoch(app, epoch);
   for (const member of [...state.members.values()]) if (member.status === "removing") endLeaving(app, member);
   app.owed.clear();
@@ -34,11 +33,11 @@ export function startEpoch(app: Application, epoch: EpochOp): string | undefined
 }
 
 /** Gives the current read key to those who came since it began. */
-export function giveReadKey(app: Application, keyId: Uint8Array, sealed: readonly SealedKey[]): string | undefined {
+export function giveReadKey(app: Application, keyId: Uint8Array, sealed: readonly SealedKey[]): Refusal | undefined {
   const epoch = currentEpoch(app.state)!;
-  if (app.owed.size === 0) return "nobody is owed the key";
-  if (!equalBytes(keyId, epoch.epoch.keyId)) return "the key is not the current one";
-  if (!sameKeys(app.owed, sealed)) return "the key is not sealed to exactly those who are owed it";
+  if (app.owed.size === 0) return refusal("acl.key_not_owed");
+  if (!equalBytes(keyId, epoch.epoch.keyId)) return refusal("acl.key_not_current");
+  if (!sameKeys(app.owed, sealed)) return refusal("acl.key_owed_holders");
   for (const entry of sealed) app.journal.push(epoch.shared, entry);
   app.owed.clear();
   return undefined;

@@ -1,6 +1,7 @@
 import { bytesToHex, concatBytes, equalBytes } from "../base/bytes.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { LIMITS } from "../protocol/limits.ts";
+import { type Refusal, refusal } from "../protocol/refusals.ts";
 import type { Application, OpSource } from "./application.ts";
 import { isJoinRequest } from "./join-request.ts";
 import { createJournal } from "./journal.ts";
@@ -39,7 +40,7 @@ export function applyAclRecord(
   state: AclState,
   record: AclRecord,
   header: SpaceHeader,
-): { fault: string } | AclApplied {
+): { fault: Refusal } | AclApplied {
   const app = begin(state, header, record.space);
   const named = [record.id];
   const fault =
@@ -68,7 +69,7 @@ export function tryAclOps(
   state: AclState,
   header: SpaceHeader,
   record: { space: Uint8Array; author: Uint8Array; clock: number; ops: readonly AclOp[] },
-): { fault: string } | AclDemand {
+): { fault: Refusal } | AclDemand {
   const app = begin(state, header, record.space);
   try {
     const sourceId = new Uint8Array(32);
@@ -76,14 +77,12 @@ export function tryAclOps(
       stateFault(app) ?? countStrangers(app, record.author) ?? opsFault(app, { ...record, id: sourceId }, []);
     if (fault) return { fault };
     const holders = readKeyHolders(state);
-    if (holders.size > LIMITS.spaceMembers) return { fault: TOO_MANY };
+    if (holders.size > LIMITS.spaceMembers) return { fault: refusal("acl.space_full") };
     return { owed: [...app.owed.values()], rotationDue: app.rotationDue, holders: [...holders.values()] };
   } finally {
     app.journal.undo();
   }
 }
-
-const TOO_MANY = `a space has at most ${LIMITS.spaceMembers} members and open invites`;
 
 function begin(state: AclState, header: SpaceHeader, space: Uint8Array): Application {
   const pos = state.clocks.length;
@@ -91,45 +90,44 @@ function begin(state: AclState, header: SpaceHeader, space: Uint8Array): Applica
 }
 
 /** Whether the record is the next link at all. */
-function recordFault(app: Application, record: AclRecord): string | undefined {
+function recordFault(app: Application, record: AclRecord): Refusal | undefined {
   const { state, pos, header } = app;
   if (pos === 0) {
-    if (record.prev !== null) return "it does not follow the chain's head";
+    if (record.prev !== null) return refusal("acl.not_next");
     return rootFault(app, record);
   }
-  if (!record.prev || !equalBytes(record.prev, state.head!)) return "it does not follow the chain's head";
-  if (!equalBytes(record.space, state.space!)) return "it belongs to another space";
-  if (header.kind === "onetoone") return "a one-to-one space takes no record after its root";
+  if (!record.prev || !equalBytes(record.prev, state.head!)) return refusal("acl.not_next");
+  if (!equalBytes(record.space, state.space!)) return refusal("acl.another_space");
+  if (header.kind === "onetoone") return refusal("acl.one_to_one_fixed");
   const before = state.clocks[pos - 1]!;
-  if (record.clock < before) return "its clock runs backwards";
-  if (record.clock > before + MAX_CLOCK_STEP) return "its clock is too far ahead";
+  if (record.clock < before) return refusal("acl.clock_back");
+  if (record.clock > before + MAX_CLOCK_STEP) return refusal("acl.clock_ahead");
   if (record.clock > before && !canManage(permissionOf(state, record.author)))
-    return "only the owner and admins move the clock";
+    return refusal("acl.managers_only", { act: "clock" });
   return stateFault(app);
 }
 
 /** Counts a record against the bound of those without rights; one of the owner or an admin begins the count anew. */
-function countStrangers({ state, journal, pos }: Application, author: Uint8Array): string | undefined {
+function countStrangers({ state, journal, pos }: Application, author: Uint8Array): Refusal | undefined {
   const role = permissionOf(state, author);
   if (pos === 0 || (role !== "none" && !canManage(role))) return undefined;
-  if (role === "none" && state.strangersRecords >= MAX_STRANGERS_RECORDS)
-    return "too many records of accounts without rights came since the owner or an admin last acted";
+  if (role === "none" && state.strangersRecords >= MAX_STRANGERS_RECORDS) return refusal("acl.strangers_full");
   journal.assign(state, { strangersRecords: role === "none" ? state.strangersRecords + 1 : 0 });
   return undefined;
 }
 
-function stateFault({ state }: Application): string | undefined {
-  return state.deletedAt === undefined ? undefined : "the space is deleted";
+function stateFault({ state }: Application): Refusal | undefined {
+  return state.deletedAt === undefined ? undefined : refusal("acl.space_deleted");
 }
 
-function rootFault(app: Application, record: AclRecord): string | undefined {
+function rootFault(app: Application, record: AclRecord): Refusal | undefined {
   const [root] = record.ops;
-  if (root?.op !== "root" || record.ops.length !== 1) return "the first record is a root and nothing else";
-  if (!equalBytes(sha256(root.header), record.space)) return "the root carries another space's header";
-  if (root.epoch.previous.length > 0) return "no key comes before the first";
+  if (root?.op !== "root" || record.ops.length !== 1) return refusal("acl.root_alone");
+  if (!equalBytes(sha256(root.header), record.space)) return refusal("acl.root_header");
+  if (root.epoch.previous.length > 0) return refusal("acl.root_key_before");
   const holders = app.header.kind === "created" ? [app.header.author] : [];
   if (!equalBytes(concatBytes(...root.epoch.sealed.map(({ to }) => to)), concatBytes(...holders)))
-    return "the first key is not sealed to the space's author alone";
+    return refusal("acl.root_key_holders");
   return undefined;
 }
 
@@ -137,7 +135,7 @@ function opsFault(
   app: Application,
   record: { author: Uint8Array; id: Uint8Array; clock: number; ops: readonly AclOp[] },
   named: Uint8Array[],
-): string | undefined {
+): Refusal | undefined {
   if (app.pos === 0) return plantRoot(app, record);
   const source: OpSource = { actor: record.author, sourceId: record.id };
   const repeated = idsTakenTwice(record.ops);
@@ -150,9 +148,9 @@ function opsFault(
 }
 
 /** An invite and a request are known by the id of what they stand in, so each stands there once. */
-function idsTakenTwice(ops: readonly AclOp[]): string | undefined {
+function idsTakenTwice(ops: readonly AclOp[]): Refusal | undefined {
   const count = (kind: AclOp["op"]) => ops.filter((op) => op.op === kind).length;
-  return count("invite") > 1 || count("requestJoin") > 1 ? "a record makes one invite or request at most" : undefined;
+  return count("invite") > 1 || count("requestJoin") > 1 ? refusal("acl.one_invite_or_request") : undefined;
 }
 
 function opFault(
@@ -161,14 +159,14 @@ function opFault(
   source: OpSource,
   clock: number,
   named: Uint8Array[],
-): string | undefined {
+): Refusal | undefined {
   switch (op.op) {
     case "root":
-      return "only the first record is a root";
+      return refusal("acl.root_again");
     case "sequenced":
       return sequence(app, op.pending, source, clock, named);
     case "alias": {
-      if (permissionOf(app.state, source.actor) !== "owner") return "only the owner places records of lost branches";
+      if (permissionOf(app.state, source.actor) !== "owner") return refusal("acl.owner_only", { act: "alias" });
       return place(app, op, clock, named);
     }
     default:
@@ -177,13 +175,12 @@ function opFault(
 }
 
 /** The root makes the first members: the space's author its owner, or in a one-to-one space both as writers. */
-function plantRoot(app: Application, record: { author: Uint8Array; ops: readonly AclOp[] }): string | undefined {
+function plantRoot(app: Application, record: { author: Uint8Array; ops: readonly AclOp[] }): Refusal | undefined {
   const { state, journal, header } = app;
   const root = record.ops[0]!;
-  if (root.op !== "root") return "the first record is a root and nothing else";
+  if (root.op !== "root") return refusal("acl.root_alone");
   const first = header.kind === "onetoone" ? header.pair : [header.author];
-  if (header.kind !== "onetoone" && !equalBytes(record.author, header.author))
-    return "the root is not its space's author's";
+  if (header.kind !== "onetoone" && !equalBytes(record.author, header.author)) return refusal("acl.root_author");
   for (const account of first) {
     const permission = header.kind === "onetoone" ? "writer" : "owner";
     const history = [{ pos: 0, permission } as const];
@@ -211,24 +208,24 @@ function sequence(
   by: OpSource,
   clock: number,
   named: Uint8Array[],
-): string | undefined {
+): Refusal | undefined {
   const pending = sequencedPending(bytes);
   const isOwn = pending?.kind === "acl-proposal" && equalBytes(pending.author, by.actor);
   const role = permissionOf(app.state, by.actor);
   const mayCarry = isOwn || role === "owner" || (pending && isJoinRequest(pending) && canManage(role));
-  if (!mayCarry) return "only the owner sequences what others sign";
-  if (!pending) return "what is sequenced is neither a record nor a proposal";
-  if (!equalBytes(pending.space, app.space)) return "what is sequenced belongs to another space";
+  if (!mayCarry) return refusal("acl.owner_only", { act: "sequenced" });
+  if (!pending) return refusal("acl.sequenced_malformed");
+  if (!equalBytes(pending.space, app.space)) return refusal("acl.sequenced_of_another_space");
   const known = tookEffect(app.state, pending.id);
   if (known) return known;
   const repeated = idsTakenTwice(pending.ops);
   if (repeated) return repeated;
   if (pending.kind === "acl") {
-    if (!pending.prev) return "a root is not sequenced";
+    if (!pending.prev) return refusal("acl.sequenced_root");
     const fault = place(app, { id: pending.id, prev: pending.prev, clock: pending.clock }, clock, named);
     if (fault) return fault;
   } else {
-    if (!app.state.positions.has(bytesToHex(pending.basis))) return "its author knew another chain";
+    if (!app.state.positions.has(bytesToHex(pending.basis))) return refusal("acl.basis_unknown");
     app.journal.put(app.state.sequenced, bytesToHex(pending.id), app.pos);
   }
   const source: OpSource = { actor: pending.author, sourceId: pending.id };
@@ -240,16 +237,17 @@ function sequence(
 }
 
 /** Keys in what is sequenced were made for another state: who sequences it makes new ones. */
-function sequencedOpFault(app: Application, op: AclOp, source: OpSource): string | undefined {
+function sequencedOpFault(app: Application, op: AclOp, source: OpSource): Refusal | undefined {
   switch (op.op) {
     case "root":
     case "sequenced":
     case "alias":
-      return "what is sequenced holds its ops itself";
+      return refusal("acl.sequenced_nested");
     case "shareKey":
       return undefined;
     case "readKeyChange":
-      if (!canManage(permissionOf(app.state, source.actor))) return "only the owner and admins change the read key";
+      if (!canManage(permissionOf(app.state, source.actor)))
+        return refusal("acl.managers_only", { act: "readKeyChange" });
       app.rotationDue = true;
       return undefined;
     default:
@@ -257,9 +255,9 @@ function sequencedOpFault(app: Application, op: AclOp, source: OpSource): string
   }
 }
 
-export function tookEffect(state: AclState, id: Uint8Array): string | undefined {
+export function tookEffect(state: AclState, id: Uint8Array): Refusal | undefined {
   const name = bytesToHex(id);
-  return state.positions.has(name) || state.sequenced.has(name) ? "it took effect before" : undefined;
+  return state.positions.has(name) || state.sequenced.has(name) ? refusal("acl.took_effect") : undefined;
 }
 
 /** Gives a record of a lost branch its place: after the record that the branch left from. */
@@ -268,12 +266,12 @@ function place(
   record: { id: Uint8Array; prev: Uint8Array; clock: number },
   clock: number,
   named: Uint8Array[],
-): string | undefined {
+): Refusal | undefined {
   const known = tookEffect(app.state, record.id);
   if (known) return known;
   const prev = app.state.positions.get(bytesToHex(record.prev));
-  if (!prev) return "what it followed has no place yet";
-  if (record.clock < prev.clock || record.clock > clock) return "its clock does not fit in";
+  if (!prev) return refusal("acl.prev_unplaced");
+  if (record.clock < prev.clock || record.clock > clock) return refusal("acl.clock_misfit");
   const pos = sidePosition(prev.pos, app.pos);
   app.journal.put(app.state.positions, bytesToHex(record.id), { pos, clock: record.clock });
   named.push(record.id);
@@ -281,8 +279,8 @@ function place(
 }
 
 /** What must hold after a record, whatever it did. */
-function outcomeFault(app: Application): string | undefined {
-  if (app.rotationDue) return "somebody may no longer read, and the key stays the same";
-  if (app.owed.size > 0) return "somebody may read now and is not given the key";
-  return readKeyHolders(app.state).size > LIMITS.spaceMembers ? TOO_MANY : undefined;
+function outcomeFault(app: Application): Refusal | undefined {
+  if (app.rotationDue) return refusal("acl.key_stays");
+  if (app.owed.size > 0) return refusal("acl.key_owed");
+  return readKeyHolders(app.state).size > LIMITS.spaceMembers ? refusal("acl.space_full") : undefined;
 }

@@ -1,5 +1,6 @@
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import { admitPublicKey } from "../crypto/public-key.ts";
+import { type Refusal, refusal } from "../protocol/refusals.ts";
 import type { Application, OpSource } from "./application.ts";
 import {
   activePermission,
@@ -28,10 +29,10 @@ type OpOf<K extends RuleOp["op"]> = Extract<RuleOp, { op: K }>;
 /** Who acts, as what, and the id of what it signed. */
 type Actor = OpSource & { readonly role: Permission };
 /** Why the actor may not do this now; undefined when it was done. */
-type Refusal = string | undefined;
-type Rule = (app: Application, op: never, actor: Actor) => Refusal;
+type Outcome = Refusal | undefined;
+type Rule = (app: Application, op: never, actor: Actor) => Outcome;
 
-const RULES: { readonly [K in RuleOp["op"]]: (app: Application, op: OpOf<K>, actor: Actor) => Refusal } = {
+const RULES: { readonly [K in RuleOp["op"]]: (app: Application, op: OpOf<K>, actor: Actor) => Outcome } = {
   invite,
   inviteRevoke,
   requestJoin,
@@ -54,15 +55,15 @@ const RULES: { readonly [K in RuleOp["op"]]: (app: Application, op: OpOf<K>, act
 };
 
 /** Applies one op, or answers why its author may not do this now (ACL-2). What it changed before stays to be undone. */
-export function applyOp(app: Application, op: RuleOp, source: OpSource): Refusal {
+export function applyOp(app: Application, op: RuleOp, source: OpSource): Outcome {
   const rule: Rule = RULES[op.op];
   return rule(app, op as never, { ...source, role: permissionOf(app.state, source.actor) });
 }
 
-function invite(app: Application, op: OpOf<"invite">, { actor, role, sourceId }: Actor): Refusal {
+function invite(app: Application, op: OpOf<"invite">, { actor, role, sourceId }: Actor): Outcome {
   const { state, journal } = app;
-  if (!canManage(role)) return "only the owner and admins mint invites";
-  if (state.invites.size >= MAX_LIVE_INVITES) return "the space has too many live invites";
+  if (!canManage(role)) return refusal("acl.managers_only", { act: "invite" });
+  if (state.invites.size >= MAX_LIVE_INVITES) return refusal("acl.invites_full");
   const fault = useKey(app, op.key);
   if (fault) return fault;
   const permission = op.mode === "open" ? op.permission : "none";
@@ -71,28 +72,28 @@ function invite(app: Application, op: OpOf<"invite">, { actor, role, sourceId }:
   return undefined;
 }
 
-function inviteRevoke(app: Application, op: OpOf<"inviteRevoke">, { role }: Actor): Refusal {
+function inviteRevoke(app: Application, op: OpOf<"inviteRevoke">, { role }: Actor): Outcome {
   const { state, journal } = app;
-  if (!canManage(role)) return "only the owner and admins revoke invites";
+  if (!canManage(role)) return refusal("acl.managers_only", { act: "inviteRevoke" });
   const invite = state.invites.get(bytesToHex(op.key));
-  if (!invite) return "no such invite is live";
+  if (!invite) return refusal("acl.invite_not_live");
   journal.drop(state.invites, bytesToHex(op.key));
   app.owed.delete(bytesToHex(op.key));
   if (invite.permission !== "none") app.rotationDue = true;
   return undefined;
 }
 
-function requestJoin(app: Application, op: OpOf<"requestJoin">, { actor, sourceId }: Actor): Refusal {
+function requestJoin(app: Application, op: OpOf<"requestJoin">, { actor, sourceId }: Actor): Outcome {
   const { state, journal } = app;
   const fault = joinFault(app, op, actor, "none");
   if (fault) return fault;
-  if (state.requests.size >= MAX_PENDING_REQUESTS) return "too many requests are pending";
+  if (state.requests.size >= MAX_PENDING_REQUESTS) return refusal("acl.requests_full");
   setMember(app, actor, { status: "joining", metadata: op.metadata });
   journal.put(state.requests, bytesToHex(sourceId), { id: sourceId, account: actor });
   return undefined;
 }
 
-function inviteJoin(app: Application, op: OpOf<"inviteJoin">, { actor }: Actor): Refusal {
+function inviteJoin(app: Application, op: OpOf<"inviteJoin">, { actor }: Actor): Outcome {
   const { state } = app;
   const fault = joinFault(app, op, actor, "open");
   if (fault) return fault;
@@ -101,90 +102,88 @@ function inviteJoin(app: Application, op: OpOf<"inviteJoin">, { actor }: Actor):
   return undefined;
 }
 
-function requestAccept(app: Application, op: OpOf<"requestAccept">, { role }: Actor): Refusal {
+function requestAccept(app: Application, op: OpOf<"requestAccept">, { role }: Actor): Outcome {
   const { state, journal } = app;
-  if (!canManage(role)) return "only the owner and admins accept requests";
-  if (!mayGrant(role, op.permission)) return "an admin grants no admin";
+  if (!canManage(role)) return refusal("acl.managers_only", { act: "requestAccept" });
+  if (!mayGrant(role, op.permission)) return refusal("acl.admin_grants_admin");
   const request = state.requests.get(bytesToHex(op.request));
-  if (!request) return "no such request is pending";
+  if (!request) return refusal("acl.request_not_pending");
   journal.drop(state.requests, bytesToHex(op.request));
   letIn(app, request.account, { permission: op.permission });
   return undefined;
 }
 
-function requestDecline(app: Application, op: OpOf<"requestDecline">, { role }: Actor): Refusal {
-  if (!canManage(role)) return "only the owner and admins decline requests";
+function requestDecline(app: Application, op: OpOf<"requestDecline">, { role }: Actor): Outcome {
+  if (!canManage(role)) return refusal("acl.managers_only", { act: "requestDecline" });
   return endRequest(app, op.request, "declined");
 }
 
-function requestCancel(app: Application, op: OpOf<"requestCancel">, { actor }: Actor): Refusal {
+function requestCancel(app: Application, op: OpOf<"requestCancel">, { actor }: Actor): Outcome {
   const { state } = app;
   const request = state.requests.get(bytesToHex(op.request));
-  if (request && !equalBytes(request.account, actor)) return "only who asked cancels a request";
+  if (request && !equalBytes(request.account, actor)) return refusal("acl.request_of_another");
   return endRequest(app, op.request, "canceled");
 }
 
-function permissionChange(app: Application, op: OpOf<"permissionChange">, { role }: Actor): Refusal {
+function permissionChange(app: Application, op: OpOf<"permissionChange">, { role }: Actor): Outcome {
   const { state } = app;
-  if (!canManage(role)) return "only the owner and admins change permissions";
+  if (!canManage(role)) return refusal("acl.managers_only", { act: "permissionChange" });
   const before = activePermission(state, op.account);
-  if (before === undefined) return "the account is no active member";
-  if (!mayTouch(role, before)) return "this member's permission is not the author's to change";
-  if (!mayGrant(role, op.permission)) return "an admin grants no admin";
-  if (before === op.permission) return "the member has this permission already";
+  if (before === undefined) return refusal("acl.not_active");
+  if (!mayTouch(role, before)) return refusal("acl.may_not_change");
+  if (!mayGrant(role, op.permission)) return refusal("acl.admin_grants_admin");
+  if (before === op.permission) return refusal("acl.same_permission");
   return demote(app, op.account, before, op.permission, op.pins);
 }
 
-function accountAdd(app: Application, op: OpOf<"accountAdd">, { role }: Actor): Refusal {
+function accountAdd(app: Application, op: OpOf<"accountAdd">, { role }: Actor): Outcome {
   const { state } = app;
-  if (!canManage(role)) return "only the owner and admins add accounts";
-  if (!mayGrant(role, op.permission)) return "an admin grants no admin";
-  if (!MAY_COME.has(state.members.get(bytesToHex(op.account))?.status))
-    return "the account is a member already, or asks to be one";
-  if (state.usedKeys.has(bytesToHex(op.account))) return "the account is the key of an invite";
+  if (!canManage(role)) return refusal("acl.managers_only", { act: "accountAdd" });
+  if (!mayGrant(role, op.permission)) return refusal("acl.admin_grants_admin");
+  if (!MAY_COME.has(state.members.get(bytesToHex(op.account))?.status)) return refusal("acl.member_or_joining");
+  if (state.usedKeys.has(bytesToHex(op.account))) return refusal("acl.account_is_invite_key");
   letIn(app, op.account, { permission: op.permission, metadata: op.metadata });
   return undefined;
 }
 
-function accountRemove(app: Application, op: OpOf<"accountRemove">, { actor, role }: Actor): Refusal {
+function accountRemove(app: Application, op: OpOf<"accountRemove">, { actor, role }: Actor): Outcome {
   const { state } = app;
-  if (!canManage(role)) return "only the owner and admins remove members";
-  if (equalBytes(op.account, actor)) return "nobody removes itself";
+  if (!canManage(role)) return refusal("acl.managers_only", { act: "accountRemove" });
+  if (equalBytes(op.account, actor)) return refusal("acl.removes_itself");
   const status = state.members.get(bytesToHex(op.account))?.status;
-  if (status !== "active" && status !== "removing") return "the account is no member";
-  if (status === "active" && !mayTouch(role, permissionOf(state, op.account)))
-    return "this member is not the author's to remove";
+  if (status !== "active" && status !== "removing") return refusal("acl.no_member");
+  if (status === "active" && !mayTouch(role, permissionOf(state, op.account))) return refusal("acl.may_not_remove");
   remove(app, op.account, op.pins);
   app.rotationDue = true;
   return undefined;
 }
 
-function selfRemove(app: Application, _op: OpOf<"selfRemove">, { actor }: Actor): Refusal {
+function selfRemove(app: Application, _op: OpOf<"selfRemove">, { actor }: Actor): Outcome {
   const { state } = app;
   const permission = activePermission(state, actor);
-  if (permission === undefined) return "only an active member leaves";
-  if (permission === "owner") return "the owner leaves only after a transfer of ownership";
-  if (permission === "guest") return "a guest key does not leave";
+  if (permission === undefined) return refusal("acl.leave_not_active");
+  if (permission === "owner") return refusal("acl.leave_owner");
+  if (permission === "guest") return refusal("acl.leave_guest");
   setMember(app, actor, { status: "removing", permission: "none" });
   return undefined;
 }
 
-function ownershipChange(app: Application, op: OpOf<"ownershipChange">, { actor, role }: Actor): Refusal {
+function ownershipChange(app: Application, op: OpOf<"ownershipChange">, { actor, role }: Actor): Outcome {
   const { state, journal } = app;
-  if (role !== "owner") return "only the owner transfers ownership";
-  if (app.header.kind === "derived") return "a derived space stays its account's";
+  if (role !== "owner") return refusal("acl.owner_only", { act: "ownershipChange" });
+  if (app.header.kind === "derived") return refusal("acl.derived_ownership");
   const before = activePermission(state, op.account);
-  if (before === undefined || before === "guest") return "ownership goes to an active member";
-  if (before === "owner") return "the account is the owner already";
+  if (before === undefined || before === "guest") return refusal("acl.owner_not_active");
+  if (before === "owner") return refusal("acl.owner_already");
   setMember(app, op.account, { status: "active", permission: "owner" });
   journal.assign(state, { owner: op.account });
   return demote(app, actor, "owner", op.oldPermission, op.pins);
 }
 
-function guestKey(app: Application, op: OpOf<"guestKey">, { actor, role }: Actor): Refusal {
+function guestKey(app: Application, op: OpOf<"guestKey">, { actor, role }: Actor): Outcome {
   const { state, journal } = app;
-  if (role !== "owner") return "only the owner makes a guest key";
-  if (state.guest) return "the space has a guest key";
+  if (role !== "owner") return refusal("acl.owner_only", { act: "guestKey" });
+  if (state.guest) return refusal("acl.guest_key_exists");
   const fault = useKey(app, op.key);
   if (fault) return fault;
   journal.assign(state, { guest: { key: op.key, author: actor } });
@@ -192,49 +191,49 @@ function guestKey(app: Application, op: OpOf<"guestKey">, { actor, role }: Actor
   return undefined;
 }
 
-function guestRevoke(app: Application, _op: OpOf<"guestRevoke">, { role }: Actor): Refusal {
+function guestRevoke(app: Application, _op: OpOf<"guestRevoke">, { role }: Actor): Outcome {
   const { state } = app;
-  if (role !== "owner") return "only the owner revokes the guest key";
-  if (!state.guest) return "the space has no guest key";
+  if (role !== "owner") return refusal("acl.owner_only", { act: "guestRevoke" });
+  if (!state.guest) return refusal("acl.guest_key_absent");
   dropGuest(app);
   app.rotationDue = true;
   return undefined;
 }
 
-function readKeyChange(app: Application, op: OpOf<"readKeyChange">, { role }: Actor): Refusal {
-  if (!canManage(role)) return "only the owner and admins change the read key";
+function readKeyChange(app: Application, op: OpOf<"readKeyChange">, { role }: Actor): Outcome {
+  if (!canManage(role)) return refusal("acl.managers_only", { act: "readKeyChange" });
   return startEpoch(app, op.epoch);
 }
 
-function shareKey(app: Application, op: OpOf<"shareKey">): Refusal {
+function shareKey(app: Application, op: OpOf<"shareKey">): Outcome {
   return giveReadKey(app, op.keyId, op.sealed);
 }
 
-function stopSharing(app: Application, op: OpOf<"stopSharing">, { role }: Actor): Refusal {
-  if (role !== "owner") return "only the owner stops sharing";
+function stopSharing(app: Application, op: OpOf<"stopSharing">, { role }: Actor): Outcome {
+  if (role !== "owner") return refusal("acl.owner_only", { act: "stopSharing" });
   return dropEverybody(app, op.cuts);
 }
 
-function spaceDelete(app: Application, _op: OpOf<"spaceDelete">, { role }: Actor): Refusal {
+function spaceDelete(app: Application, _op: OpOf<"spaceDelete">, { role }: Actor): Outcome {
   const { state, journal, pos } = app;
-  if (role !== "owner") return "only the owner deletes the space";
-  if (app.header.kind !== "created") return "derived spaces are permanent";
+  if (role !== "owner") return refusal("acl.owner_only", { act: "spaceDelete" });
+  if (app.header.kind !== "created") return refusal("acl.derived_permanent");
   journal.assign(state, { deletedAt: pos });
   return undefined;
 }
 
-function profile(app: Application, op: OpOf<"profile">, { actor }: Actor): Refusal {
+function profile(app: Application, op: OpOf<"profile">, { actor }: Actor): Outcome {
   const { state } = app;
   const permission = activePermission(state, actor);
-  if (permission === undefined || permission === "guest") return "only an active member has a profile here";
+  if (permission === undefined || permission === "guest") return refusal("acl.profile_not_active");
   setMember(app, actor, { status: "active", metadata: op.metadata });
   return undefined;
 }
 
 /** Keys of invites and guests are fresh: never seen before, and nobody's account. */
-function useKey(app: Application, key: Uint8Array): string | undefined {
+function useKey(app: Application, key: Uint8Array): Outcome {
   const name = bytesToHex(key);
-  if (app.state.usedKeys.has(name) || app.state.members.has(name)) return "the key was used before";
+  if (app.state.usedKeys.has(name) || app.state.members.has(name)) return refusal("acl.key_used");
   app.journal.put(app.state.usedKeys, name, app.pos);
   return undefined;
 }
@@ -244,14 +243,14 @@ function joinFault(
   op: { invite: Uint8Array; proof: Uint8Array },
   actor: Uint8Array,
   mode: "none" | "open",
-): string | undefined {
+): Outcome {
   const { state } = app;
   const invite = state.invites.get(bytesToHex(op.invite));
-  if (!invite) return "the invite is not live";
-  if ((invite.permission === "none") !== (mode === "none")) return "the invite is of another kind";
-  if (pendingRequestOf(state, actor)) return "a request of this account is pending";
-  if (!MAY_COME.has(state.members.get(bytesToHex(actor))?.status)) return "the account is a member already";
-  if (state.usedKeys.has(bytesToHex(actor))) return "the account is the key of an invite";
-  if (!admitPublicKey(actor)) return "the account's key is not admissible";
-  return isProven(op, app.space, actor) ? undefined : "the proof is not the invite's";
+  if (!invite) return refusal("acl.invite_not_live");
+  if ((invite.permission === "none") !== (mode === "none")) return refusal("acl.invite_kind");
+  if (pendingRequestOf(state, actor)) return refusal("acl.request_pending");
+  if (!MAY_COME.has(state.members.get(bytesToHex(actor))?.status)) return refusal("acl.member_already");
+  if (state.usedKeys.has(bytesToHex(actor))) return refusal("acl.account_is_invite_key");
+  if (!admitPublicKey(actor)) return refusal("acl.account_key");
+  return isProven(op, app.space, actor) ? undefined : refusal("acl.invite_proof");
 }

@@ -1,4 +1,5 @@
 import { bytesToHex } from "../base/bytes.ts";
+import { type Refusal, refusal } from "../protocol/refusals.ts";
 import type { AclContext } from "./compose.ts";
 import { openEpochKey, openPreviousKey } from "./epoch.ts";
 import type { AclOp } from "./op.ts";
@@ -43,7 +44,7 @@ export interface SequencePort {
   /** Whether changes of members name this record of a lost branch. */
   isNamed(recordId: Uint8Array): boolean;
   /** Why the owner's next record could not consist of these ops. */
-  faultOf(ops: readonly AclOp[], minClock: number): string | undefined;
+  faultOf(ops: readonly AclOp[], minClock: number): Refusal | undefined;
 }
 
 /**
@@ -52,8 +53,8 @@ export interface SequencePort {
  */
 export type SequencePlan =
   | { ops: AclOp[]; minClock: number; placed: AclRecord[]; parts: PendingRecord[] }
-  | { drop: string }
-  | { wait: string };
+  | { drop: Refusal }
+  | { wait: Refusal };
 
 /**
  * Plans how what somebody asked for is proposed again on the head of the moment. Its author's rights are those of now. A
@@ -63,7 +64,7 @@ export function sequenceProposal(port: SequencePort, pending: PendingRecord): Se
   const known = tookEffect(port.state, pending.id);
   if (known) return { drop: known };
   if (pending.kind === "acl") return planRecord(port, pending);
-  if (!port.state.positions.has(bytesToHex(pending.basis))) return { wait: "its author knew another chain" };
+  if (!port.state.positions.has(bytesToHex(pending.basis))) return { wait: refusal("acl.basis_unknown") };
   const ops: AclOp[] = [{ op: "sequenced", pending: pending.bytes }];
   const fault = superseded(port.state, pending, pending.basis) ?? port.faultOf(ops, 0);
   return fault ? { drop: fault } : { ops, minClock: 0, placed: [], parts: [] };
@@ -71,7 +72,7 @@ export function sequenceProposal(port: SequencePort, pending: PendingRecord): Se
 
 function planRecord(port: SequencePort, record: AclRecord): SequencePlan {
   const ancestors = unplacedAncestors(port, record);
-  if (!ancestors) return { wait: "what it followed has no place yet" };
+  if (!ancestors) return { wait: refusal("acl.prev_unplaced") };
   const plan = { minClock: record.clock, placed: [...ancestors, record], parts: [] };
   const bridge = ancestors.map(aliasOf);
   const place = [...bridge, aliasOf(record)];
@@ -80,7 +81,7 @@ function planRecord(port: SequencePort, record: AclRecord): SequencePlan {
   const fault = superseded(port.state, record, (ancestors[0] ?? record).prev!) ?? port.faultOf(again, record.clock);
   if (!fault) return { ...plan, ops: again };
   if (port.isNamed(record.id) && !port.faultOf(place, record.clock)) return { ...plan, ops: place };
-  return port.held.isFollowed(record.id) ? { wait: "others follow it" } : { drop: fault };
+  return port.held.isFollowed(record.id) ? { wait: refusal("acl.followed") } : { drop: fault };
 }
 
 /** A record that itself gave effect to others: what it sequenced is sequenced again, the record only if it is named. */
@@ -106,7 +107,9 @@ function planParts(port: SequencePort, record: AclRecord, place: AclOp[]): Seque
     return { ops: [...ops], minClock: record.clock, placed: [...placed, ...placedAgain], parts: [...left] };
   }
   if (parts.length > 0) return { ops: [], minClock: 0, placed: [], parts };
-  return port.held.isFollowed(record.id) ? { wait: "others follow it" } : { drop: "all of it took effect" };
+  return port.held.isFollowed(record.id)
+    ? { wait: refusal("acl.followed") }
+    : { drop: refusal("acl.took_effect_whole") };
 }
 
 const aliasOf = (record: AclRecord): AclOp => ({

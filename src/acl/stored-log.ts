@@ -1,5 +1,6 @@
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import { sha256 } from "../crypto/hash.ts";
+import { type Refusal, refusal, refusalText } from "../protocol/refusals.ts";
 import { StoredFileError } from "../protocol/storage-fault.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import { decodeAclSnapshot, encodeAclSnapshot } from "./acl-snapshot.ts";
@@ -41,8 +42,8 @@ export function loadAclLog(store: SpaceStore, header: SpaceHeader): StoredLog {
   for (let pos = settled; pos < records.length; pos++) {
     const { id, bytes } = records[pos]!;
     const record = decodeAclRecord(bytes);
-    const fault = record ? faultOf(state, record, header) : "it is no ACL record";
-    if (fault) throw new AclDamagedError(`${store.path}: ACL record ${pos}: ${fault}`);
+    const fault = record ? faultOf(state, record, header) : refusal("acl.record_malformed");
+    if (fault) throw new AclDamagedError(`${store.path}: ACL record ${pos}: ${refusalText(fault)}`);
     records[pos] = new StoredRecord(id, bytes, record!);
   }
   return { state, records, settled };
@@ -59,12 +60,12 @@ export function stateAfter(
   const state = kept && kept.clocks.length <= count ? kept : emptyAcl();
   for (const { record } of records.slice(state.clocks.length, count)) {
     const fault = faultOf(state, record, header);
-    if (fault) throw new AclDamagedError(`ACL record ${bytesToHex(record.id)}: ${fault}`);
+    if (fault) throw new AclDamagedError(`ACL record ${bytesToHex(record.id)}: ${refusalText(fault)}`);
   }
   return state;
 }
 
-function faultOf(state: AclState, record: AclRecord, header: SpaceHeader): string | undefined {
+function faultOf(state: AclState, record: AclRecord, header: SpaceHeader): Refusal | undefined {
   const applied = applyAclRecord(state, record, header);
   return "fault" in applied ? applied.fault : undefined;
 }

@@ -1,4 +1,5 @@
 import { bytesToHex } from "../base/bytes.ts";
+import { type Refusal, refusal } from "../protocol/refusals.ts";
 import type { Permission } from "./permission.ts";
 import type { PendingRecord } from "./record.ts";
 import type { AclState } from "./state.ts";
@@ -10,7 +11,7 @@ const RANK: Record<Permission, number> = { none: 0, guest: 1, reader: 2, writer:
  * it asks were since removed or given less. Whoever decided that was told that it holds, and it is not to be undone by
  * what was asked before.
  */
-export function superseded(state: AclState, pending: PendingRecord, since: Uint8Array): string | undefined {
+export function superseded(state: AclState, pending: PendingRecord, since: Uint8Array): Refusal | undefined {
   const from = state.positions.get(bytesToHex(since))?.pos;
   if (from === undefined) return undefined;
   for (const op of pending.ops) {
@@ -20,7 +21,7 @@ export function superseded(state: AclState, pending: PendingRecord, since: Uint8
         : op.op === "inviteJoin"
           ? loweredSince(state, pending.author, "reader", from)
           : op.op === "guestKey" && guestEndedSince(state, from);
-    if (lowered) return "it was decided otherwise since it was asked for";
+    if (lowered) return refusal("acl.superseded");
   }
   return undefined;
 }

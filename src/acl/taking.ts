@@ -69,9 +69,9 @@ export function createTaking({ acl, keys, move, write, merge, settle }: TakingDe
 function mergedAhead({ records }: AclOffer, { faults }: AclAhead): Merged | undefined {
   const judged = records.filter((record) => faults.has(record));
   if (judged.length === 0) return undefined;
-  const reason = judged.map((record) => faults.get(record)).find((fault) => fault !== undefined);
-  if (reason === undefined) return { result: { kind: "extended", taken: judged.length } };
-  return { result: { kind: "refused", taken: judged.length - 1, reason } }; // nothing follows what is refused
+  const refusal = judged.map((record) => faults.get(record)).find((fault) => fault !== undefined);
+  if (refusal === undefined) return { result: { kind: "extended", taken: judged.length } };
+  return { result: { kind: "refused", taken: judged.length - 1, refusal } }; // nothing follows what is refused
 }
 
 function joined(merges: readonly Merged[]): { result: AclMerge[]; consequences?: AclConsequences } {

@@ -1,5 +1,6 @@
-import { dlopen, FFIType, ptr } from "bun:ffi";
+import { FFIType, ptr } from "bun:ffi";
 import { setPriority } from "node:os";
+import { openLibc } from "./libc.ts";
 
 /** Bytes of the kernel's set of processors: 1,024 of them. */
 const SET_BYTES = 128;
@@ -12,23 +13,17 @@ const SET_BYTES = 128;
  */
 export function giveWay(priority: number): void {
   setPriority(0, priority);
-  if (process.platform === "linux") leaveOneProcessor();
+  leaveOneProcessor();
 }
 
 /** sched_setaffinity(2) with the set that it has, without its first processor. */
 function leaveOneProcessor(): void {
   const args = [FFIType.i32, FFIType.u64, FFIType.ptr] as const;
-  let libc: ReturnType<typeof open>;
-  const open = () =>
-    dlopen("libc.so.6", {
-      sched_getaffinity: { args, returns: FFIType.i32 },
-      sched_setaffinity: { args, returns: FFIType.i32 },
-    }).symbols;
-  try {
-    libc = open();
-  } catch {
-    return; // another libc
-  }
+  const libc = openLibc({
+    sched_getaffinity: { args, returns: FFIType.i32 },
+    sched_setaffinity: { args, returns: FFIType.i32 },
+  });
+  if (!libc) return;
   const allowed = new Uint8Array(SET_BYTES);
   if (libc.sched_getaffinity(0, BigInt(SET_BYTES), ptr(allowed)) < 0) return;
   const first = allowed.findIndex((byte) => byte !== 0);

@@ -40,7 +40,7 @@ export const ERROR_RULES = {
   "auth.account_in_use": rule(409, "Another process serves this account", ["accountId"]),
   "auth.passkey_required": rule(400, "The wallet is encrypted; give its passkey"),
   "auth.passkey_wrong": rule(400, "The passkey does not open the wallet"),
-  "acl.forbidden": rule(403, "Your role in this space does not allow this", ["spaceId", "role"]),
+  "acl.forbidden": rule(403, "Your role in this space does not allow this", ["spaceId", "role", "reason"]),
   "space.not_found": rule(404, "No space has this id; GET /v1/spaces?status=all lists those of the account", [
     "spaceId",
   ]),

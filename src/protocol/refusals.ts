@@ -1,9 +1,36 @@
 import type { Json } from "./json.ts";
 import { LIMITS } from "./limits.ts";
 
+/** What a change waits for besides other changes and records. */
+const WAITED_FOR = { key: "read key", definition: "definition", version: "version" } as const;
+
+/** What the owner and admins alone do, as a record's ops have it. */
+const MANAGERS_ACTS = {
+  clock: "move the clock",
+  invite: "mint invites",
+  inviteRevoke: "revoke invites",
+  requestAccept: "accept requests",
+  requestDecline: "decline requests",
+  permissionChange: "change permissions",
+  accountAdd: "add accounts",
+  accountRemove: "remove members",
+  readKeyChange: "change the read key",
+} as const;
+
+/** What the owner alone does. */
+const OWNERS_ACTS = {
+  alias: "places records of lost branches",
+  sequenced: "sequences what others sign",
+  ownershipChange: "transfers ownership",
+  guestKey: "makes a guest key",
+  guestRevoke: "revokes the guest key",
+  stopSharing: "stops sharing",
+  spaceDelete: "deletes the space",
+} as const;
+
 /**
- * Why the fold drops an op or a record's entry. The rules, on every device, say a code and facts; words are made of them where
- * people are answered. The one table of codes.
+ * Why the fold drops an op or a record's entry, ingest keeps a change out, or the ACL log a record. The rules, on every device,
+ * say a code and facts; words are made of them where people are answered or a log is written. The one table of codes.
  */
 const WORDS = {
   // What is stored
@@ -152,6 +179,128 @@ const WORDS = {
   "frontier.set": "a frontier is set",
   "frontier.field": "a frontier is writers.<writer>: seq",
   "frontier.behind": "the frontier is further already",
+
+  // A change that came in
+  "change.malformed": ({ fault }: { fault: string }) => `it is no change: ${fault}`,
+  "change.version": "it is of a later version",
+  "change.no_version": "its version is unknown",
+  "change.kind": "its kind is unknown",
+  "change.fields": "its header has other fields",
+  "change.no_link": ({ field }: { field: string }) => `${field} is not a link`,
+  "change.length": ({ field }: { field: string }) => `${field} has another length`,
+  "change.no_count": ({ field, least, most }: { field: string; least: number; most: number }) =>
+    `${field} is not an integer from ${least} to ${most}`,
+  "change.parents": `parents are no list of up to ${LIMITS.changeParents}`,
+  "change.parents_order": "parents are not sorted",
+  "change.parents_of_root": "only a root has no parents",
+  "change.object_of_root": "only a root names no object",
+  "change.first_of_writer": "only seq 1 has no prev",
+  "change.body_of_root": "only a root has no body",
+  "change.too_large": "the change is too large",
+  "change.body_too_large": "the sealed body is too large",
+  "change.unsigned": "the change is not signed",
+  "change.derived_fields": "a derived root has other fields",
+  "change.derived_too_long": "the derived root's type or derivation is too long",
+  "change.another_space": "it belongs to another space",
+  "change.author_key": "the author's key is not admissible",
+  "change.signature": "the signature is not the author's",
+  "change.parents_apart": "its parents belong to different objects",
+  "change.parents_elsewhere": "its parents belong to another object",
+  "change.writers_chain": "its writer's chain is broken",
+  "change.lamport": ({ is, due }: { is: number; due: number }) => `its lamport is ${is}, not ${due}`,
+  "change.body_key": "the body does not open under the key it names",
+  "change.no_body": "the sealed bytes are no body",
+  "change.follows_refused": ({ because }: { because: { code: string; facts: object } }): string =>
+    `it follows a change that is refused (${refusalText(because as Refusal)})`,
+  "change.follows_nothing": ({ what }: { what: string }) => `it follows ${what}, which nobody has`,
+  "change.waits_in_vain": ({ kind, what }: { kind: keyof typeof WAITED_FOR; what: string }) =>
+    `it waits for the ${WAITED_FOR[kind]} ${what}, which nobody has given`,
+  "change.body_missing": "its content is missing, and nobody who was asked has it",
+  "change.space_quota": "the space's quota of waiting changes is used up",
+  "change.author_quota": "the author's quota of waiting changes is used up",
+  "change.uncounted_quota": "what does not count has used up its quota",
+  "change.idle_roots": "too many roots that nobody wrote to",
+
+  // Records of the ACL log, and what waits for a place in it
+  "acl.managers_only": ({ act }: { act: keyof typeof MANAGERS_ACTS }) =>
+    `only the owner and admins ${MANAGERS_ACTS[act]}`,
+  "acl.owner_only": ({ act }: { act: keyof typeof OWNERS_ACTS }) => `only the owner ${OWNERS_ACTS[act]}`,
+  "acl.space_full": `a space has at most ${LIMITS.spaceMembers} members and open invites`,
+  "acl.not_next": "it does not follow the chain's head",
+  "acl.another_space": "it belongs to another space",
+  "acl.one_to_one_fixed": "a one-to-one space takes no record after its root",
+  "acl.clock_back": "its clock runs backwards",
+  "acl.clock_ahead": "its clock is too far ahead",
+  "acl.strangers_full": "too many records of accounts without rights came since the owner or an admin last acted",
+  "acl.space_deleted": "the space is deleted",
+  "acl.root_alone": "the first record is a root and nothing else",
+  "acl.root_header": "the root carries another space's header",
+  "acl.root_key_before": "no key comes before the first",
+  "acl.root_key_holders": "the first key is not sealed to the space's author alone",
+  "acl.root_again": "only the first record is a root",
+  "acl.root_author": "the root is not its space's author's",
+  "acl.one_invite_or_request": "a record makes one invite or request at most",
+  "acl.sequenced_malformed": "what is sequenced is neither a record nor a proposal",
+  "acl.sequenced_of_another_space": "what is sequenced belongs to another space",
+  "acl.sequenced_root": "a root is not sequenced",
+  "acl.basis_unknown": "its author knew another chain",
+  "acl.sequenced_nested": "what is sequenced holds its ops itself",
+  "acl.took_effect": "it took effect before",
+  "acl.prev_unplaced": "what it followed has no place yet",
+  "acl.clock_misfit": "its clock does not fit in",
+  "acl.key_stays": "somebody may no longer read, and the key stays the same",
+  "acl.key_owed": "somebody may read now and is not given the key",
+  "acl.invites_full": "the space has too many live invites",
+  "acl.invite_not_live": "the invite is not live",
+  "acl.requests_full": "too many requests are pending",
+  "acl.admin_grants_admin": "an admin grants no admin",
+  "acl.request_not_pending": "no such request is pending",
+  "acl.request_of_another": "only who asked cancels a request",
+  "acl.not_active": "the account is no active member",
+  "acl.no_member": "the account is no member",
+  "acl.may_not_change": "this member's permission is not the author's to change",
+  "acl.may_not_remove": "this member is not the author's to remove",
+  "acl.same_permission": "the member has this permission already",
+  "acl.member_or_joining": "the account is a member already, or asks to be one",
+  "acl.member_already": "the account is a member already",
+  "acl.account_is_invite_key": "the account is the key of an invite",
+  "acl.removes_itself": "nobody removes itself",
+  "acl.leave_not_active": "only an active member leaves",
+  "acl.leave_owner": "the owner leaves only after a transfer of ownership",
+  "acl.leave_guest": "a guest key does not leave",
+  "acl.derived_ownership": "a derived space stays its account's",
+  "acl.owner_not_active": "ownership goes to an active member",
+  "acl.owner_already": "the account is the owner already",
+  "acl.guest_key_exists": "the space has a guest key",
+  "acl.guest_key_absent": "the space has no guest key",
+  "acl.derived_permanent": "derived spaces are permanent",
+  "acl.profile_not_active": "only an active member has a profile here",
+  "acl.key_used": "the key was used before",
+  "acl.invite_kind": "the invite is of another kind",
+  "acl.request_pending": "a request of this account is pending",
+  "acl.account_key": "the account's key is not admissible",
+  "acl.invite_proof": "the proof is not the invite's",
+  "acl.pins_missing": "whoever may no longer write is pinned",
+  "acl.pins_extra": "whoever may still write is not pinned",
+  "acl.pins_of_writers": "exactly those who may write are pinned",
+  "acl.key_before": "the key before is not sealed under the new one",
+  "acl.key_twice": "a key before is given twice",
+  "acl.key_holders": "the new key is not sealed to exactly those who may read",
+  "acl.key_not_owed": "nobody is owed the key",
+  "acl.key_not_current": "the key is not the current one",
+  "acl.key_owed_holders": "the key is not sealed to exactly those who are owed it",
+  "acl.superseded": "it was decided otherwise since it was asked for",
+  "acl.followed": "others follow it",
+  "acl.took_effect_whole": "all of it took effect",
+  "acl.no_owner": "the space has no owner",
+  "acl.pending_malformed": "it is neither a record nor a proposal",
+  "acl.record_malformed": "it is no ACL record",
+  "acl.records_apart": "the records do not follow one another",
+  "acl.split": "two branches, and no owner's record decides between them",
+  "acl.branch_lost": "another branch of the chain has priority",
+  "acl.another_root": "it is the root of another chain",
+  "acl.gap": "what it follows is not here",
+  "acl.pending_full": "too much waits for the space's owner already; try again once an owner's device was online",
 } as const;
 
 export type RefusalCode = keyof typeof WORDS;

@@ -71,7 +71,7 @@ export const SpaceDebug = named(
     spaceId: Type.String(),
     peers: Type.Array(PeerCounters),
     parked: Type.Integer({ description: "Changes received that wait for something" }),
-    quarantined: Type.Array(strict({ id: Type.String(), reason: Type.String() }), {
+    quarantined: Type.Array(strict({ id: Type.String(), code: Type.String(), reason: Type.String() }), {
       description: "Changes that will never count, newest first",
     }),
     unconfirmed: Type.Integer({ description: "Changes that nobody else is known to keep" }),

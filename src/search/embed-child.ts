@@ -2,8 +2,10 @@
  * The process that turns texts into vectors: a fault in native code ends it alone, and its memory is free when it ends. It
  * ends with the server that started it, at once on Linux even while native code runs.
  */
-import { dlopen, FFIType } from "bun:ffi";
+
+import { FFIType } from "bun:ffi";
 import { constants, setPriority } from "node:os";
+import { openLibc } from "../base/libc.ts";
 import { failureOf, tellParent } from "./child-process.ts";
 import type { Embedded, EmbedRequest, Loaded } from "./embed-protocol.ts";
 import { prepareOrtBinding } from "./ort-binding.ts";
@@ -55,17 +57,14 @@ export function runEmbedChild(): Promise<number> {
 const PR_SET_PDEATHSIG = 1;
 const SIGKILL = 9n;
 
+/** Without the GNU libc the channel's closing ends it a little later. */
 function dieWithParent(): void {
-  if (process.platform !== "linux") return;
   const parent = process.ppid;
-  try {
-    const { symbols } = dlopen("libc.so.6", {
-      prctl: { args: [FFIType.i32, FFIType.u64, FFIType.u64, FFIType.u64, FFIType.u64], returns: FFIType.i32 },
-    });
-    symbols.prctl(PR_SET_PDEATHSIG, SIGKILL, 0n, 0n, 0n);
-  } catch {
-    // Another libc: the channel's closing ends it a little later.
-  }
+  const libc = openLibc({
+    prctl: { args: [FFIType.i32, FFIType.u64, FFIType.u64, FFIType.u64, FFIType.u64], returns: FFIType.i32 },
+  });
+  if (!libc) return;
+  libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0n, 0n, 0n);
   // The parent may have gone before it could be named.
   if (process.ppid !== parent) process.exit(0);
 }

@@ -39,9 +39,7 @@ test("[SPACE-4] no record ever follows the root", () => {
   const world = createAclWorld({ owner: a, seed: oneToOneGenesis(a, b.signer.publicKey) });
   expect(permissionOf(world.state, b.signer.publicKey)).toBe("writer");
   for (const account of [a, b]) {
-    expect(world.forge(account.signer, [{ op: "selfRemove" }])).toBe(
-      "a one-to-one space takes no record after its root",
-    );
+    expect(world.forge(account.signer, [{ op: "selfRemove" }])).toBe("acl.one_to_one_fixed");
     const identity = createAccount().id;
     for (const build of [leaveSpace, (c: never) => addAccounts(c, [{ identity, permission: "reader" }])])
       expect(() => build(world.contextOf(account) as never)).toThrow(

@@ -3,6 +3,7 @@ import { ACL_BOUNDS } from "../acl/op.ts";
 import type { Permission } from "../acl/permission.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import type { Signer } from "../crypto/sign.ts";
+import type { Refusal } from "../protocol/refusals.ts";
 import type { SpaceDebug } from "../protocol/sync.ts";
 import type { Place } from "./places.ts";
 import type { OwnState, OwnVector, WriterRange, WriterState } from "./version-vector.ts";
@@ -78,7 +79,7 @@ export interface Taken {
   /** The same of those who never were members: nobody misses them. */
   readonly strange: number;
   /** Why the first of those that are quarantined or refused is. */
-  readonly reason: string | undefined;
+  readonly refusal: Refusal | undefined;
   /** Changes under this device's own writer that it did not write: the device was copied, or put back to an older state. */
   readonly foreignOwn: boolean;
 }
@@ -143,10 +144,11 @@ export interface ObjectFacts {
 }
 
 /** What of a space's debug output its database says. */
-export type SpaceBacklog = Pick<
-  SpaceDebug,
-  "parked" | "quarantined" | "unconfirmed" | "unconfirmedRights" | "alarms" | "cut" | "proposals"
->;
+export interface SpaceBacklog
+  extends Pick<SpaceDebug, "parked" | "unconfirmed" | "unconfirmedRights" | "alarms" | "cut" | "proposals"> {
+  /** Changes that will never count. */
+  readonly quarantined: readonly { readonly id: string; readonly refusal: Refusal }[];
+}
 
 /** The ACL log of a replica, and what waits for the owner to take its place in it. */
 export interface ReplicaAcl {
@@ -181,14 +183,14 @@ export interface ReplicaAcl {
 
   /**
    * Takes in records that another replica has, each judged as one's own are. Answers why they could not be, or undefined;
-   * `gap` when what they follow is not here.
+   * `acl.gap` when what they follow is not here.
    */
-  take(records: readonly Uint8Array[]): Promise<"gap" | string | undefined>;
+  take(records: readonly Uint8Array[]): Promise<Refusal | undefined>;
   /**
    * Takes in records of a log that anybody may write to, each judged by itself. Answers why the first of those could not be
    * that were refused; what follows nothing that is here is passed over.
    */
-  takeEach(records: readonly Uint8Array[]): Promise<string | undefined>;
+  takeEach(records: readonly Uint8Array[]): Promise<Refusal | undefined>;
   /** Keeps what others propose; an owner's device then gives effect to what waits. */
   takePending(pending: readonly Uint8Array[]): Promise<void>;
   /**

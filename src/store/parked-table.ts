@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { bytesToHex, hexToBytes } from "../base/bytes.ts";
+import type { Refusal, RefusalCode } from "../protocol/refusals.ts";
 
 /** What a parked change waits for. */
 export type WaitKind = "change" | "acl" | "key" | "definition" | "version";
@@ -72,6 +73,15 @@ const COLUMNS = "id, bytes, wait_kind, wait_for, author, received_ms, rounds, ob
 /** So many are remembered for as long as the space is open. */
 const PASSED_OVER_MAX = 2048;
 
+interface QuarantineRow {
+  id: Uint8Array;
+  code: RefusalCode;
+  facts: string;
+  received_ms: number;
+}
+
+const refusalOf = ({ code, facts }: QuarantineRow): Refusal => ({ code, facts: JSON.parse(facts) as Refusal["facts"] });
+
 /** Changes that cannot be judged yet, and those that never will count: both survive a restart. */
 export type ParkedTable = ReturnType<typeof createParkedTable>;
 
@@ -129,14 +139,14 @@ export function createParkedTable(db: Database) {
   const wanted = db.query<{ wait_for: Uint8Array }, [string, number]>(
     "SELECT DISTINCT wait_for FROM parked WHERE wait_kind = ? LIMIT ?",
   );
-  const quarantine = db.query<null, [Uint8Array, string, Uint8Array, number]>(
-    "INSERT OR IGNORE INTO quarantine(id, reason, bytes, received_ms) VALUES(?,?,?,?)",
+  const quarantine = db.query<null, [Uint8Array, RefusalCode, string, Uint8Array, number]>(
+    "INSERT OR IGNORE INTO quarantine(id, code, facts, bytes, received_ms) VALUES(?,?,?,?,?)",
   );
-  const quarantined = db.query<{ id: Uint8Array; reason: string }, [Uint8Array]>(
-    "SELECT id, reason FROM quarantine WHERE id = ?",
+  const quarantined = db.query<QuarantineRow, [Uint8Array]>(
+    "SELECT id, code, facts, received_ms FROM quarantine WHERE id = ?",
   );
-  const quarantineList = db.query<{ id: Uint8Array; reason: string; received_ms: number }, [number]>(
-    "SELECT id, reason, received_ms FROM quarantine ORDER BY received_ms DESC LIMIT ?",
+  const quarantineList = db.query<QuarantineRow, [number]>(
+    "SELECT id, code, facts, received_ms FROM quarantine ORDER BY received_ms DESC LIMIT ?",
   );
   const quarantineUsage = db.query<{ count: number; bytes: number }, []>("SELECT count, bytes FROM quarantine_usage");
 
@@ -196,11 +206,15 @@ export function createParkedTable(db: Database) {
       wantedChanges.all(after, limit).map((row) => row.wait_for),
     /** What changes wait for, each once. */
     wanted: (kind: WaitKind, limit: number): Uint8Array[] => wanted.all(kind, limit).map((row) => row.wait_for),
-    quarantine: (id: Uint8Array, reason: string, bytes: Uint8Array, receivedMs: number) =>
-      void quarantine.run(id, reason, bytes, receivedMs),
-    quarantineReason: (id: Uint8Array): string | undefined => quarantined.get(id)?.reason,
+    quarantine: (id: Uint8Array, { code, facts }: Refusal, bytes: Uint8Array, receivedMs: number) =>
+      void quarantine.run(id, code, JSON.stringify(facts), bytes, receivedMs),
+    /** Why a change is quarantined; undefined for one that is not. */
+    whyQuarantined(id: Uint8Array): Refusal | undefined {
+      const row = quarantined.get(id);
+      return row ? refusalOf(row) : undefined;
+    },
     quarantineList: (limit: number) =>
-      quarantineList.all(limit).map((row) => ({ id: row.id, reason: row.reason, receivedMs: row.received_ms })),
+      quarantineList.all(limit).map((row) => ({ id: row.id, refusal: refusalOf(row), receivedMs: row.received_ms })),
     quarantineUsage: (): { count: number; bytes: number } => quarantineUsage.get()!,
   };
 }

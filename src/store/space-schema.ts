@@ -78,7 +78,7 @@ const TRUTH = `
     bytes BLOB NOT NULL);
   CREATE INDEX parked_by_wait ON parked(wait_kind, wait_for, id);
 
-  CREATE TABLE quarantine(id BLOB PRIMARY KEY, reason TEXT NOT NULL, received_ms INTEGER NOT NULL, bytes BLOB NOT NULL);
+  CREATE TABLE quarantine(id BLOB PRIMARY KEY, code TEXT NOT NULL, facts TEXT NOT NULL, received_ms INTEGER NOT NULL, bytes BLOB NOT NULL);
 
   -- In the graph, but not folded. wait_kind: body (only a stub is here, wait_for: the change's id), or as in parked.
   CREATE TABLE unopened(
@@ -164,9 +164,9 @@ const LINKS = `
     WHEN OLD.collectionId = 0 BEGIN DELETE FROM links WHERE row = OLD.no; END;
 `;
 
-/** Nineteen steps that were never released came before: their databases are refused. */
+/** Twenty steps that were never released came before: their databases are refused. */
 export const SPACE_SCHEMA: Schema = {
-  givenUp: 19,
+  givenUp: 20,
   migrations: [
     (db) => {
       db.exec(TRUTH);

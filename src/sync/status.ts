@@ -1,5 +1,6 @@
 import { readUint64, writeUint64 } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
+import { refusalText } from "../protocol/refusals.ts";
 import type {
   ObjectDebug,
   ObjectSyncStatus,
@@ -98,13 +99,17 @@ export function objectStatus(
   return { objectId, state: stateOf(progress, reach, facts.complete), lastSyncAt: lastSyncOf(progress) };
 }
 
-export const spaceDebug = (replica: Replica, progress: SpaceProgress, reach: Reach): SpaceDebug => ({
-  spaceId: replica.id,
-  peers: countersOf(progress, reach.fault),
-  networkResets: progress.networkResets,
-  writersReplaced: progress.writersReplaced,
-  ...replica.backlog(),
-});
+export const spaceDebug = (replica: Replica, progress: SpaceProgress, reach: Reach): SpaceDebug => {
+  const { quarantined, ...backlog } = replica.backlog();
+  return {
+    spaceId: replica.id,
+    peers: countersOf(progress, reach.fault),
+    networkResets: progress.networkResets,
+    writersReplaced: progress.writersReplaced,
+    quarantined: quarantined.map(({ id, refusal }) => ({ id, code: refusal.code, reason: refusalText(refusal) })),
+    ...backlog,
+  };
+};
 
 export const objectDebug = (facts: ObjectFacts, progress: SpaceProgress, reach: Reach): ObjectDebug => ({
   objectId: facts.objectId,

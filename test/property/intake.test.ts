@@ -78,7 +78,7 @@ function stateOf({ store }: ChangeEngine) {
     rows: column("SELECT coalesce(doc, '') || state AS x FROM rows ORDER BY collectionId, id"),
     changes: column("SELECT hex(id) AS x FROM changes ORDER BY id"),
     parked: column("SELECT hex(id) || wait_kind AS x FROM parked ORDER BY id"),
-    quarantined: column("SELECT hex(id) || reason AS x FROM quarantine ORDER BY id"),
+    quarantined: column("SELECT hex(id) || code || facts AS x FROM quarantine ORDER BY id"),
     arrivals: column("SELECT kind AS x FROM arrivals"),
   };
 }
@@ -103,7 +103,7 @@ async function randomHistory(world: World, rng: Rng): Promise<Uint8Array[]> {
 
 /** Which were refused and why. Whether a parent's arrival was gone through before its child came is a matter of time. */
 const refusals = (verdicts: readonly IngestVerdict[]) =>
-  verdicts.flatMap((verdict, at) => (verdict.kind === "quarantined" ? [`${at}: ${verdict.reason}`] : []));
+  verdicts.flatMap((verdict, at) => (verdict.kind === "quarantined" ? [`${at}: ${verdict.refusal.code}`] : []));
 
 /** Flips one byte near the end, where the signature lies. */
 const withBadSignature = (bytes: Uint8Array): Uint8Array => bytes.with(bytes.length - 3, bytes.at(-3)! ^ 1);
@@ -167,7 +167,7 @@ describe("verified on another thread", () => {
       const liar: ChangeChecker = { check: async (many) => answer(many), close() {} };
       const engine = world.open(`liar ${n}`, { checker: liar });
       const verdicts = await engine.ingest(batch);
-      expect(verdicts[20]).toMatchObject({ kind: "quarantined", reason: "the signature is not the author's" });
+      expect(verdicts[20]).toMatchObject({ kind: "quarantined", refusal: { code: "change.signature" } });
       expect(verdicts.filter(({ kind }) => kind === "stored")).toHaveLength(all.length);
       await engine.close();
     }

@@ -10,6 +10,7 @@ import { pendingRequestOf, writingMembers } from "../../src/acl/state.ts";
 import { randomBytes } from "../../src/base/random.ts";
 import type { Account } from "../../src/crypto/account.ts";
 import { createSigner } from "../../src/crypto/sign.ts";
+import type { RefusalCode } from "../../src/protocol/refusals.ts";
 import { type AclWorld, createAccount, createAclWorld } from "./acl-world.ts";
 
 export type AclRole = "owner" | "admin" | "writer" | "reader" | "guest" | "stranger";
@@ -65,8 +66,21 @@ export interface AclMatrixRow {
   bare?: boolean;
 }
 
-/** Reasons that speak of who may, and of nothing else that could be wrong with a record. */
-export const RIGHTS_REASON = /^(only |an admin |this member|nobody |the owner |a guest key )/;
+/** What speaks of who may, and of nothing else that could be wrong with a record. */
+export const RIGHTS_CODES: ReadonlySet<RefusalCode | undefined> = new Set([
+  "acl.managers_only",
+  "acl.owner_only",
+  "acl.admin_grants_admin",
+  "acl.may_not_change",
+  "acl.may_not_remove",
+  "acl.removes_itself",
+  "acl.request_of_another",
+  "acl.leave_not_active",
+  "acl.leave_owner",
+  "acl.leave_guest",
+  "acl.profile_not_active",
+  "acl.key_not_owed",
+]);
 
 const MANAGERS: readonly AclRole[] = ["owner", "admin"];
 const fresh = () => createSigner(randomBytes(32)).publicKey;

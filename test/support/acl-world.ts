@@ -1,5 +1,6 @@
 /** One ACL chain and the people around it: records signed by anybody, honest or forged, judged by the reducer alone. */
 
+import { expect } from "bun:test";
 import {
   type AclContext,
   type AclMade,
@@ -18,6 +19,7 @@ import { randomBytes } from "../../src/base/random.ts";
 import type { Account } from "../../src/crypto/account.ts";
 import { accountIdOf } from "../../src/crypto/account-id.ts";
 import { createSigner, type Signer } from "../../src/crypto/sign.ts";
+import type { RefusalCode } from "../../src/protocol/refusals.ts";
 import type { SpaceGenesis } from "../../src/space/genesis.ts";
 import { createdSpaceGenesis } from "../../src/space/space.ts";
 
@@ -36,18 +38,18 @@ export interface AclWorld {
   keysOf(account: Account): SpaceKeyRing;
   /** What somebody's device would build upon. */
   contextOf(account: Account, clock?: number): AclContext;
-  /** Builds, signs and applies what somebody does; throws what building throws, or the reducer's reason. */
+  /** Builds, signs and applies what somebody does; throws what building throws, or what the reducer says. */
   act(account: Account, build: (context: AclContext) => readonly AclOp[], options?: ComposeOptions): AclMade;
   /** The reducer's answer to ops that `signer` signs as the next record, whatever they are; applied when valid. */
   forge(
     signer: Signer,
     ops: readonly AclOp[],
     over?: Partial<Pick<AclRecord, "prev" | "clock" | "space">>,
-  ): string | undefined;
+  ): RefusalCode | undefined;
   /** These ops with the keys that they call for, as the owner (or `by`) would complete them. */
   completed(ops: readonly AclOp[], by?: Account, options?: ComposeOptions): AclOp[];
   /** The reducer's answer to a record; applied when valid. */
-  apply(bytes: Uint8Array): string | undefined;
+  apply(bytes: Uint8Array): RefusalCode | undefined;
   propose(account: Account, ops: readonly AclOp[]): AclMade;
 }
 
@@ -59,11 +61,11 @@ export function createAclWorld(planted?: { owner: Account; seed: SpaceGenesis })
   const state = emptyAcl();
   const records: AclRecord[] = [];
 
-  const apply = (bytes: Uint8Array): string | undefined => {
+  const apply = (bytes: Uint8Array): RefusalCode | undefined => {
     const record = decodeAclRecord(bytes);
-    if (!record) return "not a record";
+    if (!record) return "acl.record_malformed";
     const applied = applyAclRecord(state, record, header);
-    if ("fault" in applied) return applied.fault;
+    if ("fault" in applied) return applied.fault.code;
     records.push(record);
     return undefined;
   };
@@ -94,8 +96,8 @@ export function createAclWorld(planted?: { owner: Account; seed: SpaceGenesis })
     act(account, build, options = {}) {
       const context = contextOf(account);
       const made = composeRecord(context, build(context), options);
-      const reason = apply(made.bytes);
-      if (reason) throw new Error(reason);
+      const refused = apply(made.bytes);
+      if (refused) throw new Error(refused);
       return made;
     },
     forge(signer, ops, over = {}) {
@@ -116,4 +118,11 @@ export function stateText(state: AclState): string {
       return Buffer.from(value.data as number[]).toString("hex");
     return value instanceof Uint8Array ? Buffer.from(value).toString("hex") : value;
   });
+}
+
+/** These ops are refused with this code, and nothing of them stays. */
+export function expectRefused(world: AclWorld, code: RefusalCode, ops: readonly AclOp[], by = world.owner): void {
+  const before = stateText(world.state);
+  expect(world.forge(by.signer, ops)).toBe(code);
+  expect(stateText(world.state)).toBe(before);
 }

@@ -28,7 +28,7 @@ const WAIT_MS = 45_000;
 
 interface SpaceDebug {
   parked: number;
-  quarantined: { id: string; reason: string }[];
+  quarantined: { id: string; code: string; reason: string }[];
 }
 
 export interface Besieged extends AsyncDisposable {

@@ -1,4 +1,5 @@
 /** Engines of one space that any account may write to: for features whose rules are about who wrote what. */
+
 import { join } from "node:path";
 import type { SpaceId } from "../../src/base/ids.ts";
 import { randomBytes } from "../../src/base/random.ts";
@@ -7,6 +8,7 @@ import { type ChangeEngine, type ChangeEngineDeps, createChangeEngine } from "..
 import type { Account } from "../../src/crypto/account.ts";
 import { cidFromDigest } from "../../src/crypto/cid.ts";
 import { keyIdOf } from "../../src/crypto/seal.ts";
+import { refusalText } from "../../src/protocol/refusals.ts";
 import { openSpaceStore } from "../../src/store/space-store.ts";
 import { registryOf } from "./test-space.ts";
 
@@ -90,6 +92,6 @@ export async function deliver(
 ): Promise<void> {
   for (const verdict of await to.ingest(shuffle(await changesOf(from)))) {
     if (verdict.kind === "quarantined" || verdict.kind === "refused")
-      throw new Error(`a change was not taken in: ${verdict.reason}`);
+      throw new Error(`a change was not taken in: ${refusalText(verdict.refusal)}`);
   }
 }

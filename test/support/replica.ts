@@ -13,6 +13,7 @@ import type { IngestVerdict } from "../../src/change/intake/ingest-verdict.ts";
 import type { Account } from "../../src/crypto/account.ts";
 import { accountIdOf } from "../../src/crypto/account-id.ts";
 import { svcError } from "../../src/protocol/errors.ts";
+import { refusalText } from "../../src/protocol/refusals.ts";
 import { add, createDevices, type Device, remove } from "./acl-devices.ts";
 import { createAccount } from "./acl-world.ts";
 import { forge } from "./forged-packet.ts";
@@ -46,7 +47,7 @@ function toVerdict(bytes: Uint8Array, verdict: IngestVerdict): Verdict {
       };
     case "quarantined":
     case "refused":
-      return { id, outcome: "refused", reason: verdict.reason };
+      return { id, outcome: "refused", reason: refusalText(verdict.refusal) };
   }
 }
 
@@ -74,7 +75,7 @@ async function takeRecord(opened: Open, packet: Packet): Promise<Verdict> {
     case "gap":
       return { id, outcome: "parked", reason: "waits for a acl" };
     default:
-      return { id, outcome: "refused", reason: merge!.reason! };
+      return { id, outcome: "refused", reason: refusalText(merge!.refusal!) };
   }
 }
 

@@ -1,5 +1,6 @@
 import type { ObjectId, SpaceId } from "../../base/ids.ts";
 import { deriveObjectKey, open, seal } from "../../crypto/seal.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { KeyRing } from "../ports.ts";
 import { type ChangeBody, decodeBody, encodeBody } from "./change-body.ts";
 import type { Change } from "./change-codec.ts";
@@ -11,7 +12,7 @@ const MAX_CACHED_KEYS = 4096;
  * Why a body cannot be read: there is only a stub; the key may still come; bytes that do not open or are no body never
  * will.
  */
-export type OpenedBody = { body: ChangeBody } | { stub: true } | { missingKey: Uint8Array } | { broken: string };
+export type OpenedBody = { body: ChangeBody } | { stub: true } | { missingKey: Uint8Array } | { broken: Refusal };
 
 /** Seals and opens the bodies of a space's changes under keys derived per object and epoch. */
 export type BodyOpener = ReturnType<typeof createBodyOpener>;
@@ -35,9 +36,9 @@ export function createBodyOpener(spaceId: SpaceId, keys: KeyRing) {
     const readKey = keys.byId(keyId);
     if (!readKey) return { missingKey: keyId };
     const plain = open(objectKey(keyId, readKey, objectId), sealed, headerBytes);
-    if (!plain) return { broken: "the body does not open under the key it names" };
+    if (!plain) return { broken: refusal("change.body_key") };
     const body = decodeBody(plain);
-    return body ? { body } : { broken: "the sealed bytes are no body" };
+    return body ? { body } : { broken: refusal("change.no_body") };
   };
 
   return {

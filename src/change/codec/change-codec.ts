@@ -18,6 +18,7 @@ import {
   signEnvelopeWithBody,
 } from "../../crypto/signed-envelope.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { changeIdOf } from "./change-stub.ts";
 
 /** The formats this program writes and understands. A later one is parked, never guessed at. */
@@ -73,12 +74,12 @@ export interface DerivedRoot {
   header: DerivedRootHeader;
 }
 
-/** Why bytes are no change of ours. `unsupported` may be understood by a later version; the rest never will. */
+/** Bytes are no change of ours. What is of a later version (`change.version`) may be understood by one; the rest never will. */
 export class ChangeFault extends Error {
-  readonly reason: "malformed" | "unsupported" | "too_large" | "bad_signature";
-  constructor(reason: ChangeFault["reason"], message: string) {
-    super(message);
-    this.reason = reason;
+  readonly refusal: Refusal;
+  constructor(why: Refusal) {
+    super(why.code);
+    this.refusal = why;
   }
 }
 
@@ -162,38 +163,38 @@ export function derivedTypeOf(root: Uint8Array): string {
 }
 
 function digest(value: CborValue | undefined, field: string): Uint8Array {
-  if (!(value instanceof Link)) throw new ChangeFault("malformed", `${field} is not a link`);
+  if (!(value instanceof Link)) throw new ChangeFault(refusal("change.no_link", { field }));
   return value.digest;
 }
 
 function bytesOf(value: CborValue | undefined, field: string, lengths: readonly number[]): Uint8Array {
   if (!(value instanceof Uint8Array) || !lengths.includes(value.length))
-    throw new ChangeFault("malformed", `${field} has another length`);
+    throw new ChangeFault(refusal("change.length", { field }));
   return value;
 }
 
 function count(value: CborValue | undefined, field: string, least: number, most = MAX_COUNT): number {
   if (typeof value !== "number" || value < least || value > most)
-    throw new ChangeFault("malformed", `${field} is not an integer from ${least} to ${most}`);
+    throw new ChangeFault(refusal("change.no_count", { field, least, most }));
   return value;
 }
 
 function decodeHeader(map: EnvelopeHeader): ChangeHeader {
   const kind = map["kind"];
-  if (kind !== "root" && kind !== "change") throw new ChangeFault("malformed", "kind is unknown");
-  if (Object.keys(map).length !== 13) throw new ChangeFault("malformed", "the header has other fields");
+  if (kind !== "root" && kind !== "change") throw new ChangeFault(refusal("change.kind"));
+  if (Object.keys(map).length !== 13) throw new ChangeFault(refusal("change.fields"));
   const parents = map["parents"];
-  if (!Array.isArray(parents) || parents.length > LIMITS.changeParents) throw new ChangeFault("malformed", "parents");
+  if (!Array.isArray(parents) || parents.length > LIMITS.changeParents)
+    throw new ChangeFault(refusal("change.parents"));
   const parentDigests = parents.map((parent) => digest(parent, "parent"));
   for (let i = 1; i < parentDigests.length; i++) {
     if (Buffer.compare(parentDigests[i - 1]!, parentDigests[i]!) >= 0)
-      throw new ChangeFault("malformed", "parents are not sorted");
+      throw new ChangeFault(refusal("change.parents_order"));
   }
-  if ((kind === "root") !== (parentDigests.length === 0))
-    throw new ChangeFault("malformed", "only a root has no parents");
-  if ((kind === "root") !== (map["object"] === null)) throw new ChangeFault("malformed", "only a root names no object");
+  if ((kind === "root") !== (parentDigests.length === 0)) throw new ChangeFault(refusal("change.parents_of_root"));
+  if ((kind === "root") !== (map["object"] === null)) throw new ChangeFault(refusal("change.object_of_root"));
   const seq = count(map["seq"], "seq", 1);
-  if ((seq === 1) !== (map["prev"] === null)) throw new ChangeFault("malformed", "only seq 1 has no prev");
+  if ((seq === 1) !== (map["prev"] === null)) throw new ChangeFault(refusal("change.first_of_writer"));
   return {
     kind,
     space: digest(map["space"], "space"),
@@ -229,14 +230,12 @@ function decode(
   decodeValue: (bytes: Uint8Array) => CborValue,
 ): Change | DerivedRoot {
   if (bytes.length > LIMITS.sealedChangeBytes + ENVELOPE_OVERHEAD_BYTES)
-    throw new ChangeFault("too_large", "the change is too large");
+    throw new ChangeFault(refusal("change.too_large"));
   const decoded = orMalformed(() => decodeValue(bytes));
   const header = orMalformed(() => headerIn(decoded));
   if (header["v"] !== CHANGE_FORMAT) {
-    throw new ChangeFault(
-      typeof header["v"] === "number" && header["v"] > CHANGE_FORMAT ? "unsupported" : "malformed",
-      "unknown format",
-    );
+    const isLater = typeof header["v"] === "number" && header["v"] > CHANGE_FORMAT;
+    throw new ChangeFault(refusal(isLater ? "change.version" : "change.no_version"));
   }
   if (header["kind"] === "derived") {
     const { space, type, derivation } = header;
@@ -246,19 +245,18 @@ function decode(
       typeof type !== "string" ||
       typeof derivation !== "string"
     ) {
-      throw new ChangeFault("malformed", "a derived root has other fields");
+      throw new ChangeFault(refusal("change.derived_fields"));
     }
     if (type.length > MAX_DERIVATION_CHARS || derivation.length > MAX_DERIVATION_CHARS)
-      throw new ChangeFault("too_large", "the derived root's type or derivation is too long");
+      throw new ChangeFault(refusal("change.derived_too_long"));
     return { id, header: { kind: "derived", space: digest(space, "space"), type, derivation } };
   }
   const read = decodeHeader(header);
   const isRoot = read.kind === "root";
   const { body: sealed, bodyHash, headerBytes, signature } = orMalformed(() => openEnvelope(bytes, decoded));
-  if (!signature) throw new ChangeFault("malformed", "the change is not signed");
-  if (isRoot !== (bodyHash === undefined)) throw new ChangeFault("malformed", "only a root has no body");
-  if (sealed && sealed.length > LIMITS.sealedChangeBytes)
-    throw new ChangeFault("too_large", "the sealed body is too large");
+  if (!signature) throw new ChangeFault(refusal("change.unsigned"));
+  if (isRoot !== (bodyHash === undefined)) throw new ChangeFault(refusal("change.body_of_root"));
+  if (sealed && sealed.length > LIMITS.sealedChangeBytes) throw new ChangeFault(refusal("change.body_too_large"));
   return { id, header: read, headerBytes, sealed, bodyHash, signature };
 }
 
@@ -266,7 +264,9 @@ function orMalformed<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw new ChangeFault("malformed", error instanceof Error ? error.message : "not dag-cbor");
+    throw new ChangeFault(
+      refusal("change.malformed", { fault: error instanceof Error ? error.message : "not dag-cbor" }),
+    );
   }
 }
 

@@ -1,12 +1,12 @@
 import { SQLiteError } from "bun:sqlite";
-import { refusal, refusalText } from "../../protocol/refusals.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { type FoldResult, foldRecord, type RecordState } from "./record-fold.ts";
 
 /** What SQLite says of the content of a statement, and of nothing around it. */
 const CONTENT_CODES = /^SQLITE_(?:ERROR|TOOBIG|CONSTRAINT|MISMATCH|RANGE)/;
 
 /** What every device says of a change that the fold stumbles over. */
-export const FOLD_FAULT = refusalText(refusal("change.unfoldable"));
+export const FOLD_FAULT = refusal("change.unfoldable");
 
 /**
  * Whether an error tells of this device (its disk, its memory, a lock on its files) and not of what was being taken in. Only
@@ -34,7 +34,7 @@ export function foldTotally(
     return {
       state: again(),
       effects: [],
-      drops: [{ part: 0, opIndex: -1, refusal: refusal("change.unfoldable") }],
+      drops: [{ part: 0, opIndex: -1, refusal: FOLD_FAULT }],
       ops: 0,
     };
   }

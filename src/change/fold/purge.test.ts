@@ -11,6 +11,7 @@ import {
 } from "../../../test/support/acl-devices.ts";
 import { createAccount } from "../../../test/support/acl-world.ts";
 import { randomBytes } from "../../base/random.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { type Change, decodeChange, encodeChange, encodeHeader } from "../codec/change-codec.ts";
 import { isStub, stubOf } from "../codec/change-stub.ts";
 import { DELETED_GRACE_MS } from "./object-deletions.ts";
@@ -225,7 +226,7 @@ describe("stubs of what is not deleted", () => {
         randomBytes(100),
         follow(decodeChange(broken) as Change, { keyId: randomBytes(16) }).headerBytes,
       );
-      expect(await one.ingest(broken)).toMatchObject({ kind: "stored", reason: expect.any(String) });
+      expect(await one.ingest(broken)).toMatchObject({ kind: "stored", refusal: refusal("change.body_key") });
       expect((await one.ingest(unknownKey)).kind).toBe("parked");
       expect((await two.ingest(stubOf(broken))).kind).toBe("stored");
       expect((await two.ingest(stubOf(unknownKey))).kind).toBe("stored");

@@ -1,4 +1,5 @@
 import { compareBytes } from "../../base/bytes.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { Change } from "../codec/change-codec.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
@@ -31,7 +32,7 @@ export function createPlaceFinder({ store, objects, acl, aside }: PlaceFinderDep
 
   /** The place, or what becomes of a change that has none, or none yet. */
   return ({ header, id }: Change, bytes: Uint8Array): { place: ChangePlace } | { verdict: IngestVerdict } => {
-    const refused = (reason: string) => ({ verdict: quarantine(id, reason, bytes) });
+    const refused = (why: Refusal) => ({ verdict: quarantine(id, why, bytes) });
     const position = acl.at(header.acl);
     const waiting = { id, object: header.object ?? id, bytes };
     if (!position) return { verdict: park({ ...waiting, author: header.author }, "acl", header.acl) };
@@ -48,11 +49,11 @@ export function createPlaceFinder({ store, objects, acl, aside }: PlaceFinderDep
       if (!parent) return { verdict: parkBehind(parentId, { ...waiting, author: waiter }) };
       parents.push(parent.no);
       object ??= objects.byNo(parent.objectNo);
-      if (!object || parent.objectNo !== object.no) return refused("its parents belong to different objects");
+      if (!object || parent.objectNo !== object.no) return refused(refusal("change.parents_apart"));
       clock = Math.max(clock, parent.lamport);
       notBefore = Math.max(notBefore, parent.aclPos);
     }
-    if (object && compareBytes(object.id, header.object!) !== 0) return refused("its parents belong to another object");
+    if (object && compareBytes(object.id, header.object!) !== 0) return refused(refusal("change.parents_elsewhere"));
     if (header.prev) {
       const prev = changes.byId(header.prev);
       if (!prev) return { verdict: parkBehind(header.prev, { ...waiting, author: waiter }) };
@@ -63,11 +64,11 @@ export function createPlaceFinder({ store, objects, acl, aside }: PlaceFinderDep
         compareBytes(prevWriter.author, author) !== 0 ||
         prev.seq !== seq - 1
       )
-        return refused("its writer's chain is broken");
+        return refused(refusal("change.writers_chain"));
       clock = Math.max(clock, prev.lamport);
       notBefore = Math.max(notBefore, prev.aclPos);
     }
-    if (header.lamport !== clock + 1) return refused(`its lamport is ${header.lamport}, not ${clock + 1}`);
+    if (header.lamport !== clock + 1) return refused(refusal("change.lamport", { is: header.lamport, due: clock + 1 }));
     const counts = position.pos >= notBefore && hasRight;
     return { place: { aclPos: position.pos, parents, object, counts } };
   };

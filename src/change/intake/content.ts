@@ -1,4 +1,5 @@
 import { utf8ToBytes } from "../../base/bytes.ts";
+import type { Refusal } from "../../protocol/refusals.ts";
 import type { UnopenedWait } from "../../store/unopened-table.ts";
 import type { OpenedBody } from "../codec/body-opener.ts";
 import type { ChangeBody } from "../codec/change-body.ts";
@@ -11,7 +12,7 @@ export type Content =
   | { body: ChangeBody; rules: DatasetRules }
   | { wait: UnopenedWait; what: Uint8Array }
   /** Nothing, on any device. */
-  | { broken: string };
+  | { broken: Refusal };
 
 /** The content of the change `id`, of which `opened` became. */
 export function contentOf(opened: OpenedBody, id: Uint8Array, registry: RulesRegistry): Content {

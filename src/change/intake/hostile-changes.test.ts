@@ -22,7 +22,10 @@ describe("bounds", () => {
     test(`[bounds] a time of ${time} is quarantined: no instant has a text beyond the year 9999`, () =>
       withForger(async ({ two, forge }) => {
         const { bytes } = forge.write(withRecords(setOf("x", "v", '"x"')), { time });
-        expect(await two.ingest(bytes)).toMatchObject({ kind: "quarantined", reason: expect.stringContaining("time") });
+        expect(await two.ingest(bytes)).toMatchObject({
+          kind: "quarantined",
+          refusal: { code: "change.no_count", facts: { field: "time" } },
+        });
       }));
 
   for (const depth of [129, 1_010, 50_000])
@@ -30,7 +33,7 @@ describe("bounds", () => {
       withForger(async ({ two, forge }) => {
         const value = `${"[".repeat(depth)}${"]".repeat(depth)}`;
         const verdict = await two.ingest(forge.write(withRecords(setOf("deep", "v", value))).bytes);
-        expect(verdict).toMatchObject({ kind: "stored", reason: "the sealed bytes are no body" });
+        expect(verdict).toMatchObject({ kind: "stored", refusal: refusal("change.no_body") });
         expect(await two.values()).not.toHaveProperty("deep");
       }));
 
@@ -55,7 +58,7 @@ describe("bounds", () => {
       ])
         expect(await two.ingest(forge.write(bodyOf(body)).bytes)).toMatchObject({
           kind: "stored",
-          reason: "the sealed bytes are no body",
+          refusal: refusal("change.no_body"),
         });
       expect(Object.keys(await two.values())).toEqual(["a"]);
     }));
@@ -70,7 +73,7 @@ describe("bounds", () => {
         await two.ingest(createForger(one.space, objectOf(one), one.account.signer).write(body).bytes),
       ).toMatchObject({
         kind: "stored",
-        reason: "the sealed bytes are no body",
+        refusal: refusal("change.no_body"),
       });
     }));
 });
@@ -345,7 +348,7 @@ describe("totality", () => {
       const honest = one.changes().at(-1)!.bytes;
       const verdicts = await two.space.engine.ingest([bad, honest, after]);
       expect(verdicts.map(({ kind }) => kind)).toEqual(["quarantined", "stored", "quarantined"]);
-      expect(verdicts[0]).toMatchObject({ reason: "the change does not fold" });
+      expect(verdicts[0]).toMatchObject({ refusal: refusal("change.unfoldable") });
       expect(await two.values()).toEqual({ a: "1", b: "2" });
     }));
 });

@@ -4,6 +4,7 @@ import type { SpaceId } from "../../base/ids.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { admitPublicKey } from "../../crypto/public-key.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { WriteScope } from "../../store/commit-queue.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { BodyOpener } from "../codec/body-opener.ts";
@@ -88,21 +89,21 @@ export function createIngest(deps: IngestDeps) {
     const id = changeIdOf(bytes);
     const stored = changes.byId(id);
     if (stored) return { id, verdict: isStub(bytes) || !isStub(stored.bytes) ? KNOWN : complete(stored, bytes) };
-    const known = parked.quarantineReason(id);
-    if (known) return { id, verdict: { kind: "quarantined", reason: known } };
+    const known = parked.whyQuarantined(id);
+    if (known) return { id, verdict: { kind: "quarantined", refusal: known } };
     const decoded = decode(bytes, id, isChecked);
     if ("verdict" in decoded) return decoded;
     const { change } = decoded;
-    const refused = (reason: string) => ({ id, verdict: quarantine(id, reason, bytes) });
-    if (compareBytes(change.header.space, space) !== 0) return refused("it belongs to another space");
+    const refused = (why: Refusal) => ({ id, verdict: quarantine(id, why, bytes) });
+    if (compareBytes(change.header.space, space) !== 0) return refused(refusal("change.another_space"));
     if (isDerivedRoot(change)) {
       if (!parked.anyWaitingFor("change", id) && objects.idleDerived() >= MAX_IDLE_ROOTS)
-        return { id, verdict: { kind: "refused", reason: "too many roots that nobody wrote to", ofStranger: true } };
+        return { id, verdict: { kind: "refused", refusal: refusal("change.idle_roots"), ofStranger: true } };
       deps.writer.insertDerivedRoot(id, bytes, scope);
       return { id, verdict: { kind: "stored", counts: true } };
     }
-    if (!isChecked && !admitPublicKey(change.header.author)) return refused("the author's key is not admissible");
-    if (!isChecked && !isSignedByAuthor(change)) return refused("the signature is not the author's");
+    if (!isChecked && !admitPublicKey(change.header.author)) return refused(refusal("change.author_key"));
+    if (!isChecked && !isSignedByAuthor(change)) return refused(refusal("change.signature"));
     return { id, verdict: admitSigned(change, bytes, scope) };
   };
 
@@ -111,12 +112,12 @@ export function createIngest(deps: IngestDeps) {
       return { change: isChecked ? decodeCheckedChange(bytes, id) : decodeChange(bytes, id) };
     } catch (error) {
       if (!(error instanceof ChangeFault)) throw error;
-      if (error.reason === "unsupported")
+      if (error.refusal.code === "change.version")
         return { id, verdict: park({ id, author: STRANGER, object: undefined, bytes }, "version", new Uint8Array(0)) };
       // Under the hash of the bytes: what is not canonical must not give a bad name to the change that it resembles.
       const name = sha256(bytes);
       const kept = bytes.length > 1 << 20 ? bytes.subarray(0, 0) : bytes;
-      return { id: name, verdict: quarantine(name, `${error.reason}: ${error.message}`, kept) };
+      return { id: name, verdict: quarantine(name, error.refusal, kept) };
     }
   };
 
@@ -127,7 +128,7 @@ export function createIngest(deps: IngestDeps) {
     if ("verdict" in found) return found.verdict;
     const { counts, object } = found.place;
     if (!counts && !hasRoom(bytes) && !parked.voucherFor(change.id))
-      return { kind: "refused", reason: "what does not count has used up its quota", ofStranger: true };
+      return { kind: "refused", refusal: refusal("change.uncounted_quota"), ofStranger: true };
     return object
       ? admitChange(change, found.place, object, bytes, scope)
       : admitRoot(change, found.place, bytes, scope);
@@ -178,7 +179,7 @@ export function createIngest(deps: IngestDeps) {
     if (!("broken" in content)) return { kind: "stored", counts };
     // It is in the graph, since stubs are, and does nothing on any device. Debug tells of it.
     quarantine(id, content.broken, bytes);
-    return { kind: "stored", counts, reason: content.broken };
+    return { kind: "stored", counts, refusal: content.broken };
   };
 
   /**

@@ -11,6 +11,7 @@ import {
 import { createAccount } from "../../../test/support/acl-world.ts";
 import { OBJECT_RULES } from "../../domain/object/object-rules.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { vectorOf } from "../../space/replica/own-vector.ts";
 import { takeIn } from "../../space/replica/take.ts";
 import { type Change, type ChangeHeader, decodeChange, encodeChange, encodeHeader } from "../codec/change-codec.ts";
@@ -83,7 +84,7 @@ describe("bodies that come late", () => {
       const huge = follow(last, devices.owner.signer, new Uint8Array(LIMITS.sealedChangeBytes + 100_000));
       expect((await two.ingest(stubOf(huge))).kind).toBe("stored");
       const [verdict] = await two.space.engine.ingest([huge]);
-      expect(verdict).toMatchObject({ kind: "stored", reason: expect.stringContaining("too_large") });
+      expect(verdict).toMatchObject({ kind: "stored", refusal: refusal("change.body_too_large") });
       expect(missing(two)).toBe(0);
       expect(isStub(two.changes().at(-1)!.bytes)).toBe(true);
       // The stub is all that is kept of it: whoever gives that back keeps it. Of a whole change it says nothing.

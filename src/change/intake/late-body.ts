@@ -1,4 +1,5 @@
 import { LIMITS } from "../../protocol/limits.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { CHANGE_STUB, type StoredChange } from "../../store/change-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { BodyOpener } from "../codec/body-opener.ts";
@@ -29,7 +30,7 @@ export function createLateBodies({ store, objects, opener, registry, aside, fold
     const object = objects.byNo(stored.objectNo)!;
     const isTooLarge = sealedPartsOf(bytes)!.sealed.length > LIMITS.sealedChangeBytes;
     const content = isTooLarge
-      ? { broken: "too_large: the sealed body is too large" }
+      ? { broken: refusal("change.body_too_large") }
       : contentOf(opener.openStored(bytes, object.idText), stored.id, registry);
     const { header } = decodeChange(stored.bytes, stored.id) as Change;
     const isUnpaid = !stored.counts && ("wait" in content || !aside.hasRoom(bytes));
@@ -45,7 +46,7 @@ export function createLateBodies({ store, objects, opener, registry, aside, fold
     if (kept !== stored.bytes || datasetNo !== 0) changes.setBytes(stored.no, kept, kindOf(kept), datasetNo);
     if ("broken" in content) {
       aside.quarantine(stored.id, content.broken, kept);
-      return { kind: "stored", counts: stored.counts, reason: content.broken, late: true };
+      return { kind: "stored", counts: stored.counts, refusal: content.broken, late: true };
     }
     if ("wait" in content) unopened.put(stored.no, object.no, content.wait, content.what);
     else {

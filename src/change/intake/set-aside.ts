@@ -1,5 +1,6 @@
 import { compareBytes } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { UNCOUNTED_ROW_BYTES } from "../../store/change-table.ts";
 import type { WaitKind } from "../../store/parked-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
@@ -52,12 +53,12 @@ export type SetAside = ReturnType<typeof createSetAside>;
 export function createSetAside({ store, acl, quota, clock }: SetAsideDeps) {
   const { parked, changes } = store;
 
-  const quarantine = (id: Uint8Array, reason: string, bytes: Uint8Array): IngestVerdict => {
+  const quarantine = (id: Uint8Array, why: Refusal, bytes: Uint8Array): IngestVerdict => {
     parked.drop(id);
     if (parked.quarantineUsage().bytes + bytes.length <= quota.quarantineBytes)
-      parked.quarantine(id, reason, bytes, clock.nowMs());
+      parked.quarantine(id, why, bytes, clock.nowMs());
     else parked.passOver(id);
-    return { kind: "quarantined", reason };
+    return { kind: "quarantined", refusal: why };
   };
 
   /** Whether there is room for one more change that does not count. */
@@ -77,12 +78,12 @@ export function createSetAside({ store, acl, quota, clock }: SetAsideDeps) {
       if (parked.usage().bytes + bytes.length > bytesPerSpace)
         return {
           kind: "refused",
-          reason: "the space's quota of waiting changes is used up",
+          refusal: refusal("change.space_quota"),
           ofStranger,
           crowded: true,
         };
       if (parked.usageOf(by).bytes + bytes.length > (ofStranger ? bytesOfStrangers : bytesPerAuthor))
-        return { kind: "refused", reason: "the author's quota of waiting changes is used up", ofStranger };
+        return { kind: "refused", refusal: refusal("change.author_quota"), ofStranger };
     }
     parked.put({ id, bytes: held?.bytes ?? bytes, waitKind, waitFor, author: by, object, receivedMs: clock.nowMs() });
     return { kind: "parked", waitKind, waitFor };
@@ -90,10 +91,10 @@ export function createSetAside({ store, acl, quota, clock }: SetAsideDeps) {
 
   /** A parent that will never come takes its children with it; one that may still come is waited for. */
   const parkBehind = (parentId: Uint8Array, waiting: Waiting): IngestVerdict => {
-    const reason = parked.quarantineReason(parentId);
-    return reason
-      ? quarantine(waiting.id, `it follows a change that is refused (${reason})`, waiting.bytes)
-      : park(waiting, "change", parentId);
+    const why = parked.whyQuarantined(parentId);
+    if (!why) return park(waiting, "change", parentId);
+    const first = why.code === "change.follows_refused" ? why : refusal("change.follows_refused", { because: why });
+    return quarantine(waiting.id, first, waiting.bytes);
   };
 
   return { quarantine, park, parkBehind, hasRoom, isStranger };

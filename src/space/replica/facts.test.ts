@@ -4,6 +4,7 @@ import { createAccount } from "../../../test/support/acl-world.ts";
 import { bodyBytes, createForger, setOf } from "../../../test/support/forged-change.ts";
 import { bytesToHex } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { PATIENCE_ROUNDS } from "../replica.ts";
 
 describe("[hostile] what waits in vain is told", () => {
@@ -20,7 +21,7 @@ describe("[hostile] what waits in vain is told", () => {
       await owner.ingest(forger.write(body, { keyId }).bytes);
       for (let round = 0; round <= PATIENCE_ROUNDS; round++) await space.replica.age();
       const [told] = space.replica.backlog().quarantined;
-      expect(told?.reason).toContain(bytesToHex(keyId));
+      expect(told?.refusal).toEqual(refusal("change.waits_in_vain", { kind: "key", what: bytesToHex(keyId) }));
     });
   });
 });

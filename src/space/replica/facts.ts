@@ -2,6 +2,7 @@ import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { versionOf } from "../../change/codec/version.ts";
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { WaitKind } from "../../store/parked-table.ts";
 import { type ObjectFacts, PATIENCE_ROUNDS, type SpaceBacklog, type SpaceFacts } from "../replica.ts";
 import { cutChangesOf } from "./cut-changes.ts";
@@ -115,11 +116,10 @@ export function objectFactsOf(space: ReplicaSource, objectId: string): ObjectFac
 }
 
 /** Why what waits for this does so in vain. */
-function inVain(kind: WaitKind, what: Uint8Array): string {
-  if (kind === "change" || kind === "acl") return `it follows ${cidFromDigest(what)}, which nobody has`;
-  const name = { key: "read key", definition: "definition", version: "version" }[kind];
-  return `it waits for the ${name} ${bytesToHex(what)}, which nobody has given`;
-}
+const inVain = (kind: WaitKind, what: Uint8Array): Refusal =>
+  kind === "change" || kind === "acl"
+    ? refusal("change.follows_nothing", { what: cidFromDigest(what) })
+    : refusal("change.waits_in_vain", { kind, what: bytesToHex(what) });
 
 export function spaceBacklogOf(space: ReplicaSource): SpaceBacklog {
   const { engine, acl } = space;
@@ -130,13 +130,13 @@ export function spaceBacklogOf(space: ReplicaSource): SpaceBacklog {
     quarantined: [
       ...parked.orphans(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map(({ id, waitKind, waitFor }) => ({
         id: cidFromDigest(id),
-        reason: inVain(waitKind, waitFor),
+        refusal: inVain(waitKind, waitFor),
       })),
       ...unopened.inVain(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map((id) => ({
         id: cidFromDigest(id),
-        reason: "its content is missing, and nobody who was asked has it",
+        refusal: refusal("change.body_missing"),
       })),
-      ...parked.quarantineList(QUARANTINE_SHOWN).map(({ id, reason }) => ({ id: cidFromDigest(id), reason })),
+      ...parked.quarantineList(QUARANTINE_SHOWN).map(({ id, refusal }) => ({ id: cidFromDigest(id), refusal })),
     ],
     unconfirmed: backlog.unconfirmedCount,
     unconfirmedRights: backlog.aclCount,

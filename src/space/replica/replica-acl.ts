@@ -4,6 +4,7 @@ import { recordsFor } from "../../acl/audience.ts";
 import { bytesToHex, concatBytes, utf8ToBytes } from "../../base/bytes.ts";
 import { parseAccountId } from "../../crypto/account-id.ts";
 import { sha256 } from "../../crypto/hash.ts";
+import type { Refusal } from "../../protocol/refusals.ts";
 import { REPLICA_BOUNDS, type ReplicaAcl } from "../replica.ts";
 import type { ReplicaSource } from "./source.ts";
 
@@ -58,7 +59,7 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
     take: async (records) => (records.length === 0 ? undefined : faultOf(await aclService.take(records))),
     async takeEach(records) {
       const faults = (await aclService.takeEach(records)).map(faultOf);
-      return faults.find((fault) => fault !== undefined && fault !== "gap");
+      return faults.find((fault) => fault !== undefined && fault.code !== "acl.gap");
     },
     async takePending(pending) {
       if (pending.length > 0) await aclService.takePending(pending);
@@ -76,10 +77,8 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
   };
 }
 
-function faultOf({ kind, reason }: AclMerge): "gap" | string | undefined {
-  if (kind === "gap") return "gap";
-  return kind === "refused" || kind === "split" ? `the ACL log: ${reason ?? kind}` : undefined;
-}
+const faultOf = ({ kind, refusal }: AclMerge): Refusal | undefined =>
+  kind === "gap" || kind === "refused" || kind === "split" ? refusal : undefined;
 
 /** As many as go into one message; one in any case. */
 function within<T>(items: readonly T[], bytesOf: (item: T) => Uint8Array): Uint8Array[] {

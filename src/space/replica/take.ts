@@ -48,7 +48,7 @@ export async function takeIn(
     refused: refused.length - strange,
     crowded: refused.filter(({ ofStranger, crowded }) => crowded && !ofStranger).length,
     strange,
-    reason: verdicts.flatMap((verdict) => ("reason" in verdict ? [verdict.reason] : []))[0],
+    refusal: verdicts.flatMap((verdict) => ("refusal" in verdict ? [verdict.refusal] : []))[0],
     foreignOwn,
   };
 }

@@ -1,5 +1,6 @@
 import type { PeerId, SpaceId } from "../../base/ids.ts";
 import type { RateLimitedLog } from "../../base/rate-limited-log.ts";
+import { type Refusal, refusalText } from "../../protocol/refusals.ts";
 import type { Replica, Taken } from "../../space/replica.ts";
 import { fetchAcl } from "../session/acl-fetch.ts";
 import { fetchMissing } from "../session/fetch.ts";
@@ -48,8 +49,8 @@ export function createPeerFetch(deps: PeerFetchDeps) {
   ): Promise<boolean> => {
     const progress = book.peer(replica.id, link.peerId);
     const fault = await fetchAcl(link, replica, state);
-    if (fault) progress.lastError = fault;
-    if (fault && fault !== "gap") refusedOnce(link, replica, fault);
+    if (fault) progress.lastError = aclFaultText(fault);
+    if (fault && fault.code !== "acl.gap") refusedOnce(link, replica, aclFaultText(fault));
     if (!state.content) return false;
     progress.behind = replica.claimedBeyond(state.vector);
     const onTaken = (taken: Taken): void => {
@@ -64,7 +65,7 @@ export function createPeerFetch(deps: PeerFetchDeps) {
       isOver: () => deadlineMs !== undefined && timers.elapsedMs() > deadlineMs,
       onTaken,
     });
-    if (fetched.reason) refusedOnce(link, replica, fetched.reason);
+    if (fetched.refusal) refusedOnce(link, replica, refusalText(fetched.refusal));
     progress.missing = fetched.missing;
     if (!fetched.cut) progress.behind = 0;
     if (replica.misses(fetched)) progress.lastError = "changes were not kept: the quota of waiting changes is used up";
@@ -96,3 +97,5 @@ export function createPeerFetch(deps: PeerFetchDeps) {
     forgetAdvance: (link: PeerLink, spaceId: SpaceId) => void advancedAtMs.delete(roundKey(link, spaceId)),
   };
 }
+
+const aclFaultText = (fault: Refusal): string => `the ACL log: ${refusalText(fault)}`;

@@ -3,6 +3,7 @@ import type { SpaceId } from "../../base/ids.ts";
 import type { RateLimitedLog } from "../../base/rate-limited-log.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { svcError } from "../../protocol/errors.ts";
+import { refusalText } from "../../protocol/refusals.ts";
 import type { Place } from "../../space/places.ts";
 import type { Replica, ReplicaWrite, Taken } from "../../space/replica.ts";
 import { NETWORK_PEER, type ProgressBook } from "../progress.ts";
@@ -89,7 +90,7 @@ export function createSpacePort(
         const progress = book.peer(spaceId, NETWORK_PEER);
         progress.fresh += taken.fresh;
         progress.changed += taken.changed;
-        if (taken.reason) refusedOnce(taken.reason);
+        if (taken.refusal) refusedOnce(refusalText(taken.refusal));
         if (messages > 0) own().perMessage = items.length / messages;
         deps.notifyProgress();
         await replica.write((write) => {
@@ -124,7 +125,7 @@ export function createSpacePort(
         const records = delivered.filter(({ bytes }) => !secretInLink(bytes));
         // Whoever holds the secret can put anything here: what follows it is judged by itself.
         const fault = await replica.acl.takeEach(records.map(({ bytes }) => new Uint8Array(bytes)));
-        if (fault) refusedOnce(fault);
+        if (fault) refusedOnce(refusalText(fault));
         const { keyId } = own();
         const places = deps.placesOf(replica);
         const place = places.find((one) => one.keyId === keyId);

@@ -1,4 +1,5 @@
 import { equalBytes } from "../../base/bytes.ts";
+import type { Refusal } from "../../protocol/refusals.ts";
 import { ACL_RECORD_BYTES, type Replica } from "../../space/replica.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import {
@@ -16,14 +17,15 @@ export async function fetchAcl(
   remote: RemoteReplica,
   replica: Replica,
   state: SpaceState,
-): Promise<string | undefined> {
+): Promise<Refusal | undefined> {
   const { acl } = replica;
-  let fault: string | undefined;
+  let fault: Refusal | undefined;
   if (!acl.isPlaced(state.aclHead)) {
     const ours = acl.count();
     // Behind our own end first; from the start when the two have parted before it.
-    fault = state.aclCount > ours ? await acl.take(await aclFrom(remote, replica.id, ours)) : "gap";
-    if (fault === "gap" || !acl.isPlaced(state.aclHead)) fault = await acl.take(await aclFrom(remote, replica.id, 0));
+    if (state.aclCount > ours) fault = await acl.take(await aclFrom(remote, replica.id, ours));
+    if (fault?.code === "acl.gap" || !acl.isPlaced(state.aclHead))
+      fault = await acl.take(await aclFrom(remote, replica.id, 0));
   }
   if (isPending(state.pending) && !equalBytes(state.pending, acl.pendingDigest())) {
     const pending = decodeItems(await remote.request(SYNC_KINDS.pending, encodeSpaceName(replica.id)));

@@ -1,5 +1,6 @@
 import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
 import { createRateLimit, type RateLimit } from "../../base/rate-limit.ts";
+import { type Refusal, refusalText } from "../../protocol/refusals.ts";
 import { changeIdOf, type Pull, type Replica, type Taken, type WriterChain } from "../../space/replica.ts";
 import { byWriter, sameState, type WriterState, writerKey } from "../../space/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
@@ -73,7 +74,7 @@ export interface Fetched {
   /** How many of those are for want of room in the space's quota. */
   readonly crowded: number;
   /** Why the first of those was refused that will never count, or have no room. */
-  readonly reason: string | undefined;
+  readonly refusal: Refusal | undefined;
   /** Not everything was asked for: the deadline came first. */
   readonly cut: boolean;
 }
@@ -106,7 +107,7 @@ function createTally(replica: Replica, onTaken: (taken: Taken) => void) {
     refused: 0,
     crowded: 0,
     foreignOwn: false,
-    reason: undefined as string | undefined,
+    refusal: undefined as Refusal | undefined,
   };
   /** Frames that brought nothing, one after the other; what cannot be kept; what is known without being stored. */
   let idle = 0;
@@ -120,7 +121,7 @@ function createTally(replica: Replica, onTaken: (taken: Taken) => void) {
       sums.changed += taken.changed;
       sums.refused += taken.refused;
       sums.crowded += taken.crowded;
-      sums.reason ??= taken.reason;
+      sums.refusal ??= taken.refusal;
       sums.foreignOwn ||= taken.foreignOwn;
       junk += taken.quarantined + taken.refused + taken.strange;
       if (isNews(taken)) idle = 0;
@@ -138,8 +139,9 @@ function createTally(replica: Replica, onTaken: (taken: Taken) => void) {
     },
     isIdle: (): boolean => idle >= SYNC_BOUNDS.idleFrames,
     checkJunk(): void {
-      if (isTired || junk > SYNC_BOUNDS.junk)
-        throw new SessionFault(`the peer sends changes that cannot be kept: ${sums.reason}`);
+      if (!isTired && junk <= SYNC_BOUNDS.junk) return;
+      const why = sums.refusal ? `: ${refusalText(sums.refusal)}` : "";
+      throw new SessionFault(`the peer sends changes that cannot be kept${why}`);
     },
     explained: (): number => explained,
   };

@@ -175,10 +175,10 @@ describeWithNats("hostile messages on the network", () => {
       expect(await messages()).toBe(before);
       await attacked.honestSyncGoesOn();
       for (const device of [server, honest]) {
-        const debug = await device.server.client.get<{ quarantined: { reason: string }[] }>(
+        const debug = await device.server.client.get<{ quarantined: { code: string }[] }>(
           `/v1/spaces/${spaceId}/debug`,
         );
-        const lost = debug.quarantined.filter(({ reason }) => reason.includes("nobody who was asked has it"));
+        const lost = debug.quarantined.filter(({ code }) => code === "change.body_missing");
         expect(lost.length).toBeGreaterThan(0);
         await until(
           async () =>

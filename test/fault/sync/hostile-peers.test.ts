@@ -297,7 +297,7 @@ describe("hostile peers on the LAN", () => {
       for (let round = 0; round < 2; round++) await peer.link.request(SYNC_KINDS.back, encodeSpaceName(spaceId));
       const { parked, quarantined } = await debug();
       expect(parked).toBe(before.parked);
-      expect(quarantined.some(({ reason }) => reason.startsWith("too_large: the derived root"))).toBe(true);
+      expect(quarantined.some(({ code }) => code === "change.derived_too_long")).toBe(true);
       // They count against the 16 MiB of what is quarantined; as many again fit into the log that is not checkpointed yet.
       expect(besieged.bytesOnDisk() - before.disk).toBeLessThan(20 << 20);
       await honestSyncGoesOn();
