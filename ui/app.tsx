@@ -1,19 +1,19 @@
 /** The frame of the page: state of the server above, and below whatever the address asks for. */
-import { AccountSetup } from "./account-setup.tsx";
-import { ClosedSpace } from "./closed-space.tsx";
-import { DevicePage } from "./device-page.tsx";
-import { ErrorNote } from "./error-note.tsx";
-import { EventPage } from "./event-page.tsx";
-import { MnemonicPanel } from "./mnemonic-panel.tsx";
-import { NotFound } from "./not-found.tsx";
-import { ObjectPage } from "./object-page.tsx";
-import { ProcessPage } from "./process-page.tsx";
-import { href, route } from "./router.ts";
-import { ServerPage } from "./server-page.tsx";
-import { authStatus, health, newMnemonic, serverError, spaces } from "./session.ts";
-import { SpaceListPage } from "./space-list-page.tsx";
-import { SpacePage } from "./space-page.tsx";
-import { Tabs } from "./tabs.tsx";
+import { AccountSetup } from "./account/account-setup.tsx";
+import { MnemonicPanel } from "./account/mnemonic-panel.tsx";
+import { EventPage } from "./events/event-page.tsx";
+import { ObjectPage } from "./object/object-page.tsx";
+import { ErrorNote } from "./parts/error-note.tsx";
+import { NotFound } from "./parts/not-found.tsx";
+import { Tabs } from "./parts/tabs.tsx";
+import { DevicePage } from "./server/device-page.tsx";
+import { ProcessPage } from "./server/process-page.tsx";
+import { ServerPage } from "./server/server-page.tsx";
+import { ClosedSpace } from "./space/closed-space.tsx";
+import { SpaceListPage } from "./space/space-list-page.tsx";
+import { SpacePage } from "./space/space-page.tsx";
+import { href, route } from "./state/router.ts";
+import { authStatus, health, newMnemonic, serverError, spaces } from "./state/session.ts";
 
 const SECTIONS = ["spaces", "devices", "processes", "events", "server"] as const;
 

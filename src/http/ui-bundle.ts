@@ -17,7 +17,7 @@ const UI_ROOT = "/ui";
  * path below it, with absolute references between them. Throws if anything it refers to is missing.
  */
 export async function bundleUi(uiDir: string): Promise<UiFile[]> {
-  const worker = await bundle(join(uiDir, "stream-worker.ts"), {});
+  const worker = await bundle(join(uiDir, "stream/stream-worker.ts"), {});
   const [workerFile] = worker;
   if (!workerFile) throw new Error("ui: the worker was not bundled");
   return [...worker, ...(await bundle(join(uiDir, "index.html"), { STREAM_WORKER_URL: workerFile.path }))];

@@ -56,6 +56,13 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ui: ["protocol"],
 };
 
+/** The folders of the page; each may import those before it. The page itself (its empty name) comes last. */
+const PAGE_FOLDERS = [
+  ...["api", "stream", "state", "parts"],
+  ...["account", "chat", "document", "events", "record", "server"],
+  ...["object", "space", ""],
+];
+
 /**
  * `svc run` and `svc init` work without a server, and `server-address.ts` reads where the configuration says that it
  * listens; the rest of the command line is an HTTP client.
@@ -111,14 +118,23 @@ function roomsFor(path: string, room: string): readonly string[] {
   return LOCAL_COMMANDS.test(path) ? LOCAL_COMMAND_ROOMS : (ROOMS[room] ?? []);
 }
 
-/** Features of the domain know each other only through a port. */
+/** Features of the domain know each other only through a port, and folders of the page those that come before. */
 function siblingFault(path: string, target: string): string | undefined {
+  if (roomOf(path) === "ui") {
+    const [from, to] = [pageFolderOf(path), pageFolderOf(target)];
+    const isBefore = PAGE_FOLDERS.includes(to) && PAGE_FOLDERS.indexOf(to) <= PAGE_FOLDERS.indexOf(from);
+    return isBefore ? undefined : `the page's ${from || "root"} may not import its ${to || "root"} (${target})`;
+  }
   if (roomOf(path) !== "domain" || featureOf(path) === featureOf(target) || PORT_FILE.test(target)) return undefined;
   return `the feature ${featureOf(path)} may import ${featureOf(target)} only through its port (${target})`;
 }
 
 function featureOf(path: string): string {
   return path.split("/")[2] ?? "";
+}
+
+function pageFolderOf(path: string): string {
+  return path.split("/").slice(1, -1).join("/");
 }
 
 /** Undefined for what no rule covers (build.ts, test/) and for what is no module of the tree. */

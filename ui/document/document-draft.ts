@@ -1,0 +1,194 @@
+/** A document while somebody writes in it and others may write in it too. */
+import { type ReadonlySignal, signal } from "@preact/signals";
+import { ApiError } from "../api/api-client.ts";
+import type { DocumentChange, TextEdit } from "../api/editor-api.ts";
+import type { DraftStore } from "./draft-store.ts";
+import { type Choice, type LineConflict, mergeLines } from "./line-merge.ts";
+import { textEdits } from "./text-edits.ts";
+
+/** The requests a draft makes. */
+export interface DocumentPort {
+  read(): Promise<string>;
+  replace(content: string): Promise<DocumentChange>;
+  edit(edits: readonly TextEdit[]): Promise<DocumentChange>;
+}
+
+export interface DocumentDraft {
+  /** What stands in the field; undefined until the document has been read. */
+  text: ReadonlySignal<string | undefined>;
+  /** Something is not saved. */
+  dirty: ReadonlySignal<boolean>;
+  /** Others changed the document since the draft began to differ from it. */
+  behind: ReadonlySignal<boolean>;
+  /** What the last save did. */
+  saved: ReadonlySignal<DocumentChange | undefined>;
+  /** When what stands in the field was kept, if it is a draft that was left unsaved and taken up again. */
+  keptAt: ReadonlySignal<Date | undefined>;
+  /** Lines that others changed otherwise: the draft is saved once they are settled. */
+  conflicts: ReadonlySignal<readonly LineConflict[]>;
+  write(text: string): void;
+  /** Reads the document again: taken over where nothing is unsaved. */
+  reload(): Promise<void>;
+  /** Saves what differs; what others changed elsewhere in the document stays. */
+  save(): Promise<void>;
+  /**
+   * Saves with the conflicts decided one by one. What is given up stays in the history: theirs is there, and mine is
+   * saved on the way.
+   */
+  settle(choices: readonly Choice[]): Promise<void>;
+  /** Gives the draft up for the document. */
+  discard(): void;
+  /** Nobody looks any more: what is not saved is kept. */
+  leave(): void;
+}
+
+/** Undefined where sending the whole document is no more than sending the edits. */
+function lightEdits(base: string, draft: string): TextEdit[] | undefined {
+  const edits = textEdits(base, draft);
+  const length = edits?.reduce((sum, { oldText, newText }) => sum + oldText.length + newText.length, 0) ?? 0;
+  return length > draft.length + EDIT_ALLOWANCE ? undefined : edits;
+}
+
+/** Characters by which edits may be longer than the document: they alone keep what is written elsewhere. */
+const EDIT_ALLOWANCE = 50_000;
+/** A document that changes so often while it is saved is left for the next save. */
+const SAVE_ATTEMPTS = 5;
+
+const LOST_PLACE = new Set(["markdown.no_match", "markdown.ambiguous_match", "markdown.overlapping_edits"]);
+
+export function createDocumentDraft(port: DocumentPort, store: DraftStore): DocumentDraft {
+  const text = signal<string | undefined>(undefined);
+  const dirty = signal(false);
+  const behind = signal(false);
+  const conflicts = signal<readonly LineConflict[]>([]);
+  const saved = signal<DocumentChange | undefined>(undefined);
+  const keptAt = signal<Date | undefined>(undefined);
+  /** The document the draft was begun from, and as it was when last read. */
+  let base = "";
+  let latest = "";
+  let reads = 0;
+  let newestRead = 0;
+  /** A save found lines that both changed. */
+  let stuck = false;
+  let restoring: Promise<void> | undefined;
+
+  function update(next: string): void {
+    text.value = next;
+    dirty.value = next !== base;
+    behind.value = dirty.value && latest !== base;
+    if (!dirty.value) keptAt.value = undefined;
+    const found = stuck && behind.value ? mergeLines(base, next, latest).conflicts : [];
+    stuck = found.length > 0;
+    conflicts.value = found;
+    store.keep(dirty.value ? { text: next, base } : undefined);
+  }
+
+  function takeOver(content: string): void {
+    base = latest = content;
+    stuck = false;
+    update(content);
+  }
+
+  async function restore(): Promise<void> {
+    const kept = await store.load();
+    if (!kept) return;
+    base = latest = kept.base;
+    keptAt.value = new Date(kept.keptAtMs);
+    update(kept.text);
+  }
+
+  /** When it resolves, `latest` is at least as new as the document was at the call. */
+  async function readLatest(): Promise<void> {
+    const read = ++reads;
+    const content = await port.read();
+    // An answer that was overtaken is older than what is here.
+    if (read < newestRead) return;
+    newestRead = read;
+    latest = content;
+  }
+
+  async function reload(): Promise<void> {
+    restoring ??= restore();
+    await restoring;
+    await readLatest();
+    const shown = text.peek();
+    if (shown !== undefined && dirty.peek() && shown !== latest) update(shown);
+    else takeOver(latest);
+  }
+
+  async function finish(sent: string, change: DocumentChange): Promise<void> {
+    saved.value = change;
+    await readLatest();
+    // What was typed while the save was under way is a draft of the document as it is now.
+    if (text.peek() === sent) takeOver(latest);
+    else {
+      base = sent;
+      update(text.peek() ?? latest);
+    }
+  }
+
+  /** Writes the draft over its base. Throws one of `LOST_PLACE` where the document is not the base any more. */
+  async function writeOut(draft: string): Promise<DocumentChange> {
+    const edits = lightEdits(base, draft);
+    if (edits !== undefined) return await port.edit(edits);
+    if ((await port.read()) === base) return await port.replace(draft);
+    throw new ApiError("markdown.no_match", "The document was changed elsewhere; save again", 400);
+  }
+
+  async function save(): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      const draft = text.peek();
+      if (draft === undefined || draft === base) return;
+      try {
+        await finish(draft, await writeOut(draft));
+        return;
+      } catch (fault) {
+        if (!(fault instanceof ApiError) || !LOST_PLACE.has(fault.code)) throw fault;
+        await reload();
+        if (!moveToLatest() || attempt === SAVE_ATTEMPTS) return;
+      }
+    }
+  }
+
+  /** Makes the draft one of the document as it is now. False where both changed the same lines. */
+  function moveToLatest(): boolean {
+    const draft = text.peek() ?? latest;
+    const merge = mergeLines(base, draft, latest);
+    stuck = merge.conflicts.length > 0;
+    if (stuck) {
+      update(draft);
+      return false;
+    }
+    base = latest;
+    update(merge.resolve([]));
+    return true;
+  }
+
+  async function settle(choices: readonly Choice[]): Promise<void> {
+    const merge = mergeLines(base, text.peek() ?? latest, latest);
+    const [mine, wanted] = [merge.resolve([]), merge.resolve(choices)];
+    const givesUpMine = merge.conflicts.some((one, index) => choices[index] === "theirs" && one.mine !== "");
+    base = latest;
+    stuck = false;
+    update(givesUpMine ? mine : wanted);
+    await save();
+    if (!givesUpMine || conflicts.peek().length > 0) return;
+    update(mergeLines(mine, wanted, text.peek() ?? mine).resolve([]));
+    await save();
+  }
+
+  return {
+    text,
+    dirty,
+    behind,
+    saved,
+    keptAt,
+    conflicts,
+    write: update,
+    reload,
+    save,
+    settle,
+    discard: () => takeOver(latest),
+    leave: store.flush,
+  };
+}

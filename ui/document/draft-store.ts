@@ -1,0 +1,96 @@
+/** Text that was typed and not saved, kept in the browser until it is: leaving the place where it was typed loses nothing. */
+import { tabLock } from "../stream/hub-locks.ts";
+import { TAB } from "../stream/tab-id.ts";
+
+export interface Draft {
+  text: string;
+  /** The document it was begun from. */
+  base: string;
+}
+
+interface KeptDraft extends Draft {
+  keptAtMs: number;
+}
+
+export interface DraftStore {
+  /** The draft of this tab, or the newest of a tab that is no more. */
+  load(): Promise<KeptDraft | undefined>;
+  /** Keeps it soon; undefined: there is none any more. */
+  keep(draft: Draft | undefined): void;
+  /** Keeps it now. */
+  flush(): void;
+}
+
+const PREFIX = "svc draft";
+const KEEP_DELAY_MS = 300;
+
+/** What the browser has no room for is kept as long as the page stands. */
+const textByKey = new Map<string, string>();
+
+export function createDraftStore(objectId: string): DraftStore {
+  const ownKey = `${PREFIX} ${objectId} ${TAB}`;
+  let waiting: { draft: Draft | undefined } | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  function flush(): void {
+    clearTimeout(timer);
+    if (!waiting) return;
+    const { draft } = waiting;
+    waiting = undefined;
+    if (draft) write(ownKey, JSON.stringify({ ...draft, keptAtMs: Date.now() } satisfies KeptDraft));
+    else remove(ownKey);
+  }
+
+  return {
+    async load() {
+      const own = read(ownKey);
+      if (own) return own;
+      const [key, orphan] = (await orphans(objectId)).toSorted(([, a], [, b]) => b.keptAtMs - a.keptAtMs)[0] ?? [];
+      if (key === undefined || orphan === undefined) return undefined;
+      write(ownKey, JSON.stringify(orphan));
+      remove(key);
+      return orphan;
+    },
+    keep(draft) {
+      waiting = { draft };
+      clearTimeout(timer);
+      if (draft) timer = setTimeout(flush, KEEP_DELAY_MS);
+      else flush();
+    },
+    flush,
+  };
+}
+
+/** Drafts of an object whose tabs are no more: what another tab is writing is that tab's. */
+async function orphans(objectId: string): Promise<[key: string, draft: KeptDraft][]> {
+  const prefix = `${PREFIX} ${objectId} `;
+  const keys = Object.keys(localStorage).filter((key) => key.startsWith(prefix));
+  if (keys.length === 0) return [];
+  const { held = [] } = "locks" in navigator ? await navigator.locks.query() : {};
+  const live = new Set(held.map(({ name }) => name));
+  return keys
+    .filter((key) => !live.has(tabLock(key.slice(prefix.length))))
+    .flatMap((key) => {
+      const draft = read(key);
+      return draft ? [[key, draft] as [string, KeptDraft]] : [];
+    });
+}
+
+function read(key: string): KeptDraft | undefined {
+  const text = textByKey.get(key) ?? localStorage.getItem(key);
+  return text === null || text === undefined ? undefined : (JSON.parse(text) as KeptDraft);
+}
+
+function write(key: string, text: string): void {
+  try {
+    localStorage.setItem(key, text);
+    textByKey.delete(key);
+  } catch {
+    textByKey.set(key, text);
+  }
+}
+
+function remove(key: string): void {
+  textByKey.delete(key);
+  localStorage.removeItem(key);
+}
