@@ -10,6 +10,8 @@ export type Reaction = (
   local: Pick<WriteTx, "object" | "record" | "setLocal">,
 ) => void;
 
+export type Reactions = ReturnType<typeof createReactions>;
+
 /** What follows on this device from what was folded, dataset by dataset. */
 export function createReactions(batch: OpenBatch, local: Parameters<Reaction>[1]) {
   const reactions = new Map<string, Reaction>();

@@ -4,15 +4,16 @@ import type { ObjectId, SpaceId } from "../base/ids.ts";
 import { cidFromDigest, digestOfCid } from "../crypto/cid.ts";
 import type { Signer } from "../crypto/sign.ts";
 import type { StoredChange } from "../store/change-table.ts";
-import { createCommitQueue, type WriteScope } from "../store/commit-queue.ts";
+import type { WriteScope } from "../store/commit-queue.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import { createBodyOpener } from "./codec/body-opener.ts";
 import { encodeDerivedRoot } from "./codec/change-codec.ts";
 import type { ChangeEnvelope } from "./codec/dataset-rules.ts";
 import { parseVersion, writerName } from "./codec/version.ts";
+import { createCommits } from "./commit.ts";
 import type { ReplayInput } from "./fold/change-parts.ts";
 import { createVerdicts } from "./fold/change-verdicts.ts";
-import { type CommitBatch, createOpenBatch } from "./fold/commit-batch.ts";
+import { createOpenBatch } from "./fold/commit-batch.ts";
 import { createObjectDeletions } from "./fold/object-deletions.ts";
 import { createProjection } from "./fold/projection.ts";
 import { createRecordReader } from "./fold/record-reader.ts";
@@ -27,7 +28,6 @@ import type { IngestVerdict } from "./intake/ingest-verdict.ts";
 import { DEFAULT_PARK_QUOTA, type ParkQuota } from "./intake/set-aside.ts";
 import { createLocalVersions } from "./local-version.ts";
 import { createLocalWriter } from "./local-writer.ts";
-import { createLogErasure } from "./log-erasure.ts";
 import type { AclConsequences, AclView, KeyRing, RulesRegistry } from "./ports.ts";
 import { createReactions } from "./reactions.ts";
 import { createWriteTx, objectIn, type WriteTx } from "./write-tx.ts";
@@ -115,52 +115,11 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     record: records.record,
     setLocal: (of, name, id, fields) => projection.setLocal(of, name, id, fields, localVersion()),
   });
-  const listeners = new Set<(batch: CommitBatch) => void>();
-  const queue = createCommitQueue(store.db, { began, commit, owedMs: projection.owedMs, onFailure: forget });
-  const erasure = createLogErasure({ store, isClosed: queue.closing, onFailure });
+  const committing = { store, objects, log, batch, projection, verdicts, deletions, reactions, arrivals, writer };
+  const { queue, erasure, onCommit } = createCommits({ ...committing, onFailure });
   const intake = createChangeIntake({ queue, ingest, arrivals, checker: deps.checker, onFailure });
   const given = { objects, records, writer, projection, batch, arrivals, localVersion };
   retryLaterVersions();
-
-  /** Keeps what subscribers would be told in step with the savepoint that was just set. */
-  function began(scope: WriteScope): void {
-    const forgetTouched = batch.place();
-    scope.onRollback(() => {
-      forgetTouched();
-      store.forgetNumbers();
-    });
-  }
-
-  /** Every commit, local writes and changes of others alike: the writes of the batch have run and folded what they brought. */
-  function commit(makeDurable: () => void): void {
-    verdicts.retakeOf(batch.takeUnsettled()); // what came in tells which changes of a forked writer were accepted
-    projection.finishBatch(); // records into whose middle something came are folded anew
-    deletions.settleTouched(batch.touched()); // objects are gone, or back, as the deletion log says now
-    projection.finishBatch();
-    reactions.run(); // device-local fields follow
-    projection.countLive();
-    log.flush(); // the writers' chains
-    store.sync.unconfirmPassedOver(changes.takeCountedAnew()); // nobody was asked to keep what did not count
-    makeDurable(); // COMMIT; then those who wrote are answered
-    store.committed();
-    objects.trim();
-    const done = batch.take();
-    deletions.tearDownSoon(queue, erasure.due, onFailure);
-    if (done.touched.some(({ wasLive, doc }) => wasLive && doc === null)) erasure.due();
-    if (done.touched.length > 0 || done.objects.size > 0) for (const listener of listeners) listener(done);
-  }
-
-  /** A batch failed: whatever memory holds of it means nothing. */
-  function forget(error: unknown): void {
-    batch.take();
-    store.forgetNumbers();
-    projection.forgetBatch();
-    log.clear();
-    arrivals.forgetBatch();
-    objects.clear();
-    writer.forgetBatch();
-    onFailure?.(error);
-  }
 
   return {
     spaceId,
@@ -249,11 +208,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     /** One reaction a dataset. */
     reactTo: reactions.add,
 
-    /** Called after each commit, once its writers were answered. Answers how to stop. */
-    onCommit(listener: (batch: CommitBatch) => void): () => void {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
+    onCommit,
     idle: () => queue.idle(),
     /** Whether it is closed, or about to be: whoever works with it over several turns has to stop. */
     closing: () => queue.closing(),

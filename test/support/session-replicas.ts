@@ -12,7 +12,8 @@ import type { SpaceGenesis } from "../../src/space/genesis.ts";
 import { vectorOf } from "../../src/space/replica/own-vector.ts";
 import type { OpenSpaceDeps, Space } from "../../src/space/space.ts";
 import { fetchAcl } from "../../src/sync/session/acl-fetch.ts";
-import { askState, fetchMissing } from "../../src/sync/session/fetch.ts";
+import { askState } from "../../src/sync/session/ask-state.ts";
+import { fetchMissing } from "../../src/sync/session/fetch.ts";
 import {
   decodeAclRequest,
   decodePullRequest,

@@ -1,27 +1,89 @@
 /**
- * Preloaded into a server that runs from its sources: every function says, while a trace is taken, that its file was entered.
- * SIGUSR2 begins a trace, of which `<TRACE_FILE>.begun` is the sign, and ends it: then the files go to `TRACE_FILE`, in the
- * order in which they were first entered.
+ * Preloaded into a server that runs from its sources: every function says, while a trace is taken, that it was entered, and
+ * by whom. SIGUSR2 begins a trace, of which `<TRACE_FILE>.begun` is the sign, and ends it: then its visits go to `TRACE_FILE`.
  */
 import { renameSync, writeFileSync } from "node:fs";
 import { relative } from "node:path";
-import ts from "typescript5";
+import { withEntries } from "./trace-entries.ts";
 
 const ROOT = `${import.meta.dir}/../..`;
-let entered: Set<string> | undefined;
 
-Object.assign(globalThis, { __enter: (file: string): void => void entered?.add(file) });
+/** A file that was entered from the visit `from`; all that this visit calls of it is one visit. */
+interface Visit {
+  readonly file: string;
+  readonly from: Visit | undefined;
+  readonly onward: Map<string, Visit>;
+  readonly no: number;
+}
+
+/** A function that runs, or waits for something. */
+interface Frame {
+  readonly visit: Visit;
+  readonly trace: Visit[];
+}
+
+let trace: Visit[] | undefined;
+const outside = new Map<string, Visit>();
+/** What runs just now, the innermost last. What waits for something is not in it. */
+const running: Frame[] = [];
+
+function visitOf(file: string, madeBy: Frame | undefined, visits: Visit[]): Visit {
+  // A function that the walk has made and handed on belongs to the visit that made it: calling it is coming back there.
+  if (madeBy?.trace === visits) return madeBy.visit;
+  const from = running.at(-1)?.visit;
+  if (from?.file === file) return from;
+  const onward = from?.onward ?? outside;
+  const known = onward.get(file);
+  if (known) return known;
+  const visit: Visit = { file, from, onward: new Map(), no: visits.length };
+  visits.push(visit);
+  onward.set(file, visit);
+  return visit;
+}
+
+function remove(frame: Frame | undefined): void {
+  const at = frame ? running.lastIndexOf(frame) : -1;
+  if (at >= 0) running.splice(at, 1);
+}
+
+function resume(frame: Frame | undefined): void {
+  if (frame && frame.trace === trace && !running.includes(frame)) running.push(frame);
+}
+
+Object.assign(globalThis, {
+  __trace: {
+    enter(file: string, madeBy: Frame | undefined): Frame | undefined {
+      if (!trace) return undefined;
+      const frame = { visit: visitOf(file, madeBy, trace), trace };
+      running.push(frame);
+      return frame;
+    },
+    leave: remove,
+    /** Around what is waited for: `resume(frame, await suspend(frame, promise))`. */
+    suspend<T>(frame: Frame | undefined, value: T): T {
+      remove(frame);
+      return value;
+    },
+    resume<T>(frame: Frame | undefined, value: T): T {
+      resume(frame);
+      return value;
+    },
+  },
+});
 
 process.on("SIGUSR2", () => {
   const path = process.env["TRACE_FILE"]!;
-  if (!entered) {
+  if (!trace) {
+    trace = [];
+    outside.clear();
+    running.length = 0;
     writeFileSync(`${path}.begun`, "");
-    entered = new Set();
     return;
   }
-  const files = [...entered];
-  entered = undefined;
-  writeFileSync(`${path}.part`, JSON.stringify(files));
+  const visits = trace.map(({ file, from }) => ({ file, from: from?.no ?? null }));
+  trace = undefined;
+  running.length = 0;
+  writeFileSync(`${path}.part`, JSON.stringify(visits));
   renameSync(`${path}.part`, path);
 });
 
@@ -34,23 +96,3 @@ Bun.plugin({
     }));
   },
 });
-
-/** The source with a call at the beginning of every function. */
-function withEntries(file: string, source: string): string {
-  const call = `globalThis.__enter(${JSON.stringify(file)})`;
-  const inserts: { at: number; text: string }[] = [];
-  const visit = (node: ts.Node): void => {
-    if (ts.isFunctionLike(node) && "body" in node && node.body) {
-      const body = node.body as ts.Block | ts.Expression;
-      if (ts.isBlock(body)) inserts.push({ at: body.getStart() + 1, text: `${call};` });
-      else inserts.push({ at: body.getStart(), text: `(${call}, ` }, { at: body.getEnd(), text: ")" });
-    }
-    ts.forEachChild(node, visit);
-  };
-  visit(ts.createSourceFile(file, source, ts.ScriptTarget.Latest, true));
-  // What is inserted at one place keeps its order: an outer end comes behind an inner one.
-  return inserts
-    .map((insert, order) => ({ ...insert, order }))
-    .sort((a, b) => b.at - a.at || b.order - a.order)
-    .reduce((text, { at, text: inserted }) => text.slice(0, at) + inserted + text.slice(at), source);
-}

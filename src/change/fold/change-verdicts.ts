@@ -17,6 +17,8 @@ interface VerdictDeps {
   projection: Projection;
 }
 
+export type ChangeVerdicts = ReturnType<typeof createVerdicts>;
+
 /**
  * Takes anew whether changes that are stored count, and folds the records concerned again. Runs inside the commit queue's
  * transaction.

@@ -1,7 +1,7 @@
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { type Claim, changeIdOf, isStub, type Replica } from "../../space/replica.ts";
 import { aclFrom } from "./acl-fetch.ts";
-import { askState } from "./fetch.ts";
+import { askState } from "./ask-state.ts";
 import { decodeItems, encodeSpaceName, encodeWants, SessionFault, type SpaceState } from "./messages.ts";
 import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
 

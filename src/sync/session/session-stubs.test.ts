@@ -13,8 +13,8 @@ import type { WriteTx } from "../../change/space-engine.ts";
 import type { Account } from "../../crypto/account.ts";
 import { hasOurBodies } from "../../space/replica/own-vector.ts";
 import { createdSpaceGenesis, type Space } from "../../space/space.ts";
+import { askState } from "./ask-state.ts";
 import { givesBack } from "./confirm.ts";
-import { askState } from "./fetch.ts";
 import { decodeItems, decodePullReply, encodeItems, encodePullReply } from "./messages.ts";
 import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
 

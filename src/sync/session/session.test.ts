@@ -22,8 +22,9 @@ import { coversAll, vectorOf } from "../../space/replica/own-vector.ts";
 import { createdSpaceGenesis } from "../../space/space.ts";
 import { writerKey } from "../../space/version-vector.ts";
 import { CHANNEL_LIMITS } from "../lan/message-channel.ts";
+import { askState } from "./ask-state.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
-import { askState, fetchMissing } from "./fetch.ts";
+import { fetchMissing } from "./fetch.ts";
 import {
   decodeAclRequest,
   decodePullReply,

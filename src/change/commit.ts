@@ -1,0 +1,89 @@
+import { type CommitQueue, createCommitQueue, type WriteScope } from "../store/commit-queue.ts";
+import type { SpaceStore } from "../store/space-store.ts";
+import type { ChangeVerdicts } from "./fold/change-verdicts.ts";
+import type { CommitBatch, OpenBatch } from "./fold/commit-batch.ts";
+import type { ObjectDeletions } from "./fold/object-deletions.ts";
+import type { Projection } from "./fold/projection.ts";
+import type { ChangeLog } from "./graph/change-log.ts";
+import type { ObjectCache } from "./graph/object-cache.ts";
+import type { Arrivals } from "./intake/arrivals.ts";
+import type { LocalWriter } from "./local-writer.ts";
+import { createLogErasure } from "./log-erasure.ts";
+import type { Reactions } from "./reactions.ts";
+
+interface CommitsDeps {
+  store: SpaceStore;
+  objects: ObjectCache;
+  log: ChangeLog;
+  batch: OpenBatch;
+  projection: Projection;
+  verdicts: ChangeVerdicts;
+  deletions: ObjectDeletions;
+  reactions: Reactions;
+  arrivals: Arrivals;
+  writer: LocalWriter;
+  onFailure?: ((error: unknown) => void) | undefined;
+}
+
+/** The queue that everything written in a space goes through, and what each of its commits does. */
+export function createCommits(deps: CommitsDeps) {
+  const { store, objects, log, batch, projection, verdicts, deletions, reactions, onFailure } = deps;
+  const listeners = new Set<(batch: CommitBatch) => void>();
+  const queue: CommitQueue = createCommitQueue(store.db, {
+    began,
+    commit,
+    owedMs: projection.owedMs,
+    onFailure: forget,
+  });
+  const erasure = createLogErasure({ store, isClosed: queue.closing, onFailure });
+
+  /** Keeps what subscribers would be told in step with the savepoint that was just set. */
+  function began(scope: WriteScope): void {
+    const forgetTouched = batch.place();
+    scope.onRollback(() => {
+      forgetTouched();
+      store.forgetNumbers();
+    });
+  }
+
+  /** Every commit, local writes and changes of others alike: the writes of the batch have run and folded what they brought. */
+  function commit(makeDurable: () => void): void {
+    verdicts.retakeOf(batch.takeUnsettled()); // what came in tells which changes of a forked writer were accepted
+    projection.finishBatch(); // records into whose middle something came are folded anew
+    deletions.settleTouched(batch.touched()); // objects are gone, or back, as the deletion log says now
+    projection.finishBatch();
+    reactions.run(); // device-local fields follow
+    projection.countLive();
+    log.flush(); // the writers' chains
+    store.sync.unconfirmPassedOver(store.changes.takeCountedAnew()); // nobody was asked to keep what did not count
+    makeDurable(); // COMMIT; then those who wrote are answered
+    store.committed();
+    objects.trim();
+    const done = batch.take();
+    deletions.tearDownSoon(queue, erasure.due, onFailure);
+    if (done.touched.some(({ wasLive, doc }) => wasLive && doc === null)) erasure.due();
+    if (done.touched.length > 0 || done.objects.size > 0) for (const listener of listeners) listener(done);
+  }
+
+  /** A batch failed: whatever memory holds of it means nothing. */
+  function forget(error: unknown): void {
+    batch.take();
+    store.forgetNumbers();
+    projection.forgetBatch();
+    log.clear();
+    deps.arrivals.forgetBatch();
+    objects.clear();
+    deps.writer.forgetBatch();
+    onFailure?.(error);
+  }
+
+  return {
+    queue,
+    erasure,
+    /** Called after each commit, once its writers were answered. Answers how to stop. */
+    onCommit(listener: (batch: CommitBatch) => void): () => void {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+}
