@@ -21,7 +21,7 @@ const objectKey = (json: string, date: string): string =>
     THEN cast(' ' || ${date} AS BLOB) ELSE x'ff' END`;
 
 /**
- * The key of a document for the index whose row of `query_indexes` goes by `i`. `src/query/index-key.ts` says the same of
+ * The key of a document for the index whose row of `query_indexes` goes by `i`. `src/query/rows/index-key.ts` says the same of
  * a path that is written into the statement, but for arrays, which it does not look into; a test holds the two together.
  */
 const keyOf = (doc: string): string =>

@@ -5,9 +5,9 @@
  */
 import { expect, test } from "bun:test";
 import { Aggregator } from "mingo";
-import { parsePipeline } from "../../src/query/aggregate-parse.ts";
-import { runAggregate } from "../../src/query/aggregate-run.ts";
-import { rowsOf } from "../../src/query/row-source.ts";
+import { parsePipeline } from "../../src/query/aggregate/aggregate-parse.ts";
+import { runAggregate } from "../../src/query/aggregate/aggregate-run.ts";
+import { rowsOf } from "../../src/query/rows/row-source.ts";
 import { createRandom, type Random } from "../support/random-json.ts";
 import { referenceCompare, referenceMatch, referenceSort } from "../support/reference-matcher.ts";
 import { COLLECTION_ID, createRowsTable, indexPaths } from "../support/rows-table.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { compileFilter } from "../../src/query/filter-match.ts";
-import { parseFilter } from "../../src/query/filter-parse.ts";
-import { makeComparator, parseSort } from "../../src/query/sort.ts";
+import { compileFilter } from "../../src/query/filter/filter-match.ts";
+import { parseFilter } from "../../src/query/filter/filter-parse.ts";
+import { makeComparator, parseSort } from "../../src/query/value/sort.ts";
 import { createRandom, randomDocument, randomFilter } from "../support/random-json.ts";
 import { referenceMatch, referenceSort } from "../support/reference-matcher.ts";
 

@@ -80,7 +80,7 @@ describe("[build] workers", () => {
       entry,
       `import { workerEntry } from ${JSON.stringify(join(ROOT, "src/base/worker-entry.ts"))};
        const requests = {
-         "src/query/reader-worker.ts": { path: "/absent.db", job: {}, stop: new SharedArrayBuffer(4) },
+         "src/query/readers/reader-worker.ts": { path: "/absent.db", job: {}, stop: new SharedArrayBuffer(4) },
          "src/change/intake/check-worker.ts": { bytes: new Uint8Array(7), lengths: Uint32Array.of(3, 4) },
        };
        for (const [entry, request] of Object.entries(requests)) {
@@ -99,7 +99,7 @@ describe("[build] workers", () => {
     await buildExecutable(options);
     const child = Bun.spawn([outfile], { cwd: scratch, env: { HOME: scratch }, stdout: "pipe" });
     expect(await new Response(child.stdout).text()).toBe(
-      "src/query/reader-worker.ts internal\nsrc/change/intake/check-worker.ts 64\n",
+      "src/query/readers/reader-worker.ts internal\nsrc/change/intake/check-worker.ts 64\n",
     );
     expect(await child.exited).toBe(0);
   });

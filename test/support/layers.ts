@@ -56,12 +56,15 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ui: ["protocol"],
 };
 
-/** The folders of the page; each may import those before it. The page itself (its empty name) comes last. */
-const PAGE_FOLDERS = [
-  ...["api", "stream", "state", "parts"],
-  ...["account", "chat", "document", "events", "record", "server"],
-  ...["object", "space", ""],
-];
+/** Rooms whose folders stand in an order too: each may import those before it. What lies in no folder comes last. */
+const FOLDERS: Readonly<Record<string, readonly string[]>> = {
+  query: ["value", "filter", "rows", "expression", "plan", "run", "aggregate", "readers"],
+  ui: [
+    ...["api", "stream", "state", "parts"],
+    ...["account", "chat", "document", "events", "record", "server"],
+    ...["object", "space", ""],
+  ],
+};
 
 /**
  * `svc run` and `svc init` work without a server, and `server-address.ts` reads where the configuration says that it
@@ -118,12 +121,13 @@ function roomsFor(path: string, room: string): readonly string[] {
   return LOCAL_COMMANDS.test(path) ? LOCAL_COMMAND_ROOMS : (ROOMS[room] ?? []);
 }
 
-/** Features of the domain know each other only through a port, and folders of the page those that come before. */
+/** Features of the domain know each other only through a port, and ordered folders those that come before. */
 function siblingFault(path: string, target: string): string | undefined {
-  if (roomOf(path) === "ui") {
-    const [from, to] = [pageFolderOf(path), pageFolderOf(target)];
-    const isBefore = PAGE_FOLDERS.includes(to) && PAGE_FOLDERS.indexOf(to) <= PAGE_FOLDERS.indexOf(from);
-    return isBefore ? undefined : `the page's ${from || "root"} may not import its ${to || "root"} (${target})`;
+  const folders = FOLDERS[roomOf(path)!];
+  if (folders) {
+    const [from, to] = [folderOf(path), folderOf(target)];
+    const isBefore = folders.includes(to) && folders.indexOf(to) <= folders.indexOf(from);
+    return isBefore ? undefined : `${from || "the root"} may not import ${to || "the root"} (${target})`;
   }
   if (roomOf(path) !== "domain" || featureOf(path) === featureOf(target) || PORT_FILE.test(target)) return undefined;
   return `the feature ${featureOf(path)} may import ${featureOf(target)} only through its port (${target})`;
@@ -133,8 +137,10 @@ function featureOf(path: string): string {
   return path.split("/")[2] ?? "";
 }
 
-function pageFolderOf(path: string): string {
-  return path.split("/").slice(1, -1).join("/");
+/** Below its room. */
+function folderOf(path: string): string {
+  const [top, ...rest] = path.split("/").slice(0, -1);
+  return (top === "src" ? rest.slice(1) : rest).join("/");
 }
 
 /** Undefined for what no rule covers (build.ts, test/) and for what is no module of the tree. */

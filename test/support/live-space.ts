@@ -9,12 +9,12 @@ import { createLiveQueries, type ReadTimes } from "../../src/domain/live/live-qu
 import type { LiveBody, LiveCollection, LiveEnd } from "../../src/domain/live/live-request.ts";
 import type { Reserve } from "../../src/domain/live/live-window.ts";
 import type { Json, JsonObject } from "../../src/protocol/json.ts";
-import { parseFilter } from "../../src/query/filter-parse.ts";
-import type { QueryJob } from "../../src/query/reader-job.ts";
-import type { ReaderPool } from "../../src/query/reader-pool.ts";
-import { rowsOf } from "../../src/query/row-source.ts";
-import { type QueryResult, runQuery } from "../../src/query/run-query.ts";
-import { parseSort } from "../../src/query/sort.ts";
+import { parseFilter } from "../../src/query/filter/filter-parse.ts";
+import type { QueryJob } from "../../src/query/readers/reader-job.ts";
+import type { ReaderPool } from "../../src/query/readers/reader-pool.ts";
+import { rowsOf } from "../../src/query/rows/row-source.ts";
+import { type QueryResult, runQuery } from "../../src/query/run/run-query.ts";
+import { parseSort } from "../../src/query/value/sort.ts";
 import { createdSpaceGenesis, type Space, type SpaceGenesis } from "../../src/space/space.ts";
 import { openReader } from "../../src/store/database.ts";
 import { createAccount } from "./acl-world.ts";

@@ -1,6 +1,6 @@
 /** A table of rows as the store has it, for tests of the query room alone. */
 import { Database } from "bun:sqlite";
-import { indexedPathOf } from "../../src/query/index-key.ts";
+import { indexedPathOf } from "../../src/query/rows/index-key.ts";
 import { createQueryIndexTable } from "../../src/store/query-index-table.ts";
 import { QUERY_KEY_SCHEMA } from "../../src/store/query-key-schema.ts";
 

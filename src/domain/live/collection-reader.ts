@@ -1,7 +1,7 @@
 import type { ChangeEngine } from "../../change/space-engine.ts";
-import type { ReaderPool } from "../../query/reader-pool.ts";
-import { rowsOf } from "../../query/row-source.ts";
-import { type QueryRequest, type QueryResult, runQuery } from "../../query/run-query.ts";
+import type { ReaderPool } from "../../query/readers/reader-pool.ts";
+import { rowsOf } from "../../query/rows/row-source.ts";
+import { type QueryRequest, type QueryResult, runQuery } from "../../query/run/run-query.ts";
 import { ROW_LIVE } from "../../store/row-table.ts";
 
 /** A read took longer than it may on the server's loop, and was given up. */

@@ -1,9 +1,9 @@
 import type { RE2JS } from "re2js";
 import type { Json } from "../../protocol/json.ts";
-import type { FieldPath } from "../../query/field-path.ts";
-import type { Filter } from "../../query/filter-types.ts";
-import { instantOf } from "../../query/instant.ts";
-import { afterPrefix, literalsOf } from "../../query/regex-literal.ts";
+import type { Filter } from "../../query/filter/filter-types.ts";
+import { afterPrefix, literalsOf } from "../../query/filter/regex-literal.ts";
+import type { FieldPath } from "../../query/value/field-path.ts";
+import { instantOf } from "../../query/value/instant.ts";
 import type { Bound } from "./interval-list.ts";
 
 /** A value as a map's key: scalars are themselves, null stands for missing too, dates are marked texts. */
@@ -17,7 +17,7 @@ export type Guard =
   | { readonly path: FieldPath; readonly keys: readonly GuardKey[] }
   /** Where the path leads to several values, one may meet the low bound and another the high one. */
   | { readonly path: FieldPath; readonly type: RangeType; readonly low: Bound; readonly high: Bound }
-  /** A string has the text in it, both folded (src/query/regex-literal.ts). */
+  /** A string has the text in it, both folded (src/query/filter/regex-literal.ts). */
   | { readonly path: FieldPath; readonly contains: string }
   /** A string matches it: only trying it can tell. */
   | { readonly path: FieldPath; readonly pattern: RE2JS };

@@ -12,7 +12,7 @@ import { DELETIONS_DATASET } from "../../change/fold/deletion-log.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
 import { svcError } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import type { ReaderPool } from "../../query/reader-pool.ts";
+import type { ReaderPool } from "../../query/readers/reader-pool.ts";
 import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
 import type { Member } from "./audience.ts";
 import { type CollectionReader, createCollectionReader } from "./collection-reader.ts";

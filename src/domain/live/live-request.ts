@@ -1,9 +1,9 @@
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
 import { svcError } from "../../protocol/errors.ts";
 import type { CloseReason } from "../../protocol/sse-frames.ts";
-import { parseFilter } from "../../query/filter-parse.ts";
-import type { Filter } from "../../query/filter-types.ts";
-import { parseSort, type SortKey } from "../../query/sort.ts";
+import { parseFilter } from "../../query/filter/filter-parse.ts";
+import type { Filter } from "../../query/filter/filter-types.ts";
+import { parseSort, type SortKey } from "../../query/value/sort.ts";
 import type { RawTerms } from "./collection-reader.ts";
 
 /** What is watched: the collection of all objects of the space, or a dataset of one object. */

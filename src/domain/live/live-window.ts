@@ -1,8 +1,8 @@
 import type { JsonObject } from "../../protocol/json.ts";
-import { compileFilter } from "../../query/filter-match.ts";
-import { type Filter, isMatchAll } from "../../query/filter-types.ts";
-import type { QueryRequest, QueryResult } from "../../query/run-query.ts";
-import { compareEntries, type SortEntry, type SortKey, toSortEntry } from "../../query/sort.ts";
+import { compileFilter } from "../../query/filter/filter-match.ts";
+import { type Filter, isMatchAll } from "../../query/filter/filter-types.ts";
+import type { QueryRequest, QueryResult } from "../../query/run/run-query.ts";
+import { compareEntries, type SortEntry, type SortKey, toSortEntry } from "../../query/value/sort.ts";
 import { type CollectionReader, type RawTerms, ReadTooLong } from "./collection-reader.ts";
 import type { LiveEntry, LiveItem, RemovalReason } from "./live-entry.ts";
 import { type LiveRecord, RecordPart } from "./live-record.ts";

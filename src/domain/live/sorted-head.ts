@@ -1,4 +1,4 @@
-import type { SortEntry } from "../../query/sort.ts";
+import type { SortEntry } from "../../query/value/sort.ts";
 
 /**
  * The first matches of a sorted collection, as far as they are held: at least `needed` of them, unless there are fewer,

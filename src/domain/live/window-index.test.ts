@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { createRandom, randomDocument, randomFilter } from "../../../test/support/random-json.ts";
 import type { JsonObject } from "../../protocol/json.ts";
-import { compileFilter } from "../../query/filter-match.ts";
-import { parseFilter } from "../../query/filter-parse.ts";
+import { compileFilter } from "../../query/filter/filter-match.ts";
+import { parseFilter } from "../../query/filter/filter-parse.ts";
 import { guardOptions } from "./filter-guard.ts";
 import { WindowIndex } from "./window-index.ts";
 

@@ -1,8 +1,8 @@
 import type { Json, JsonObject } from "../../protocol/json.ts";
-import { compilePathTest, type FieldPath } from "../../query/field-path.ts";
-import type { Filter } from "../../query/filter-types.ts";
-import { foldText } from "../../query/regex-literal.ts";
-import { compareStrings } from "../../query/value-order.ts";
+import type { Filter } from "../../query/filter/filter-types.ts";
+import { foldText } from "../../query/filter/regex-literal.ts";
+import { compilePathTest, type FieldPath } from "../../query/value/field-path.ts";
+import { compareStrings } from "../../query/value/value-order.ts";
 import {
   GRAM_CHARS,
   type Guard,

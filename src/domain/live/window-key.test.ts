@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { parseFilter } from "../../query/filter-parse.ts";
-import { parseSort } from "../../query/sort.ts";
+import { parseFilter } from "../../query/filter/filter-parse.ts";
+import { parseSort } from "../../query/value/sort.ts";
 import { windowKey } from "./window-key.ts";
 
 const keyOf = (filter: unknown, sort: string[] = [], limit = Number.POSITIVE_INFINITY, offset = 0) =>

@@ -8,7 +8,7 @@ import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { SvcError, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { refusalText } from "../../protocol/refusals.ts";
-import { canonicalInstants } from "../../query/canonical-instants.ts";
+import { canonicalInstants } from "../../query/value/canonical-instants.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
 import { type SchemaPort, TYPE_MARKER } from "../type/port.ts";
 import { OBJECT_RULES } from "./object-rules.ts";

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { openLiveSpace } from "../../../test/support/live-space.ts";
-import { parseFilter } from "../../query/filter-parse.ts";
-import { indexedPathOf } from "../../query/index-key.ts";
+import { parseFilter } from "../../query/filter/filter-parse.ts";
+import { indexedPathOf } from "../../query/rows/index-key.ts";
 import { createIndexAdvisor } from "./index-advisor.ts";
 
 const MINUTES = 60_000;

@@ -6,9 +6,9 @@
 import type { Clock } from "../../base/clock.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
 import type { JsonObject } from "../../protocol/json.ts";
-import type { Filter } from "../../query/filter-types.ts";
-import { choosePath } from "../../query/index-choice.ts";
-import type { QueryStats } from "../../query/run-query.ts";
+import type { Filter } from "../../query/filter/filter-types.ts";
+import { choosePath } from "../../query/plan/index-choice.ts";
+import type { QueryStats } from "../../query/run/run-query.ts";
 import type { QueryIndex } from "../../store/query-index-table.ts";
 import type { IndexBuilder } from "./index-builder.ts";
 
@@ -39,7 +39,7 @@ export interface IndexAdvisorDeps {
 interface AnsweredQuery {
   readonly collectionId: number;
   readonly dataset: string;
-  /** The paths that an index would have served it by (src/query/wanted-paths.ts); asked for large collections alone. */
+  /** The paths that an index would have served it by (src/query/aggregate/wanted-paths.ts); asked for large collections alone. */
   readonly wanted: () => readonly string[];
   /** What every record it asks for matches, as far as SQL was given it. */
   readonly filter: Filter;

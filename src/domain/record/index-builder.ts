@@ -9,8 +9,8 @@
 import type { Log } from "../../base/log.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
 import { SvcError } from "../../protocol/errors.ts";
-import { indexedPathOf } from "../../query/index-key.ts";
-import type { ReaderPool } from "../../query/reader-pool.ts";
+import type { ReaderPool } from "../../query/readers/reader-pool.ts";
+import { indexedPathOf } from "../../query/rows/index-key.ts";
 import type { QueryIndex } from "../../store/query-index-table.ts";
 import type { LongWork, StartLongWork } from "../process/port.ts";
 

@@ -9,7 +9,7 @@ import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { svcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
-import { canonicalInstants } from "../../query/canonical-instants.ts";
+import { canonicalInstants } from "../../query/value/canonical-instants.ts";
 import { HOLDS_NO_CONTENT } from "../object/port.ts";
 import { type SchemaPort, TYPE_MARKER, type WritableDataset } from "../type/port.ts";
 import { createCarriedTypes } from "./carried-types.ts";

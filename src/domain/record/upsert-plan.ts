@@ -6,7 +6,7 @@ import type { WriteTx } from "../../change/space-engine.ts";
 import type { UpsertRejectionCode } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
-import { canonicalInstants } from "../../query/canonical-instants.ts";
+import { canonicalInstants } from "../../query/value/canonical-instants.ts";
 import { ROW_LIVE, ROW_TOMBSTONE, type RowState } from "../../store/row-table.ts";
 import type { WritableDataset } from "../type/port.ts";
 

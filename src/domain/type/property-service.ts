@@ -1,7 +1,7 @@
 import { SvcError, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import type { LeafPatchBody, PropertyCreateBody, PropertyDef } from "../../protocol/type.ts";
-import { parseFilter } from "../../query/filter-parse.ts";
+import { parseFilter } from "../../query/filter/filter-parse.ts";
 import { PROPERTY_RULES } from "./definition-rules.ts";
 import { createDefinitionWriter, type DefinitionWriterDeps, readLeafPatch } from "./definition-writer.ts";
 import { bagFault, formatFault, impliedKind, isFormatType } from "./property-format.ts";

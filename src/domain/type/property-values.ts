@@ -4,7 +4,7 @@ import { SvcError, svcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { refusalText } from "../../protocol/refusals.ts";
 import type { PropertyDef } from "../../protocol/type.ts";
-import { parseRfc3339 } from "../../query/instant.ts";
+import { parseRfc3339 } from "../../query/value/instant.ts";
 import type { FormatType } from "./property-format.ts";
 import { type Shape, shapeFault } from "./value-kind.ts";
 

@@ -2,7 +2,7 @@ import { isJsonObject, type Json } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { KINDS } from "../../protocol/type.ts";
-import { instantOf, isCanonicalInstant, isDateShaped } from "../../query/instant.ts";
+import { instantOf, isCanonicalInstant, isDateShaped } from "../../query/value/instant.ts";
 
 export type Kind = (typeof KINDS)[number];
 

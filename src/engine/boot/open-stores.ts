@@ -8,7 +8,7 @@ import type { RulesRegistry } from "../../change/ports.ts";
 import type { Account } from "../../crypto/account.ts";
 import type { WritableDataset } from "../../domain/type/port.ts";
 import { createSchema, type Schema } from "../../domain/type/schema.ts";
-import { createReaderPool, type ReaderPool } from "../../query/reader-pool.ts";
+import { createReaderPool, type ReaderPool } from "../../query/readers/reader-pool.ts";
 import { openSpace, type Space } from "../../space/space.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import { type AccountStore, openAccountStore } from "../../store/account-store.ts";

@@ -37,7 +37,7 @@ import type { Schema } from "../../domain/type/schema.ts";
 import { createTypeService, type TypeService } from "../../domain/type/type-service.ts";
 import type { ContentStore } from "../../files/content-store.ts";
 import { svcError } from "../../protocol/errors.ts";
-import type { ReaderPool } from "../../query/reader-pool.ts";
+import type { ReaderPool } from "../../query/readers/reader-pool.ts";
 import type { Space } from "../../space/space.ts";
 
 /** Everything that is built upon one open space. */

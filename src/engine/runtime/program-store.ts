@@ -1,7 +1,7 @@
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
 import { svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
-import { compareStrings } from "../../query/value-order.ts";
+import { compareStrings } from "../../query/value/value-order.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import type { SpaceServices } from "../boot/space-services.ts";
 import { PROGRAM_SOURCE_DATASET } from "./agent-datasets.ts";

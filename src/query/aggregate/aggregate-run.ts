@@ -1,0 +1,194 @@
+/** Runs a pipeline over the live rows of a collection (AGG-1): SQL does what it does exactly, documents stream through the rest. */
+import type { Database } from "bun:sqlite";
+import { svcError } from "../../protocol/errors.ts";
+import type { JsonObject } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import type { NarrowIndex } from "../plan/query-plan.ts";
+import { RowReader } from "../rows/row-reader.ts";
+import { type RowSource, selectFrom } from "../rows/row-source.ts";
+import { getRow } from "../rows/statement-cache.ts";
+import { countMatches } from "../run/count-matches.ts";
+import { type QueryStats, runQuery } from "../run/run-query.ts";
+import { inSnapshot } from "../run/snapshot.ts";
+import { streamMatches } from "../run/stream-matches.ts";
+import { type AggregatePlan, planAggregate } from "./aggregate-plan.ts";
+import type { AggregateLimits, Pipeline, Sink, Stage } from "./aggregate-types.ts";
+import { countGroups } from "./group-count.ts";
+import { createMemoryMeter, type MemoryMeter } from "./memory-meter.ts";
+import { chainStages, createTextSink, pushText } from "./stage-sinks.ts";
+
+export interface AggregateOptions {
+  readonly limits?: AggregateLimits;
+  /** Asked every thousand rows; yes ends the run with server.unavailable. */
+  readonly shouldStop?: (() => boolean) | undefined;
+}
+
+export interface AggregateResult {
+  /** JSON texts; untouched stored ones where no stage makes new documents. */
+  readonly records: string[];
+  readonly stats: QueryStats;
+}
+
+export const DEFAULT_LIMITS: AggregateLimits = {
+  groupLimit: LIMITS.groupLimitDefault,
+  accumArrayLimit: LIMITS.accumArrayLimitDefault,
+  memoryLimitBytes: LIMITS.memoryLimitBytesDefault,
+};
+
+/**
+ * The limits of a request body: absent or 0 is the default, negative is unlimited.
+ * @throws SvcError request.schema where one is no integer
+ */
+export function parseAggregateLimits(body: { readonly [Name in keyof AggregateLimits]?: unknown }): AggregateLimits {
+  const read = (name: keyof AggregateLimits): number => {
+    const value = body[name];
+    if (value === undefined || value === 0) return DEFAULT_LIMITS[name];
+    if (typeof value === "number" && Number.isSafeInteger(value)) return value;
+    throw svcError(
+      "request.schema",
+      { path: name, expected: "integer" },
+      `${name} is an integer; a negative one is no limit`,
+    );
+  };
+  return {
+    groupLimit: read("groupLimit"),
+    accumArrayLimit: read("accumArrayLimit"),
+    memoryLimitBytes: read("memoryLimitBytes"),
+  };
+}
+
+/**
+ * Runs a pipeline on one snapshot.
+ * @throws SvcError aggregate.limit_exceeded, server.unavailable
+ */
+export function runAggregate(
+  db: Database,
+  source: RowSource,
+  pipeline: Pipeline,
+  options: AggregateOptions = {},
+): AggregateResult {
+  return inSnapshot(db, () => answer(db, source, pipeline, options));
+}
+
+function answer(
+  db: Database,
+  source: RowSource,
+  pipeline: Pipeline,
+  { limits = DEFAULT_LIMITS, shouldStop }: AggregateOptions,
+): AggregateResult {
+  const startedAt = performance.now();
+  const plan = planAggregate(db, source, pipeline);
+  const run = new AggregateRun(db, source, plan, limits, shouldStop);
+  const records = run.records();
+  const { candidates, matches, index } = run.stats();
+  const ms = performance.now() - startedAt;
+  return { records, stats: { candidates, matches, ms, ...(index === undefined ? {} : { index }) } };
+}
+
+class AggregateRun {
+  readonly #db: Database;
+  readonly #source: RowSource;
+  readonly #plan: AggregatePlan;
+  readonly #limits: AggregateLimits;
+  readonly #shouldStop: (() => boolean) | undefined;
+  readonly #reader: RowReader;
+  readonly #meter: MemoryMeter;
+  readonly #records: string[] = [];
+  #windowStats: QueryStats | undefined;
+
+  constructor(
+    db: Database,
+    source: RowSource,
+    plan: AggregatePlan,
+    limits: AggregateLimits,
+    shouldStop: (() => boolean) | undefined,
+  ) {
+    this.#db = db;
+    this.#source = source;
+    this.#plan = plan;
+    this.#limits = limits;
+    this.#shouldStop = shouldStop;
+    this.#reader = new RowReader(db, plan.pushdown.filter, shouldStop);
+    this.#meter = createMemoryMeter(limits.memoryLimitBytes);
+  }
+
+  records(): string[] {
+    const { execution, reading, unpushed } = this.#plan;
+    switch (execution.kind) {
+      case "count":
+        this.#feed(execution.toRecords(countMatches(this.#reader, this.#source, reading)));
+        break;
+      case "groupCount": {
+        const bounds = { groupLimit: this.#limits.groupLimit, meter: this.#meter };
+        const groups = countGroups(this.#reader, this.#source, execution, bounds);
+        if (groups) this.#feed(groups);
+        else this.#stream(undefined, unpushed);
+        break;
+      }
+      case "window":
+        this.#runWindow(execution.offset, execution.limit);
+        break;
+      case "stream":
+        this.#stream(execution.narrow, unpushed);
+    }
+    return this.#records;
+  }
+
+  stats(): Omit<QueryStats, "ms"> {
+    if (this.#windowStats) return this.#windowStats;
+    const { candidates, matches } = this.#reader;
+    const index = this.#index();
+    return { candidates, matches, ...(index === undefined ? {} : { index }) };
+  }
+
+  #index(): string | undefined {
+    const { execution, reading } = this.#plan;
+    if (execution.kind === "count") return reading.narrow?.path;
+    if (execution.kind === "stream") return execution.narrow?.path;
+    return execution.kind === "groupCount" ? execution.index.path : undefined;
+  }
+
+  #runWindow(offset: number, limit: number): void {
+    const { filter, sort } = this.#plan.pushdown;
+    const request = { filter, sort, offset, limit, shouldStop: this.#shouldStop };
+    const { records, stats } = runQuery(this.#db, this.#source, request);
+    this.#windowStats = stats;
+    if (this.#plan.rest.length === 0) for (const text of records) pushText(this.#records, text, this.#meter);
+    else this.#feed(records.map((text) => JSON.parse(text) as JsonObject));
+  }
+
+  #stream(narrow: NarrowIndex | undefined, stages: readonly Stage[]): void {
+    const rows = streamMatches(this.#reader, this.#source, this.#plan.reading.sql.may, narrow);
+    if (stages.length === 0) {
+      for (const { doc } of rows) pushText(this.#records, doc, this.#meter);
+      return;
+    }
+    const sink = this.#chain(stages);
+    for (const { parsed } of rows) if (!sink.push(parsed)) break;
+    sink.end();
+  }
+
+  #feed(docs: readonly JsonObject[]): void {
+    const sink = this.#chain(this.#plan.rest);
+    for (const doc of docs) if (!sink.push(doc)) break;
+    sink.end();
+  }
+
+  #chain(stages: readonly Stage[]): Sink {
+    const context = {
+      limits: this.#limits,
+      meter: this.#meter,
+      fetchById: (id: string) => this.#fetchById(id),
+      check: () => this.#reader.check(),
+    };
+    return chainStages(stages, createTextSink(this.#records, this.#meter), context);
+  }
+
+  #fetchById(id: string): JsonObject | undefined {
+    if (!id.isWellFormed()) return undefined;
+    this.#reader.check();
+    const select = selectFrom(this.#source, { columns: "doc", conditions: [{ text: "id = ?", params: [id] }] });
+    const row = getRow<{ doc: string }>(this.#db, select);
+    return row ? (JSON.parse(row.doc) as JsonObject) : undefined;
+  }
+}

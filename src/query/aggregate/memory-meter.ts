@@ -1,0 +1,57 @@
+/** What a pipeline holds, estimated in bytes, against `memoryLimitBytes` (AGG-4). */
+import { type SvcError, svcError } from "../../protocol/errors.ts";
+import type { Json } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+
+export interface MemoryMeter {
+  /** @throws SvcError aggregate.limit_exceeded with limit "memory" */
+  add(bytes: number): void;
+  release(bytes: number): void;
+}
+
+/** A negative limit is none. */
+export function createMemoryMeter(limitBytes: number): MemoryMeter {
+  let used = 0;
+  return {
+    add(bytes) {
+      used += bytes;
+      if (limitBytes >= 0 && used > limitBytes)
+        throw tooLarge(
+          `The pipeline holds more than ${limitBytes} bytes; match or project less, or raise memoryLimitBytes`,
+        );
+    },
+    release(bytes) {
+      used -= bytes;
+    },
+  };
+}
+
+/**
+ * A rough size of a value in memory.
+ * @throws SvcError aggregate.limit_exceeded for what no document may hold: expressions can repeat a value many times
+ */
+export function measureValue(value: Json | undefined): number {
+  return measureWithin(value, LIMITS.pipelineDocumentBytes);
+}
+
+const OBJECT_BYTES = 48;
+const SLOT_BYTES = 16;
+
+function measureWithin(value: Json | undefined, budget: number): number {
+  let bytes = SLOT_BYTES;
+  if (typeof value === "string") bytes += 2 * value.length;
+  else if (Array.isArray(value)) {
+    bytes += OBJECT_BYTES;
+    for (const element of value) bytes += measureWithin(element, budget - bytes);
+  } else if (typeof value === "object" && value !== null) {
+    bytes += OBJECT_BYTES;
+    for (const key in value) bytes += SLOT_BYTES + measureWithin(value[key], budget - bytes);
+  }
+  if (bytes > budget)
+    throw tooLarge(`The pipeline makes a document of more than ${LIMITS.pipelineDocumentBytes} bytes; project less`);
+  return bytes;
+}
+
+function tooLarge(message: string): SvcError {
+  return svcError("aggregate.limit_exceeded", { limit: "memory" }, message);
+}

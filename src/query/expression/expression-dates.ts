@@ -1,0 +1,113 @@
+/** Dates. What is no instant, or leaves the years 0000 to 9999, gives null; unit, time zone and the like are literals. */
+import type { Json } from "../../protocol/json.ts";
+import { instantOf, isInstantMs, toInstant } from "../value/instant.ts";
+import { badPipeline, below, type Place } from "./aggregate-faults.ts";
+import {
+  addToDate,
+  countBoundaries,
+  TIME_UNITS,
+  type TimeUnit,
+  truncateDate,
+  WEEKDAYS,
+  type Weekday,
+  weekOf,
+  yearOf,
+} from "./calendar.ts";
+import { type Evaluate, type OperatorParser, parseArguments, parseNamed } from "./expression-types.ts";
+import { parseTimeZone, type TimeZone, UTC } from "./time-zone.ts";
+
+export const DATE_OPERATORS: readonly [string, OperatorParser][] = [
+  ["$dateAdd", parseDateAdd],
+  ["$dateDiff", parseDateDiff],
+  ["$dateTrunc", parseDateTrunc],
+  ["$year", datePart(yearOf)],
+  ["$week", datePart(weekOf)],
+];
+
+function parseDateAdd(...[operand, place, scope]: Parameters<OperatorParser>): Evaluate {
+  const named = parseNamed(operand, place, ["startDate", "unit", "amount"], ["timezone"]);
+  const start = scope.parse(named.startDate, below(place, "startDate")).evaluate;
+  const amount = scope.parse(named.amount, below(place, "amount")).evaluate;
+  const unit = parseUnit(named.unit, below(place, "unit"));
+  const zone = parseZone(named.timezone, below(place, "timezone"));
+  return (doc) => {
+    const ms = instantOf(start(doc));
+    const count = amount(doc);
+    if (ms === undefined || typeof count !== "number" || !Number.isSafeInteger(count)) return null;
+    return toDate(addToDate(ms, unit, count, zone));
+  };
+}
+
+function parseDateDiff(...[operand, place, scope]: Parameters<OperatorParser>): Evaluate {
+  const named = parseNamed(operand, place, ["startDate", "endDate", "unit"], ["timezone", "startOfWeek"]);
+  const start = scope.parse(named.startDate, below(place, "startDate")).evaluate;
+  const end = scope.parse(named.endDate, below(place, "endDate")).evaluate;
+  const unit = parseUnit(named.unit, below(place, "unit"));
+  const zone = parseZone(named.timezone, below(place, "timezone"));
+  const weekStart = parseWeekStart(named.startOfWeek, below(place, "startOfWeek"));
+  return (doc) => {
+    const from = instantOf(start(doc));
+    const to = instantOf(end(doc));
+    return from === undefined || to === undefined ? null : countBoundaries(from, to, unit, zone, weekStart);
+  };
+}
+
+function parseDateTrunc(...[operand, place, scope]: Parameters<OperatorParser>): Evaluate {
+  const named = parseNamed(operand, place, ["date", "unit"], ["binSize", "timezone", "startOfWeek"]);
+  const date = scope.parse(named.date, below(place, "date")).evaluate;
+  const unit = parseUnit(named.unit, below(place, "unit"));
+  const zone = parseZone(named.timezone, below(place, "timezone"));
+  const weekStart = parseWeekStart(named.startOfWeek, below(place, "startOfWeek"));
+  const { binSize = 1 } = named;
+  if (typeof binSize !== "number" || !Number.isSafeInteger(binSize) || binSize < 1)
+    throw badPipeline(below(place, "binSize"), "takes a positive integer, written out");
+  return (doc) => {
+    const ms = instantOf(date(doc));
+    return ms === undefined ? null : toDate(truncateDate(ms, unit, binSize, zone, weekStart));
+  };
+}
+
+/** `{"$year": <date>}` or `{"$year": {"date": <date>, "timezone": "…"}}`. */
+function datePart(read: (ms: number, zone: TimeZone) => number): OperatorParser {
+  return (operand, place, scope) => {
+    const named =
+      typeof operand === "object" && operand !== null && !Array.isArray(operand) && Object.hasOwn(operand, "date")
+        ? parseNamed(operand, place, ["date"], ["timezone"])
+        : undefined;
+    const [date] = named
+      ? [scope.parse(named.date, below(place, "date")).evaluate]
+      : parseArguments(operand, place, scope, 1);
+    const zone = parseZone(named?.timezone, below(place, "timezone"));
+    return (doc) => {
+      const ms = instantOf(date?.(doc));
+      return ms === undefined ? null : read(ms, zone);
+    };
+  };
+}
+
+function toDate(ms: number | undefined): Json {
+  return ms !== undefined && isInstantMs(ms) ? toInstant(ms) : null;
+}
+
+function parseUnit(value: Json, place: Place): TimeUnit {
+  const unit = TIME_UNITS.find((name) => name === value);
+  if (!unit) throw badPipeline(place, `takes one of ${TIME_UNITS.join(", ")}, written out`);
+  return unit;
+}
+
+function parseZone(value: Json | undefined, place: Place): TimeZone {
+  if (value === undefined) return UTC;
+  const zone = typeof value === "string" ? parseTimeZone(value) : undefined;
+  if (!zone)
+    throw badPipeline(place, "takes an IANA name such as Europe/Berlin or an offset such as +05:30, written out");
+  return zone;
+}
+
+/** Full names or their first three letters, in any case; Sunday where absent. */
+function parseWeekStart(value: Json | undefined, place: Place): Weekday {
+  if (value === undefined) return 0;
+  const name = typeof value === "string" ? value.toLowerCase() : "";
+  const day = WEEKDAYS.findIndex((weekday) => weekday === name || weekday.slice(0, 3) === name);
+  if (day < 0) throw badPipeline(place, `takes one of ${WEEKDAYS.join(", ")}, written out`);
+  return day as Weekday;
+}

@@ -1,0 +1,68 @@
+/** Conditions and comparisons. Comparisons see the whole value order, across types; null and missing are equal. */
+
+import { compareValues } from "../value/value-order.ts";
+import { badPipeline, below } from "./aggregate-faults.ts";
+import { type Evaluate, isTruthy, type OperatorParser, parseArguments, parseNamed } from "./expression-types.ts";
+
+export const LOGIC_OPERATORS: readonly [string, OperatorParser][] = [
+  ["$cond", parseCond],
+  ["$switch", parseSwitch],
+  ["$ifNull", (operand, place, scope) => ifNull(parseArguments(operand, place, scope, 2, Number.POSITIVE_INFINITY))],
+  ["$eq", comparison((order) => order === 0)],
+  ["$ne", comparison((order) => order !== 0)],
+  ["$gt", comparison((order) => order > 0)],
+  ["$gte", comparison((order) => order >= 0)],
+  ["$lt", comparison((order) => order < 0)],
+  ["$lte", comparison((order) => order <= 0)],
+  ["$cmp", comparison(Math.sign)],
+];
+
+function comparison(answer: (order: number) => boolean | number): OperatorParser {
+  return (operand, place, scope) => {
+    const [left, right] = parseArguments(operand, place, scope, 2);
+    return (doc) => answer(compareValues(left?.(doc), right?.(doc)));
+  };
+}
+
+function parseCond(...[operand, place, scope]: Parameters<OperatorParser>): Evaluate {
+  const named = Array.isArray(operand) ? undefined : parseNamed(operand, place, ["if", "then", "else"]);
+  const [condition, then, otherwise] = named
+    ? (["if", "then", "else"] as const).map((name) => scope.parse(named[name], below(place, name)).evaluate)
+    : parseArguments(operand, place, scope, 3);
+  return (doc) => (isTruthy(condition?.(doc)) ? then?.(doc) : otherwise?.(doc));
+}
+
+/** The first branch whose case is true; without one, `default`; without that, null. */
+function parseSwitch(...[operand, place, scope]: Parameters<OperatorParser>): Evaluate {
+  const named = parseNamed(operand, place, ["branches"], ["default"]);
+  const { branches } = named;
+  const branchesAt = below(place, "branches");
+  if (!Array.isArray(branches) || branches.length === 0)
+    throw badPipeline(branchesAt, 'takes a non-empty array of {"case": …, "then": …}');
+  const parsed = branches.map((branch, index) => {
+    const at = below(branchesAt, index);
+    const parts = parseNamed(branch, at, ["case", "then"]);
+    return {
+      holds: scope.parse(parts.case, below(at, "case")).evaluate,
+      result: scope.parse(parts.then, below(at, "then")).evaluate,
+    };
+  });
+  const otherwise =
+    named.default === undefined ? () => null : scope.parse(named.default, below(place, "default")).evaluate;
+  return (doc) => {
+    for (const { holds, result } of parsed) if (isTruthy(holds(doc))) return result(doc);
+    return otherwise(doc);
+  };
+}
+
+/** The first operand that is neither null nor missing, else the last. */
+function ifNull(parts: readonly Evaluate[]): Evaluate {
+  return (doc) => {
+    let value: ReturnType<Evaluate>;
+    for (const part of parts) {
+      value = part(doc);
+      if (value !== undefined && value !== null) break;
+    }
+    return value;
+  };
+}

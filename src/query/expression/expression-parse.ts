@@ -1,0 +1,103 @@
+/** Parses expressions: paths, literals, nested documents and arrays, and one operator in an object of its own. */
+
+import type { Json, JsonObject } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { canonicalInstants } from "../value/canonical-instants.ts";
+import { isDateShaped, parseInstant } from "../value/instant.ts";
+import { badPipeline, below, type Place } from "./aggregate-faults.ts";
+import { DATE_OPERATORS } from "./expression-dates.ts";
+import { LOGIC_OPERATORS } from "./expression-logic.ts";
+import { NUMBER_OPERATORS } from "./expression-numbers.ts";
+import { parseFieldExpression } from "./expression-path.ts";
+import { STRING_OPERATORS } from "./expression-strings.ts";
+import {
+  type Evaluate,
+  type Expression,
+  type ExpressionScope,
+  type OperatorParser,
+  tooDeep,
+  tooMany,
+} from "./expression-types.ts";
+import { checkOutputName, setField } from "./output-field.ts";
+
+const OPERATORS: ReadonlyMap<string, OperatorParser> = new Map([
+  ...NUMBER_OPERATORS,
+  ...STRING_OPERATORS,
+  ...LOGIC_OPERATORS,
+  ...DATE_OPERATORS,
+]);
+
+/** A scope that counts the expressions of one pipeline. */
+export function createExpressionScope(): ExpressionScope {
+  let nodes = 0;
+  let composites = 0;
+  const scopeAt = (depth: number): ExpressionScope => ({
+    parse(input, place) {
+      if (++nodes > LIMITS.expressionNodes) throw tooMany(place);
+      if (typeof input === "object" && input !== null) composites++;
+      return parseExpression(input, place, this);
+    },
+    deeper(place) {
+      if (depth === LIMITS.expressionDepth) throw tooDeep(place);
+      return scopeAt(depth + 1);
+    },
+    composites: () => composites,
+  });
+  return scopeAt(1);
+}
+
+function parseExpression(input: Json, place: Place, scope: ExpressionScope): Expression {
+  if (typeof input === "string" && input.startsWith("$")) return parseFieldExpression(input, place);
+  if (typeof input !== "object" || input === null) return literal(input);
+  const inner = scope.deeper(place);
+  if (Array.isArray(input)) return parseArray(input, place, inner);
+  if (isDateShaped(input)) {
+    if (parseInstant(input["$date"]) === undefined)
+      throw badPipeline(below(place, "$date"), "$date takes an RFC 3339 date-time or Unix milliseconds");
+    return literal(canonicalInstants(input));
+  }
+  const keys = Object.keys(input);
+  const operator = keys.find((key) => key.startsWith("$"));
+  if (operator === undefined) return parseDocument(input, place, inner);
+  const at = below(place, operator);
+  if (keys.length > 1) throw badPipeline(at, "an operator stands alone in its object");
+  return parseOperator(operator, input[operator] as Json, at, inner);
+}
+
+function literal(value: Json): Expression {
+  return { literal: value, evaluate: () => value };
+}
+
+function parseOperator(operator: string, operand: Json, place: Place, scope: ExpressionScope): Expression {
+  if (operator === "$literal") return literal(canonicalInstants(operand));
+  const parser = OPERATORS.get(operator);
+  if (!parser) throw badPipeline(place, `no such expression; there are $literal ${[...OPERATORS.keys()].join(" ")}`);
+  return { evaluate: parser(operand, place, scope) };
+}
+
+/** Missing elements become null, so that places are kept. */
+function parseArray(parts: readonly Json[], place: Place, scope: ExpressionScope): Expression {
+  const elements = parts.map((part, index) => scope.parse(part, below(place, index)));
+  if (elements.every((element) => element.literal !== undefined))
+    return literal(elements.map((element) => element.literal as Json));
+  const evaluates = elements.map(({ evaluate }) => evaluate);
+  return { evaluate: (doc) => evaluates.map((evaluate) => evaluate(doc) ?? null) };
+}
+
+/** Missing fields are left out. */
+function parseDocument(document: JsonObject, place: Place, scope: ExpressionScope): Expression {
+  const fields = Object.entries(document).map(([name, part]): [string, Evaluate] => {
+    const at = below(place, name);
+    return [checkOutputName(name, at), scope.parse(part, at).evaluate];
+  });
+  return {
+    evaluate(doc) {
+      const result: JsonObject = {};
+      for (const [name, evaluate] of fields) {
+        const value = evaluate(doc);
+        if (value !== undefined) setField(result, name, value);
+      }
+      return result;
+    },
+  };
+}

@@ -1,0 +1,78 @@
+/** Aggregation expressions (AGG-2), compiled to closures. */
+
+import type { Json, JsonObject } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { badPipeline, below, type Place } from "./aggregate-faults.ts";
+
+/** A value of a document; undefined is missing. Runtime faults of operands give null, never an error. */
+export type Evaluate = (doc: JsonObject) => Json | undefined;
+
+export interface Expression {
+  readonly evaluate: Evaluate;
+  /** Set where the value is the same for every document. */
+  readonly literal?: Json;
+  /** Set where the expression is a plain field path. */
+  readonly path?: string;
+}
+
+/** Parses operands of an operator; counts nodes and levels against the limits. */
+export interface ExpressionScope {
+  parse(input: Json, place: Place): Expression;
+  /** The scope one level further down. */
+  deeper(place: Place): ExpressionScope;
+  /** How many expressions were parsed that build arrays, documents or strings: what can repeat a value. */
+  composites(): number;
+}
+
+export type OperatorParser = (operand: Json, place: Place, scope: ExpressionScope) => Evaluate;
+
+/** Positional arguments: an array, or one bare argument. */
+export function parseArguments(
+  operand: Json,
+  place: Place,
+  scope: ExpressionScope,
+  min: number,
+  max: number = min,
+): Evaluate[] {
+  const list = Array.isArray(operand) ? operand : [operand];
+  if (list.length < min || list.length > max) {
+    const count = min === max ? `${min}` : max === Number.POSITIVE_INFINITY ? `at least ${min}` : `${min} to ${max}`;
+    throw badPipeline(place, `takes ${count} argument${max === 1 ? "" : "s"}, got ${list.length}`);
+  }
+  return list.map((part, index) => scope.parse(part, Array.isArray(operand) ? below(place, index) : place).evaluate);
+}
+
+/** Named arguments: an object with exactly the keys listed. */
+export function parseNamed<Required extends string, Optional extends string = never>(
+  operand: Json,
+  place: Place,
+  required: readonly Required[],
+  optional: readonly Optional[] = [],
+): Record<Required, Json> & Partial<Record<Optional, Json>> {
+  if (typeof operand !== "object" || operand === null || Array.isArray(operand))
+    throw badPipeline(place, `takes an object with ${[...required, ...optional].join(", ")}`);
+  const known: readonly string[] = [...required, ...optional];
+  for (const key of Object.keys(operand))
+    if (!known.includes(key))
+      throw badPipeline(below(place, key), `is no argument here; there are ${known.join(", ")}`);
+  for (const key of required) if (!Object.hasOwn(operand, key)) throw badPipeline(place, `needs ${key}`);
+  return operand as Record<Required, Json> & Partial<Record<Optional, Json>>;
+}
+
+export function tooDeep(place: Place) {
+  return badPipeline(place, `expressions nest at most ${LIMITS.expressionDepth} levels deep`);
+}
+
+export function tooMany(place: Place) {
+  return badPipeline(place, `a pipeline holds at most ${LIMITS.expressionNodes} expressions`);
+}
+
+/** false, 0, null and missing are false; everything else is true. */
+export function isTruthy(value: Json | undefined): boolean {
+  return value !== undefined && value !== null && value !== false && value !== 0;
+}
+
+/** A number as JSON can hold it: overflow is null. */
+export function finite(value: number): number | null {
+  return Number.isFinite(value) ? value : null;
+}

@@ -1,0 +1,25 @@
+/** Field names that a pipeline gives to its documents, and writing them safely. */
+import type { Json, JsonObject } from "../../protocol/json.ts";
+import { badPipeline, type Place } from "./aggregate-faults.ts";
+
+/** @throws SvcError aggregate.bad_pipeline for an empty name, one with a dot, or one that begins with `$` */
+export function checkOutputName(name: string, place: Place): string {
+  if (name === "") throw badPipeline(place, "a field needs a name");
+  if (name.includes(".")) throw badPipeline(place, "dotted output names are not taken; write a nested document");
+  if (name.startsWith("$")) throw badPipeline(place, "a field's name does not begin with $");
+  return name;
+}
+
+/** Sets an own property whatever its name is: `__proto__` must not become the prototype. */
+export function setField(target: JsonObject, name: string, value: Json): void {
+  if (name !== "__proto__") target[name] = value;
+  else Object.defineProperty(target, name, { value, writable: true, enumerable: true, configurable: true });
+}
+
+/** A copy with one field set, or removed where the value is missing. */
+export function withField(doc: JsonObject, name: string, value: Json | undefined): JsonObject {
+  const copy = { ...doc };
+  if (value === undefined) delete copy[name];
+  else setField(copy, name, value);
+  return copy;
+}

@@ -1,0 +1,134 @@
+/**
+ * Filters from request bodies (QUERY-1): MongoDB's grammar, cut to the operators listed there. Every fault is a
+ * `filter.*` error whose `details.path` says where, as `$and.1.price.$gt`.
+ */
+import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { type FieldPath, toFieldPath } from "../value/field-path.ts";
+import { isDateShaped, parseInstant } from "../value/instant.ts";
+import { invalidFilter, joinPath, shorten, tooComplex, unknownOperator } from "./filter-faults.ts";
+import { FIELD_OPERATORS, LOGICAL_OPERATORS, OPERATORS } from "./filter-grammar.ts";
+import { type ConditionParser, parseFieldOperator } from "./filter-operators.ts";
+import { allOf, type Filter, isOperators, MATCH_ALL, toField } from "./filter-types.ts";
+
+export interface FilterOptions {
+  /** The declared kind of a dotted path, where it matters: a datetime is only ever compared with a `{$date}`. */
+  readonly declared?: ((path: string) => "datetime" | undefined) | undefined;
+}
+
+/**
+ * Parses a filter; absent, null and `{}` match everything.
+ * @throws SvcError filter.unknown_operator, filter.invalid, filter.too_complex
+ */
+export function parseFilter(input: unknown, options: FilterOptions = {}): Filter {
+  if (input === undefined || input === null) return MATCH_ALL;
+  if (!isJsonObject(input)) throw invalidFilter("", "a filter is an object of paths and operators");
+  return new FilterParser(options).parseDocument(input, "", "", 1);
+}
+
+/** Parses one filter, counting its nodes. `where` is the place in the request, `prefix` the path `$elemMatch` stands at. */
+class FilterParser implements ConditionParser {
+  readonly #declared: FilterOptions["declared"];
+  #nodes = 0;
+
+  constructor(options: FilterOptions) {
+    this.#declared = options.declared;
+  }
+
+  parseDocument(document: JsonObject, where: string, prefix: string, depth: number): Filter {
+    this.#checkDepth(depth, where);
+    return allOf(
+      Object.entries(document).map(([key, value]) => {
+        const at = joinPath(where, key);
+        if (!key.startsWith("$")) return this.#parsePath(key, value, at, prefix, depth);
+        return this.#parseLogical(key, value, at, prefix, depth);
+      }),
+    );
+  }
+
+  /** The operators of one condition, ANDed. `path` has no segments inside a value `$elemMatch`. */
+  parseOperators(operators: JsonObject, path: FieldPath, where: string, declaredPath: string, depth: number): Filter {
+    this.#checkDepth(depth, where);
+    const filters: Filter[] = [];
+    for (const [operator, operand] of Object.entries(operators)) {
+      const at = joinPath(where, operator);
+      if (!operator.startsWith("$"))
+        throw invalidFilter(at, "operators and plain keys do not mix in one condition; use only one of them");
+      if (operator === "$date") throw invalidFilter(at, "a date is an object of the one key $date");
+      if (!OPERATORS.has(operator)) throw unknownOperator(operator, at);
+      if (!FIELD_OPERATORS.has(operator))
+        throw invalidFilter(at, `${operator} combines whole filters; it does not stand inside a field's condition`);
+      this.count(at);
+      const context = { parser: this, path, at, declaredPath, depth, siblings: operators };
+      const filter = parseFieldOperator(operator, operand as Json, context);
+      if (filter) filters.push(filter);
+    }
+    return allOf(filters);
+  }
+
+  /** A literal to compare with: its dates are well-formed, and it suits the path's declaration. */
+  checkLiteral(value: Json, where: string, declaredPath: string, depth: number): Json {
+    this.#checkLiteralPart(value, where, depth);
+    const bare = typeof value === "number" || typeof value === "string";
+    if (bare && declaredPath !== "" && this.#declared?.(declaredPath) === "datetime")
+      throw invalidFilter(
+        where,
+        `${shorten(declaredPath)} is a datetime; compare it with a date, written {"$date": "2026-01-31T09:30:00.000Z"}`,
+      );
+    return value;
+  }
+
+  count(where: string): void {
+    if (++this.#nodes > LIMITS.filterNodes) throw tooComplex(where, LIMITS.filterNodes, "conditions and operators");
+  }
+
+  #parsePath(key: string, value: Json, where: string, prefix: string, depth: number): Filter {
+    const path = toFieldPath(key);
+    if (path.segments.includes("$date"))
+      throw invalidFilter(where, `a date is one value; compare the path before ".$date" with {"$date": …}`);
+    const declaredPath = joinPath(prefix, key);
+    if (isOperators(value)) return this.parseOperators(value, path, where, declaredPath, depth);
+    this.count(where);
+    return toField(path, { op: "eq", value: this.checkLiteral(value, where, declaredPath, depth) });
+  }
+
+  #parseLogical(operator: string, operand: Json, where: string, prefix: string, depth: number): Filter {
+    if (!OPERATORS.has(operator)) throw unknownOperator(operator, where);
+    if (!LOGICAL_OPERATORS.has(operator))
+      throw invalidFilter(where, `${operator} belongs inside a field's condition, as {"path": {"${operator}": …}}`);
+    this.count(where);
+    if (!Array.isArray(operand) || operand.length === 0)
+      throw invalidFilter(where, `${operator} takes a non-empty array of filters`);
+    const filters = operand.map((part, index) => {
+      const at = joinPath(where, String(index));
+      if (!isJsonObject(part)) throw invalidFilter(at, `every entry of ${operator} is a filter object`);
+      return this.parseDocument(part, at, prefix, depth + 1);
+    });
+    if (operator === "$and") return allOf(filters);
+    return operator === "$or" ? { kind: "or", filters } : { kind: "not", filter: { kind: "or", filters } };
+  }
+
+  #checkLiteralPart(value: Json, where: string, depth: number): void {
+    if (typeof value !== "object" || value === null) return;
+    this.#checkDepth(depth + 1, where);
+    if (Array.isArray(value)) {
+      value.forEach((part, index) => {
+        this.#checkLiteralPart(part, joinPath(where, String(index)), depth + 1);
+      });
+      return;
+    }
+    if (isDateShaped(value)) {
+      if (parseInstant(value["$date"]) === undefined)
+        throw invalidFilter(
+          joinPath(where, "$date"),
+          "$date takes an RFC 3339 date-time such as 2026-01-31T09:30:00.000Z, or Unix milliseconds",
+        );
+      return;
+    }
+    for (const [key, part] of Object.entries(value)) this.#checkLiteralPart(part, joinPath(where, key), depth + 1);
+  }
+
+  #checkDepth(depth: number, where: string): void {
+    if (depth > LIMITS.filterDepth) throw tooComplex(where, LIMITS.filterDepth, "levels");
+  }
+}

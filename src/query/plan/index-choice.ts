@@ -1,0 +1,39 @@
+/** Which of several paths an index would serve a query best by, told from a few documents. */
+import type { JsonObject } from "../../protocol/json.ts";
+import { readPath } from "../expression/expression-path.ts";
+import { compileFilter } from "../filter/filter-match.ts";
+import { type Filter, isMatchAll } from "../filter/filter-types.ts";
+import { conditionsOn } from "./key-ranges.ts";
+
+export interface ChosenFor {
+  readonly filter: Filter;
+  /** How many matches are wanted. */
+  readonly window: number;
+  /** How many records the collection has. */
+  readonly live: number;
+}
+
+/**
+ * The path by whose index the fewest rows would be read; of equals the one with the most different values, then the first.
+ * `paths` are those the query wants (wanted-paths.ts), `docs` some of its documents.
+ */
+export function choosePath(
+  paths: readonly string[],
+  docs: readonly JsonObject[],
+  { filter, window, live }: ChosenFor,
+): string | undefined {
+  const share = (part: Filter): number => {
+    const match = isMatchAll(part) ? () => true : compileFilter(part);
+    // That none of a few documents match does not mean that none do.
+    return Math.max(0.5, docs.filter(match).length) / Math.max(1, docs.length);
+  };
+  const rowsRead = (path: string): number => {
+    const conditions = conditionsOn(filter, path);
+    // Without a condition on it the path is that of the sort: rows come in order until the window is full.
+    return conditions ? share(conditions) * live : Math.min(live, window / share(filter));
+  };
+  const differentValues = (path: string): number =>
+    new Set(docs.map((doc) => JSON.stringify(readPath(doc, path) ?? null))).size;
+  const choices = paths.map((path) => ({ path, read: rowsRead(path), different: differentValues(path) }));
+  return choices.sort((a, b) => a.read - b.read || b.different - a.different)[0]?.path;
+}

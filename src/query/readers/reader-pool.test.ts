@@ -1,0 +1,56 @@
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { COLLECTION_ID, createRowsTable } from "../../../test/support/rows-table.ts";
+import { DEFAULT_LIMITS } from "../aggregate/aggregate-run.ts";
+import { rowsOf } from "../rows/row-source.ts";
+import { createReaderPool } from "./reader-pool.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "svc-readers-"));
+const path = join(folder, "rows.db");
+const readers = createReaderPool();
+afterAll(() => {
+  readers.close();
+  rmSync(folder, { recursive: true });
+});
+
+const list = Array.from({ length: 1_000 }, (_, i) => i);
+await Bun.write(path, createRowsTable([{ id: "a", ...{ x: list, y: list, z: list } }]).serialize());
+const job = (pipeline: unknown) =>
+  ({ kind: "aggregate", source: rowsOf(COLLECTION_ID), pipeline, limits: DEFAULT_LIMITS }) as const;
+
+/** `expect(…).rejects` would hold the loop that the reader's answer comes through. */
+const faultOf = (run: Promise<unknown>): Promise<unknown> => run.then(() => undefined).catch((error: unknown) => error);
+
+test("[INDEX-5] an aggregate runs on a reader, and its faults come back as they are", async () => {
+  const { records } = await readers.run(path, job([{ $unwind: "$x" }, { $count: "n" }]));
+  expect(records).toEqual(['{"n":1000}']);
+  const bad = readers.run(path, job([{ $nope: 1 }]));
+  expect(await faultOf(bad)).toMatchObject({ code: "aggregate.bad_pipeline", details: { stage: "$nope" } });
+  const large = readers.run(path, {
+    ...job([{ $group: { _id: "$id" } }]),
+    limits: { ...DEFAULT_LIMITS, groupLimit: 0 },
+  });
+  expect(await faultOf(large)).toMatchObject({ code: "aggregate.limit_exceeded", details: { limit: "group" } });
+});
+
+test("[INDEX-5] an aggregate ends when its client goes away, and its reader takes the next job", async () => {
+  const client = new AbortController();
+  // A thousand million documents: it would not end by itself.
+  const endless = readers.run(
+    path,
+    job([{ $unwind: "$x" }, { $unwind: "$y" }, { $unwind: "$z" }, { $count: "n" }]),
+    client.signal,
+  );
+  const also = readers.run(
+    path,
+    job([{ $unwind: "$x" }, { $unwind: "$y" }, { $unwind: "$z" }, { $count: "n" }]),
+    client.signal,
+  );
+  client.abort();
+  await Promise.allSettled([endless, also]);
+  expect(await faultOf(endless)).toMatchObject({ code: "server.unavailable" });
+  const { records } = await readers.run(path, job([{ $project: { id: 1 } }]));
+  expect(records).toEqual(['{"id":"a"}']);
+});

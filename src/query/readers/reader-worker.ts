@@ -1,0 +1,88 @@
+/** Entry of a reader: runs one long read at a time over a read-only connection, so that the server's loop stays free. */
+import { Database } from "bun:sqlite";
+import { statSync } from "node:fs";
+import { SvcError } from "../../protocol/errors.ts";
+import { storageFault } from "../../protocol/storage-fault.ts";
+import { explainAggregate } from "../aggregate/aggregate-explain.ts";
+import { parsePipeline } from "../aggregate/aggregate-parse.ts";
+import { runAggregate } from "../aggregate/aggregate-run.ts";
+import { parseFilter } from "../filter/filter-parse.ts";
+import { rowsInKeyOrder } from "../plan/key-order.ts";
+import { NO_ROWS, rowsOf } from "../rows/row-source.ts";
+import { closeWithStatements } from "../rows/statement-cache.ts";
+import { runQuery } from "../run/run-query.ts";
+import { inSnapshot } from "../run/snapshot.ts";
+import { parseSort } from "../value/sort.ts";
+import type { ReaderJob, ReaderReply, ReaderRequest } from "./reader-job.ts";
+
+declare const self: Worker;
+
+const MAX_OPEN = 4;
+
+interface OpenFile {
+  readonly db: Database;
+  /** Which file it is: a space that was dropped and came back has another one under the same path. */
+  readonly inode: number;
+}
+const open = new Map<string, OpenFile>();
+
+function databaseAt(path: string): Database {
+  const { ino: inode } = statSync(path);
+  const known = open.get(path);
+  if (known?.inode === inode) return known.db;
+  if (known) closeAt(path);
+  const [oldest] = open.keys();
+  if (open.size >= MAX_OPEN && oldest !== undefined) closeAt(oldest);
+  const db = new Database(path, { readonly: true });
+  db.exec(
+    "PRAGMA busy_timeout = 5000; PRAGMA query_only = ON; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;",
+  );
+  open.set(path, { db, inode });
+  return db;
+}
+
+function closeAt(path: string): void {
+  const known = open.get(path);
+  if (known) closeWithStatements(known.db);
+  open.delete(path);
+}
+
+function run(db: Database, job: ReaderJob, shouldStop: () => boolean): unknown {
+  if (job.kind === "keyOrder") return rowsInKeyOrder(db, job.collectionId, job.path);
+  // Which indexes there are is of the moment that is read, not of the one when the job was sent.
+  const source = job.source.collectionId === undefined ? NO_ROWS : rowsOf(job.source.collectionId);
+  // One transaction, so that the window and the count are of one moment.
+  return inSnapshot(db, () => {
+    switch (job.kind) {
+      case "explain":
+        return explainAggregate(db, source, parsePipeline(job.pipeline), job.limits);
+      case "aggregate":
+        return runAggregate(db, source, parsePipeline(job.pipeline), { limits: job.limits, shouldStop });
+      case "query": {
+        const { limit, offset, includeTotal } = job;
+        const [filter, sort] = [parseFilter(job.filter), parseSort(job.sort)];
+        return runQuery(db, source, { filter, sort, limit, offset, includeTotal, shouldStop });
+      }
+    }
+  });
+}
+
+self.onmessage = (event: MessageEvent<ReaderRequest>) => {
+  const { path, job, stop } = event.data;
+  const flag = new Int32Array(stop);
+  let answer: ReaderReply;
+  try {
+    answer = { ok: true, result: run(databaseAt(path), job, () => Atomics.load(flag, 0) !== 0) };
+  } catch (error) {
+    const known = error instanceof SvcError ? error : undefined;
+    answer = {
+      ok: false,
+      code: known?.code ?? "internal",
+      fault: storageFault(error)?.code,
+      message: error instanceof Error ? error.message : String(error),
+      details: known?.details,
+      stack: error instanceof Error ? (error.stack ?? "") : "",
+    };
+  }
+  self.postMessage(answer);
+};
