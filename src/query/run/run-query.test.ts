@@ -227,9 +227,9 @@ test("[INDEX-5] a read-only connection inside a Worker gives the same", async ()
   await Bun.write(file, db.serialize());
   const code = `
     import { Database } from "bun:sqlite";
-    import { parseFilter } from ${JSON.stringify(join(import.meta.dir, "filter-parse.ts"))};
-    import { parseSort } from ${JSON.stringify(join(import.meta.dir, "sort.ts"))};
-    import { rowsOf } from ${JSON.stringify(join(import.meta.dir, "row-source.ts"))};
+    import { parseFilter } from ${JSON.stringify(join(import.meta.dir, "../filter/filter-parse.ts"))};
+    import { parseSort } from ${JSON.stringify(join(import.meta.dir, "../value/sort.ts"))};
+    import { rowsOf } from ${JSON.stringify(join(import.meta.dir, "../rows/row-source.ts"))};
     import { runQuery } from ${JSON.stringify(join(import.meta.dir, "run-query.ts"))};
     const db = new Database(${JSON.stringify(file)}, { readonly: true });
     const request = { filter: parseFilter({ status: "done" }), sort: parseSort(["-n"]), limit: 20, includeTotal: true };
