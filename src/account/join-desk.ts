@@ -10,7 +10,7 @@ import { digestOfCid } from "../crypto/cid.ts";
 import type { Space } from "../space/space.ts";
 import type { SpaceRegistry } from "./space-registry.ts";
 
-/** `waits`: it stands in the chain, or will; `refused`: it was declined or taken back, or its invite is not live. */
+/** `waits`: it stands in the log, or will; `refused`: it was declined or taken back, or its invite is not live. */
 export type RequestAnswer = "waits" | "refused";
 
 interface JoinDeskDeps {
@@ -19,18 +19,18 @@ interface JoinDeskDeps {
   answer(to: AccountId, spaceId: SpaceId, pendingId: Uint8Array, answer: RequestAnswer): Promise<void>;
   /** Tells a member how to get at the space. */
   admit(space: Space, name: string | undefined, identities: readonly string[]): Promise<void>;
-  /** The chain has something to take in. */
+  /** The log has something to take in. */
   roundSoon(spaceId: SpaceId): void;
 }
 
 /**
  * Takes requests to join that come by message, on devices of accounts that manage the space: what could take effect waits for
- * its place in the chain like any proposal, and who asks is told what the chain says of it. Asking twice does nothing more.
+ * its place in the log like any proposal, and who asks is told what the log says of it. Asking twice does nothing more.
  */
 export function createJoinDesk(deps: JoinDeskDeps) {
   const { spaces } = deps;
 
-  /** What the chain says of a request; undefined when it has yet to take it in. */
+  /** What the log says of a request; undefined when it has yet to take it in. */
   const answerTo = ({ acl: { state } }: Space, pending: AclProposal): RequestAnswer | undefined => {
     const [op] = pending.ops;
     if (op?.op !== "requestJoin") return undefined;

@@ -14,7 +14,7 @@ interface JoinRequestsDeps {
   account: Account;
   clock: Clock;
   secrets: AclSecrets;
-  /** Hands a request, or its withdrawal, to those who can put it into the chain; durable when it resolves. */
+  /** Hands a request, or its withdrawal, to those who can put it into the log; durable when it resolves. */
   handIn(receivers: readonly Uint8Array[], spaceId: SpaceId, pending: Uint8Array): Promise<void>;
 }
 

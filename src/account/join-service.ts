@@ -14,21 +14,22 @@ import type { SpaceInfo } from "../protocol/space.ts";
 import type { SpacePlace } from "../space/places.ts";
 import type { Space } from "../space/space.ts";
 import { type AclSecrets, placeOfToken } from "./acl-secrets.ts";
+import { createDelays } from "./delays.ts";
 import type { RequestAnswer } from "./join-desk.ts";
 import type { createJoinRequests } from "./join-requests.ts";
 import { ACL_SECRETS_DATASET } from "./private-datasets.ts";
+import { createSerialWork } from "./serial-work.ts";
 import type { Farewells } from "./space-farewells.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
 import type { SpaceLife } from "./space-life.ts";
 import type { SpaceRegistry } from "./space-registry.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { SpaceStatus, TechSpace } from "./tech-space.ts";
-import { createDelays, createTurns } from "./turns.ts";
 
 /** How often a space that was not found is looked for again. */
 const SEEK_AGAIN_MS = 2_000;
 /** How long joining waits for the space's ACL log, which tells a revoked invite at once. */
-const CHAIN_WAIT_MS = 5_000;
+const ACL_LOG_WAIT_MS = 5_000;
 /** Kept in the space's store: the request of this device that the answer is awaited to. */
 const ASKED = "join-asked";
 
@@ -47,7 +48,7 @@ interface JoinServiceDeps {
   mayAnswer: boolean;
   /** Rounds with everybody who is reached, of a space that is here. */
   round(spaceId: SpaceId): Promise<void>;
-  /** Makes the ways to others known that a space's chain can be moved by; a moment at most. */
+  /** Makes the ways to others known that a space's log can be moved by; a moment at most. */
   reach(spaceId: SpaceId): Promise<void>;
   /** What this account says of itself where it asks to join. */
   profile(): MemberMetadata | undefined;
@@ -76,7 +77,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     return status === "joining" || (status === "active" && secrets.placeOf(spaceId) !== undefined);
   };
 
-  /** Asks whoever is reached for the chain until it is here, or nobody waits for it any more. */
+  /** Asks whoever is reached for the log until it is here, or nobody waits for it any more. */
   const seek = (spaceId: SpaceId): Promise<void> => {
     let running = seeking.get(spaceId);
     if (!running) {
@@ -95,9 +96,9 @@ export function createJoinService(deps: JoinServiceDeps) {
       const place = secrets.placeOf(spaceId);
       if (!place) return; // comes with the account's own space, and calls again
       await requests.ask(spaceId);
-      const chain = await deps.findAclLog(place);
+      const records = await deps.findAclLog(place);
       if (closed || !isAwaited(spaceId)) break;
-      if (chain && (await life.begin(spaceId, chain))) {
+      if (records && (await life.begin(spaceId, records))) {
         if (!isJoining(spaceId)) await life.activate(spaceId);
         break;
       }
@@ -107,15 +108,15 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (!closed && isJoining(spaceId)) await advance(spaceId);
   };
 
-  /** One step after the other, each from what the chain says then. */
+  /** One step after the other, each from what the log says then. */
   const advance = (spaceId: SpaceId): Promise<void> => inTurn(spaceId, () => step(spaceId));
 
   /** What begins, moves and ends a join of a space never overlaps. */
-  const turns = createTurns<SpaceId>((spaceId, error) => {
+  const serial = createSerialWork<SpaceId>((spaceId, error) => {
     if (!closed) log.warn("joining a space did not go on", { err: error, spaceId });
   });
   const inTurn = (spaceId: SpaceId, work: () => Promise<void>): Promise<void> =>
-    turns.run(spaceId, async () => {
+    serial.run(spaceId, async () => {
       if (!closed) await work();
     });
 
@@ -129,7 +130,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (state.deletedAt !== undefined) return refuse(spaceId);
     if (!token || (pendingRequestOf(state, space.accountKey) && !letsIn(space, token))) return;
     const asked = space.engine.store.meta(ASKED);
-    // What was asked has its place in the chain and waits no more: it was declined, or taken back.
+    // What was asked has its place in the log and waits no more: it was declined, or taken back.
     if (asked && (state.sequenced.has(bytesToHex(asked)) || space.acl.at(asked))) return end(spaceId);
     if (!isLive(space, token)) return recheck(space, token);
     if (space.acl.pending.list().some(({ pending: { author } }) => equalBytes(author, space.accountKey))) return;
@@ -144,7 +145,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (!spaces.isHere(spaceId)) return;
     const space = await spaces.openHeld(spaceId);
     if (knowsToken(space, token)) return;
-    await Promise.race([takeNewest(space, token), Bun.sleep(CHAIN_WAIT_MS)]);
+    await Promise.race([takeNewest(space, token), Bun.sleep(ACL_LOG_WAIT_MS)]);
     if (!space.engine.closing()) await life.settle(space);
   };
 
@@ -178,9 +179,9 @@ export function createJoinService(deps: JoinServiceDeps) {
   const takeNewest = async (space: Space, token: InviteToken): Promise<void> => {
     // Who may only ask learns of the space by what it was told before, if at all.
     if (token.kind === "request") await deps.round(space.id);
-    const chain = await deps.findAclLog(placeOfToken(token));
+    const records = await deps.findAclLog(placeOfToken(token));
     // Each by itself: anybody who has the token can have put something between them.
-    if (chain && !space.engine.closing()) await space.aclService.takeEach(chain);
+    if (records && !space.engine.closing()) await space.aclService.takeEach(records);
   };
 
   /** The ACL log here does not know the token: it may be older than the token is. */
@@ -189,7 +190,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (closed || !isJoining(space.id)) return;
     if (space.role() !== "none") return life.activate(space.id);
     if (isLive(space, token)) return ask(space, token);
-    // A peer's chain may be older than the token, too: only one that knew the token can say that it is over.
+    // A peer's log may be older than the token, too: only one that knew the token can say that it is over.
     if (knowsToken(space, token)) return refuse(space.id);
     later.set(space.id);
   };
@@ -233,7 +234,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     throw spent();
   };
 
-  /** Whatever waits, goes on: called when rows, tokens or chains have changed. */
+  /** Whatever waits, goes on: called when rows, tokens or logs have changed. */
   const resume = (spaceId: SpaceId): void => {
     if (closed) return;
     if (isAwaited(spaceId)) void seek(spaceId);
@@ -260,7 +261,7 @@ export function createJoinService(deps: JoinServiceDeps) {
         await inTurn(spaceId, () => begin(spaceId, inviteToken, hint));
         const found = spaces.isHere(spaceId) ? advance(spaceId) : seek(spaceId);
         const miss = new Promise<void>((resolve) => missed.set(spaceId, resolve));
-        await Promise.race([found, miss, Bun.sleep(CHAIN_WAIT_MS)]);
+        await Promise.race([found, miss, Bun.sleep(ACL_LOG_WAIT_MS)]);
         missed.delete(spaceId);
         if (statusOf(spaceId) === "deleted") throw spent();
       }
@@ -295,20 +296,20 @@ export function createJoinService(deps: JoinServiceDeps) {
     },
     /** A copy that has ended is gone: one that is joined again is looked for anew. */
     ended: resume,
-    /** A space's chain has moved. */
+    /** A space's log has moved. */
     rightsMoved: (space: Space): void => resume(space.id),
     async close(): Promise<void> {
       closed = true;
       stop();
       later.clear();
-      await turns.settled();
+      await serial.settled();
     },
   };
 }
 
 const spent = () => svcError("invite.invalid", {}, "The invite was revoked or replaced; ask for a new one");
 
-/** The chain knew the token, and has ended it. */
+/** The log knew the token, and has ended it. */
 const isSpent = ({ acl: { state } }: Space, { seed }: InviteToken): boolean => {
   const key = publicKeyOfSeed(seed);
   const isGuestKey = state.guest !== undefined && equalBytes(state.guest.key, key);

@@ -42,7 +42,7 @@ interface SpaceClaimsDeps {
   /** Whether something can still come of a claim. */
   isWanted(spaceId: SpaceId): boolean;
   isHere(spaceId: SpaceId): boolean;
-  /** Whether the chain of a space that is here leads to the place of this secret. */
+  /** Whether the log of a space that is here leads to the place of this secret. */
   leadsThere(spaceId: SpaceId, secret: Uint8Array): Promise<boolean>;
   /** The space's own ACL log says that this account is a member. False: there is no room yet, and it is tried again. */
   verified(add: DirectAdd): Promise<boolean>;

@@ -10,7 +10,7 @@ import type { SpaceInfo } from "../protocol/space.ts";
 import type { Space } from "../space/space.ts";
 import { ownMember } from "./space-row.ts";
 
-/** How a space ended for this account: its row keeps it, since the chain leaves this device with the space. */
+/** How a space ended for this account: its row keeps it, since the log leaves this device with the space. */
 export interface SpaceEnding {
   readonly how: "deleted" | "unshared" | "removed" | "left";
   readonly by: AccountId;
@@ -45,7 +45,7 @@ function deedOf({ how, by }: NonNullable<SpaceInfo["ended"]>): string {
 }
 
 /**
- * How the chain ended an active space for this account, if it did. A chain that has not come as far as this account's
+ * How the log ended an active space for this account, if it did. A log that has not come as far as this account's
  * coming ends nothing.
  */
 export function endingOf(space: Space): SpaceEnding | undefined {
@@ -60,7 +60,7 @@ export function endingOf(space: Space): SpaceEnding | undefined {
 /** Who did it in the record at `pos`, and when: itself, or who proposed what it gives effect to. */
 function endingAt(space: Space, pos: number, otherwise: SpaceEnding["how"]): SpaceEnding {
   const record = space.acl.records()[Math.floor(pos)]?.record;
-  if (!record) throw new Error("a record of the chain is not there");
+  if (!record) throw new Error("a record of the log is not there");
   for (const pending of [record, ...proposalsIn(record)]) {
     for (const op of pending.ops) {
       const how = howIn(op, pending, space.accountKey);

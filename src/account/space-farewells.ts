@@ -15,7 +15,7 @@ type ChangeAcl = (space: Space, build: AclBuild) => Promise<unknown>;
 export type Farewells = ReturnType<typeof createFarewells>;
 
 /**
- * Spaces that ended for this account while others have not heard of it. Their content is no longer served here, their chain
+ * Spaces that ended for this account while others have not heard of it. Their content is no longer served here, their log
  * of rights is still kept in step, so that leaving, taking back a request or deleting reaches those concerned.
  */
 export function createFarewells(deps: {
@@ -55,7 +55,7 @@ export function createFarewells(deps: {
       sinceBySpace.set(spaceId, sinceMs);
     },
     drop,
-    /** Says what is still to be said; `ended` when nothing is. Called whenever the chain has moved. */
+    /** Says what is still to be said; `ended` when nothing is. Called whenever the log has moved. */
     async settle(space: Space, changeAcl: ChangeAcl, ended: () => Promise<void>): Promise<void> {
       const sinceMs = sinceBySpace.get(space.id);
       if (sinceMs === undefined || settling.has(space.id)) return;

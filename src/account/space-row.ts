@@ -23,7 +23,7 @@ export async function settleLocalFields(tech: TechSpace, space: Space): Promise<
   if (Object.keys(fields).length > 0) await tech.set(SPACES_RULES, space.id, {}, fields);
 }
 
-/** What this account is in a space's chain; undefined while the chain says nothing of it. */
+/** What this account is in a space's log; undefined while the log says nothing of it. */
 export function ownMember(space: Space): MemberState | undefined {
   return memberIn(space.acl.state, space.accountKey);
 }

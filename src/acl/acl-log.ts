@@ -38,13 +38,13 @@ export interface AclMove {
 }
 
 /**
- * What became of records that were offered: `extended` the chain; won a fork and `replaced` its end; `known` before;
+ * What became of records that were offered: `extended` the log; won a fork and `replaced` its end; `known` before;
  * `lost` to what is here (they wait to be proposed again); `split`: nothing decides, an alarm was raised; `gap`: what
  * they follow is not here; `refused`: invalid.
  */
 export type AclMerge = {
   kind: "extended" | "replaced" | "known" | "lost" | "split" | "gap" | "refused";
-  /** How many of the records are in the chain now that were not before. */
+  /** How many of the records are in the log now that were not before. */
   taken: number;
   refusal?: Refusal;
   move?: AclMove;
@@ -52,7 +52,7 @@ export type AclMerge = {
   dropped?: readonly EpochState[];
 };
 
-/** The stored ACL chain of a space, judged record by record: each once on this device, and again where nothing was kept of it. */
+/** The stored ACL log of a space, judged record by record: each once on this device, and again where nothing was kept of it. */
 export type AclLog = ReturnType<typeof openAclLog>;
 
 const HEAD_KEY = "acl-head";
@@ -156,7 +156,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     for (const alarm of alarms.list()) if (alarm.kind === "split" && isDecided(alarm.record)) alarms.end(alarm);
   };
 
-  /** Whether, by now, an owner's record decides between the chain and the branch that begins with this record. */
+  /** Whether, by now, an owner's record decides between the log and the branch that begins with this record. */
   const isDecided = (recordId: string): boolean => {
     if (log.state.positions.has(recordId)) return true;
     const other = lostRecord(hexToBytes(recordId)!);
@@ -165,11 +165,11 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     return chooseBranch(stateAfter(store, header, log.records, at + 1), branchAfter(at), [other]) !== "split";
   };
 
-  /** What stands in the chain behind record `at`. */
+  /** What stands in the log behind record `at`. */
   const branchAfter = (at: number): AclRecord[] => log.records.slice(at + 1).map(({ record }) => record);
 
-  /** A branch from where it leaves the chain: what comes may follow records that lost before. */
-  const fromChainOn = (offered: readonly AclRecord[]): AclRecord[] | undefined => {
+  /** A branch from where it leaves the log: what comes may follow records that lost before. */
+  const fromLogOn = (offered: readonly AclRecord[]): AclRecord[] | undefined => {
     const branch = [...offered];
     while (recordIndex(branch[0]!.prev!) === undefined) {
       const before = lostRecord(branch[0]!.prev!);
@@ -261,7 +261,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     pending,
     alarms,
     /**
-     * Whether a record stood in the chain here before its branch lost, and whether changes here name it; undefined for
+     * Whether a record stood in the log here before its branch lost, and whether changes here name it; undefined for
      * any other.
      */
     dropped: store.unplacedRecords.get,
@@ -272,7 +272,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     records: (): readonly StoredRecord[] => log.records,
     permission: (account: Uint8Array): Permission => permissionOf(log.state, account),
 
-    /** Whether it stands in the chain. */
+    /** Whether it stands in the log. */
     has: (id: Uint8Array): boolean => recordIndex(id) !== undefined,
 
     /**
@@ -285,7 +285,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       if (fresh < 0) return { kind: "known", taken: 0 };
       const offered = read.slice(fresh);
       if (!offered[0]!.prev) return { kind: "refused", taken: 0, refusal: refusal("acl.another_root") };
-      const branch = fromChainOn(offered);
+      const branch = fromLogOn(offered);
       const at = branch && recordIndex(branch[0]!.prev!);
       if (!branch || at === undefined) return { kind: "gap", taken: 0, refusal: refusal("acl.gap") };
       return at === log.records.length - 1 ? extendBy(branch, scope) : resolveFork(at, branch, scope);

@@ -17,7 +17,7 @@ import {
   roleIn,
 } from "./compose.ts";
 import type { SpaceKeyRing } from "./key-ring.ts";
-import { type AclOffer, readAclChain, readAclChains } from "./offered-records.ts";
+import { type AclOffer, readOffer, readOffers } from "./offered-records.ts";
 import { createPendingBook } from "./pending-book.ts";
 import { createPendingService } from "./pending-service.ts";
 import type { PendingRecord } from "./record.ts";
@@ -106,7 +106,7 @@ export function createAclService(deps: AclServiceDeps) {
   /** Takes in one record of this account. */
   const append = (made: AclMade, scope: WriteScope): AclConsequences | undefined => {
     putUntold(made);
-    const { result, consequences } = merge(readAclChain([made.bytes], acl.has), scope);
+    const { result, consequences } = merge(readOffer([made.bytes], acl.has), scope);
     if (result.kind !== "extended") throw forbiddenBy(context(), result.refusal!);
     return consequences;
   };
@@ -131,9 +131,9 @@ export function createAclService(deps: AclServiceDeps) {
     /** What builders see now. For reading; to act, use the functions here. */
     context,
 
-    /** Takes in records of the chain that somebody offers, in their order, from anything that is here on. */
-    async take(chain: readonly Uint8Array[]): Promise<AclMerge> {
-      const [merged] = await takeOffers(await readAclChains([chain], acl.has));
+    /** Takes in records of the log that somebody offers, in their order, from anything that is here on. */
+    async take(records: readonly Uint8Array[]): Promise<AclMerge> {
+      const [merged] = await takeOffers(await readOffers([records], acl.has));
       return merged!;
     },
 
@@ -142,7 +142,7 @@ export function createAclService(deps: AclServiceDeps) {
      * and told once: nobody is to take an earlier state of a membership that ended, and began anew, for the present one.
      */
     async takeEach(records: readonly Uint8Array[]): Promise<AclMerge[]> {
-      const offers = await readAclChains(
+      const offers = await readOffers(
         records.map((bytes) => [bytes]),
         acl.has,
       );

@@ -9,7 +9,7 @@ import type { Account } from "../crypto/account.ts";
 import { refusal } from "../protocol/refusals.ts";
 import { addAccounts } from "./actions.ts";
 import { makeEpoch } from "./epoch.ts";
-import { readAclChain } from "./offered-records.ts";
+import { readOffer } from "./offered-records.ts";
 import { encodeAclRecord } from "./record.ts";
 import { readKeyHolders } from "./state.ts";
 
@@ -42,7 +42,7 @@ describe("storage", () => {
       const before = stateText(acl.state);
       const made = aclService.draft((c) => addAccounts(c, [{ identity: createAccount().id, permission: "writer" }]))!;
       const failing = engine.moveAcl((scope) => {
-        expect(acl.merge(readAclChain([made.bytes], acl.has), scope).kind).toBe("extended");
+        expect(acl.merge(readOffer([made.bytes], acl.has), scope).kind).toBe("extended");
         throw new Error("the disk is full");
       });
       await expect(failing).rejects.toThrow("the disk is full");

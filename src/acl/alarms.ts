@@ -2,8 +2,8 @@ import { bytesToUtf8, utf8ToBytes } from "../base/bytes.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 
 /**
- * What people must be told about a space's chain. `split`: two branches that no rule decides between, so somebody shows
- * different people different things; `rolled_back`: the chain here, or what a store holds of it, is older than what was
+ * What people must be told about a space's log. `split`: two branches that no rule decides between, so somebody shows
+ * different people different things; `rolled_back`: the log here, or what a store holds of it, is older than what was
  * seen before; `key`: an epoch whose author did not give the key it claims to.
  */
 export interface AclAlarm {

@@ -3,7 +3,7 @@ import { canRead } from "./permission.ts";
 import { type AclState, permissionOf } from "./state.ts";
 
 /**
- * How many records of a chain are for somebody who holds these keys: all for who may read or join by itself; for who left, or
+ * How many records of a log are for somebody who holds these keys: all for who may read or join by itself; for who left, or
  * whose token ended, those up to the record that says so; none for anybody else.
  */
 export function recordsFor(state: AclState, keys: readonly Uint8Array[]): number {

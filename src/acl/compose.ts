@@ -56,7 +56,7 @@ export function roleIn(context: AclContext): Permission {
 }
 
 /**
- * The next record of the chain with these ops and, as they demand, the current key shared or a new one made. Throws
+ * The next record of the log with these ops and, as they demand, the current key shared or a new one made. Throws
  * `acl.forbidden` with the reducer's reason for ops it refuses, `space.not_accepted` without the current key, and
  * `request.too_large` when they do not fit into one record.
  */

@@ -6,7 +6,7 @@ import { sequencedPending } from "./signed-parts.ts";
 import { type AclState, permissionOf } from "./state.ts";
 
 /**
- * Which of two valid branches, both following the record that `base` ends with, is the chain. `split`: no rule decides,
+ * Which of two valid branches, both following the record that `base` ends with, is the log. `split`: no rule decides,
  * because no owner took part; each keeps what it has seen, and people are told.
  */
 export type BranchChoice = "ours" | "theirs" | "split";

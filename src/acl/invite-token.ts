@@ -18,7 +18,7 @@ export interface OpenToken {
   spaceId: SpaceId;
   /** 32-byte Ed25519 seed. */
   seed: Uint8Array;
-  /** Of a place of the space on the network. From there the chain leads on: each new read key is sealed to the token's key. */
+  /** Of a place of the space on the network. From there the log leads on: each new read key is sealed to the token's key. */
   transportSecret: Uint8Array;
 }
 
@@ -28,7 +28,7 @@ export interface RequestToken {
   spaceId: SpaceId;
   /** 32-byte Ed25519 seed. */
   seed: Uint8Array;
-  /** A record of the chain that the request follows. */
+  /** A record of the log that the request follows. */
   basis: Uint8Array;
   /** The epoch to whose metadata key is sealed what the holder says of itself. */
   keyId: Uint8Array;

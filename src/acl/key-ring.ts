@@ -14,14 +14,14 @@ import type { EpochState } from "./state.ts";
 export interface SpaceKeyRing extends KeyRing {
   /** Opens what can be opened by now. Answers whether there is a key that was not there before. */
   refresh(): boolean;
-  /** Looks into epochs that are about to be in the chain, one a step, so that `refresh` has little left to do. */
+  /** Looks into epochs that are about to be in the log, one a step, so that `refresh` has little left to do. */
   lookAhead(epochs: readonly EpochState[]): Generator<void, void>;
   /**
-   * Stores what is known of these epochs' keys, sealed to the account: their branch of the chain lost, and what was
+   * Stores what is known of these epochs' keys, sealed to the account: their branch of the log lost, and what was
    * written under them must still open.
    */
   keep(epochs: readonly EpochState[]): void;
-  /** The key of an epoch that need not be in the chain, if it was given to this account. */
+  /** The key of an epoch that need not be in the log, if it was given to this account. */
   keyIn(epoch: EpochOp): Uint8Array | undefined;
   /** Of the present epoch's place on the network; undefined while its key is not open here. */
   transportSecret(): Uint8Array | undefined;
@@ -47,11 +47,11 @@ export function createKeyRing(
   let broken = new Set<string>();
   /** Epochs that give what they claim to: none of them is looked into again with each record. */
   const sound = new WeakSet<EpochOp>();
-  /** What was found in epochs that are not known to be in the chain yet. */
+  /** What was found in epochs that are not known to be in the log yet. */
   const foundAhead = new WeakMap<EpochOp, InsideEpoch>();
   const ownAhead = new WeakMap<EpochOp, Uint8Array>();
 
-  /** The key as it reaches us outside the chain, or sealed to us in it. */
+  /** The key as it reaches us outside the log, or sealed to us in it. */
   const openOwn = (entry: EpochState, index: number): Uint8Array | undefined => {
     if (index === 0 && header.kind === "derived") {
       const derived = ifKeyOf(derivedReadKey(account, header.name), entry.epoch.keyId);

@@ -12,13 +12,13 @@ export interface AclOffer {
   readonly fault?: Refusal;
 }
 
-/** What `isKnown` at the beginning of the chain is passed over unread: its id is its bytes. */
+/** What `isKnown` at the beginning of the log is passed over unread: its id is its bytes. */
 export type IsKnownRecord = (id: Uint8Array) => boolean;
 
 /** One record a step. */
-function* reading(chain: readonly Uint8Array[], isKnown: IsKnownRecord): Generator<void, AclOffer> {
+function* reading(offered: readonly Uint8Array[], isKnown: IsKnownRecord): Generator<void, AclOffer> {
   const records: AclRecord[] = [];
-  for (const bytes of chain) {
+  for (const bytes of offered) {
     yield;
     if (records.length === 0 && isKnown(sha256(bytes))) continue;
     const record = decodeAclRecord(bytes);
@@ -32,18 +32,18 @@ function* reading(chain: readonly Uint8Array[], isKnown: IsKnownRecord): Generat
   return { records };
 }
 
-/** Reads a chain at once: one's own record, or few. */
-export const readAclChain = (chain: readonly Uint8Array[], isKnown: IsKnownRecord): AclOffer =>
-  atOnce(reading(chain, isKnown));
+/** Reads what is offered at once: one's own record, or few. */
+export const readOffer = (records: readonly Uint8Array[], isKnown: IsKnownRecord): AclOffer =>
+  atOnce(reading(records, isKnown));
 
-/** The same of several, in slices of a few milliseconds: whoever shares a space can offer as long chains as they like. */
-export function readAclChains(chains: readonly (readonly Uint8Array[])[], isKnown: IsKnownRecord): Promise<AclOffer[]> {
+/** The same of several, in slices of a few milliseconds: whoever shares a space can offer as long logs as they like. */
+export function readOffers(logs: readonly (readonly Uint8Array[])[], isKnown: IsKnownRecord): Promise<AclOffer[]> {
   // Frames are reused, and the rest is read in a later turn.
-  const kept = chains.map((chain) => chain.map((bytes) => new Uint8Array(bytes)));
+  const kept = logs.map((records) => records.map((bytes) => new Uint8Array(bytes)));
   return inSlices(
     (function* () {
       const offers: AclOffer[] = [];
-      for (const chain of kept) offers.push(yield* reading(chain, isKnown));
+      for (const records of kept) offers.push(yield* reading(records, isKnown));
       return offers;
     })(),
   );

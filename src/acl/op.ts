@@ -57,7 +57,7 @@ export type AclOp =
   | { op: "stopSharing"; cuts: { account: Uint8Array; pins: Pin[] }[] }
   | { op: "spaceDelete" }
   | { op: "profile"; metadata: SealedMetadata }
-  /** The owner puts a proposal, or a record of a branch that lost, into the chain. */
+  /** The owner puts a proposal, or a record of a branch that lost, into the log. */
   | { op: "sequenced"; pending: Uint8Array }
   /** A record of a branch that lost and can no longer take effect: changes that name it are placed by this. */
   | { op: "alias"; id: Uint8Array; prev: Uint8Array; clock: number };

@@ -117,7 +117,7 @@ export function createPendingBook(deps: {
     };
   };
 
-  /** What the chain has made impossible waits for nobody, and nothing waits for it. */
+  /** What the log has made impossible waits for nobody, and nothing waits for it. */
   const forgetDead = (): void => {
     const { dead, again } = misplaced();
     for (const pending of dead) acl.pending.drop(pending.id);

@@ -126,7 +126,7 @@ export function createPendingService(deps: PendingServiceDeps) {
     pending: (): Uint8Array[] => acl.pending.list().map(({ pending }) => pending.bytes),
 
     /**
-     * What this account proposed and could give effect to itself, and requests to join that it may put into the chain, oldest
+     * What this account proposed and could give effect to itself, and requests to join that it may put into the log, oldest
      * first, now that its records can be put in order: each by a record of its own (`ownSequence`). What never can any more
      * is forgotten.
      */
@@ -151,7 +151,7 @@ export function createPendingService(deps: PendingServiceDeps) {
     /**
      * On an owner's device: gives effect to what waits, one record each, and forgets what never can. Answers the records
      * made. On other devices nothing happens. What another of the owner's devices had done on a branch that lost is first
-     * left to that device, so that two do not fork the chain again over it. Call it after a meeting, and every round.
+     * left to that device, so that two do not fork the log again over it. Call it after a meeting, and every round.
      */
     async sequence(): Promise<Uint8Array[]> {
       const made: Uint8Array[] = [];

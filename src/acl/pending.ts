@@ -15,7 +15,7 @@ interface HeldPending {
 }
 
 /**
- * What waits for the owner to put it into the chain: proposals, and records of branches that lost. Durable, bounded,
+ * What waits for the owner to put it into the log: proposals, and records of branches that lost. Durable, bounded,
  * handed on to whoever may reach the owner. Records of lost branches are kept a while longer, for what follows them may
  * come later and decide otherwise. Writes happen inside the commit queue's transaction.
  */

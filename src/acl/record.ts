@@ -26,7 +26,7 @@ interface PendingFields {
   ops: AclOp[];
 }
 
-/** A link of the chain. */
+/** A record of the log. */
 export interface AclRecord extends PendingFields {
   kind: "acl";
   /** The record before; null in the root. */
@@ -36,7 +36,7 @@ export interface AclRecord extends PendingFields {
 }
 
 /**
- * What somebody who may not extend the chain alone asks for: the owner's device puts it into the chain. Keys are not its
+ * What somebody who may not extend the log alone asks for: the owner's device puts it into the log. Keys are not its
  * business: whoever sequences it shares or changes them as the ops demand.
  */
 export interface AclProposal extends PendingFields {
@@ -50,7 +50,7 @@ export type PendingRecord = AclRecord | AclProposal;
 
 const FORMAT = 1;
 
-/** Signs and encodes a record of the space's ACL chain. */
+/** Signs and encodes a record of the space's ACL log. */
 export function encodeAclRecord(
   record: Pick<AclRecord, "space" | "prev" | "time" | "clock" | "ops">,
   signer: Signer,
@@ -107,11 +107,11 @@ export function decodePending(given: Uint8Array): PendingRecord | undefined {
 /** Reads a record that was verified before, when it was stored. Throws RangeError for anything else. */
 export function readVerifiedRecord(bytes: Uint8Array): AclRecord {
   const pending = readOnePending(headerIn(decodeCanonicalCbor(bytes)), bytes);
-  if (pending.kind !== "acl") throw new RangeError("not a link of the chain");
+  if (pending.kind !== "acl") throw new RangeError("not a record of the log");
   return pending;
 }
 
-/** As `decodePending`, for what must be a link of the chain. */
+/** As `decodePending`, for what must be a record of the log. */
 export function decodeAclRecord(bytes: Uint8Array): AclRecord | undefined {
   const pending = decodePending(bytes);
   return pending?.kind === "acl" ? pending : undefined;

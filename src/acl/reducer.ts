@@ -33,7 +33,7 @@ export interface AclApplied {
 }
 
 /**
- * Takes the next record of the chain into the state, or answers why it is no valid next record; the state is untouched
+ * Takes the next record of the log into the state, or answers why it is no valid next record; the state is untouched
  * then. Every client judges every record, local or received, by this one function.
  */
 export function applyAclRecord(

@@ -26,7 +26,7 @@ export interface RosterInvite {
   key: Uint8Array;
 }
 
-/** Everybody who ever had to do with the space, guests' shared key among them, in the order of the chain. */
+/** Everybody who ever had to do with the space, guests' shared key among them, in the order of the log. */
 export function rosterOf(spaceId: SpaceId, state: AclState, keys: KeyRing): RosterMember[] {
   const requestByAccount = new Map<string, string>();
   for (const request of state.requests.values())

@@ -131,7 +131,7 @@ function unplacedAncestors({ state, held }: SequencePort, record: AclRecord): Ac
   return record.prev ? ancestors : undefined;
 }
 
-/** Keys of a branch that lost, unless the chain leads to them: what was written under them must open for all. */
+/** Keys of a branch that lost, unless the log leads to them: what was written under them must open for all. */
 export function keysOfBranch(
   context: AclContext,
   records: readonly AclRecord[],

@@ -5,7 +5,7 @@ import { type AclRecord, decodePending, joinProofBytes, type PendingRecord } fro
 
 /**
  * What stands in a record and is signed by itself. Each part is verified once for as long as its record is in memory:
- * whoever takes in a long chain does it while the records are read, in slices, and not while they are judged, in one turn.
+ * whoever takes in a long log does it while the records are read, in slices, and not while they are judged, in one turn.
  */
 
 const pendingByBytes = new WeakMap<Uint8Array, { pending: PendingRecord | undefined }>();

@@ -9,7 +9,7 @@ export type MemberStatus = "joining" | "active" | "declined" | "canceled" | "rem
 export interface MemberState {
   readonly account: Uint8Array;
   readonly status: MemberStatus;
-  /** From which position of the chain which permission held, oldest first. */
+  /** From which position of the log which permission held, oldest first. */
   readonly history: readonly { pos: number; permission: Permission }[];
   /** What it told the members about itself, or who added it told about it. */
   readonly metadata: SealedMetadata | undefined;
@@ -47,7 +47,7 @@ export interface Cut {
 }
 
 /**
- * Where a change stands that names a record: a whole number is an index into the chain. A record of a branch that lost
+ * Where a change stands that names a record: a whole number is an index into the log. A record of a branch that lost
  * stands between the record that it followed and the next one there: `base + the position that took its place × 2^-26`.
  */
 interface AclPosition {
@@ -55,7 +55,7 @@ interface AclPosition {
   readonly clock: number;
 }
 
-/** Everything the chain says. Changed by the reducer alone; lookups by bytes are by their hex. */
+/** Everything the log says. Changed by the reducer alone; lookups by bytes are by their hex. */
 export interface AclState {
   readonly members: Map<string, MemberState>;
   /** Live invites by key. */
@@ -130,7 +130,7 @@ export function sidePosition(base: number, sequencedAt: number): number {
   return Math.floor(base) + sequencedAt * SLOT;
 }
 
-/** Both parts of such a place: after which record of the chain, and which one gave it. */
+/** Both parts of such a place: after which record of the log, and which one gave it. */
 export function sidePlace(pos: number): [base: number, sequencedAt: number] {
   const base = Math.floor(pos);
   return [base, Math.round((pos - base) / SLOT)];

@@ -2,7 +2,7 @@ import type { ChangeBody } from "./codec/change-body.ts";
 import type { DatasetRules } from "./codec/dataset-rules.ts";
 
 /**
- * What the change engine asks of the space's ACL. Positions are indexes into the chain of ACL records; a record of a
+ * What the change engine asks of the space's ACL. Positions are indexes into the log of ACL records; a record of a
  * branch that lost stands at a fraction, between the record it followed and the next.
  */
 export interface AclView {

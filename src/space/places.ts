@@ -21,7 +21,7 @@ export interface SpacePlace {
 }
 
 /**
- * Where an epoch of a space is kept on the network. Each epoch has a place of its own, derived from its read key; the chain
+ * Where an epoch of a space is kept on the network. Each epoch has a place of its own, derived from its read key; the log
  * goes on in the next place behind the record that begins the next epoch, which stands last in the one before.
  */
 export interface Place {
@@ -29,7 +29,7 @@ export interface Place {
   readonly keyId: string;
   /** Undefined while the epoch's key is not open here. */
   readonly secret: Uint8Array | undefined;
-  /** Position of the first record of the chain that stands there. */
+  /** Position of the first record of the log that stands there. */
   readonly from: number;
   /** Position of the record with which the place ends; undefined of the present one. */
   readonly to: number | undefined;
@@ -76,13 +76,13 @@ export function placesOf(space: PlaceSource, seed?: Uint8Array): Place[] {
   });
 }
 
-/** The secret of the present place as an offered chain says it, for the holder of one of the seeds. */
+/** The secret of the present place as an offered log says it, for the holder of one of the seeds. */
 export async function secretAfter(
   spaceId: SpaceId,
-  chain: readonly Uint8Array[],
+  records: readonly Uint8Array[],
   seeds: readonly Uint8Array[],
 ): Promise<Uint8Array | undefined> {
-  const offered = await judgeOfferedAcl(spaceId, chain);
+  const offered = await judgeOfferedAcl(spaceId, records);
   const entry = offered && currentEpoch(offered.state);
   for (const seed of entry ? seeds : []) {
     const { key } = openEpochKey(spaceId, entry!, seed);

@@ -234,10 +234,10 @@ export interface ReplicaWrite {
   forgetGivenUp(): void;
 }
 
-/** The place of an epoch that began on a branch of the chain that lost. */
+/** The place of an epoch that began on a branch of the log that lost. */
 export interface LostPlace {
   readonly secret: Uint8Array;
-  /** The chain from where the two parted, to the record that begins its next epoch. */
+  /** The log from where the two parted, to the record that begins its next epoch. */
   readonly records: readonly Uint8Array[];
 }
 

@@ -104,7 +104,7 @@ export function createMemberService(deps: MemberServiceDeps) {
       await act((context) => publishProfile(context, profile));
   };
 
-  /** A secret is kept before its invite stands in the chain: while something waits for the owner, none is dead. */
+  /** A secret is kept before its invite stands in the log: while something waits for the owner, none is dead. */
   const dropDeadSecrets = async (): Promise<void> => {
     if (space.acl.pending.list().length > 0) return;
     const live = [...space.acl.state.invites.values()].map(({ key }) => key);

@@ -51,7 +51,7 @@ export function memberFrames(before: readonly Member[], now: readonly Member[]):
     else if (!Bun.deepEquals(previous, member))
       frames.push({ kind: wasIn && isOver(member) ? "removed" : "changed", member, previous });
   }
-  // A branch of the chain that lost may have been all there was of somebody.
+  // A branch of the log that lost may have been all there was of somebody.
   for (const member of left.values()) frames.push({ kind: "removed", member, previous: member });
   return frames;
 }

@@ -6,7 +6,7 @@ import type { ReplicaSource } from "./source.ts";
 
 const LATELY = 100;
 
-/** Places of epochs that began on branches of the chain that lost, as far as this account was given their read keys. */
+/** Places of epochs that began on branches of the log that lost, as far as this account was given their read keys. */
 export function lostPlacesOf({ id, acl, keys }: ReplicaSource): LostPlace[] {
   const records = acl.pending.list().flatMap(({ pending }) => (pending.kind === "acl" ? pending : []));
   const lost = new Map(
@@ -37,7 +37,7 @@ function sequencedLately(acl: ReplicaSource["acl"]): AclRecord[] {
     );
 }
 
-/** The position in the chain of the record that a lost branch left from. */
+/** The position in the log of the record that a lost branch left from. */
 function positionLeft(
   acl: ReplicaSource["acl"],
   lost: ReadonlyMap<string, AclRecord>,

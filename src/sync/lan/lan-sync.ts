@@ -105,8 +105,8 @@ export function createLanSync(deps: LanSyncDeps): Transport {
         for (const link of links.links()) {
           if (!link.sharedSpaces().includes(spaceId)) continue;
           for (const seed of seeds) await peers.proofs.prove(link, spaceId, createSigner(seed));
-          const chain = await aclFrom(link, spaceId, 0);
-          if (chain.length > 0) return chain;
+          const records = await aclFrom(link, spaceId, 0);
+          if (records.length > 0) return records;
         }
         await timers.sleep(FIND_STEP_MS);
       }

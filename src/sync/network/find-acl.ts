@@ -23,7 +23,7 @@ interface Found {
 
 /**
  * The records of the ACL log of a space that is not held here, from the root on and otherwise unjudged; undefined when
- * there are none. From the place given it goes back to the first, by the links, and forward as far as the chain gives the
+ * there are none. From the place given it goes back to the first, by the links, and forward as far as the log gives the
  * holder of one of the seeds the next read key. Of the space's content nothing is read.
  */
 export async function findAcl(
@@ -50,12 +50,12 @@ export async function findAcl(
     }
     return undefined;
   };
-  const chain = await backFrom(transportSecret);
+  const records = await backFrom(transportSecret);
   for (;;) {
-    const next = chain && (await secretAfter(spaceId, chain, seeds));
+    const next = records && (await secretAfter(spaceId, records, seeds));
     const more = next && (await lookInto(next)).records;
-    if (!more || more.length === 0) return chain;
-    chain.push(...more);
+    if (!more || more.length === 0) return records;
+    records.push(...more);
   }
 }
 

@@ -25,7 +25,7 @@ interface HintFollowerDeps {
 }
 
 /**
- * Takes in what the chain says at places of a space that no read key leads to yet: for devices that hold its root alone, and
+ * Takes in what the log says at places of a space that no read key leads to yet: for devices that hold its root alone, and
  * whoever was removed and is a member again.
  */
 export function createHintFollower({ store, clock, placesOf, hintsOf, isClosed }: HintFollowerDeps) {
@@ -39,8 +39,8 @@ export function createHintFollower({ store, clock, placesOf, hintsOf, isClosed }
       const dueMs = (lookedAtMs.get(name) ?? Number.NEGATIVE_INFINITY) + LOOK_AGAIN_MS;
       if (isKnown || clock.nowMs() < dueMs || isClosed()) continue;
       lookedAtMs.set(name, clock.nowMs());
-      const chain = await findAcl(store, { spaceId: replica.id, transportSecret, seeds }, isClosed);
-      if (chain && !replica.closing()) await replica.acl.takeEach(chain);
+      const records = await findAcl(store, { spaceId: replica.id, transportSecret, seeds }, isClosed);
+      if (records && !replica.closing()) await replica.acl.takeEach(records);
     }
   };
 }

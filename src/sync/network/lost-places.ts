@@ -7,7 +7,7 @@ import type { NetworkStore } from "./network-store.ts";
 const ATTEMPTS = 16;
 
 /**
- * Tells those who stand at the place of an epoch whose branch of the chain lost how the chain goes on instead: its records
+ * Tells those who stand at the place of an epoch whose branch of the log lost how the log goes on instead: its records
  * from where the two parted are put there, once a run. Whoever comes by there may have gone on, and begun another epoch: what
  * stands there is taken in, and where it leads to is told in turn.
  */

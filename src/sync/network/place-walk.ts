@@ -5,7 +5,7 @@ import type { AclPublisher } from "./acl-publisher.ts";
 import { forgetPlaces, hasLost, notedPlaces, notePlace } from "./log-notes.ts";
 import { roundAsMember, type SpaceChannel, type SpaceChannels } from "./space-channels.ts";
 
-/** Beside one for each place: when a branch of the chain loses, or a place is filled again, some are visited twice. */
+/** Beside one for each place: when a branch of the log loses, or a place is filled again, some are visited twice. */
 const STEPS_BEYOND = 32;
 
 interface PlaceWalkDeps {
@@ -27,7 +27,7 @@ export function createPlaceWalk(deps: PlaceWalkDeps) {
   const { channels, acl } = deps;
   const turns = new Map<SpaceId, Promise<unknown>>();
 
-  /** The store lost something, or a branch of the chain lost with its places: all is read once more. */
+  /** The store lost something, or a branch of the log lost with its places: all is read once more. */
   const beginAnew = async (replica: Replica): Promise<void> => {
     const places = channels.places(replica);
     const isDropped = notedPlaces(replica).some((keyId) => !places.some((place) => place.keyId === keyId));

@@ -16,7 +16,7 @@ export interface SpaceChannel {
   readonly channel: Channel;
   /** Where the place ends, once the record is met that begins the next. */
   end: PlaceEnd | undefined;
-  /** The chain goes on in another place: this one is read to its end, and nothing more is put there. */
+  /** The log goes on in another place: this one is read to its end, and nothing more is put there. */
   isPast: boolean;
   /** There are places before this one. */
   readonly hasOld: boolean;
@@ -81,7 +81,7 @@ export function createSpaceChannels(deps: SpaceChannelsDeps) {
 
   /**
    * The place to be at: the oldest that was not read to its end. Who is no member yet has nothing to read, and goes as far
-   * as the chain leads it.
+   * as the log leads it.
    */
   const toRead = (replica: Replica): Place | undefined => {
     const known = places(replica).filter(({ secret }) => secret !== undefined);

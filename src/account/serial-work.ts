@@ -1,5 +1,5 @@
 /** Work that never overlaps with other work of the same name: each piece begins when the one before has ended, however it did. */
-export function createTurns<K>(onFailed: (name: K, error: unknown) => void) {
+export function createSerialWork<K>(onFailed: (name: K, error: unknown) => void) {
   const last = new Map<K, Promise<void>>();
   return {
     /** Rejects as the work does. */
@@ -15,23 +15,5 @@ export function createTurns<K>(onFailed: (name: K, error: unknown) => void) {
     },
     /** Resolves when nothing is under way that was begun before. */
     settled: async (): Promise<void> => void (await Promise.allSettled(last.values())),
-  };
-}
-
-/** Something to be done a while after it was asked for last. */
-export function createDelays<K>(delayMs: number, act: (name: K) => void) {
-  const timers = new Map<K, ReturnType<typeof setTimeout>>();
-  return {
-    set(name: K): void {
-      clearTimeout(timers.get(name));
-      const due = () => {
-        timers.delete(name);
-        act(name);
-      };
-      timers.set(name, setTimeout(due, delayMs));
-    },
-    clear(): void {
-      for (const timer of timers.values()) clearTimeout(timer);
-    },
   };
 }
