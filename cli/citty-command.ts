@@ -5,15 +5,15 @@
  */
 import type { CommandDef } from "citty";
 import { WORD_ALIASES } from "./command-root.ts";
-import type { CommandContext, CommandNode, Leaf } from "./command-spec.ts";
-import { EXIT, type ExitCode, UsageError } from "./exit.ts";
-import { asksForHelp, isFlag, nameWords, parseTokens, spellings, splitInline } from "./flag-parser.ts";
-import { readFlagValues } from "./flag-values.ts";
-import { flagsOf, GLOBAL_FLAGS, type GlobalValues, targetOf } from "./global-flags.ts";
 import { cittyFlags, printHelp } from "./help.ts";
-import { createInputReader } from "./input-reader.ts";
-import { say } from "./output.ts";
-import { didYouMean } from "./suggestion.ts";
+import { EXIT, type ExitCode, UsageError } from "./io/exit.ts";
+import { createInputReader } from "./io/input-reader.ts";
+import { say } from "./io/output.ts";
+import type { CommandContext, CommandNode, Leaf } from "./parse/command-spec.ts";
+import { asksForHelp, isFlag, nameWords, parseTokens, spellings, splitInline } from "./parse/flag-parser.ts";
+import { readFlagValues } from "./parse/flag-values.ts";
+import { flagsOf, GLOBAL_FLAGS, type GlobalValues, targetOf } from "./parse/global-flags.ts";
+import { didYouMean } from "./parse/suggestion.ts";
 
 /** What the parts of one command line leave for each other. */
 export interface LineState {

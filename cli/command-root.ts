@@ -1,5 +1,5 @@
-import { group } from "./command.ts";
-import type { CommandNode } from "./command-spec.ts";
+import { group } from "./commands/command.ts";
+import type { CommandNode } from "./parse/command-spec.ts";
 
 /** First words that stand for another one. */
 export const WORD_ALIASES: ReadonlyMap<string, string> = new Map([
@@ -14,53 +14,53 @@ export const WORD_ALIASES: ReadonlyMap<string, string> = new Map([
  */
 export const COMMAND_SECTIONS: Readonly<Record<string, NonNullable<CommandNode["subCommands"]>>> = {
   "This machine": {
-    init: () => import("./init.ts").then((m) => m.init),
-    run: () => import("./run.ts").then((m) => m.run),
-    version: () => import("./version.ts").then((m) => m.version),
+    init: () => import("./commands/init.ts").then((m) => m.init),
+    run: () => import("./commands/run.ts").then((m) => m.run),
+    version: () => import("./commands/version.ts").then((m) => m.version),
   },
   "The server": {
-    status: () => import("./status.ts").then((m) => m.status),
-    stop: () => import("./status.ts").then((m) => m.stop),
-    auth: () => import("./auth.ts").then((m) => m.auth),
-    debug: () => import("./debug.ts").then((m) => m.debug),
+    status: () => import("./commands/status.ts").then((m) => m.status),
+    stop: () => import("./commands/status.ts").then((m) => m.stop),
+    auth: () => import("./commands/auth.ts").then((m) => m.auth),
+    debug: () => import("./commands/debug.ts").then((m) => m.debug),
   },
   "The account": {
-    account: () => import("./account.ts").then((m) => m.account),
-    devices: () => import("./devices.ts").then((m) => m.devices),
-    identities: () => import("./identities.ts").then((m) => m.identities),
-    push: () => import("./push.ts").then((m) => m.push),
+    account: () => import("./commands/account.ts").then((m) => m.account),
+    devices: () => import("./commands/devices.ts").then((m) => m.devices),
+    identities: () => import("./commands/identities.ts").then((m) => m.identities),
+    push: () => import("./commands/push.ts").then((m) => m.push),
   },
   "Spaces and people": {
-    space: () => import("./space.ts").then((m) => m.space),
-    members: () => import("./members.ts").then((m) => m.members),
-    invite: () => import("./invite.ts").then((m) => m.invite),
-    join: () => import("./invite.ts").then((m) => m.join),
-    acl: () => import("./acl.ts").then((m) => m.acl),
-    "one-to-one": () => import("./one-to-one.ts").then((m) => m.oneToOne),
+    space: () => import("./commands/space.ts").then((m) => m.space),
+    members: () => import("./commands/members.ts").then((m) => m.members),
+    invite: () => import("./commands/invite.ts").then((m) => m.invite),
+    join: () => import("./commands/invite.ts").then((m) => m.join),
+    acl: () => import("./commands/acl.ts").then((m) => m.acl),
+    "one-to-one": () => import("./commands/one-to-one.ts").then((m) => m.oneToOne),
   },
   Data: {
-    type: () => import("./type.ts").then((m) => m.type),
-    datasets: () => import("./space.ts").then((m) => m.datasets),
-    upsert: () => import("./upsert.ts").then((m) => m.upsert),
-    "query-subscribe": () => import("./data.ts").then((m) => m.querySubscribe),
-    aggregate: () => import("./data.ts").then((m) => m.aggregate),
-    search: () => import("./search.ts").then((m) => m.search),
+    type: () => import("./commands/type.ts").then((m) => m.type),
+    datasets: () => import("./commands/space.ts").then((m) => m.datasets),
+    upsert: () => import("./commands/upsert.ts").then((m) => m.upsert),
+    "query-subscribe": () => import("./commands/data.ts").then((m) => m.querySubscribe),
+    aggregate: () => import("./commands/data.ts").then((m) => m.aggregate),
+    search: () => import("./commands/search.ts").then((m) => m.search),
   },
   "Documents, chat, files": {
-    editor: () => import("./editor.ts").then((m) => m.editor),
-    chat: () => import("./chat.ts").then((m) => m.chat),
-    file: () => import("./file.ts").then((m) => m.file),
+    editor: () => import("./commands/editor.ts").then((m) => m.editor),
+    chat: () => import("./commands/chat.ts").then((m) => m.chat),
+    file: () => import("./commands/file.ts").then((m) => m.file),
   },
   Agents: {
-    trigger: () => import("./trigger.ts").then((m) => m.trigger),
-    program: () => import("./program.ts").then((m) => m.program),
+    trigger: () => import("./commands/trigger.ts").then((m) => m.trigger),
+    program: () => import("./commands/program.ts").then((m) => m.program),
   },
   "What happens": {
-    "sync-status": () => import("./sync-status.ts").then((m) => m.syncStatus),
-    events: () => import("./events.ts").then((m) => m.events),
-    process: () => import("./process.ts").then((m) => m.process),
-    "push-node": () => import("./push-node.ts").then((m) => m.pushNode),
-    network: () => import("./network.ts").then((m) => m.network),
+    "sync-status": () => import("./commands/sync-status.ts").then((m) => m.syncStatus),
+    events: () => import("./commands/events.ts").then((m) => m.events),
+    process: () => import("./commands/process.ts").then((m) => m.process),
+    "push-node": () => import("./commands/push-node.ts").then((m) => m.pushNode),
+    network: () => import("./commands/network.ts").then((m) => m.network),
   },
 };
 

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { commandRoot, ROOT_EXAMPLES } from "./command-root.ts";
-import type { CommandNode, Leaf } from "./command-spec.ts";
-import { nameWords, parseTokens } from "./flag-parser.ts";
-import { flagsOf } from "./global-flags.ts";
+import type { CommandNode, Leaf } from "./parse/command-spec.ts";
+import { nameWords, parseTokens } from "./parse/flag-parser.ts";
+import { flagsOf } from "./parse/global-flags.ts";
 import { envelope, fakeServer, runCli } from "./test-support.ts";
 
 const server = fakeServer(() => Response.json({ ok: true }));

@@ -1,8 +1,8 @@
 import { runCommand } from "citty";
 import { cittyCommand, type LineState, sealFlags } from "./citty-command.ts";
 import { commandRoot } from "./command-root.ts";
-import { CliError, EXIT, type ExitCode, exitCodeOfStatus } from "./exit.ts";
-import { describeError, isCoded, say } from "./output.ts";
+import { CliError, EXIT, type ExitCode, exitCodeOfStatus } from "./io/exit.ts";
+import { describeError, isCoded, say } from "./io/output.ts";
 
 /** Runs one command line and resolves to its exit code. */
 export async function runCommandLine(tokens: readonly string[]): Promise<ExitCode> {

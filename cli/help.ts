@@ -1,9 +1,9 @@
 import { type ArgsDef, type CommandDef, renderUsage } from "citty";
 import { COMMAND_SECTIONS, ROOT_EXAMPLES, WORD_ALIASES } from "./command-root.ts";
-import type { CommandNode, Leaf } from "./command-spec.ts";
-import type { FlagSpecs } from "./flag-parser.ts";
-import { shownFlagsOf } from "./global-flags.ts";
-import { wantsColor } from "./output.ts";
+import { wantsColor } from "./io/output.ts";
+import type { CommandNode, Leaf } from "./parse/command-spec.ts";
+import type { FlagSpecs } from "./parse/flag-parser.ts";
+import { shownFlagsOf } from "./parse/global-flags.ts";
 
 /** Writes a command's help as citty renders it. `words` are the command as typed, `svc` first. */
 export async function printHelp(

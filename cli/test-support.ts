@@ -1,7 +1,7 @@
 import { spyOn } from "bun:test";
 import { commandRoot } from "./command-root.ts";
-import type { CommandNode } from "./command-spec.ts";
 import { runCommandLine } from "./dispatch.ts";
+import type { CommandNode } from "./parse/command-spec.ts";
 
 /** A request as the fake server saw it: path as sent, still percent-encoded. */
 export interface SeenRequest {

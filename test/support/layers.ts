@@ -58,6 +58,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
 
 /** Rooms whose folders stand in an order too: each may import those before it. What lies in no folder comes last. */
 const FOLDERS: Readonly<Record<string, readonly string[]>> = {
+  cli: ["io", "parse", "commands", ""],
   query: ["value", "filter", "rows", "expression", "plan", "run", "aggregate", "readers"],
   ui: [
     ...["api", "stream", "state", "parts"],
@@ -70,10 +71,10 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
  * `svc run` and `svc init` work without a server, and `server-address.ts` reads where the configuration says that it
  * listens; the rest of the command line is an HTTP client.
  */
-const LOCAL_COMMANDS = /^cli\/(run|init|server-address)(-[a-z-]+)?\.ts$/;
+const LOCAL_COMMANDS = /^cli\/(commands\/(run|init)|io\/server-address)(-[a-z-]+)?\.ts$/;
 const LOCAL_COMMAND_ROOMS = ["base", "protocol", "crypto", "engine", "serve"];
 /** `svc push-node` starts the node, and knows nothing else. */
-const NODE_COMMAND = "cli/push-node.ts";
+const NODE_COMMAND = "cli/commands/push-node.ts";
 const NODE_COMMAND_ROOMS = ["push-node"];
 /** The entry of the executable is also that of its child processes. */
 const CHILD_ENTRY = "cli/main.ts";
