@@ -20,6 +20,8 @@ export const LIMITS = {
   accumArrayLimitDefault: 10_000,
   memoryLimitBytesDefault: 256 << 20,
   chatTextBytes: 32 << 10,
+  /** Of a file: 8 TiB, so that what is kept of the chunks of one stays small whatever its row says. */
+  fileBytes: 2 ** 43,
   /** Files with fewer bytes lie in their rows. */
   inlineFileBytes: 4096,
   fileNameBytes: 4096,

@@ -41,6 +41,7 @@ describe("what a file's row may be, whoever wrote it", () => {
     ["a key id that is none", { ...stored, keyId: "x".repeat(32) }],
     ["a size below zero", { ...stored, size: -1 }],
     ["a size that is no whole number", { ...stored, size: 5000.5 }],
+    ["a size beyond what a file may have", { ...stored, size: 2 ** 43 + 1 }],
     ["a size beyond exact numbers", { ...stored, size: 2 ** 60 }],
     ["a short file that lies elsewhere", { ...stored, size: 10 }],
     ["a content without its hash", { objectId: owner, size: 5000, rootCid: cid(3), keyId: "cd".repeat(16) }],

@@ -29,7 +29,7 @@ const isText = (value: Json | undefined, maxBytes: number): boolean =>
 
 const CHECKS: Readonly<Record<string, (value: Json | undefined) => boolean>> = {
   objectId: (value) => typeof value === "string" && digestOfCid(value) !== undefined,
-  size: (value) => Number.isSafeInteger(value) && (value as number) >= 0,
+  size: (value) => Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= LIMITS.fileBytes,
   rootCid: (value) => typeof value === "string" && digestOfCid(value) !== undefined,
   hash: (value) => typeof value === "string" && HASH.test(value),
   keyId: (value) => typeof value === "string" && KEY_ID.test(value),

@@ -17,26 +17,27 @@ export async function proveWithoutBytes(chunks: ChunkStore, content: Content): P
   const root = digestOfCid(content.rootCid);
   const place = root && (await chunks.locate(keys, root));
   if (!root || !place) return undefined;
-  let digests: Uint8Array[] = [root];
-  for (let level = counts.length - 1; level >= 1; level--) {
-    const below: Uint8Array[] = [];
-    for (const [index, digest] of digests.entries()) {
-      const sealed = await chunks.get(keys, digest);
-      const list = sealed && openPage(content, placeIn(counts, level, index), sealed);
-      if (!list) return undefined;
-      const count = Math.min(PAGE_DIGESTS, counts[level - 1]! - index * PAGE_DIGESTS);
-      for (let at = 0; at < count; at++) below.push(digestAt(list, at));
-    }
-    digests = below;
-  }
   const turn = createSemaphore(AT_ONCE);
-  let isMissing = false;
-  await Promise.all(
-    digests.map((digest) =>
-      turn(async () => {
-        if (!isMissing && !(await chunks.has(keys, digest))) isMissing = true;
-      }),
-    ),
-  );
-  return isMissing ? undefined : place;
+
+  /** Whether all below a page is there. One page of a level at a time: whoever wrote the row says how many there are. */
+  const isWhole = async (level: number, index: number, digest: Uint8Array): Promise<boolean> => {
+    const sealed = await chunks.get(keys, digest);
+    const list = sealed && openPage(content, placeIn(counts, level, index), sealed);
+    if (!list) return false;
+    const first = index * PAGE_DIGESTS;
+    const below = Array.from({ length: Math.min(PAGE_DIGESTS, counts[level - 1]! - first) }, (_, at) =>
+      digestAt(list, at),
+    );
+    if (level > 1) {
+      for (const [at, each] of below.entries()) if (!(await isWhole(level - 1, first + at, each))) return false;
+      return true;
+    }
+    let isMissing = false;
+    const look = async (each: Uint8Array): Promise<void> => {
+      if (!isMissing && !(await chunks.has(keys, each))) isMissing = true;
+    };
+    await Promise.all(below.map((each) => turn(() => look(each))));
+    return !isMissing;
+  };
+  return (await isWhole(counts.length - 1, 0, root)) ? place : undefined;
 }
