@@ -158,4 +158,31 @@ describe("a long log", () => {
       expect(keys.broken()).toEqual([]);
       expect(keys.transportSecret()).toBeDefined();
     }));
+
+  test("[ACL-9] of a member who puts a long branch beside the log is judged in turns of bounded work, and kept as far as there is room", async () => {
+    using work = countDatabaseWork();
+    await withOwner(async (devices, one, world) => {
+      const writer = createAccount();
+      world.act(world.owner, (context) => addAccounts(context, [{ identity: writer.id, permission: "writer" }]));
+      expect((await one.space.aclService.take(chainOf(world))).kind).toBe("extended");
+      await add(one, createAccount());
+      const before = stateText(one.space.acl.state);
+      const { keyId } = world.state.epochs[0]!.epoch;
+      for (let i = 0; i < RECORDS; i++) {
+        const metadata = { keyId, box: new Uint8Array(40).fill(i) };
+        expect(world.forge(writer.signer, [{ op: "profile", metadata }])).toBeUndefined();
+      }
+      for (let round = 0; round < 2; round++) {
+        work.restart();
+        expect((await one.space.aclService.take(chainOf(world))).kind).toBe("lost");
+        expect(work.read().most).toBeLessThan(boundsOf("a member with the right to write").turnWork);
+        expect(stateText(one.space.acl.state)).toBe(before);
+        expect(one.space.acl.pending.list()).toHaveLength(256);
+      }
+      const two = devices.open("two", devices.owner);
+      await two.space.aclService.take(chainOf(world));
+      await two.space.aclService.take(one.chain());
+      expect(stateText(two.space.acl.state)).toBe(before);
+    });
+  });
 });

@@ -6,6 +6,7 @@ import type { WriteScope } from "../store/commit-queue.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import { type AclAhead, createAclAhead } from "./acl-ahead.ts";
 import { createAlarms } from "./alarms.ts";
+import { createBranchJudge } from "./branch-judge.ts";
 import { chooseBranch } from "./fork.ts";
 import type { AclOffer } from "./offered-records.ts";
 import { createPendingRecords } from "./pending.ts";
@@ -23,7 +24,7 @@ import {
   rightsPositions,
   sidePlace,
 } from "./state.ts";
-import { isUnsettled, loadAclLog, putSnapshot, settleLog, stateAfter } from "./stored-log.ts";
+import { isUnsettled, loadAclLog, putSnapshot, type StoredLog, settleLog, stateAfter } from "./stored-log.ts";
 import { StoredRecord } from "./stored-record.ts";
 import { createUnplaced } from "./unplaced.ts";
 
@@ -63,16 +64,14 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
   const judge = createCutJudge(store.changes);
   const unplaced = createUnplaced(store);
   const ahead = createAclAhead(store, header);
+  const branches = createBranchJudge(store, header);
   let log = loadAclLog(store, header);
 
   const pinned = store.meta(HEAD_KEY);
   if (pinned && !log.state.positions.has(bytesToHex(pinned)))
     alarms.raise({ kind: "rolled_back", record: bytesToHex(pinned) });
 
-  const recordIndex = (id: Uint8Array): number | undefined => {
-    const pos = log.state.positions.get(bytesToHex(id))?.pos;
-    return pos !== undefined && Number.isInteger(pos) ? pos : undefined;
-  };
+  const recordIndex = (id: Uint8Array): number | undefined => indexIn(log.state, id);
 
   const cutsOf = (account: Uint8Array): readonly Cut[] =>
     log.state.cuts.size === 0 ? [] : (log.state.cuts.get(bytesToHex(account)) ?? []);
@@ -179,34 +178,23 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     return branch;
   };
 
-  const lostRecord = (id: Uint8Array): AclRecord | undefined => {
-    const held = pending.lostRecord(id);
-    const place = log.state.positions.get(bytesToHex(id));
-    if (held || !place || Number.isInteger(place.pos)) return held;
-    const [, sequencedAt] = sidePlace(place.pos);
-    return sequencedIn(log.records[sequencedAt]!.record, id);
+  /** The same, with the place of the record that it follows. */
+  const branchOf = (offered: readonly AclRecord[]) => {
+    const branch = fromLogOn(offered);
+    return { branch, at: branch && recordIndex(branch[0]!.prev!) };
   };
+
+  const lostRecord = (id: Uint8Array): AclRecord | undefined => pending.lostRecord(id) ?? sequencedRecord(log, id);
 
   /** Two branches follow record `at`: ours and the one offered. */
   const resolveFork = (at: number, offered: readonly AclRecord[], scope: WriteScope): AclMerge => {
-    const { state, records } = log;
-    const base = stateAfter(store, header, records, at + 1);
-    const theirs: AclRecord[] = [];
-    let fault: Refusal | undefined;
-    const candidate = stateAfter(store, header, records, at + 1);
-    for (const record of offered) {
-      const one = applyAclRecord(candidate, record, header);
-      if ("fault" in one) {
-        fault = one.fault;
-        break;
-      }
-      theirs.push(record);
-    }
+    const { state } = log;
+    const { base, candidate, ours, theirs, fault, choice } = branches.judge(log, at, offered);
     if (theirs.length === 0) return { kind: "refused", taken: 0, refusal: fault! };
-    const ours = branchAfter(at);
-    const choice = chooseBranch(base, ours, theirs);
-    if (choice !== "theirs")
-      for (const record of theirs) if (!state.positions.has(bytesToHex(record.id))) pending.put(record, clock.nowMs());
+    if (choice !== "theirs") {
+      const unplacedYet = theirs.filter(({ id }) => !state.positions.has(bytesToHex(id)));
+      pending.putBranch(unplacedYet, clock.nowMs());
+    }
     if (choice === "split") {
       alarms.raise({ kind: "split", record: bytesToHex(theirs[0]!.id) });
       return { kind: "split", taken: 0, refusal: refusal("acl.split") };
@@ -281,12 +269,10 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
      */
     merge({ records: read, fault }: AclOffer, scope: WriteScope): AclMerge {
       if (fault) return { kind: "refused", taken: 0, refusal: fault };
-      const fresh = read.findIndex(({ id }) => recordIndex(id) === undefined);
-      if (fresh < 0) return { kind: "known", taken: 0 };
-      const offered = read.slice(fresh);
+      const offered = freshOf(read, log.state);
+      if (offered.length === 0) return { kind: "known", taken: 0 };
       if (!offered[0]!.prev) return { kind: "refused", taken: 0, refusal: refusal("acl.another_root") };
-      const branch = fromLogOn(offered);
-      const at = branch && recordIndex(branch[0]!.prev!);
+      const { branch, at } = branchOf(offered);
       if (!branch || at === undefined) return { kind: "gap", taken: 0, refusal: refusal("acl.gap") };
       return at === log.records.length - 1 ? extendBy(branch, scope) : resolveFork(at, branch, scope);
     },
@@ -294,6 +280,13 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     /** Judges what of these records follows the log, in slices; undefined when it is not much. One offer at a time. */
     judgeAhead: (offered: readonly AclRecord[]): Promise<AclAhead | undefined> => ahead.judge(log, offered),
     storeAhead: ahead.store,
+    /** Judges in slices a branch that leaves the log, for the `merge` of it that follows. */
+    async judgeBranch(read: readonly AclRecord[]): Promise<void> {
+      const offered = freshOf(read, log.state);
+      if (!offered[0]?.prev) return;
+      const { branch, at } = branchOf(offered);
+      if (branch && at !== undefined && at < log.records.length - 1) await branches.judgeAhead(log, at, branch);
+    },
     enter,
 
     /** After a failed transaction: what is stored is what counts. */
@@ -306,6 +299,25 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     /** Keeps what the log says, in a write of the commit queue, so that opening the space again is quick. */
     keepSnapshot,
   };
+}
+
+/** What is not in the chain yet. */
+function freshOf(read: readonly AclRecord[], state: AclState): readonly AclRecord[] {
+  const fresh = read.findIndex(({ id }) => indexIn(state, id) === undefined);
+  return fresh < 0 ? [] : read.slice(fresh);
+}
+
+function indexIn(state: AclState, id: Uint8Array): number | undefined {
+  const pos = state.positions.get(bytesToHex(id))?.pos;
+  return pos !== undefined && Number.isInteger(pos) ? pos : undefined;
+}
+
+/** A record of a branch that lost, as it stands in the one of the chain that gives it effect. */
+function sequencedRecord({ state, records }: StoredLog, id: Uint8Array): AclRecord | undefined {
+  const place = state.positions.get(bytesToHex(id));
+  if (!place || Number.isInteger(place.pos)) return undefined;
+  const [, sequencedAt] = sidePlace(place.pos);
+  return sequencedIn(records[sequencedAt]!.record, id);
 }
 
 /** The record of this id to which another gives effect. */

@@ -65,11 +65,27 @@ export function createPendingRecords({ pendingRecords: table }: Pick<SpaceStore,
     /** False when there is no room: it may be offered again. What was in force here is kept in any case. */
     put(pending: PendingRecord, nowMs: number, wasInForce = false): boolean {
       if (waitsFor(pending.id)) return true;
-      const held = table.waiting();
-      const bytes = held.reduce((sum, row) => sum + row.bytes.length, pending.bytes.length);
-      if (!wasInForce && (held.length >= MAX_PENDING || bytes > MAX_BYTES)) return false;
+      if (!wasInForce) {
+        const held = table.waiting();
+        const bytes = held.reduce((sum, row) => sum + row.bytes.length, pending.bytes.length);
+        if (held.length >= MAX_PENDING || bytes > MAX_BYTES) return false;
+      }
       table.put(pending.id, pending.bytes, nowMs);
       return true;
+    },
+    /** A branch that lost, from its first record on as far as there is room: none is of use without those before it. */
+    putBranch(branch: readonly AclRecord[], nowMs: number): void {
+      const held = table.waiting();
+      const waiting = new Set(held.map(({ id }) => bytesToHex(id)));
+      let bytes = held.reduce((sum, row) => sum + row.bytes.length, 0);
+      for (const record of branch) {
+        const name = bytesToHex(record.id);
+        if (waiting.has(name)) continue;
+        bytes += record.bytes.length;
+        if (waiting.size >= MAX_PENDING || bytes > MAX_BYTES) return;
+        waiting.add(name);
+        table.put(record.id, record.bytes, nowMs);
+      }
     },
     drop(id: Uint8Array): void {
       const row = waitsFor(id);

@@ -1,4 +1,5 @@
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
+import { atOnce } from "../base/slices.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { type Refusal, refusal, refusalText } from "../protocol/refusals.ts";
 import { StoredFileError } from "../protocol/storage-fault.ts";
@@ -50,15 +51,24 @@ export function loadAclLog(store: SpaceStore, header: SpaceHeader): StoredLog {
 }
 
 /** The state after the first `count` records of a log, in a copy of its own. */
-export function stateAfter(
+export const stateAfter = (
   store: SpaceStore,
   header: SpaceHeader,
   records: readonly StoredRecord[],
   count: number,
-): AclState {
+): AclState => atOnce(statesUpTo(store, header, records, count));
+
+/** The same, a record a step. */
+export function* statesUpTo(
+  store: SpaceStore,
+  header: SpaceHeader,
+  records: readonly StoredRecord[],
+  count: number,
+): Generator<void, AclState> {
   const kept = keptState(store, records);
   const state = kept && kept.clocks.length <= count ? kept : emptyAcl();
   for (const { record } of records.slice(state.clocks.length, count)) {
+    yield;
     const fault = faultOf(state, record, header);
     if (fault) throw new AclDamagedError(`ACL record ${bytesToHex(record.id)}: ${refusalText(fault)}`);
   }

@@ -52,7 +52,10 @@ export function createTaking({ acl, keys, move, write, merge, settle }: TakingDe
     const taking = last.then(async () => {
       for (let left = ATTEMPTS; left > 0; left--) {
         const ahead = await acl.judgeAhead(records);
-        if (!ahead) break;
+        if (!ahead) {
+          for (const offer of offers) if (offer.records.length > TAKEN_AT_ONCE) await acl.judgeBranch(offer.records);
+          break;
+        }
         await inSlices(keys.lookAhead(ahead.log.state.epochs));
         if (!(await acl.storeAhead(ahead, write))) continue;
         const taken = await takeBehind(ahead, offers);
