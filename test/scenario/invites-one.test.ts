@@ -6,19 +6,7 @@ import { rule } from "../support/rule.ts";
 import { runScenarios } from "../support/scenario.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { startServer } from "../support/server.ts";
-import { useSharingServer } from "../support/sharing-server.ts";
-
-interface Member {
-  identity: string;
-  permission: string;
-  status: string;
-  name?: string;
-}
-interface Invite {
-  recordId: string;
-  permission: string;
-  inviteToken?: string;
-}
+import { type Invite, type Member, useSharingServer } from "../support/sharing-server.ts";
 
 const here = useSharingServer();
 const { shared, context } = here;

@@ -4,19 +4,7 @@ import type { SpaceInfo } from "../support/client.ts";
 import { createSpace } from "../support/fixtures.ts";
 import { rule } from "../support/rule.ts";
 import { runScenarios } from "../support/scenario.ts";
-import { ABSENT, useSharingServer } from "../support/sharing-server.ts";
-
-interface Member {
-  identity: string;
-  permission: string;
-  status: string;
-  name?: string;
-}
-interface Invite {
-  recordId: string;
-  permission: string;
-  inviteToken?: string;
-}
+import { ABSENT, type Invite, type Member, useSharingServer } from "../support/sharing-server.ts";
 
 const here = useSharingServer();
 const { shared, context } = here;

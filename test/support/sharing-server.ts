@@ -3,6 +3,20 @@ import { createSpace } from "./fixtures.ts";
 import { type SharedServer, useServer } from "./rule.ts";
 import { startServer } from "./server.ts";
 
+/** A member as the roster shows it. */
+export interface Member {
+  identity: string;
+  permission: string;
+  status: string;
+  name?: string;
+}
+
+export interface Invite {
+  recordId: string;
+  permission: string;
+  inviteToken?: string;
+}
+
 /** A well-formed id of nothing. */
 export const ABSENT = "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
 

@@ -34,7 +34,7 @@ interface Debug {
   alarms: { kind: string; record: string }[];
 }
 
-describe("a member that serves a ACL log that is not the present one", () => {
+describe("a member that serves an ACL log that is not the present one", () => {
   rule(
     "[acl] an older chain moves nothing; of two by admins the first stays and debug shows the alarm, over a restart, until the owner decides",
     async () => {
