@@ -28,7 +28,7 @@ import { forgeChange, memoryOf, warningsOf } from "../../support/hostile-peer.ts
 import { describeWithNats } from "../../support/nats.ts";
 import { rule } from "../../support/rule.ts";
 
-const LONG_MS = 110_000;
+const LONG_MS = 240_000;
 const WAIT_MS = 45_000;
 /** Rounds must pass, each of which reads all that waits, before it waits in vain. */
 const IN_VAIN_MS = 100_000;

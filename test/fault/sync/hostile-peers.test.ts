@@ -30,7 +30,7 @@ import { forgeEvent } from "../../support/forged-event.ts";
 import { forgeChange, type HostilePeer, memoryOf, syncPortOf, warningsOf } from "../../support/hostile-peer.ts";
 import { rule } from "../../support/rule.ts";
 
-const LONG_MS = 110_000;
+const LONG_MS = 240_000;
 const WAIT_MS = 45_000;
 
 describe("hostile peers on the LAN", () => {
