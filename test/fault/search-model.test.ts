@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { buildExecutable, hostTarget } from "../../build.ts";
 import type { ProcessRow } from "../../src/protocol/event.ts";
 import { childrenOf } from "../support/child-processes.ts";
+import { until } from "../support/client.ts";
 import { createObject, createSpace, named } from "../support/fixtures.ts";
 import { startModelMirror } from "../support/model-mirror.ts";
 import {
@@ -135,11 +136,11 @@ onModels(
       const { processes } = await server.client.get<{ processes: ProcessRow[] }>("/v1/processes");
       return processes.filter(({ kind }) => kind === "index.model_download");
     };
-    await until(() => /the hub answered 500/.test(server.stderr()));
+    await until(() => /the hub answered 500/.test(server.stderr()), "the hub's failure", PATIENCE_MS);
     await expectWords();
 
     mirror.behaviour = { statedDigest: "ab".repeat(32) };
-    await until(() => /the hub says abababab/.test(server.stderr()));
+    await until(() => /the hub says abababab/.test(server.stderr()), "the hub's lie", PATIENCE_MS);
     await expectWords();
 
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -147,7 +148,7 @@ onModels(
     mirror.behaviour = { hold: { after: 5_000_000, until: promise } };
     const isHeld = ({ state, done, total }: ProcessRow) =>
       state === "running" && done === 5_000_000 && total === weights;
-    await until(async () => (await downloads()).some(isHeld));
+    await until(async () => (await downloads()).some(isHeld), "a download that is held", PATIENCE_MS);
     expect((await downloads()).find(isHeld)).toMatchObject({
       title: `Fetching ${ENGLISH_MODEL}: onnx/model_quantized.onnx`,
       target: "model_quantized.onnx",
@@ -178,7 +179,14 @@ onModels(
     try {
       const space = (await createSpace(server.client)).id;
       for (const name of NAMES) await createObject(server.client, space, named(name));
-      await until(async () => (await search(server.client, space, { query: "sofa" })) && starved.size >= 2);
+      await until(
+        async () => {
+          await search(server.client, space, { query: "sofa" });
+          return starved.size >= 2;
+        },
+        "two that starve",
+        PATIENCE_MS,
+      );
       const { hits, vectorStatus, mode } = await search(server.client, space, { query: "sofa" });
       expect([hits[0]?.data, vectorStatus, mode]).toEqual([NAMES[0]!, "unavailable", "fts"]);
       expect(server.stderr()).toMatch(/texts cannot be embedded; full-text search goes on/);
@@ -191,11 +199,3 @@ onModels(
   },
   180_000,
 );
-
-async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + PATIENCE_MS;
-  while (!(await isSo())) {
-    if (performance.now() > deadline) throw new Error("what was waited for did not come ");
-    await Bun.sleep(50);
-  }
-}

@@ -5,6 +5,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ProcessRow } from "../../src/protocol/event.ts";
+import { until } from "../support/client.ts";
 import { type EmbeddingEndpoint, startEmbeddingEndpoint } from "../support/embedding-endpoint.ts";
 import { createObject, createSpace, createType, named } from "../support/fixtures.ts";
 import { createRng } from "../support/rng.ts";
@@ -75,7 +76,7 @@ skipUnless(canMount(), "a file system of its own cannot be mounted here")(
     try {
       await using server = await startServer({ dataDir: root.path, settled: false });
       const { client } = server;
-      await until(() => /indexing failed.*full/.test(server.stderr()));
+      await until(() => /indexing failed.*full/.test(server.stderr()), "indexing to fail", 60_000);
       // The newest come first, and stay.
       const full = await search(client, space, { query: `ending${RECORDS - 1}` });
       expect([full.hits.length, full.incomplete]).toEqual([1, true]);
@@ -91,8 +92,10 @@ skipUnless(canMount(), "a file system of its own cannot be mounted here")(
           `t${i}`,
         ]);
       expect((await searchWhole(client, space, { query: "written" })).hits[0]?.objectId).toBe(id);
-      await until(async () =>
-        (await processes(server)).every(({ kind, state }) => kind !== "index.fts" || state === "done"),
+      await until(
+        async () => (await processes(server)).every(({ kind, state }) => kind !== "index.fts" || state === "done"),
+        "indexing to end",
+        60_000,
       );
       expect(server.stderr()).not.toMatch(/made anew/);
     } finally {
@@ -101,14 +104,6 @@ skipUnless(canMount(), "a file system of its own cannot be mounted here")(
   },
   240_000,
 );
-
-async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 60_000;
-  while (!(await isSo())) {
-    if (performance.now() > deadline) throw new Error("what was waited for did not come");
-    await Bun.sleep(50);
-  }
-}
 
 const MEANINGS = [
   ["cat", "feline"],
