@@ -4,7 +4,7 @@
  */
 import { expect } from "bun:test";
 import { agentOf, RUNTIME_ENV } from "../support/agent.ts";
-import type { JsonObject } from "../support/client.ts";
+import { type JsonObject, until } from "../support/client.ts";
 import { createRng, type Rng } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
@@ -45,13 +45,16 @@ async function killInRounds(rng: Rng, rounds: number): Promise<number> {
     await using next = await start();
     const after = await agentOf(next);
     await Bun.sleep(TWO_TICKS_MS);
+    const statuses = async () => (await after.runs(id)).map(({ status }) => status);
+    const isThere = (await next.control.request("GET", `/triggers/${id}`)).status !== 404; // else it was killed before
+    // A shot that came only now may still be under way.
+    if (isThere) await until(async () => !(await statuses()).includes("running"), "its run to end");
+    const runs = isThere ? await statuses() : [];
     const said = (await after.messages()).filter(({ text }) => text === id).length;
     expect([id, said <= 1]).toEqual([id, true]);
     fired += said;
-    const record = await next.control.request("GET", `/triggers/${id}`);
-    if (record.status === 404) continue; // killed before there was a record
-    const runs = (await after.runs(id)).map(({ status }) => status);
-    const { enabled, lastRunAt, lastStatus } = record.json as JsonObject;
+    if (!isThere) continue;
+    const { enabled, lastRunAt, lastStatus } = await next.control.get<JsonObject>(`/triggers/${id}`);
     expect([id, runs.length <= 1, runs.includes("running"), enabled, lastRunAt !== undefined]).toEqual([
       id,
       true,
