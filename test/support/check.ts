@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { findBreaches, readSources } from "./layers.ts";
-import { countsLine, runGroup } from "./test-group-run.ts";
+import { countsLine, runGroups } from "./test-group-run.ts";
 import { UNIT_GROUP } from "./test-groups.ts";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -80,16 +80,14 @@ async function checkLayers(): Promise<StepResult> {
 
 async function runUnitTests(): Promise<StepResult> {
   let output = "";
-  const result = await runGroup(UNIT_GROUP, {
+  const [result] = await runGroups([UNIT_GROUP], {
     root: ROOT,
+    processes: UNIT_GROUP.workers,
     refuseSkips: process.env["CI"] === "true",
     print: (text) => {
       output += text;
     },
   });
-  return {
-    passed: result.failed === 0,
-    output: [output.trimEnd(), ...result.faults].join("\n"),
-    note: countsLine(result),
-  };
+  const { failed, faults } = result!;
+  return { passed: failed === 0, output: [output.trimEnd(), ...faults].join("\n"), note: countsLine(result!) };
 }

@@ -4,19 +4,22 @@ import { type RunningServer, recentServerLogs, type ServerOptions, startServer }
 
 /** A test whose title begins with the rule it proves; on failure the logs of the last servers are shown. */
 export function rule(title: string, run: () => void | Promise<void>, timeoutMs = 30_000): void {
-  test(
-    title,
-    async () => {
-      try {
-        await run();
-      } catch (error) {
-        const logs = recentServerLogs();
-        if (logs !== "") console.error(logs);
-        throw error;
-      }
-    },
-    timeoutMs,
-  );
+  test(title, () => showingLogs(run), timeoutMs);
+}
+
+/** The same for tests that mostly wait: those of a file run side by side, each with servers of its own. */
+export function ruleBeside(title: string, run: () => Promise<void>, timeoutMs = 30_000): void {
+  test.concurrent(title, () => showingLogs(run), timeoutMs);
+}
+
+async function showingLogs(run: () => void | Promise<void>): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    const logs = recentServerLogs();
+    if (logs !== "") console.error(logs);
+    throw error;
+  }
 }
 
 export interface SharedServer {

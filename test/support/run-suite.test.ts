@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { type GroupResult, runGroup } from "./test-group-run.ts";
+import { type GroupResult, runGroups } from "./test-group-run.ts";
 import type { TestGroup } from "./test-groups.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "svc-run-suite-"));
@@ -98,12 +98,6 @@ describe("[suite] the counts are honest", () => {
     expect(result.failed).toBeGreaterThan(0);
   });
 
-  test("files of a serial group run one by one", async () => {
-    const dies = `import { test } from "bun:test"; test("leaves", () => process.exit(0));`;
-    const result = await runPlanted({ "src/a.test.ts": dies, "src/b.test.ts": PASSING }, { workers: 1 });
-    expect(result).toMatchObject({ passed: 2, failed: 1 });
-  });
-
   test("files run in processes of their own side by side, and each is judged alone", async () => {
     // Each waits for the other: they pass only if both run at the same time.
     const waits = (
@@ -129,18 +123,59 @@ describe("[suite] the counts are honest", () => {
       test("is noted", () => appendFileSync("order", basename(import.meta.path)[0]));`;
     const root = await plant({ "src/a.test.ts": notes, "src/b.test.ts": notes, "src/c.test.ts": notes });
     const group = { ...GROUP, longest: ["src/c.test.ts"] };
-    expect(await runGroup(group, { root, refuseSkips: false, print: () => {} })).toMatchObject({
-      passed: 3,
-      failed: 0,
-    });
+    expect(await run([group], root)).toMatchObject([{ passed: 3, failed: 0 }]);
     expect(await Bun.file(join(root, "order")).text()).toBe("cab");
+  });
+
+  test("files of several groups run side by side, those of a group that is to be alone after them, one by one", async () => {
+    const notes = (name: string, more = "") =>
+      `import { test } from "bun:test"; import { appendFileSync, existsSync } from "node:fs";
+      test("is noted", async () => {
+        appendFileSync("order", "${name}(");
+        ${more}
+        for (let turn = 0; turn < 20; turn++) await Bun.sleep(1);
+        appendFileSync("order", ")");
+      });`;
+    const meets = (own: string, other: string) =>
+      notes("", `await Bun.write("${own}", ""); while (!existsSync("${other}")) await Bun.sleep(5);`);
+    const root = await plant({
+      "alone/a.test.ts": notes("a"),
+      "alone/b.test.ts": notes("b"),
+      "one/c.test.ts": meets("c", "d"),
+      "other/d.test.ts": meets("d", "c"),
+    });
+    const group = (name: string, alone: boolean) => ({ ...GROUP, name, alone, patterns: [`${name}/*.test.ts`] });
+    const groups = [group("alone", true), group("one", false), group("other", false)];
+    expect(await run(groups, root, 3)).toMatchObject([
+      { group: "alone", passed: 2, failed: 0 },
+      { group: "one", passed: 1, failed: 0 },
+      { group: "other", passed: 1, failed: 0 },
+    ]);
+    expect(await Bun.file(join(root, "order")).text()).toBe("(())a()b()");
+  });
+
+  test("what a file's process and those it started computed is counted", async () => {
+    const burns = `const until = performance.now() + 100; while (performance.now() < until);
+      await Bun.write(process.argv[2], String(process.cpuUsage().user / 1e6));`;
+    const source = `import { test } from "bun:test";
+      test("burns", async () => {
+        await Bun.spawn([process.execPath, "burns.ts", "burnt"]).exited;
+        await Bun.write("own", String(process.cpuUsage().user / 1e6));
+      });`;
+    const root = await plant({ "src/planted.test.ts": source, "burns.ts": burns });
+    const [result] = await run([GROUP], root);
+    const told = await Promise.all(
+      ["burnt", "own"].map(async (name) => Number(await Bun.file(join(root, name)).text())),
+    );
+    expect(result!.processorSeconds).toBeGreaterThanOrEqual(told[0]! + told[1]!);
+    expect(result!.times).toMatchObject([{ file: "src/planted.test.ts", processorSeconds: result!.processorSeconds }]);
   });
 
   test("what tests leave in the directory for passing files is removed, even where they end in the middle", async () => {
     const leaves = `import { tmpdir } from "node:os"; import { join } from "node:path";
       const left = join(tmpdir(), "left"); await Bun.write(left, ""); await Bun.write("where", left); process.exit(0);`;
     const root = await plant({ "src/planted.test.ts": leaves });
-    await runGroup(GROUP, { root, refuseSkips: false, print: () => {} });
+    await run([GROUP], root);
     const left = await Bun.file(join(root, "where")).text();
     expect(left).toEndWith("/left");
     expect(existsSync(left)).toBe(false);
@@ -180,9 +215,10 @@ describe("[suite] the counts are honest", () => {
 
   test("what is past the suite's deadline is killed and fails", async () => {
     const root = await plant({ "src/planted.test.ts": PASSING });
-    const result = await runGroup(GROUP, { root, refuseSkips: false, deadlineMs: Date.now(), print: () => {} });
+    const options = { root, refuseSkips: false, processes: 1, deadlineMs: Date.now(), print: () => {} };
+    const [result] = await runGroups([GROUP], options);
     expect(result).toMatchObject({ passed: 0 });
-    expect(result.failed).toBeGreaterThan(0);
+    expect(result!.failed).toBeGreaterThan(0);
   });
 
   test("a group without files fails", async () => {
@@ -211,7 +247,7 @@ const GROUP: TestGroup = {
   patterns: ["src/**/*.test.ts"],
   needsExecutable: false,
   workers: 1,
-  processes: 1,
+  alone: false,
   data: "memory",
   longest: [],
   testTimeoutMs: 5000,
@@ -224,12 +260,16 @@ async function plant(files: Record<string, string>): Promise<string> {
   return root;
 }
 
+const run = (groups: TestGroup[], root: string, processes = 1, refuseSkips = false): Promise<GroupResult[]> =>
+  runGroups(groups, { root, refuseSkips, processes, print: () => {} });
+
 async function runPlanted(
   files: Record<string, string>,
-  change: Partial<TestGroup> = {},
+  { processes, ...change }: Partial<TestGroup> & { processes?: number } = {},
   refuseSkips = false,
 ): Promise<GroupResult> {
-  return await runGroup({ ...GROUP, ...change }, { root: await plant(files), refuseSkips, print: () => {} });
+  const [result] = await run([{ ...GROUP, ...change }], await plant(files), processes, refuseSkips);
+  return result!;
 }
 
 async function runSuiteScript(files: Record<string, string>, change: Partial<TestGroup> = {}) {

@@ -24,9 +24,17 @@ export interface TestProcessOptions {
   onOutput: (chunk: string) => void;
 }
 
+export interface ProcessVerdict extends Verdict {
+  /** What the process and those that it started and waited for computed. */
+  processorSeconds: number;
+  /** What each file took; of several files of one process only what their tests took. */
+  times: { file: string; seconds: number; processorSeconds?: number }[];
+}
+
 /** Never throws for what the tests do: whatever they do to the process ends up in the verdict. */
-export async function runTestProcess(options: TestProcessOptions): Promise<Verdict> {
+export async function runTestProcess(options: TestProcessOptions): Promise<ProcessVerdict> {
   const { cwd, files, junitPath, onOutput } = options;
+  const startedAt = performance.now();
   using data = scratchDir("svc-tests", options.dataDir);
   await rm(junitPath, { force: true });
   await mkdir(dirname(junitPath), { recursive: true });
@@ -60,8 +68,19 @@ export async function runTestProcess(options: TestProcessOptions): Promise<Verdi
       output: `${stdout}\n${stderr}`,
       junit: (await junit.exists()) ? await junit.text() : undefined,
     });
-    if (timedOut) return withFault(verdict, `killed after ${options.processTimeoutMs / 1000} s`);
-    return clean ? verdict : withFault(verdict, "the tests left processes running");
+    const fault = timedOut
+      ? `killed after ${options.processTimeoutMs / 1000} s`
+      : clean
+        ? undefined
+        : "the tests left processes running";
+    const processorSeconds = Number(child.resourceUsage()?.cpuTime.total ?? 0) / 1e6;
+    const [file, ...others] = files;
+    const seconds = (performance.now() - startedAt) / 1000;
+    return {
+      ...(fault === undefined ? verdict : withFault(verdict, fault)),
+      processorSeconds,
+      times: file !== undefined && others.length === 0 ? [{ file, seconds, processorSeconds }] : verdict.times,
+    };
   } finally {
     clearTimeout(timer);
     process.off("exit", stop);
@@ -98,9 +117,9 @@ function withFault(verdict: Verdict, fault: string): Verdict {
 
 /** Waits for what is on its way out: helpers of a server that was killed end when they have done what they are about. */
 async function groupIsGone(leader: number): Promise<boolean> {
-  for (let waitedMs = 0; waitedMs < 3_000; waitedMs += 100) {
+  for (let waitedMs = 0; waitedMs < 3_000; waitedMs += 20) {
     if (!groupIsAlive(leader)) return true;
-    await Bun.sleep(100);
+    await Bun.sleep(20);
   }
   return !groupIsAlive(leader);
 }

@@ -4,7 +4,7 @@ import { type AgentFixture, agentOf, RUNTIME_ENV } from "../support/agent.ts";
 import { type JsonObject, until } from "../support/client.ts";
 import { type Device, startDevice } from "../support/devices.ts";
 import { describeWithNats, startNats } from "../support/nats.ts";
-import { rule } from "../support/rule.ts";
+import { ruleBeside } from "../support/rule.ts";
 
 const LONG_MS = 180_000;
 const ENV = { ...RUNTIME_ENV, SVC_SYNC_INTERVAL: "1s" };
@@ -77,7 +77,7 @@ const activeOn = async ({ device }: Node): Promise<unknown> =>
   (await device.server.client.get<{ active: JsonObject }>("/v1/devices")).active["agent"];
 
 describeWithNats("triggers among devices", () => {
-  rule(
+  ruleBeside(
     "[devices] exactly one fires; repinning, floating, activating and pruning move it, going away does not",
     async () => {
       await using nats = await startNats();
@@ -116,7 +116,7 @@ describeWithNats("triggers among devices", () => {
     LONG_MS,
   );
 
-  rule(
+  ruleBeside(
     "[devices] of three exactly one fires, whichever of them is killed, activated, pruned or pinned, and after a split",
     async () => {
       await using nats = await startNats();
@@ -174,7 +174,7 @@ describeWithNats("triggers among devices", () => {
     LONG_MS,
   );
 
-  rule(
+  ruleBeside(
     "[devices] what two devices set up apart is one: types, triggers and programs of both, on both",
     async () => {
       await using nats = await startNats();
@@ -225,7 +225,7 @@ describeWithNats("triggers among devices", () => {
     LONG_MS,
   );
 
-  rule(
+  ruleBeside(
     "[devices] in a split both may fire, which shows in the rows; when it ends one is left",
     async () => {
       await using nats = await startNats();
