@@ -31,7 +31,7 @@ import { forgeChange, type HostilePeer, memoryOf, syncPortOf, warningsOf } from 
 import { rule } from "../../support/rule.ts";
 
 const LONG_MS = 240_000;
-const WAIT_MS = 45_000;
+const WAIT_MS = 100_000;
 
 describe("hostile peers on the LAN", () => {
   let besieged: Besieged;
