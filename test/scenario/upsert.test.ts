@@ -337,3 +337,24 @@ describe("upsert", () => {
     ],
   );
 });
+
+describe("texts that are none", () => {
+  rule("[DATA-3] [hostile] ids with lone surrogates are refused, and merge with and hide no other record", async () => {
+    const loose = await createCollection(shared.client, items.spaceId, { idPattern: ".+" });
+    await loose.upsert([{ id: "\ufffd", fields: { n: 1 } }]);
+    const rows = await loose.query();
+    const target = JSON.stringify(loose.target).slice(1, -1);
+    for (const [call, wanted] of [
+      ["upsert", '"records":[{"id":"\\ud800","fields":{"n":2}}]'],
+      ["modify", '"records":[{"id":"\\udfff","upsert":true,"ops":[{"type":"$set","path":"n","value":2}]}]'],
+      ["modify", '"records":[{"id":"\\ud800","ops":[{"type":"$set","path":"n","value":2}]}]'],
+      ["delete-records", '"recordIds":["\\ud800"]'],
+    ]) {
+      const reply = await shared.client.request("POST", `${loose.path}/${call}`, { raw: `{${target},${wanted}}` });
+      const { rejections } = reply.json as unknown as { rejections?: unknown[] };
+      const refused = [expect.objectContaining({ reason: "the record's id is no well-formed text" })];
+      expect([wanted, reply.status, rejections]).toEqual([wanted, 200, refused]);
+    }
+    expect(await loose.query()).toEqual(rows);
+  });
+});

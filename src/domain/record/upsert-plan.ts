@@ -79,7 +79,9 @@ function planEntry(planning: Planning, index: number, entry: UpsertEntry): void 
   const known = planned.get(id);
   const stored = known ?? (states.get(id) === ROW_LIVE ? tx.record(object, dataset.rules.name, id) : undefined);
   const misnamed = nameFault(id, fields);
-  if (!stored && states.get(id) === ROW_TOMBSTONE) reject(refusal("record.deleted"));
+  // Looked up, such a text finds the record of another id.
+  if (!id.isWellFormed()) reject(refusal("id.malformed"));
+  else if (!stored && states.get(id) === ROW_TOMBSTONE) reject(refusal("record.deleted"));
   else if (misnamed) reject(misnamed);
   else if (stored) planUpdate(planning, id, stored, fields, reject);
   else {
