@@ -1,7 +1,8 @@
 import { constants } from "node:fs";
-import { access, type FileHandle, mkdir, open, readdir, rename, rm, stat, utimes } from "node:fs/promises";
+import { access, type FileHandle, open, readdir, rename, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
+import { makeDurableDirectory } from "../base/durable-directory.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 
 /** A content on this disk. */
@@ -26,13 +27,15 @@ const TEMP_PREFIX = "tmp-";
 export const HASHES = ".hashes";
 export const PART = ".part";
 export const HAVE = ".have";
+/** For its owner alone. */
+export const OWN_MODE = 0o600;
 /** The time of use is written so seldom. */
 const TOUCH_EVERY_MS = 60_000;
 
 export async function openBlobStore(root: string, clock: Clock) {
   const blobsBySpace = new Map<string, Map<string, Blob>>();
   let temps = 0;
-  await mkdir(root, { recursive: true, mode: 0o700 });
+  makeDurableDirectory(root);
   for (const entry of await readdir(root, { withFileTypes: true }))
     if (entry.isDirectory() && digestOfCid(entry.name)) await readSpace(entry.name);
 
@@ -70,9 +73,7 @@ export async function openBlobStore(root: string, clock: Clock) {
     }
   }
 
-  async function ensureDir(spaceId: string): Promise<void> {
-    await mkdir(dirOf(spaceId), { recursive: true, mode: 0o700 });
-  }
+  const ensureDir = (spaceId: string): void => void makeDurableDirectory(dirOf(spaceId));
 
   const dropFiles = async (spaceId: string, rootCid: string, suffixes: readonly string[]): Promise<void> => {
     for (const suffix of suffixes) await rm(pathOf(spaceId, rootCid) + suffix, { force: true });
@@ -85,9 +86,9 @@ export async function openBlobStore(root: string, clock: Clock) {
 
     /** A private temporary file in the space's folder, so that renaming it is one step of one disk. */
     async openTemp(spaceId: string): Promise<{ path: string; handle: FileHandle }> {
-      await ensureDir(spaceId);
+      ensureDir(spaceId);
       const path = join(dirOf(spaceId), `${TEMP_PREFIX}${process.pid}-${++temps}-${clock.nowMs().toString(36)}`);
-      return { path, handle: await open(path, "wx", 0o600) };
+      return { path, handle: await open(path, "wx", OWN_MODE) };
     },
 
     /**
@@ -96,7 +97,7 @@ export async function openBlobStore(root: string, clock: Clock) {
      */
     async adopt(spaceId: string, rootCid: string, temp: string, size: number, digests: Uint8Array): Promise<void> {
       const path = pathOf(spaceId, rootCid);
-      await ensureDir(spaceId);
+      ensureDir(spaceId);
       await writeDurably(path + HASHES, digests);
       await rename(temp, path);
       await syncDir(dirOf(spaceId));
@@ -181,7 +182,7 @@ function isLeftOver(name: string, names: ReadonlySet<string>): boolean {
 
 /** All of it is on the disk when this resolves, or the file is as it was. */
 async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
-  const handle = await open(path, "w", 0o600);
+  const handle = await open(path, "w", OWN_MODE);
   try {
     await handle.writeFile(bytes);
     await handle.sync();

@@ -1,8 +1,8 @@
-import { type FileHandle, open, readFile, rename, rm } from "node:fs/promises";
+import { type FileHandle, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { equalBytes } from "../base/bytes.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import { sha256 } from "../crypto/hash.ts";
-import { type BlobStore, HASHES, HAVE, PART, syncDir } from "./blob-store.ts";
+import { type BlobStore, HASHES, HAVE, OWN_MODE, PART, syncDir } from "./blob-store.ts";
 import type { ChunkSources } from "./chunk-sources.ts";
 import { buildTree, chunkCount, digestAt, levelCounts, openPage, PAGE_DIGESTS, placeIn } from "./chunk-tree.ts";
 import type { Content } from "./content.ts";
@@ -40,8 +40,8 @@ export async function openDownload(content: Content, blobs: BlobStore, sources: 
   const rootDigest = digestOfCid(rootCid);
   if (!rootDigest) throw new RangeError("a content is named by a CID");
   const base = blobs.pathOf(spaceId, rootCid);
-  await blobs.ensureDir(spaceId);
-  const part = await open(base + PART, "a+").then(async (made) => {
+  blobs.ensureDir(spaceId);
+  const part = await open(base + PART, "a+", OWN_MODE).then(async (made) => {
     await made.close();
     return open(base + PART, "r+");
   });
@@ -90,7 +90,7 @@ export async function openDownload(content: Content, blobs: BlobStore, sources: 
     if (!sealed) return undefined;
     const digests = openPage(content, place, sealed);
     if (!digests) throw new ContentDamaged("a page of the content's manifest does not open");
-    if (counts.length === 2) await Bun.write(base + HASHES, digests);
+    if (counts.length === 2) await writeFile(base + HASHES, digests, { mode: OWN_MODE });
     return { digests: new Uint8Array(digests) };
   }
 
@@ -141,11 +141,13 @@ export async function openDownload(content: Content, blobs: BlobStore, sources: 
     }
   }
 
+  /** What is not kept is fetched again. */
+  const writeClaims = () => writeFile(base + HAVE, claimed.bytes(), { mode: OWN_MODE }).catch(() => undefined);
   let saving: ReturnType<typeof setTimeout> | undefined;
   function saveClaims(): void {
     saving ??= setTimeout(() => {
       saving = undefined;
-      if (!isWhole && !closed) void Bun.write(base + HAVE, claimed.bytes()).catch(() => undefined); // fetched again then
+      if (!isWhole && !closed) void writeClaims();
     }, 1_000);
     saving.unref?.();
   }
@@ -156,7 +158,7 @@ export async function openDownload(content: Content, blobs: BlobStore, sources: 
     for (let index = 0; index * PAGE_DIGESTS < chunks; index++)
       digests.set((await page(1, index))!.digests, index * PAGE_DIGESTS * DIGEST_BYTES);
     await part.sync();
-    const hashes = await open(base + HASHES, "w", 0o600);
+    const hashes = await open(base + HASHES, "w", OWN_MODE);
     await hashes.writeFile(digests);
     await hashes.sync();
     await hashes.close();
@@ -188,7 +190,7 @@ export async function openDownload(content: Content, blobs: BlobStore, sources: 
       if (closed) return;
       closed = true;
       clearTimeout(saving);
-      if (!isWhole) await Bun.write(base + HAVE, claimed.bytes()).catch(() => undefined); // fetched again then
+      if (!isWhole) await writeClaims();
       await Promise.allSettled(running.values());
       await finishing?.catch(() => undefined);
       await part.close();

@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { chmodSync, closeSync, existsSync, openSync } from "node:fs";
+import { chmodSync, closeSync, openSync } from "node:fs";
 import { StoredFileError } from "../protocol/storage-fault.ts";
 import { OwnDatabase } from "./own-database.ts";
 
@@ -87,20 +87,27 @@ export function openDatabase(path: string, options: OpenOptions): Database {
   }
 }
 
-/** For its owner alone; what SQLite lays beside it (the log, the index of the log) gets the same mode. */
 function openFile(path: string): OwnDatabase {
   try {
-    if (path !== ":memory:" && process.platform !== "win32") forItsOwnerAlone(path);
+    if (path !== ":memory:") forItsOwnerAlone(path);
     return new OwnDatabase(path, { create: true, readwrite: true });
   } catch (error) {
     throw namingFile(path, error);
   }
 }
 
-/** One that is there is not opened for it: closing it again would drop the locks that this process has on it. */
-function forItsOwnerAlone(path: string): void {
-  if (existsSync(path)) chmodSync(path, 0o600);
-  else closeSync(openSync(path, "wx", 0o600));
+/**
+ * Makes a database's file for its owner alone; what SQLite lays beside it (logs, the index of a log) gets the same mode. One
+ * that is there is not opened for it: closing it again would drop the locks that this process has on it.
+ */
+export function forItsOwnerAlone(path: string): void {
+  if (process.platform === "win32") return;
+  try {
+    closeSync(openSync(path, "wx", 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    chmodSync(path, 0o600);
+  }
 }
 
 /** SQLite does not say which file it is about. */

@@ -4,12 +4,15 @@
  */
 import { Database } from "bun:sqlite";
 import { describe, expect } from "bun:test";
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import type { JsonObject, Page, SpaceInfo } from "../support/client.ts";
 import { databaseFiles } from "../support/database-files.ts";
-import { createCollection, createSpace, openCollection, setFields } from "../support/fixtures.ts";
+import { attach } from "../support/files.ts";
+import { type Collection, createCollection, createSpace, openCollection, setFields } from "../support/fixtures.ts";
+import { openToOthers } from "../support/open-to-others.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
+import { searchWhole } from "../support/search.ts";
 import { refusedStart, startServer } from "../support/server.ts";
 
 describe("a disk that is full", () => {
@@ -96,7 +99,42 @@ describe("another program that holds a database", () => {
       other.run("ROLLBACK");
       await held.modify([setFields("a", { n: 2 })]);
       expect(await held.find("a")).toMatchObject({ n: 2 });
-      for (const file of databaseFiles(server.dataDir)) expect([file, statSync(file).mode & 0o077]).toEqual([file, 0]);
+    },
+    60_000,
+  );
+});
+
+describe("other users of the machine", () => {
+  rule(
+    "[store] whatever the umask, nothing below a data root is open to them, while it is used and after a restart",
+    async () => {
+      using root = scratchDir("svc-umask");
+      const wrapper = ["bash", "-c", 'umask 0; exec "$@"', "open"];
+      const kinds = [
+        /\.db$/,
+        /\.db-wal$/,
+        /\.db-shm$/,
+        /index\/.*\.db$/,
+        /files\/.*\.hashes$/,
+        /wallet\.key$/,
+        /\.lock$/,
+      ];
+      let items: Collection | undefined;
+      for (let start = 0; start < 2; start++) {
+        await using server = await startServer({ dataDir: root.path, wrapper });
+        for (let i = 0; i < 3; i++) {
+          const space = await createSpace(server.client, `space ${i}`);
+          items = await createCollection(server.client, space.id);
+          await items.modify([setFields("a", { n: i })]);
+        }
+        await attach(server.client, items!.spaceId, items!.objectId, new Uint8Array(200_000));
+        await searchWhole(server.client, items!.spaceId, { query: "space" });
+        const names = readdirSync(root.path, { recursive: true }).map(String);
+        expect(kinds.filter((kind) => !names.some((name) => kind.test(name)))).toEqual([]);
+        expect(openToOthers(root.path)).toEqual([]);
+        expect(await server.stop()).toBe(0);
+        expect(openToOthers(root.path)).toEqual([]);
+      }
     },
     60_000,
   );

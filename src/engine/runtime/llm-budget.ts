@@ -1,4 +1,4 @@
-import { mkdir, rename } from "node:fs/promises";
+import { mkdir, rename, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Clock } from "../../base/clock.ts";
 import { CostExceeded } from "./call-error.ts";
@@ -113,6 +113,6 @@ async function readDay(path: string): Promise<{ day: number; usd: number }> {
 
 async function writeDay(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  await Bun.write(`${path}.new`, text);
+  await writeFile(`${path}.new`, text, { mode: 0o600 });
   await rename(`${path}.new`, path);
 }

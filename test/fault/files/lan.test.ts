@@ -6,6 +6,7 @@ import { until } from "../../support/client.ts";
 import { type Device, joinOpen, startDevice, untilStatus } from "../../support/devices.ts";
 import { attach, bytesOf, content, type FileInfo, filesPath } from "../../support/files.ts";
 import { createObject, createSpace } from "../../support/fixtures.ts";
+import { openToOthers } from "../../support/open-to-others.ts";
 import { rule } from "../../support/rule.ts";
 
 const MB = 1 << 20;
@@ -49,7 +50,7 @@ const placeOf = (at: Device, spaceId: string, rootCid: string): string => {
 
 describe("files on a LAN", () => {
   rule(
-    "[files] fetched from two peers, of whom one is killed in the middle and one lies",
+    "[files] fetched from two peers, of whom one is killed in the middle and one lies; whole, it is open to nobody else",
     async () => {
       const a = await device();
       const { client } = a.server;
@@ -64,6 +65,7 @@ describe("files on a LAN", () => {
       await untilKnown(b, space.id, file.fileId);
       expect(Buffer.compare(await untilRead(b, space.id, file.fileId), bytes)).toBe(0);
       await untilCached(b, space.id, file.fileId);
+      for (const at of [a, b]) expect(openToOthers(at.server.dataDir)).toEqual([]);
       for (const at of [a, b])
         await until(
           async () => (await at.server.client.get<{ oneCopy: number }>(`${filesPath(space.id)}/stats`)).oneCopy === 0,
