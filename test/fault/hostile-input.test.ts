@@ -6,6 +6,7 @@ import { describe, expect } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { LIMITS } from "../../src/protocol/limits.ts";
 import type { Json, JsonObject, Page } from "../support/client.ts";
 import { type Collection, createCollection, createObject, createSpace, setFields } from "../support/fixtures.ts";
 import { openSocket, type RawSocket } from "../support/raw-http.ts";
@@ -219,6 +220,15 @@ describe("depth and size", () => {
       });
       expect([reply.status, reply.text.includes("request.too_large")]).toEqual([413, true]);
     });
+  });
+
+  rule("[hostile] a record that grows without end is kept at its bound, and what is refused is named", async () => {
+    const grow = (n: number) => items.modify([setFields("grown", { [`s${n}`]: "x".repeat(400_000) })]);
+    const reasons: string[] = [];
+    for (let n = 0; n < 5; n++) for (const { reason } of (await grow(n)).rejections ?? []) reasons.push(reason);
+    expect(reasons).toEqual(Array(3).fill(`the record would be larger than ${LIMITS.recordBytes} bytes of JSON`));
+    expect(JSON.stringify(await items.find("grown")).length).toBeLessThanOrEqual(LIMITS.recordBytes);
+    await items.deleteRecords(["grown"]);
   });
 });
 

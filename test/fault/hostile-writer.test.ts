@@ -20,6 +20,11 @@ const LONG_MS = 110_000;
 const WAIT_MS = 45_000;
 const BOUNDS = boundsOf("a member with the right to write");
 
+interface Ensured {
+  bundle: { id: string; rootId: string };
+  installed: boolean;
+}
+
 describe("a hostile writer", () => {
   let besieged: Besieged;
   let items: Collection;
@@ -103,9 +108,14 @@ describe("a hostile writer", () => {
       const traceIds = JSON.stringify(Array.from({ length: 100_000 }, (_, i) => `t${i}`));
       const many = Array.from({ length: 2_000 }, (_, i) => `{"id":"r${i}","upsert":true,"ops":[]}`).join();
       const part = JSON.stringify("x".repeat(200_000));
-      const changes = [forge.write(bodyBytes(`{${head},"records":[${many}],"traceIds":${traceIds}}`))];
+      const traced = forge.write(bodyBytes(`{${head},"records":[${many}],"traceIds":${traceIds}}`));
+      const changes = [traced];
       for (let i = 0; i < 100; i++) changes.push(forge.write(records(setOf("big", `s${i}`, part))));
       await push(changes.map(({ bytes }) => bytes));
+      const { quarantined } = await besieged.debug();
+      expect(quarantined.find(({ id }) => id === cidFromDigest(traced.id))?.reason).toBe(
+        "the sealed bytes are no body",
+      );
       const rows = await rowsAt(besieged.server);
       expect(rows.filter(({ id }) => id.startsWith("r"))).toEqual([]);
       const big = Buffer.byteLength(JSON.stringify(rows.find(({ id }) => id === "big")));
@@ -119,7 +129,7 @@ describe("a hostile writer", () => {
   );
 
   rule(
-    "[hostile] deletions of the space's index and of the log of deletions delete nothing: it is renamed as before",
+    "[hostile] deletions of the space's index, of the log of deletions and of a bundle's root delete nothing: it is renamed, and the bundle used, as before",
     async () => {
       const { server, spaceId } = besieged;
       const base = `/v1/spaces/${spaceId}`;
@@ -130,7 +140,9 @@ describe("a hostile writer", () => {
       const gone = await createCollection(server.server.client, spaceId);
       await server.server.client.del(`${base}/objects/${gone.objectId}`, 204);
       const { forge, push } = await attack(log.id);
-      const ids = [spaceIndexObjectId!, cidFromDigest(log.id)];
+      const derived = { id: "derived/v1", derived: true };
+      const ensured = await server.server.client.post<Ensured>(`${base}/bundles`, derived);
+      const ids = [spaceIndexObjectId!, cidFromDigest(log.id), ensured.bundle.rootId];
       const entries = ids.map((id) => `{"id":"${id}","upsert":true,"ops":[]}`).join();
       await push([
         log.bytes,
@@ -146,6 +158,13 @@ describe("a hostile writer", () => {
           );
       }
       await goesOnAlike();
+      for (const { server } of onServers()) {
+        const { client } = server;
+        const listed = async () => (await client.get<{ bundles: Ensured["bundle"][] }>(`${base}/bundles`)).bundles;
+        await until(async () => (await listed()).some(({ id }) => id === derived.id), "the bundle", WAIT_MS);
+        expect(await client.post<Ensured>(`${base}/bundles`, derived)).toEqual({ ...ensured, installed: false });
+        await client.post(`${base}/bundles/${encodeURIComponent(derived.id)}/children`, { seed: server.address });
+      }
     },
     LONG_MS,
   );

@@ -3,8 +3,10 @@ import { Database } from "bun:sqlite";
 import { expect } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { readUint64, writeUint64 } from "../../src/base/bytes.ts";
 import { decodeChange, isDerivedRoot } from "../../src/change/codec/change-codec.ts";
 import { type JsonObject, until } from "../support/client.ts";
+import { filesBelow } from "../support/files-below.ts";
 import { createCollection, createObject, createSpace, setFields } from "../support/fixtures.ts";
 import { rule } from "../support/rule.ts";
 import { indexDirectory, search, searchWhole } from "../support/search.ts";
@@ -14,13 +16,31 @@ const CANARY = "canary-6fPq81Zw";
 /** More than the ops after which a record's state is kept aside. */
 const RENAMES = 300;
 
-/** The kinds of content (the word after the canary) that stand in plain text in any file of a folder. */
+const DAY_MS = 86_400_000;
+
+/** The kinds of content (the word after the canary) that stand in plain text in any file below a folder. */
 function canariesIn(folder: string): string[] {
   const found = new Set<string>();
-  for (const file of readdirSync(folder))
-    for (const [, kind] of readFileSync(join(folder, file), "latin1").matchAll(new RegExp(`${CANARY}-([a-z]+)`, "g")))
-      found.add(kind!);
+  for (const bytes of filesBelow(folder))
+    for (const [, kind] of bytes.toString("latin1").matchAll(new RegExp(`${CANARY}-([a-z]+)`, "g"))) found.add(kind!);
   return [...found].sort();
+}
+
+/** When the device looked at the clock last to see what is old, and what it took the time for. */
+const TIME_SEEN = "SELECT value FROM meta WHERE key = 'time.seen'";
+function lookedAtMs(path: string): number {
+  using db = new Database(path, { readonly: true });
+  return Number(readUint64(db.query<{ value: Uint8Array }, []>(TIME_SEEN).get()!.value, 8));
+}
+
+/** A space as a clock left it that was a month behind: to whoever opens it now the clock was set ahead by that. */
+function setClockAhead(path: string): void {
+  using db = new Database(path);
+  const byMs = 31 * DAY_MS;
+  const { value } = db.query<{ value: Uint8Array }, []>(TIME_SEEN).get()!;
+  for (const at of [0, 8]) writeUint64(value, at, readUint64(value, at) - BigInt(byMs));
+  db.run("UPDATE meta SET value = ? WHERE key = 'time.seen'", [value]);
+  db.run("UPDATE objects SET deleted_ms = deleted_ms - ? WHERE deleted = 1", [byMs]);
 }
 
 /** Ends of the sealed bodies that the changes of deleted objects are kept with. */
@@ -38,12 +58,12 @@ function sealedOf(path: string): Buffer[] {
 }
 
 rule(
-  "[OBJ-1] once an object is deleted and torn down, nothing it held is left in plain text, nor sealed after a month",
+  "[OBJ-1] once an object is deleted and torn down, nothing it held is left in plain text while the server runs, nor sealed after a month that the device saw pass",
   async () => {
     await using server = await startServer();
     const { client, dataDir } = server;
     const { id } = await client.get<{ id: string }>("/v1/account");
-    const folder = join(dataDir, id, "sdk");
+    const folder = join(dataDir, id);
     const space = await createSpace(client);
     const items = await createCollection(client, space.id);
     const { objectId } = items;
@@ -64,10 +84,11 @@ rule(
     await client.post(`${items.path}/objects/${objectId}/chat/messages`, { text: `${CANARY}-message` }, 201);
     expect(canariesIn(folder)).toEqual(["block", "edit", "message", "name", "record"]);
 
+    const path = join(folder, "sdk", `${space.id}.db`);
     await client.del(`${items.path}/objects/${objectId}`);
     await until(
       () => {
-        using db = new Database(join(folder, `${space.id}.db`), { readonly: true });
+        using db = new Database(path, { readonly: true });
         const left =
           "SELECT count(*) AS n FROM collections WHERE objectNo IN (SELECT no FROM objects WHERE deleted = 1)";
         return Promise.resolve(db.query<{ n: number }, []>(left).get()!.n === 0);
@@ -75,15 +96,23 @@ rule(
       "the object to be torn down",
       60_000,
     );
+    // In no database, nor in the log beside it.
+    await until(async () => canariesIn(folder).length === 0, "its plain text to be overwritten", 60_000);
     await server.stop();
-    expect(canariesIn(folder)).toEqual([]);
-    const path = join(folder, `${space.id}.db`);
     const sealed = sealedOf(path);
     expect(sealed.length).toBeGreaterThan(5);
     for (const bytes of sealed) expect(readFileSync(path).includes(bytes)).toBe(true);
-    // A month goes by.
+
+    setClockAhead(path);
+    const startedMs = Date.now();
+    await using early = await startServer({ dataDir });
+    await early.client.get(`${items.path}/properties/${kept.id}`);
+    await until(async () => lookedAtMs(path) >= startedMs, "the server to look for what is old", 60_000);
+    await early.stop();
+    expect(sealedOf(path)).toEqual(sealed);
+
     using db = new Database(path);
-    db.run("UPDATE objects SET deleted_ms = deleted_ms - 31 * 86400000 WHERE deleted = 1");
+    db.run(`UPDATE objects SET deleted_ms = deleted_ms - ${31 * DAY_MS} WHERE deleted = 1`);
     db.close();
 
     await using again = await startServer({ dataDir });

@@ -4,13 +4,16 @@
  */
 import { type JetStreamClient, jetstream } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
-import { addAccounts, mintGuestKey, removeAccounts } from "../../src/acl/actions.ts";
+import { addAccounts, mintGuestKey, removeAccounts, revokeGuestKey } from "../../src/acl/actions.ts";
 import { bytesToHex, utf8ToBytes } from "../../src/base/bytes.ts";
 import type { SpaceId } from "../../src/base/ids.ts";
+import { randomBytes } from "../../src/base/random.ts";
 import type { Account } from "../../src/crypto/account.ts";
 import { seal } from "../../src/crypto/seal.ts";
 import { sealBundle } from "../../src/sync/network/bundle.ts";
 import { type ChannelKeys, deriveChannelKeys, logSubject } from "../../src/sync/network/subjects.ts";
+import { decodeState, encodeStateRequest } from "../../src/sync/session/messages.ts";
+import { SYNC_KINDS } from "../../src/sync/session/remote-replica.ts";
 import { type AclCast, createAclCast } from "./acl-matrix.ts";
 import { type AclWorld, createAccount } from "./acl-world.ts";
 import { until } from "./client.ts";
@@ -31,6 +34,8 @@ export interface AttackedNetwork extends AsyncDisposable {
   readonly owner: Account;
   /** Was a member. */
   readonly removed: Account;
+  /** Of a guest key that was revoked. */
+  readonly formerGuest: Account;
   readonly spaceId: SpaceId;
   readonly objectId: string;
   readonly cast: AclCast;
@@ -39,6 +44,8 @@ export interface AttackedNetwork extends AsyncDisposable {
   readonly keys: ChannelKeys;
   /** The ACL log as it stands at the owner's. */
   worldNow(): Promise<AclWorld>;
+  /** Writers in the first page of the vector that the owner's server compares with a peer in every round. */
+  writersTold(): Promise<number>;
   rosterOf(device: Device): Promise<Roster>;
   putRecord(bytes: Uint8Array): Promise<unknown>;
   putChanges(changes: readonly Uint8Array[]): Promise<unknown>;
@@ -53,6 +60,7 @@ export async function openAttackedNetwork(waitMs: number): Promise<AttackedNetwo
   const honest = opened.use(await startDevice({ network: nats.url }));
   const owner = await accountOfPhrase(server.mnemonic);
   const removed = createAccount();
+  const formerGuestSeed = randomBytes(32);
   const spaceId = (await createSpace(server.server.client, "open sea")).id as SpaceId;
   const objectId = (await createObject(server.server.client, spaceId)).id;
   const relay = opened.use(await meetServer(await syncPortOf(server), owner, ownKeys(owner)));
@@ -61,6 +69,8 @@ export async function openAttackedNetwork(waitMs: number): Promise<AttackedNetwo
   const cast = createAclCast(world);
   world.act(owner, (context) => addAccounts(context, [{ identity: removed.id, permission: "writer" }]));
   world.act(owner, (context) => removeAccounts(context, [removed.id]));
+  world.act(owner, (context) => mintGuestKey(context, formerGuestSeed));
+  world.act(owner, revokeGuestKey);
   world.act(owner, (context) => mintGuestKey(context, cast.guestSeed));
   const { aclHead } = await relay.push(spaceId, { chain: world.records.map(({ bytes }) => bytes) });
   if (bytesToHex(aclHead) !== bytesToHex(world.state.head!)) throw new Error("the server did not take the cast");
@@ -84,12 +94,17 @@ export async function openAttackedNetwork(waitMs: number): Promise<AttackedNetwo
     honest,
     owner,
     removed,
+    formerGuest: createAccount(formerGuestSeed),
     spaceId,
     objectId,
     cast: { ...cast, world: latest },
     connection,
     js,
     keys,
+    async writersTold() {
+      const request = { space: spaceId, aclHead: randomBytes(32), pending: randomBytes(32), digest: randomBytes(32) };
+      return decodeState(await relay.link.request(SYNC_KINDS.state, encodeStateRequest(request))).vector.length;
+    },
     worldNow,
     rosterOf: (device) => device.server.client.get<Roster>(`${base}/members`),
     putRecord(bytes) {
