@@ -206,8 +206,12 @@ describe("hostile peers on the LAN", () => {
         const body = Buffer.concat([Uint8Array.of(kind.length), kind, randomBytes(100)]);
         return encodeFrame(i % 2 ? FRAME.request : FRAME.notice, 1_000_000 + i, body);
       });
-      for (const frame of junk)
-        if (!peer.socket.write(frame)) await new Promise((done) => peer.socket.once("drain", done));
+      const closed = new Promise((done) => peer.socket.once("close", done));
+      for (const frame of junk) {
+        if (peer.socket.destroyed) break; // ended for what it sends, before all of it was sent
+        if (peer.socket.write(frame)) continue;
+        await Promise.race([new Promise((done) => peer.socket.once("drain", done)), closed]);
+      }
       const root = forgeChange(world, writer);
       const waiting = (i: number) =>
         forgeChange(
