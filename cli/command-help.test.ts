@@ -1,7 +1,7 @@
 /** Every command has help of its own. */
 import { expect, test } from "bun:test";
+import { commandLeaves, runCli } from "../test/support/server/command-line.ts";
 import { WORD_ALIASES } from "./command-root.ts";
-import { commandLeaves, runCli } from "./test-support.ts";
 
 const aliased = [...WORD_ALIASES].map(([alias, word]) =>
   word === "identities" ? `${alias} list` : `${alias} pending`,

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { commandLeaves, fakeServer, runCli, streamOf } from "./test-support.ts";
+import { commandLeaves, fakeServer, runCli, streamOf } from "../test/support/server/command-line.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "svc-cli-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, test } from "bun:test";
+import { envelope, fakeServer, runCli } from "../test/support/server/command-line.ts";
 import { commandRoot, ROOT_EXAMPLES } from "./command-root.ts";
 import type { CommandNode, Leaf } from "./parse/command-spec.ts";
 import { nameWords, parseTokens } from "./parse/flag-parser.ts";
 import { flagsOf } from "./parse/global-flags.ts";
-import { envelope, fakeServer, runCli } from "./test-support.ts";
 
 const server = fakeServer(() => Response.json({ ok: true }));
 afterAll(() => server[Symbol.dispose]());

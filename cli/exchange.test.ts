@@ -3,7 +3,14 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { envelope, fakeServer, runCli, type SeenRequest, spawnCli, streamOf } from "./test-support.ts";
+import {
+  envelope,
+  fakeServer,
+  runCli,
+  type SeenRequest,
+  spawnCli,
+  streamOf,
+} from "../test/support/server/command-line.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "svc-cli-"));
 let answer: (request: SeenRequest) => Response | Promise<Response>;

@@ -1,6 +1,6 @@
 /** Mistakes in a command line: each is told with its remedy, and no server hears of it. */
 import { afterAll, describe, expect, test } from "bun:test";
-import { fakeServer, runCli } from "./test-support.ts";
+import { fakeServer, runCli } from "../test/support/server/command-line.ts";
 
 const server = fakeServer(() => Response.json({ ok: true }));
 afterAll(() => server[Symbol.dispose]());

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { runCli, spawnCli } from "../test-support.ts";
+import { runCli, spawnCli } from "../../test/support/server/command-line.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "svc-cli-"));
 afterAll(() => rmSync(folder, { recursive: true }));

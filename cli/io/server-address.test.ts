@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fakeServer, spawnCli } from "../test-support.ts";
+import { fakeServer, spawnCli } from "../../test/support/server/command-line.ts";
 
 const root = mkdtempSync(join(tmpdir(), "svc-cli-home-"));
 const server = fakeServer(() => Response.json({ ok: true }));

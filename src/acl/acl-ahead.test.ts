@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
-import { add, createDevices, type Device, type Devices } from "../../test/support/acl-devices.ts";
-import { type AclWorld, createAccount, createAclWorld, stateText } from "../../test/support/acl-world.ts";
-import { boundsOf } from "../../test/support/attack-bounds.ts";
 import { countDatabaseWork } from "../../test/support/database-work.ts";
+import { boundsOf } from "../../test/support/hostile/attack-bounds.ts";
 import { scratchDir } from "../../test/support/scratch.ts";
+import { add, createDevices, type Device, type Devices } from "../../test/support/worlds/acl-devices.ts";
+import { type AclWorld, createAccount, createAclWorld, stateText } from "../../test/support/worlds/acl-world.ts";
 import { addAccounts, removeAccounts } from "./actions.ts";
 import { encodeAclRecord } from "./record.ts";
 

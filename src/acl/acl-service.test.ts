@@ -9,8 +9,8 @@ import {
   remove,
   roleOf,
   withDevices,
-} from "../../test/support/acl-devices.ts";
-import { createAccount, stateText } from "../../test/support/acl-world.ts";
+} from "../../test/support/worlds/acl-devices.ts";
+import { createAccount, stateText } from "../../test/support/worlds/acl-world.ts";
 import { bytesToHex } from "../base/bytes.ts";
 import type { ObjectId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";

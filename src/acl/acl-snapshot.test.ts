@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { createDevices } from "../../test/support/acl-devices.ts";
-import { type AclWorld, createAccount, createAclWorld, stateText } from "../../test/support/acl-world.ts";
 import { scratchDir } from "../../test/support/scratch.ts";
+import { createDevices } from "../../test/support/worlds/acl-devices.ts";
+import { type AclWorld, createAccount, createAclWorld, stateText } from "../../test/support/worlds/acl-world.ts";
 import { writeGenesis } from "../space/space.ts";
 import { openSpaceStore, type SpaceStore } from "../store/space-store.ts";
 import { decodeAclSnapshot, encodeAclSnapshot } from "./acl-snapshot.ts";

@@ -1,8 +1,8 @@
 /** What an ACL leaves on the disk, what of a log that is offered is refused, and the alarms that stay. */
 
 import { describe, expect, test } from "bun:test";
-import { add, type Device, fetchFrom, withDevices } from "../../test/support/acl-devices.ts";
-import { createAccount, stateText } from "../../test/support/acl-world.ts";
+import { add, type Device, fetchFrom, withDevices } from "../../test/support/worlds/acl-devices.ts";
+import { createAccount, stateText } from "../../test/support/worlds/acl-world.ts";
 import { bytesToHex } from "../base/bytes.ts";
 import { randomBytes } from "../base/random.ts";
 import type { Account } from "../crypto/account.ts";

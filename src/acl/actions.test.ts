@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { type AclWorld, createAccount, createAclWorld } from "../../test/support/acl-world.ts";
+import { type AclWorld, createAccount, createAclWorld } from "../../test/support/worlds/acl-world.ts";
 import { bytesToHex } from "../base/bytes.ts";
 import { randomBytes } from "../base/random.ts";
 import type { Account } from "../crypto/account.ts";

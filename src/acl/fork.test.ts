@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { scratchDir } from "../../test/support/scratch.ts";
 import {
   add,
   createDevices,
@@ -10,9 +11,8 @@ import {
   roleOf,
   sameHead,
   withDevices,
-} from "../../test/support/acl-devices.ts";
-import { createAccount, stateText } from "../../test/support/acl-world.ts";
-import { scratchDir } from "../../test/support/scratch.ts";
+} from "../../test/support/worlds/acl-devices.ts";
+import { createAccount, stateText } from "../../test/support/worlds/acl-world.ts";
 import { bytesToHex } from "../base/bytes.ts";
 import { randomBytes } from "../base/random.ts";
 import type { Account } from "../crypto/account.ts";

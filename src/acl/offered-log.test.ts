@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { createDevices } from "../../test/support/acl-devices.ts";
-import { createAccount } from "../../test/support/acl-world.ts";
 import { scratchDir } from "../../test/support/scratch.ts";
+import { createDevices } from "../../test/support/worlds/acl-devices.ts";
+import { createAccount } from "../../test/support/worlds/acl-world.ts";
 import { bytesToHex } from "../base/bytes.ts";
 import { addAccounts } from "./actions.ts";
 import { judgeOfferedAcl } from "./offered-log.ts";

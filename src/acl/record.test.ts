@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { createAclWorld } from "../../test/support/acl-world.ts";
 import { createRng, runSeed } from "../../test/support/rng.ts";
+import { createAclWorld } from "../../test/support/worlds/acl-world.ts";
 import { equalBytes } from "../base/bytes.ts";
 import { decodeCbor, encodeCbor } from "../base/dag-cbor.ts";
 import { randomBytes } from "../base/random.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { type Device, fetchFrom, openPair, remove, withDevices } from "../../test/support/acl-devices.ts";
+import { type Device, fetchFrom, openPair, remove, withDevices } from "../../test/support/worlds/acl-devices.ts";
 import { type Change, decodeChange, encodeChange, encodeHeader } from "../change/codec/change-codec.ts";
 
 describe("nobody writes into the past", () => {

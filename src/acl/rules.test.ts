@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { ACL_MATRIX, ACL_ROLES, createAclCast, RIGHTS_CODES } from "../../test/support/acl-matrix.ts";
-import { type AclWorld, createAccount, createAclWorld, stateText } from "../../test/support/acl-world.ts";
+import { ACL_MATRIX, ACL_ROLES, createAclCast, RIGHTS_CODES } from "../../test/support/worlds/acl-matrix.ts";
+import { type AclWorld, createAccount, createAclWorld, stateText } from "../../test/support/worlds/acl-world.ts";
 import { bytesToHex } from "../base/bytes.ts";
 import { randomBytes } from "../base/random.ts";
 import type { Account } from "../crypto/account.ts";

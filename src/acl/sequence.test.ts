@@ -1,6 +1,6 @@
 /** Records of members that the owner's device gives a place in the log. */
 import { describe, expect, test } from "bun:test";
-import { type AclWorld, createAccount, createAclWorld, expectRefused } from "../../test/support/acl-world.ts";
+import { type AclWorld, createAccount, createAclWorld, expectRefused } from "../../test/support/worlds/acl-world.ts";
 import { bytesToHex } from "../base/bytes.ts";
 import { randomBytes } from "../base/random.ts";
 import type { Account } from "../crypto/account.ts";

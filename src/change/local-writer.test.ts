@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { cpSync } from "node:fs";
 import { join } from "node:path";
-import { createAccount } from "../../test/support/acl-world.ts";
-import { createOpenSeed, openEngine } from "../../test/support/open-engine.ts";
 import { scratchDir } from "../../test/support/scratch.ts";
+import { createAccount } from "../../test/support/worlds/acl-world.ts";
+import { createOpenSeed, openEngine } from "../../test/support/worlds/open-engine.ts";
 
 const NOTES = { name: "notes", idRule: "user" as const };
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { until } from "../../test/support/client.ts";
+import { until } from "../../test/support/server/client.ts";
 import { SPACES_RULES } from "../account/tech-datasets.ts";
 import type { Profile, TechSpace } from "../account/tech-space.ts";
 import type { Log } from "../base/log.ts";

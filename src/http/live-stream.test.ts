@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
-import { type LiveSpace, openLiveSpace } from "../../test/support/live-space.ts";
-import { openSocket } from "../../test/support/raw-http.ts";
-import { openStream as openClient, type SseStream } from "../../test/support/sse-stream.ts";
+import { openSocket } from "../../test/support/server/raw-http.ts";
+import { openStream as openClient, type SseStream } from "../../test/support/server/sse-stream.ts";
+import { type LiveSpace, openLiveSpace } from "../../test/support/worlds/live-space.ts";
 import { silentLog } from "../base/log.ts";
 import type { LiveBody } from "../domain/live/live-request.ts";
 import type { JsonObject } from "../protocol/json.ts";

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { clientTypes, compilerFaults } from "../../test/support/client-types.ts";
+import { clientTypes, compilerFaults } from "../../test/support/server/client-types.ts";
 import OPERATION_IDS from "../../test/vectors/operation-ids.json";
 import type { JsonObject } from "../protocol/json.ts";
 import { buildOpenApi } from "./openapi-document.ts";

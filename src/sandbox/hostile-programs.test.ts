@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { HOSTILE_PROGRAMS } from "../../test/support/hostile-programs.ts";
-import { createTestPrograms } from "../../test/support/program-runs.ts";
+import { HOSTILE_PROGRAMS } from "../../test/support/hostile/hostile-programs.ts";
+import { createTestPrograms } from "../../test/support/server/program-runs.ts";
 
 const programs = createTestPrograms();
 afterAll(() => programs.processes.stop());

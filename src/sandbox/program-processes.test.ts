@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { createTestPrograms, type TestRun } from "../../test/support/program-runs.ts";
+import { createTestPrograms, type TestRun } from "../../test/support/server/program-runs.ts";
 import type { CallOutcome } from "./program-processes.ts";
 import type { ProgramCall, ProgramStart } from "./program-protocol.ts";
 import { replayProgram } from "./program-replay.ts";

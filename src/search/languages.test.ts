@@ -1,6 +1,6 @@
 /** [§17 languages] Text and words in it, by language; a word is not found in the other texts that do not hold it. */
 import { describe, expect, test } from "bun:test";
-import { finds } from "../../test/support/full-text.ts";
+import { finds } from "../../test/support/models/full-text.ts";
 
 /** Texts, each with a word that stands in it and, by its characters, in no other. */
 const LANGUAGES: Record<string, readonly (readonly [text: string, word: string])[]> = {

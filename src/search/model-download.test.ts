@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startModelMirror } from "../../test/support/model-mirror.ts";
+import { startModelMirror } from "../../test/support/models/model-mirror.ts";
 import { downloadModel } from "./model-download.ts";
 import { findModel, findSpoiltFile } from "./model-place.ts";
 

@@ -1,6 +1,6 @@
 /** [§17 languages] Words as people write them, and what only looks like them. */
 import { describe, expect, test } from "bun:test";
-import { finds, meets } from "../../test/support/full-text.ts";
+import { finds, meets } from "../../test/support/models/full-text.ts";
 import { termExpression } from "./match-expression.ts";
 import { strictTerm } from "./query-terms.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { createAccount, createAclWorld } from "../../test/support/acl-world.ts";
 import { scratchDir } from "../../test/support/scratch.ts";
-import { openSpaceIn, registryOf } from "../../test/support/test-space.ts";
+import { createAccount, createAclWorld } from "../../test/support/worlds/acl-world.ts";
+import { openSpaceIn, registryOf } from "../../test/support/worlds/test-space.ts";
 import { addAccounts, leaveSpace } from "../acl/actions.ts";
 import { transportSecretOf } from "../acl/space-keys.ts";
 import { permissionOf } from "../acl/state.ts";

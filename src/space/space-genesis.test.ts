@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createAccount } from "../../test/support/acl-world.ts";
 import { scratchDir } from "../../test/support/scratch.ts";
+import { createAccount } from "../../test/support/worlds/acl-world.ts";
 import { encodeAclRecord } from "../acl/record.ts";
 import { decodeSpaceHeader } from "../acl/space-header.ts";
 import { randomBytes } from "../base/random.ts";

@@ -8,11 +8,11 @@ import { createTriggerRuns } from "../../src/domain/trigger/trigger-runs.ts";
 import { createTriggerScheduler } from "../../src/domain/trigger/trigger-scheduler.ts";
 import { PROGRAM_CHILD } from "../../src/sandbox/program-limits.ts";
 import { createProgramProcesses } from "../../src/sandbox/program-processes.ts";
-import { type AgentFixture, agentOf, RUNTIME_ENV } from "../support/agent.ts";
-import { until } from "../support/client.ts";
-import { HOSTILE_PROGRAMS } from "../support/hostile-programs.ts";
+import { HOSTILE_PROGRAMS } from "../support/hostile/hostile-programs.ts";
 import { measureReads } from "../support/latency.ts";
-import { BINARY, type RunningServer, startServer } from "../support/server.ts";
+import { type AgentFixture, agentOf, RUNTIME_ENV } from "../support/server/agent.ts";
+import { until } from "../support/server/client.ts";
+import { BINARY, type RunningServer, startServer } from "../support/server/server.ts";
 import { type Line, median, milliseconds, perSecond, renderTable } from "./report.ts";
 
 const SERVER_MS = 10_000;

@@ -1,5 +1,5 @@
 /** The reads of the data plane's benchmark, each as the service and as raw SQLite are asked. */
-import type { JsonObject } from "../support/client.ts";
+import type { JsonObject } from "../support/server/client.ts";
 import type { BenchObjects } from "./objects.ts";
 import { TEAMS } from "./workload.ts";
 

@@ -1,9 +1,9 @@
 /** A dataset of many records on a server of its own, and its indexes, which nobody can ask for: they come with use. */
 import { join } from "node:path";
-import type { Client, JsonObject } from "../support/client.ts";
-import { type Collection, createCollection, createSpace, type FieldDraft } from "../support/fixtures.ts";
 import type { ScratchDir } from "../support/scratch.ts";
-import { type RunningServer, startServer } from "../support/server.ts";
+import type { Client, JsonObject } from "../support/server/client.ts";
+import { type Collection, createCollection, createSpace, type FieldDraft } from "../support/server/fixtures.ts";
+import { type RunningServer, startServer } from "../support/server/server.ts";
 import { PAGE_RECORDS, pageOf } from "./workload.ts";
 
 export interface Loaded {

@@ -7,10 +7,10 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { attachPath, type FileInfo, filesPath } from "../support/files.ts";
-import { createObject, createSpace } from "../support/fixtures.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { startServer } from "../support/server.ts";
+import { attachPath, type FileInfo, filesPath } from "../support/server/files.ts";
+import { createObject, createSpace } from "../support/server/fixtures.ts";
+import { startServer } from "../support/server/server.ts";
 import { linesOf } from "./child-lines.ts";
 import { type Line, median, renderTable } from "./report.ts";
 

@@ -5,11 +5,11 @@
  */
 import { parseArgs } from "node:util";
 import { createHistory } from "../../src/change/history/history.ts";
-import type { HistoryReplica } from "../support/history-replica.ts";
-import { openHistoryReplica } from "../support/history-replica.ts";
 import { createRng } from "../support/rng.ts";
-import { createAuthor } from "../support/schema-replica.ts";
 import { scratchDir } from "../support/scratch.ts";
+import type { HistoryReplica } from "../support/worlds/history-replica.ts";
+import { openHistoryReplica } from "../support/worlds/history-replica.ts";
+import { createAuthor } from "../support/worlds/schema-replica.ts";
 import { median, milliseconds } from "./report.ts";
 
 const { values: flags } = parseArgs({ options: { changes: { type: "string" } } });

@@ -12,7 +12,7 @@ import { liveSource } from "../../src/http/live-stream.ts";
 import type { ServerHandle } from "../../src/http/server-handle.ts";
 import { openStream } from "../../src/http/sse.ts";
 import { createStreamRegistry } from "../../src/http/stream-registry.ts";
-import { type LiveSpace, openLiveSpace } from "../support/live-space.ts";
+import { type LiveSpace, openLiveSpace } from "../support/worlds/live-space.ts";
 import { linesOf } from "./child-lines.ts";
 
 const quick = process.argv.includes("--quick");

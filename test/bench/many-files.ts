@@ -2,10 +2,10 @@
  * `bun test/bench/many-files.ts [files] [variants]`: what listing, querying, counting and paging cost in a space of so many
  * files, and of one original with so many variants. Single requests, medians and the longest of twenty.
  */
-import { type Client, type JsonObject, until } from "../support/client.ts";
-import { attach, filesPath } from "../support/files.ts";
-import { createObject, createSpace } from "../support/fixtures.ts";
-import { startServer } from "../support/server.ts";
+import { type Client, type JsonObject, until } from "../support/server/client.ts";
+import { attach, filesPath } from "../support/server/files.ts";
+import { createObject, createSpace } from "../support/server/fixtures.ts";
+import { startServer } from "../support/server/server.ts";
 import { type Line, median, milliseconds, perSecond, renderTable } from "./report.ts";
 
 const [files = 100_000, variants = 10_000] = process.argv.slice(2).map(Number) as [number?, number?];

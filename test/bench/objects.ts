@@ -1,6 +1,6 @@
 /** Many objects in one space: named in twenties, ranked by a property of their type. */
-import type { Client, JsonObject } from "../support/client.ts";
-import { createObject, createType } from "../support/fixtures.ts";
+import type { Client, JsonObject } from "../support/server/client.ts";
+import { createObject, createType } from "../support/server/fixtures.ts";
 
 const IN_FLIGHT = 32;
 

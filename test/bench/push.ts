@@ -4,11 +4,11 @@
  * far two that do the same differ on this machine.
  */
 import { createServer } from "node:net";
-import { createObject, createSpace } from "../support/fixtures.ts";
 import { startFakeFcm } from "../support/push/fake-fcm.ts";
 import { startNode } from "../support/push/node.ts";
 import { pushAccount } from "../support/push/push-account.ts";
-import { type RunningServer, startServer } from "../support/server.ts";
+import { createObject, createSpace } from "../support/server/fixtures.ts";
+import { type RunningServer, startServer } from "../support/server/server.ts";
 import { type Line, median, milliseconds, renderTable } from "./report.ts";
 
 const MESSAGES = Number(process.argv[2] ?? 300);

@@ -1,8 +1,8 @@
 /** Queries whose plan decides what they cost, beside raw SQLite with the same indexes behind an HTTP round trip. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import type { JsonObject } from "../support/client.ts";
 import type { ScratchDir } from "../support/scratch.ts";
+import type { JsonObject } from "../support/server/client.ts";
 import { startDataFloor } from "./data-floor-run.ts";
 import type { BenchRead } from "./data-queries.ts";
 import { type Loaded, untilFieldIndexed } from "./dataset.ts";

@@ -7,11 +7,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { loadTextEmbedder } from "../../src/search/text-embedder.ts";
-import type { Client } from "../support/client.ts";
-import { createObject, createSpace, createType, named } from "../support/fixtures.ts";
-import { ENGLISH_MODEL, modelDirectory, placeModel } from "../support/models.ts";
-import { search } from "../support/search.ts";
-import { startServer } from "../support/server.ts";
+import { ENGLISH_MODEL, modelDirectory, placeModel } from "../support/models/models.ts";
+import { search } from "../support/models/search.ts";
+import type { Client } from "../support/server/client.ts";
+import { createObject, createSpace, createType, named } from "../support/server/fixtures.ts";
+import { startServer } from "../support/server/server.ts";
 
 const TEXTS = 400;
 const CHARS = [400, 1_500] as const;

@@ -9,7 +9,7 @@ import { prepareOrtBinding } from "../../src/search/ort-binding.ts";
 import { packVector } from "../../src/search/packed-vector.ts";
 import { loadTextEmbedder } from "../../src/search/text-embedder.ts";
 import type { PackedVector } from "../../src/store/search/vector-table.ts";
-import { ENGLISH_MODEL, modelDirectory } from "../support/models.ts";
+import { ENGLISH_MODEL, modelDirectory } from "../support/models/models.ts";
 import { createRng } from "../support/rng.ts";
 import { scratchDir } from "../support/scratch.ts";
 

@@ -8,11 +8,11 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { SearchMode } from "../../src/protocol/search.ts";
 import { fuseRanks } from "../../src/search/rank-fusion.ts";
-import type { Client } from "../support/client.ts";
-import { createObject, createSpace, createType } from "../support/fixtures.ts";
-import { ENGLISH_MODEL, placeModel } from "../support/models.ts";
-import { search, searchUntil } from "../support/search.ts";
-import { startServer } from "../support/server.ts";
+import { ENGLISH_MODEL, placeModel } from "../support/models/models.ts";
+import { search, searchUntil } from "../support/models/search.ts";
+import type { Client } from "../support/server/client.ts";
+import { createObject, createSpace, createType } from "../support/server/fixtures.ts";
+import { startServer } from "../support/server/server.ts";
 import { PARAPHRASES } from "./paraphrases.ts";
 
 interface Item {

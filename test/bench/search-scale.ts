@@ -15,7 +15,7 @@ import { loadTextEmbedder } from "../../src/search/text-embedder.ts";
 import { parseSearch, searchText, unitsToSearch } from "../../src/search/text-search.ts";
 import { openIndexStore } from "../../src/store/search/index-store.ts";
 import { openVectorTable, type UnitFilter } from "../../src/store/search/vector-table.ts";
-import { ENGLISH_MODEL, modelDirectory } from "../support/models.ts";
+import { ENGLISH_MODEL, modelDirectory } from "../support/models/models.ts";
 import { createRng } from "../support/rng.ts";
 import { scratchDir } from "../support/scratch.ts";
 

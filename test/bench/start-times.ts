@@ -1,7 +1,7 @@
 /** Cold start and idle memory. */
 import { readFileSync } from "node:fs";
 import { scratchDir } from "../support/scratch.ts";
-import { BINARY, childEnv, startServer } from "../support/server.ts";
+import { BINARY, childEnv, startServer } from "../support/server/server.ts";
 import { type Line, median, milliseconds } from "./report.ts";
 
 /** Median wall time of a process from spawn to exit, in milliseconds. */

@@ -9,7 +9,7 @@
  */
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
-import { makeTestCa } from "../support/test-ca.ts";
+import { makeTestCa } from "../support/network/test-ca.ts";
 
 const FRAME_BYTES = 1 << 20;
 /** Messages that wait for their acknowledgement at most. */

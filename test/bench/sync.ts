@@ -9,10 +9,16 @@ import { cpus, loadavg, totalmem } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { connect } from "@nats-io/transport-node";
-import { until } from "../support/client.ts";
-import { type Device, type DeviceOptions, spacesOf, startDevice, untilSynced } from "../support/devices.ts";
-import { type Collection, createCollection, createSpace, openCollection, setFields } from "../support/fixtures.ts";
-import { type NatsServer, startNats, startNatsCluster } from "../support/nats.ts";
+import { type NatsServer, startNats, startNatsCluster } from "../support/network/nats.ts";
+import { until } from "../support/server/client.ts";
+import { type Device, type DeviceOptions, spacesOf, startDevice, untilSynced } from "../support/server/devices.ts";
+import {
+  type Collection,
+  createCollection,
+  createSpace,
+  openCollection,
+  setFields,
+} from "../support/server/fixtures.ts";
 import { type Line, median, milliseconds, perSecond, renderTable } from "./report.ts";
 
 const { values: flags } = parseArgs({ options: { quick: { type: "boolean" }, json: { type: "string" } } });

@@ -1,5 +1,5 @@
 /** The records and requests of the benchmarks, the same for the server and for its floors. Deterministic. */
-import type { JsonObject } from "../support/client.ts";
+import type { JsonObject } from "../support/server/client.ts";
 
 export const PAGE_RECORDS = 500;
 /** Records that one group has, whatever the size of the dataset: a filtered read always returns as many. */

@@ -5,13 +5,13 @@
  */
 import { expect } from "bun:test";
 import { closeSync, openSync, readSync } from "node:fs";
-import type { Client } from "../support/client.ts";
 import { databaseFiles } from "../support/database-files.ts";
-import { type Collection, createCollection, createSpace, openCollection } from "../support/fixtures.ts";
 import { createRng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { startServer } from "../support/server.ts";
+import type { Client } from "../support/server/client.ts";
+import { type Collection, createCollection, createSpace, openCollection } from "../support/server/fixtures.ts";
+import { startServer } from "../support/server/server.ts";
 import { checkCopiedDatabases, checkDatabases } from "./database-check.ts";
 
 const ROUNDS = Number(process.env["CRASH_ROUNDS"] ?? 6);

@@ -5,11 +5,11 @@
 import { describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { attach } from "../support/files.ts";
-import { createCollection, createObject, createSpace, setFields } from "../support/fixtures.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { startServer } from "../support/server.ts";
+import { attach } from "../support/server/files.ts";
+import { createCollection, createObject, createSpace, setFields } from "../support/server/fixtures.ts";
+import { startServer } from "../support/server/server.ts";
 import { skipUnless } from "../support/skip.ts";
 import { firstUnsyncedName, firstUnsyncedResponse, parseTrace, type SystemCall } from "./strace-log.ts";
 

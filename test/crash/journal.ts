@@ -3,8 +3,8 @@
  * acknowledged write is there for ever, an unacknowledged one is there wholly or not at all, and what a restart has
  * once shown stays as it was shown.
  */
-import type { Client, JsonObject, Page, Row, SpaceInfo } from "../support/client.ts";
-import { type Collection, creationVersion, openCollection } from "../support/fixtures.ts";
+import type { Client, JsonObject, Page, Row, SpaceInfo } from "../support/server/client.ts";
+import { type Collection, creationVersion, openCollection } from "../support/server/fixtures.ts";
 
 /** Of the spaces that were whole before, so many are looked into at a time. */
 const SPACES_LOOKED_INTO = 12;

@@ -8,6 +8,9 @@ import { expect } from "bun:test";
 import { cpSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { databaseFiles } from "../support/database-files.ts";
+import { createRng, runSeed } from "../support/rng.ts";
+import { rule } from "../support/rule.ts";
+import { scratchDir } from "../support/scratch.ts";
 import {
   type Collection,
   createCollection,
@@ -15,11 +18,8 @@ import {
   createSpace,
   openCollection,
   setFields,
-} from "../support/fixtures.ts";
-import { createRng, runSeed } from "../support/rng.ts";
-import { rule } from "../support/rule.ts";
-import { scratchDir } from "../support/scratch.ts";
-import { startServer } from "../support/server.ts";
+} from "../support/server/fixtures.ts";
+import { startServer } from "../support/server/server.ts";
 import { skipUnless } from "../support/skip.ts";
 import { checkDatabases } from "./database-check.ts";
 import { type DiskCall, readDiskLog, replayDisk } from "./disk-log.ts";

@@ -7,13 +7,13 @@ import { Database } from "bun:sqlite";
 import { describe, expect } from "bun:test";
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { Client } from "../support/client.ts";
-import { createObject, createSpace, named } from "../support/fixtures.ts";
+import { indexDirectory, search, searchUntil } from "../support/models/search.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { indexDirectory, search, searchUntil } from "../support/search.ts";
-import { startServer } from "../support/server.ts";
+import type { Client } from "../support/server/client.ts";
+import { createObject, createSpace, named } from "../support/server/fixtures.ts";
+import { startServer } from "../support/server/server.ts";
 
 const ROUNDS = Number(process.env["CRASH_ROUNDS"] ?? 30);
 const WORDS = "otter walrus harbour storm lantern violin meadow 図書館 天気 โรงพยาบาล café createServer".split(" ");

@@ -4,7 +4,10 @@
  * while it boots; after each restart the journal is checked through the API and the files by SQLite itself.
  */
 import { describe, expect } from "bun:test";
-import type { Client } from "../support/client.ts";
+import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rule } from "../support/rule.ts";
+import { scratchDir } from "../support/scratch.ts";
+import type { Client } from "../support/server/client.ts";
 import {
   type Collection,
   createCollection,
@@ -12,11 +15,8 @@ import {
   creationVersion,
   openCollection,
   setFields,
-} from "../support/fixtures.ts";
-import { createRng, type Rng, runSeed } from "../support/rng.ts";
-import { rule } from "../support/rule.ts";
-import { scratchDir } from "../support/scratch.ts";
-import { startServer } from "../support/server.ts";
+} from "../support/server/fixtures.ts";
+import { startServer } from "../support/server/server.ts";
 import { checkCopiedDatabases, checkDatabases } from "./database-check.ts";
 import { createJournal, type Journal, verify } from "./journal.ts";
 import { startWriters } from "./writers.ts";

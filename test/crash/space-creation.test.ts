@@ -1,11 +1,11 @@
 /** Invariant: a space whose creation was cut short by a crash is whole or absent, and whatever is listed can be written to. */
 import { describe, expect } from "bun:test";
-import type { SpaceInfo } from "../support/client.ts";
-import { createObject, createSpace } from "../support/fixtures.ts";
 import { createRng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { startServer } from "../support/server.ts";
+import type { SpaceInfo } from "../support/server/client.ts";
+import { createObject, createSpace } from "../support/server/fixtures.ts";
+import { startServer } from "../support/server/server.ts";
 import { checkDatabases } from "./database-check.ts";
 import { usableSpace } from "./journal.ts";
 

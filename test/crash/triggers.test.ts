@@ -3,12 +3,12 @@
  * breaker counted survives. A crash may lose the shot, never fire it twice.
  */
 import { expect } from "bun:test";
-import { agentOf, RUNTIME_ENV } from "../support/agent.ts";
-import { type JsonObject, until } from "../support/client.ts";
 import { createRng, type Rng } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { startServer } from "../support/server.ts";
+import { agentOf, RUNTIME_ENV } from "../support/server/agent.ts";
+import { type JsonObject, until } from "../support/server/client.ts";
+import { startServer } from "../support/server/server.ts";
 
 const ROUNDS = 30;
 /** Data roots that are killed side by side: most of a round is waiting. */

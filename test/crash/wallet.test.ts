@@ -4,11 +4,11 @@
  */
 import { describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
-import { findWallets } from "../support/accounts.ts";
 import { createRng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { BINARY, childEnv, startServer } from "../support/server.ts";
+import { findWallets } from "../support/server/accounts.ts";
+import { BINARY, childEnv, startServer } from "../support/server/server.ts";
 
 const ROUNDS = Number(process.env["CRASH_ROUNDS"] ?? 30);
 

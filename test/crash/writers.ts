@@ -1,7 +1,8 @@
 /** Parallel writers that note in the journal what they send and what is acknowledged, until the server is gone. */
-import type { Client, UpsertResult, WriteResult } from "../support/client.ts";
-import { type Collection, createObject, createSpace, openCollection, setFields } from "../support/fixtures.ts";
+
 import type { Rng } from "../support/rng.ts";
+import type { Client, UpsertResult, WriteResult } from "../support/server/client.ts";
+import { type Collection, createObject, createSpace, openCollection, setFields } from "../support/server/fixtures.ts";
 import type { Journal } from "./journal.ts";
 
 export interface Writers {

@@ -7,7 +7,6 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { cpSync, renameSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
-import { type JsonObject, type SpaceInfo, until } from "../support/client.ts";
 import {
   askSpace,
   CONTENT_BYTES,
@@ -20,14 +19,15 @@ import {
   spoilSector,
   truncate,
   type WholeRoot,
-} from "../support/damaged-root.ts";
-import { joinOpen, rowsOf, setName, startDevice, untilSynced } from "../support/devices.ts";
-import { createObject, createSpace, openCollection, setFields } from "../support/fixtures.ts";
+} from "../support/hostile/damaged-root.ts";
+import { searchWhole } from "../support/models/search.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { searchWhole } from "../support/search.ts";
-import { type FailedStart, type RunningServer, refusedStart, startServer } from "../support/server.ts";
+import { type JsonObject, type SpaceInfo, until } from "../support/server/client.ts";
+import { joinOpen, rowsOf, setName, startDevice, untilSynced } from "../support/server/devices.ts";
+import { createObject, createSpace, openCollection, setFields } from "../support/server/fixtures.ts";
+import { type FailedStart, type RunningServer, refusedStart, startServer } from "../support/server/server.ts";
 import { skipUnless } from "../support/skip.ts";
 
 const ROUNDS = Number(process.env["DAMAGE_ROUNDS"] ?? 1);

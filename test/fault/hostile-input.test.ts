@@ -7,10 +7,10 @@ import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import type { Json, JsonObject, Page } from "../support/client.ts";
-import { type Collection, createCollection, createObject, createSpace, setFields } from "../support/fixtures.ts";
-import { openSocket, type RawSocket } from "../support/raw-http.ts";
 import { rule, useServer } from "../support/rule.ts";
+import type { Json, JsonObject, Page } from "../support/server/client.ts";
+import { type Collection, createCollection, createObject, createSpace, setFields } from "../support/server/fixtures.ts";
+import { openSocket, type RawSocket } from "../support/server/raw-http.ts";
 
 let items: Collection;
 const shared = useServer({}, async ({ client }) => {

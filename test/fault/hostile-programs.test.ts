@@ -2,11 +2,11 @@
 import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { PROGRAM_CHILD } from "../../src/sandbox/program-limits.ts";
-import { agentOf, RUNTIME_ENV } from "../support/agent.ts";
-import { until } from "../support/client.ts";
 import { measureReads } from "../support/latency.ts";
 import { rule } from "../support/rule.ts";
-import { childrenOf, startServer } from "../support/server.ts";
+import { agentOf, RUNTIME_ENV } from "../support/server/agent.ts";
+import { until } from "../support/server/client.ts";
+import { childrenOf, startServer } from "../support/server/server.ts";
 
 const HOSTILE: Readonly<Record<string, { body: string; status: string }>> = {
   spins: { body: "for (;;);", status: "fuel_exhausted" },

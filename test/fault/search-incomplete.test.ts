@@ -5,16 +5,16 @@
 import { expect } from "bun:test";
 import { copyFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { childrenOf } from "../support/child-processes.ts";
-import type { Client } from "../support/client.ts";
-import { startEmbeddingEndpoint } from "../support/embedding-endpoint.ts";
-import { createObject, createSpace, createType, named, uniqueName } from "../support/fixtures.ts";
-import { ENGLISH_MODEL, hasModels, NO_MODELS, placeModel } from "../support/models.ts";
+import { startEmbeddingEndpoint } from "../support/models/embedding-endpoint.ts";
+import { ENGLISH_MODEL, hasModels, NO_MODELS, placeModel } from "../support/models/models.ts";
+import { type SearchAnswer, searchUntil, searchWhole } from "../support/models/search.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { type SearchAnswer, searchUntil, searchWhole } from "../support/search.ts";
-import { BINARY, type RunningServer, startServer } from "../support/server.ts";
+import { childrenOf } from "../support/server/child-processes.ts";
+import type { Client } from "../support/server/client.ts";
+import { createObject, createSpace, createType, named, uniqueName } from "../support/server/fixtures.ts";
+import { BINARY, type RunningServer, startServer } from "../support/server/server.ts";
 import { skipUnless, skipUnlessGiven } from "../support/skip.ts";
 
 /** Texts at once: one answer names all of them. */

@@ -5,10 +5,7 @@ import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildExecutable, hostTarget } from "../../build.ts";
 import type { ProcessRow } from "../../src/protocol/event.ts";
-import { childrenOf } from "../support/child-processes.ts";
-import { until } from "../support/client.ts";
-import { createObject, createSpace, named } from "../support/fixtures.ts";
-import { startModelMirror } from "../support/model-mirror.ts";
+import { startModelMirror } from "../support/models/model-mirror.ts";
 import {
   ENGLISH_MODEL,
   hasModels,
@@ -16,10 +13,13 @@ import {
   modelDirectory,
   NO_MODELS,
   placeModel,
-} from "../support/models.ts";
+} from "../support/models/models.ts";
+import { search, searchUntil } from "../support/models/search.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { search, searchUntil } from "../support/search.ts";
-import { type RunningServer, startServer } from "../support/server.ts";
+import { childrenOf } from "../support/server/child-processes.ts";
+import { until } from "../support/server/client.ts";
+import { createObject, createSpace, named } from "../support/server/fixtures.ts";
+import { type RunningServer, startServer } from "../support/server/server.ts";
 import { skipUnlessGiven } from "../support/skip.ts";
 
 const onModels = skipUnlessGiven(hasModels, NO_MODELS);

@@ -1,9 +1,9 @@
 /** Readers of status streams that stop reading: told how much they missed, and never left with what is no longer true. */
 import { expect } from "bun:test";
-import { type JsonObject, until } from "../support/client.ts";
-import { createObject, createSpace } from "../support/fixtures.ts";
-import { createLan, describeWithMachines } from "../support/machines.ts";
+import { createLan, describeWithMachines } from "../support/network/machines.ts";
 import { rule } from "../support/rule.ts";
+import { type JsonObject, until } from "../support/server/client.ts";
+import { createObject, createSpace } from "../support/server/fixtures.ts";
 
 const SPACES = 24;
 /** With the spaces far more statuses than small sockets hold. */

@@ -5,15 +5,21 @@
 import { Database } from "bun:sqlite";
 import { describe, expect } from "bun:test";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import type { JsonObject, Page, SpaceInfo } from "../support/client.ts";
 import { databaseFiles } from "../support/database-files.ts";
-import { attach } from "../support/files.ts";
-import { type Collection, createCollection, createSpace, openCollection, setFields } from "../support/fixtures.ts";
+import { searchWhole } from "../support/models/search.ts";
 import { openToOthers } from "../support/open-to-others.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { searchWhole } from "../support/search.ts";
-import { refusedStart, startServer } from "../support/server.ts";
+import type { JsonObject, Page, SpaceInfo } from "../support/server/client.ts";
+import { attach } from "../support/server/files.ts";
+import {
+  type Collection,
+  createCollection,
+  createSpace,
+  openCollection,
+  setFields,
+} from "../support/server/fixtures.ts";
+import { refusedStart, startServer } from "../support/server/server.ts";
 
 describe("a disk that is full", () => {
   /** No file may grow beyond this; a write past it fails as on a full disk (EFBIG, its signal ignored). */

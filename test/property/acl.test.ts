@@ -32,11 +32,11 @@ import { bytesToHex } from "../../src/base/bytes.ts";
 import { randomBytes } from "../../src/base/random.ts";
 import type { Account } from "../../src/crypto/account.ts";
 import { SvcError } from "../../src/protocol/errors.ts";
-import { createDevices, type Device, exchange, fetchFrom, sameHead } from "../support/acl-devices.ts";
-import { type AclWorld, createAccount, createAclWorld, stateText } from "../support/acl-world.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
+import { createDevices, type Device, exchange, fetchFrom, sameHead } from "../support/worlds/acl-devices.ts";
+import { type AclWorld, createAccount, createAclWorld, stateText } from "../support/worlds/acl-world.ts";
 
 const HISTORIES = Number(process.env["HISTORIES"] ?? 25);
 const firstSeed = runSeed("acl");

@@ -8,8 +8,8 @@ import { Aggregator } from "mingo";
 import { parsePipeline } from "../../src/query/aggregate/aggregate-parse.ts";
 import { runAggregate } from "../../src/query/aggregate/aggregate-run.ts";
 import { rowsOf } from "../../src/query/rows/row-source.ts";
+import { referenceCompare, referenceMatch, referenceSort } from "../support/oracle/reference-matcher.ts";
 import { createRandom, type Random } from "../support/random-json.ts";
-import { referenceCompare, referenceMatch, referenceSort } from "../support/reference-matcher.ts";
 import { COLLECTION_ID, createRowsTable, indexPaths } from "../support/rows-table.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: pipelines and documents are raw JSON.

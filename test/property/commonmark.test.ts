@@ -4,8 +4,8 @@ import { equalBlocks, type SourcedBlock } from "../../src/domain/editor/block.ts
 import { createBlockRenderer } from "../../src/domain/editor/block-render.ts";
 import { foldLineEnds, type SplitBlock, splitMarkdown } from "../../src/domain/editor/block-split.ts";
 import { planRemoval } from "../../src/domain/editor/document-plan.ts";
-import { EXAMPLES, type HtmlUnit, htmlUnits } from "../support/commonmark-html.ts";
 import { createTestDocument, mutateMarkdown, type TestDocument, writesOf } from "../support/markdown-document.ts";
+import { EXAMPLES, type HtmlUnit, htmlUnits } from "../support/oracle/commonmark-html.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 
 /** Mutations of each example; docs/conformance.md holds the figures of a run with 300. */

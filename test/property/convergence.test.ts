@@ -5,14 +5,14 @@
  */
 import { describe, expect } from "bun:test";
 import { stubOf } from "../../src/change/codec/change-stub.ts";
-import { createReplicas, expectFold, lacking, meet, open, seedRows } from "../support/converging-replicas.ts";
-import { batches, heal, planHistory, randomRecords, takeStep } from "../support/history.ts";
-import { type DecodedChange, referenceFold } from "../support/reference-fold.ts";
-import type { Packet, Replica, World } from "../support/replica-port.ts";
+import { type DecodedChange, referenceFold } from "../support/oracle/reference-fold.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { skipUnless } from "../support/skip.ts";
+import { createReplicas, expectFold, lacking, meet, open, seedRows } from "../support/worlds/converging-replicas.ts";
+import { batches, heal, planHistory, randomRecords, takeStep } from "../support/worlds/history.ts";
+import type { Packet, Replica, World } from "../support/worlds/replica-port.ts";
 
 const HISTORIES = Number(process.env["HISTORIES"] ?? 100);
 const firstSeed = runSeed("convergence");

@@ -6,10 +6,10 @@ import { describe, expect } from "bun:test";
 import type { RecordOp } from "../../src/change/codec/change-body.ts";
 import { SvcError } from "../../src/protocol/errors.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
-import { expectSame, firstSeed, meet, prepared, STAMPED, withReplicas } from "../support/definition-replicas.ts";
 import { createRng, type Rng } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
-import type { SchemaReplica } from "../support/schema-replica.ts";
+import { expectSame, firstSeed, meet, prepared, STAMPED, withReplicas } from "../support/worlds/definition-replicas.ts";
+import type { SchemaReplica } from "../support/worlds/schema-replica.ts";
 
 const HISTORIES = Number(process.env["HISTORIES"] ?? 20);
 

@@ -7,11 +7,11 @@ import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
 import type { ChangeEngine } from "../../src/change/space-engine.ts";
 import { EDITOR_DATASET, EDITOR_RULES } from "../../src/domain/editor/editor-rules.ts";
 import { createEditorService, type EditorService } from "../../src/domain/editor/editor-service.ts";
-import { createAccount } from "../support/acl-world.ts";
-import { createOpenSeed, deliver, openEngine } from "../support/open-engine.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
+import { createAccount } from "../support/worlds/acl-world.ts";
+import { createOpenSeed, deliver, openEngine } from "../support/worlds/open-engine.ts";
 
 const OBJECTS: DatasetRules = { name: "objects", idRule: "object" };
 const DOCUMENTS = Number(process.env["DOCUMENTS"] ?? 12);

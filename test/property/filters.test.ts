@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { compileFilter } from "../../src/query/filter/filter-match.ts";
 import { parseFilter } from "../../src/query/filter/filter-parse.ts";
 import { makeComparator, parseSort } from "../../src/query/value/sort.ts";
+import { referenceMatch, referenceSort } from "../support/oracle/reference-matcher.ts";
 import { createRandom, randomDocument, randomFilter } from "../support/random-json.ts";
-import { referenceMatch, referenceSort } from "../support/reference-matcher.ts";
 
 const SEEDS = [1, 20260131, Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_000)];
 

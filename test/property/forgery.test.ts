@@ -1,12 +1,12 @@
 /** Changes that a stranger or a liar made: each is turned away for a reason of its own, and nothing else suffers. */
 import { describe, expect } from "bun:test";
-import { createReplicas, expectFold, lacking, open, seedRows } from "../support/converging-replicas.ts";
-import { heal } from "../support/history.ts";
-import { referenceFold } from "../support/reference-fold.ts";
-import type { Forgery, Outcome } from "../support/replica-port.ts";
+import { referenceFold } from "../support/oracle/reference-fold.ts";
 import { createRng } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
+import { createReplicas, expectFold, lacking, open, seedRows } from "../support/worlds/converging-replicas.ts";
+import { heal } from "../support/worlds/history.ts";
+import type { Forgery, Outcome } from "../support/worlds/replica-port.ts";
 
 /** What the design says of each forgery, and the reasons that may be told together. */
 const FORGERIES: { kind: Forgery; outcome: Outcome; family: string; says: string }[] = [

@@ -3,7 +3,10 @@ import { expect } from "bun:test";
 import type { RecordChange } from "../../src/change/codec/change-body.ts";
 import { changeIdOf, stubOf } from "../../src/change/codec/change-stub.ts";
 import { cidFromDigest } from "../../src/crypto/cid.ts";
-import { type HistoryReplica, openHistoryReplica } from "../support/history-replica.ts";
+import { createRng } from "../support/rng.ts";
+import { rule } from "../support/rule.ts";
+import { scratchDir } from "../support/scratch.ts";
+import { type HistoryReplica, openHistoryReplica } from "../support/worlds/history-replica.ts";
 import {
   applied,
   createWorld,
@@ -16,12 +19,9 @@ import {
   viewOf,
   withHistory,
   writeSomething,
-} from "../support/history-world.ts";
-import { createRights } from "../support/open-engine.ts";
-import { createRng } from "../support/rng.ts";
-import { rule } from "../support/rule.ts";
-import { createAuthor } from "../support/schema-replica.ts";
-import { scratchDir } from "../support/scratch.ts";
+} from "../support/worlds/history-world.ts";
+import { createRights } from "../support/worlds/open-engine.ts";
+import { createAuthor } from "../support/worlds/schema-replica.ts";
 
 rule(
   "[history] two long branches on one record: views within each, and at their merge",

@@ -5,6 +5,7 @@
 import { describe, expect } from "bun:test";
 import type { HistoryChange } from "../../src/protocol/history.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
+import { rule } from "../support/rule.ts";
 import {
   applied,
   indexAnew,
@@ -15,9 +16,8 @@ import {
   useHistory,
   viewOf,
   type World,
-} from "../support/history-world.ts";
-import { rule } from "../support/rule.ts";
-import { createAuthor } from "../support/schema-replica.ts";
+} from "../support/worlds/history-world.ts";
+import { createAuthor } from "../support/worlds/schema-replica.ts";
 
 /** Held against every history, in this order. */
 const RULES: Readonly<Record<string, (world: World) => Promise<void>>> = {

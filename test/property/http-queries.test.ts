@@ -4,12 +4,12 @@
  * server makes by itself come to be used, and the documents change in between.
  */
 import { describe, expect } from "bun:test";
-import type { Json, JsonObject, Page, Row } from "../support/client.ts";
-import { type Collection, content, createCollection, createSpace } from "../support/fixtures.ts";
+import { dateOf, referenceMatch, referenceSort } from "../support/oracle/reference-matcher.ts";
 import { createRandom, type Random, randomDocument, randomFilter } from "../support/random-json.ts";
-import { dateOf, referenceMatch, referenceSort } from "../support/reference-matcher.ts";
 import { runSeed } from "../support/rng.ts";
 import { rule, useServer } from "../support/rule.ts";
+import type { Json, JsonObject, Page, Row } from "../support/server/client.ts";
+import { type Collection, content, createCollection, createSpace } from "../support/server/fixtures.ts";
 
 const DOCUMENTS = 1_200;
 const ROUNDS = 4;

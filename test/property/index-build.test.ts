@@ -14,10 +14,10 @@ import { rowsOf } from "../../src/query/rows/row-source.ts";
 import { runQuery } from "../../src/query/run/run-query.ts";
 import { parseSort } from "../../src/query/value/sort.ts";
 import { openReader } from "../../src/store/database.ts";
-import { type LiveSpace, openLiveSpace } from "../support/live-space.ts";
 import { createRandom, type Random, randomDocument, randomFilter } from "../support/random-json.ts";
-import { createAuthor, openSchemaReplica } from "../support/schema-replica.ts";
 import { scratchDir } from "../support/scratch.ts";
+import { type LiveSpace, openLiveSpace } from "../support/worlds/live-space.ts";
+import { createAuthor, openSchemaReplica } from "../support/worlds/schema-replica.ts";
 
 const PATHS = ["a", "b", "a.b", "c"];
 const RECORDS = 400;

@@ -13,11 +13,11 @@ import type { ChangeEngine, ChangeEngineDeps } from "../../src/change/space-engi
 import type { Account } from "../../src/crypto/account.ts";
 import { sha256 } from "../../src/crypto/hash.ts";
 import { keyIdOf } from "../../src/crypto/seal.ts";
-import { createAccount } from "../support/acl-world.ts";
-import { changesOf, createOpenSeed, type OpenSpaceSeed, openEngine } from "../support/open-engine.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../support/scratch.ts";
+import { createAccount } from "../support/worlds/acl-world.ts";
+import { changesOf, createOpenSeed, type OpenSpaceSeed, openEngine } from "../support/worlds/open-engine.ts";
 
 const ITEMS: DatasetRules = { name: "items", idRule: "user" };
 /** Has no rules at the one that takes changes in: its registry throws. */

@@ -9,11 +9,19 @@ import { DELETED_GRACE_MS } from "../../src/change/fold/object-deletions.ts";
 import { OBJECT_RULES } from "../../src/domain/object/object-rules.ts";
 import { SvcError } from "../../src/protocol/errors.ts";
 import { vectorOf } from "../../src/space/replica/own-vector.ts";
-import { add, type Device, type Devices, purgedAfter, remove, roleOf, withDevices } from "../support/acl-devices.ts";
-import { createAccount } from "../support/acl-world.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
-import { ITEMS } from "../support/test-space.ts";
+import {
+  add,
+  type Device,
+  type Devices,
+  purgedAfter,
+  remove,
+  roleOf,
+  withDevices,
+} from "../support/worlds/acl-devices.ts";
+import { createAccount } from "../support/worlds/acl-world.ts";
+import { ITEMS } from "../support/worlds/test-space.ts";
 
 const HISTORIES = Number(process.env["HISTORIES"] ?? 15);
 const STEPS = 60;

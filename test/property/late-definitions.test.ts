@@ -2,10 +2,10 @@
 import { describe, expect } from "bun:test";
 import type { RecordOp } from "../../src/change/codec/change-body.ts";
 import { DELETED_GRACE_MS } from "../../src/change/fold/object-deletions.ts";
-import { expectSame, firstSeed, meet, prepared, STAMPED, withReplicas } from "../support/definition-replicas.ts";
 import { createRng } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
-import { createAuthor, type SchemaReplica } from "../support/schema-replica.ts";
+import { expectSame, firstSeed, meet, prepared, STAMPED, withReplicas } from "../support/worlds/definition-replicas.ts";
+import { createAuthor, type SchemaReplica } from "../support/worlds/schema-replica.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 

@@ -26,7 +26,7 @@ import { createChunkServer, createPeerChunks } from "../../src/sync/file/lan-chu
 import { createFrameReader, encodeFrame, FRAGMENT_BYTES, FRAME } from "../../src/sync/lan/framing.ts";
 import { CHANNEL_LIMITS, createMessageChannel } from "../../src/sync/lan/message-channel.ts";
 import type { PeerLink } from "../../src/sync/lan/peer-link.ts";
-import { bytesFrom, mutateBytes, mutateEncoded } from "../support/mutate.ts";
+import { bytesFrom, mutateBytes, mutateEncoded } from "../support/hostile/mutate.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../support/scratch.ts";

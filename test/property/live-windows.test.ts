@@ -6,8 +6,8 @@ import { afterAll, expect, test } from "bun:test";
 import type { RecordChange, RecordOp } from "../../src/change/codec/change-body.ts";
 import type { LiveBody } from "../../src/domain/live/live-request.ts";
 import type { Json, JsonObject } from "../../src/protocol/json.ts";
-import { ALWAYS_ASIDE, type LiveSpace, openLiveSpace, watch } from "../support/live-space.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { ALWAYS_ASIDE, type LiveSpace, openLiveSpace, watch } from "../support/worlds/live-space.ts";
 
 const ROUNDS = 12;
 const WRITES = 40;

@@ -20,7 +20,7 @@ import { ContentDamaged, openDownload } from "../../src/files/download.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { proveWithoutBytes } from "../../src/sync/file/proof-of-backup.ts";
 import type { ChunkPlaceInStore, ChunkStore } from "../../src/sync/network/chunk-store.ts";
-import { bytesFrom, mutateBytes } from "../support/mutate.ts";
+import { bytesFrom, mutateBytes } from "../support/hostile/mutate.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../support/scratch.ts";

@@ -4,14 +4,14 @@ import { utf8ToBytes } from "../../src/base/bytes.ts";
 import { randomBytes } from "../../src/base/random.ts";
 import { seal } from "../../src/crypto/seal.ts";
 import { deriveChannelKeys, LOG_SHARDS, logSubject } from "../../src/sync/network/subjects.ts";
-import { headOf, roleOf } from "../support/acl-devices.ts";
-import { createAccount } from "../support/acl-world.ts";
 import { createRng } from "../support/rng.ts";
-import { faultsOnNetwork } from "../support/rotations.ts";
 import { rule } from "../support/rule.ts";
 import { memoryDir, scratchDir } from "../support/scratch.ts";
 import { useSeededRandomness } from "../support/seeded-randomness.ts";
-import { openSyncWorld, type SyncDevice, type SyncWorld } from "../support/sync-world.ts";
+import { headOf, roleOf } from "../support/worlds/acl-devices.ts";
+import { createAccount } from "../support/worlds/acl-world.ts";
+import { faultsOnNetwork } from "../support/worlds/rotations.ts";
+import { openSyncWorld, type SyncDevice, type SyncWorld } from "../support/worlds/sync-world.ts";
 
 const SETTLED_MS = 15 * 60_000;
 

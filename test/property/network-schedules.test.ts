@@ -9,14 +9,14 @@ import type { EpochState } from "../../src/acl/state.ts";
 import { bytesToHex, equalBytes } from "../../src/base/bytes.ts";
 import { randomBytes } from "../../src/base/random.ts";
 import { deriveChannelKeys, logSubject } from "../../src/sync/network/subjects.ts";
-import { headOf, roleOf } from "../support/acl-devices.ts";
-import { createAccount } from "../support/acl-world.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
-import { faultsOnNetwork } from "../support/rotations.ts";
 import { rule } from "../support/rule.ts";
 import { memoryDir, scratchDir } from "../support/scratch.ts";
 import { useSeededRandomness } from "../support/seeded-randomness.ts";
-import { openSyncWorld, rowsOf, type SyncDevice, type SyncWorld } from "../support/sync-world.ts";
+import { headOf, roleOf } from "../support/worlds/acl-devices.ts";
+import { createAccount } from "../support/worlds/acl-world.ts";
+import { faultsOnNetwork } from "../support/worlds/rotations.ts";
+import { openSyncWorld, rowsOf, type SyncDevice, type SyncWorld } from "../support/worlds/sync-world.ts";
 
 /** Worlds of devices, and schedules that each of them goes through. */
 const WORLDS = Number(process.env["WORLDS"] ?? 6);

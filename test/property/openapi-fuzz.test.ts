@@ -4,14 +4,21 @@
  */
 import { describe, expect } from "bun:test";
 import SwaggerParser from "@apidevtools/swagger-parser";
-import type { Client, Json, JsonObject, Reply } from "../support/client.ts";
-import { clip } from "../support/client.ts";
-import { createCollection, createObject, createSpace, setFields } from "../support/fixtures.ts";
-import { type ApiDocument, asList, asObject, loadDocument, type Operation, resolveRef } from "../support/openapi.ts";
-import { createResponseCheck } from "../support/response-check.ts";
+import {
+  type ApiDocument,
+  asList,
+  asObject,
+  loadDocument,
+  type Operation,
+  resolveRef,
+} from "../support/api/openapi.ts";
+import { createResponseCheck } from "../support/api/response-check.ts";
+import { HOSTILE_STRINGS, sampleValue, spoil } from "../support/api/schema-sample.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { HOSTILE_STRINGS, sampleValue, spoil } from "../support/schema-sample.ts";
+import type { Client, Json, JsonObject, Reply } from "../support/server/client.ts";
+import { clip } from "../support/server/client.ts";
+import { createCollection, createObject, createSpace, setFields } from "../support/server/fixtures.ts";
 
 const DEADLINE_MS = 15_000;
 const REQUESTS_PER_OPERATION = 60;

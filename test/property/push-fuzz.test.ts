@@ -29,11 +29,11 @@ import { createNodeApp } from "../../src/push-node/node-app.ts";
 import { createPushService } from "../../src/push-node/service.ts";
 import { createSqliteState } from "../../src/push-node/sqlite-state.ts";
 import type { PushState } from "../../src/push-node/state.ts";
-import { createAccount } from "../support/acl-world.ts";
-import { bytesFrom, mutateBytes, mutateCbor } from "../support/mutate.ts";
+import { bytesFrom, mutateBytes, mutateCbor } from "../support/hostile/mutate.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../support/scratch.ts";
+import { createAccount } from "../support/worlds/acl-world.ts";
 
 const CASES = Number(process.env["FUZZ_CASES"] ?? 100_000);
 const firstSeed = runSeed("push-fuzz");

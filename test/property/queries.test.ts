@@ -7,8 +7,8 @@ import { rowsOf, selectFrom } from "../../src/query/rows/row-source.ts";
 import { filterToSql, type Sql, type SqlValue } from "../../src/query/rows/sql-superset.ts";
 import { runQuery } from "../../src/query/run/run-query.ts";
 import { parseSort } from "../../src/query/value/sort.ts";
+import { referenceMatch, referenceSort } from "../support/oracle/reference-matcher.ts";
 import { createRandom, FALSE_DATES, randomDocument, randomFilter, SCALARS } from "../support/random-json.ts";
-import { referenceMatch, referenceSort } from "../support/reference-matcher.ts";
 import { COLLECTION_ID, createRowsTable, indexPaths } from "../support/rows-table.ts";
 
 setDefaultTimeout(60_000);

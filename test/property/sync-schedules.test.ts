@@ -6,13 +6,19 @@
 import { describe, expect } from "bun:test";
 import { randomBytes } from "../../src/base/random.ts";
 import type { Account } from "../../src/crypto/account.ts";
-import { digestOf, headOf, roleOf } from "../support/acl-devices.ts";
-import { createAccount } from "../support/acl-world.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { memoryDir, scratchDir } from "../support/scratch.ts";
 import { useSeededRandomness } from "../support/seeded-randomness.ts";
-import { createSnapshots, openSyncWorld, rowsOf, type SyncDevice, type SyncWorld } from "../support/sync-world.ts";
+import { digestOf, headOf, roleOf } from "../support/worlds/acl-devices.ts";
+import { createAccount } from "../support/worlds/acl-world.ts";
+import {
+  createSnapshots,
+  openSyncWorld,
+  rowsOf,
+  type SyncDevice,
+  type SyncWorld,
+} from "../support/worlds/sync-world.ts";
 
 /** Worlds of devices, and schedules that each of them goes through. */
 const WORLDS = Number(process.env["WORLDS"] ?? 16);

@@ -8,11 +8,11 @@ import type { Account } from "../../src/crypto/account.ts";
 import { CHAT_DATASET, CHAT_RULES } from "../../src/domain/chat/chat-rules.ts";
 import { type ChatService, createChatService } from "../../src/domain/chat/chat-service.ts";
 import { createUnread } from "../../src/domain/chat/unread.ts";
-import { createAccount } from "../support/acl-world.ts";
-import { createOpenSeed, deliver, openEngine } from "../support/open-engine.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
+import { createAccount } from "../support/worlds/acl-world.ts";
+import { createOpenSeed, deliver, openEngine } from "../support/worlds/open-engine.ts";
 
 const OBJECTS: DatasetRules = { name: "objects", idRule: "object" };
 const HISTORIES = Number(process.env["CHATS"] ?? 10);

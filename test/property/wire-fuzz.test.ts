@@ -3,10 +3,10 @@
  * soon, and what is read has one form only. `FUZZ_CASES=1000000` by hand; `SEED` repeats a run.
  */
 import { describe, expect } from "bun:test";
+import type { WireCodec } from "../support/hostile/wire-codec.ts";
+import { WIRE_CODECS } from "../support/hostile/wire-codecs.ts";
 import { createRng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
-import type { WireCodec } from "../support/wire-codec.ts";
-import { WIRE_CODECS } from "../support/wire-codecs.ts";
 
 const CASES = Number(process.env["FUZZ_CASES"] ?? 100_000);
 const firstSeed = runSeed("wire-fuzz");

@@ -2,11 +2,11 @@
 import { describe, expect } from "bun:test";
 import { cpSync } from "node:fs";
 import { join } from "node:path";
-import { moveAccount, rootWith } from "../support/accounts.ts";
-import type { Client, JsonObject } from "../support/client.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { refusedStart, startServer } from "../support/server.ts";
+import { moveAccount, rootWith } from "../support/server/accounts.ts";
+import type { Client, JsonObject } from "../support/server/client.ts";
+import { refusedStart, startServer } from "../support/server/server.ts";
 
 const servedAccount = async (client: Client): Promise<string> =>
   (await client.get<{ account: string }>("/v1/health")).account;

@@ -1,9 +1,9 @@
 /** The aggregate endpoints: stages end to end, limits, explain, every refusal of AGG-1. */
 import { describe, expect } from "bun:test";
-import type { JsonObject } from "../support/client.ts";
-import { type Collection, createCollection, createObject, createSpace } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
+import type { JsonObject } from "../support/server/client.ts";
+import { type Collection, createCollection, createObject, createSpace } from "../support/server/fixtures.ts";
+import { runScenarios } from "../support/server/scenario.ts";
 
 const ROWS = 600;
 let tasks: Collection;

@@ -2,6 +2,8 @@
 import { describe, expect } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { rule } from "../support/rule.ts";
+import { scratchDir } from "../support/scratch.ts";
 import {
   accountPublicKey,
   decodeAccountId,
@@ -9,10 +11,8 @@ import {
   moveAccount,
   rootWith,
   ZERO_MNEMONIC,
-} from "../support/accounts.ts";
-import { rule } from "../support/rule.ts";
-import { scratchDir } from "../support/scratch.ts";
-import { refusedStart, startServer } from "../support/server.ts";
+} from "../support/server/accounts.ts";
+import { refusedStart, startServer } from "../support/server/server.ts";
 
 interface AuthReply {
   accountId: string;

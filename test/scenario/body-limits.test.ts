@@ -1,8 +1,8 @@
 /** The body limit of 1 MiB, enforced while reading; half-sent and endless bodies; depth. */
 import { describe, expect } from "bun:test";
-import { envelopeOf, type SpaceInfo } from "../support/client.ts";
-import { openSocket } from "../support/raw-http.ts";
 import { rule, useServer } from "../support/rule.ts";
+import { envelopeOf, type SpaceInfo } from "../support/server/client.ts";
+import { openSocket } from "../support/server/raw-http.ts";
 
 const shared = useServer();
 const LIMIT_BYTES = 1024 * 1024;
@@ -114,7 +114,7 @@ describe("depth", () => {
   }
 
   rule("[API-8] a deep record value is refused without a 5xx and is not written", async () => {
-    const { createCollection, createSpace } = await import("../support/fixtures.ts");
+    const { createCollection, createSpace } = await import("../support/server/fixtures.ts");
     const space = await createSpace(shared.client);
     const items = await createCollection(shared.client, space.id);
     const value = nested(5_000, "[", "1", "]");
@@ -128,7 +128,7 @@ describe("depth", () => {
 
 describe("numbers", () => {
   rule("[request.schema] a number beyond what is kept is refused where it stands, not turned into null", async () => {
-    const { createCollection, createSpace } = await import("../support/fixtures.ts");
+    const { createCollection, createSpace } = await import("../support/server/fixtures.ts");
     const space = await createSpace(shared.client);
     const items = await createCollection(shared.client, space.id, { dynamic: true });
     const refused = async (path: string, body: unknown, number: string, at: string): Promise<void> => {

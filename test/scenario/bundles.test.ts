@@ -1,9 +1,9 @@
 /** Bundles: adopt or install, limits, resolve, children and uninstall (BUNDLE-1). */
 import { describe, expect } from "bun:test";
-import type { JsonObject, Page, SpaceInfo } from "../support/client.ts";
-import { createObject, createSpace, createType, uniqueName } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios, type Scenario } from "../support/scenario.ts";
+import type { JsonObject, Page, SpaceInfo } from "../support/server/client.ts";
+import { createObject, createSpace, createType, uniqueName } from "../support/server/fixtures.ts";
+import { runScenarios, type Scenario } from "../support/server/scenario.ts";
 
 interface Bundle {
   id: string;

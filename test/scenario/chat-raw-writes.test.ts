@@ -1,8 +1,8 @@
 /** `POST {S}/modify` on chat_messages keeps every rule of the chat endpoints (CHAT-1, § 10). */
 import { describe, expect } from "bun:test";
-import type { Json, JsonObject, Page, SpaceInfo, WriteResult } from "../support/client.ts";
-import { createObject, createSpace } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
+import type { Json, JsonObject, Page, SpaceInfo, WriteResult } from "../support/server/client.ts";
+import { createObject, createSpace } from "../support/server/fixtures.ts";
 
 let space: SpaceInfo;
 let chat: string;

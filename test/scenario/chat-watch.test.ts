@@ -1,10 +1,10 @@
 /** The agent answers in the general chat: what it sees, what it may do, how it shows what it does, and when it is silent. */
 import { describe, expect } from "bun:test";
-import { type AgentFixture, agentOf, RUNTIME_ENV } from "../support/agent.ts";
-import { type JsonObject, until } from "../support/client.ts";
-import { type ModelRequest, startModelEndpoint } from "../support/model-endpoint.ts";
+import { type ModelRequest, startModelEndpoint } from "../support/models/model-endpoint.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { type RunningServer, startServer } from "../support/server.ts";
+import { type AgentFixture, agentOf, RUNTIME_ENV } from "../support/server/agent.ts";
+import { type JsonObject, until } from "../support/server/client.ts";
+import { type RunningServer, startServer } from "../support/server/server.ts";
 
 const model = startModelEndpoint();
 const ENV = {

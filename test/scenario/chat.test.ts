@@ -1,9 +1,9 @@
 /** Chat of one account: sending, editing, reactions, read routes, and what is refused (CHAT-2). */
 import { describe, expect } from "bun:test";
-import type { Json, JsonObject, Page, SpaceInfo, WriteResult } from "../support/client.ts";
-import { createObject, createSpace } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios, type Scenario } from "../support/scenario.ts";
+import type { Json, JsonObject, Page, SpaceInfo, WriteResult } from "../support/server/client.ts";
+import { createObject, createSpace } from "../support/server/fixtures.ts";
+import { runScenarios, type Scenario } from "../support/server/scenario.ts";
 
 /** A well-formed id of nothing. */
 const ABSENT = "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";

@@ -2,14 +2,14 @@
 import { afterAll, describe, expect } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ZERO_MNEMONIC } from "../support/accounts.ts";
-import type { JsonObject, SpaceInfo } from "../support/client.ts";
-import { until } from "../support/client.ts";
-import { type Collection, createCollection, createSpace, uniqueName } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { BINARY, childEnv, startServer } from "../support/server.ts";
-import { type RunOptions, svc } from "../support/svc.ts";
+import { ZERO_MNEMONIC } from "../support/server/accounts.ts";
+import type { JsonObject, SpaceInfo } from "../support/server/client.ts";
+import { until } from "../support/server/client.ts";
+import { type Collection, createCollection, createSpace, uniqueName } from "../support/server/fixtures.ts";
+import { BINARY, childEnv, startServer } from "../support/server/server.ts";
+import { type RunOptions, svc } from "../support/server/svc.ts";
 
 let space: SpaceInfo;
 let items: Collection;

@@ -4,8 +4,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { refusedStart, startServer } from "../support/server.ts";
-import { svc } from "../support/svc.ts";
+import { refusedStart, startServer } from "../support/server/server.ts";
+import { svc } from "../support/server/svc.ts";
 
 /** A port of 127.0.0.1 that was free a moment ago. */
 function freePort(): number {

@@ -1,10 +1,10 @@
 /** Dataset definitions that are changed, removed and kept while there are records under them. */
 import { describe, expect } from "bun:test";
-import type { JsonObject } from "../support/client.ts";
-import { createDeclaringType, type DeclaringType } from "../support/declaring-type.ts";
-import { content, openCollection, setFields, uniqueName } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { startServer } from "../support/server.ts";
+import type { JsonObject } from "../support/server/client.ts";
+import { content, openCollection, setFields, uniqueName } from "../support/server/fixtures.ts";
+import { startServer } from "../support/server/server.ts";
+import { createDeclaringType, type DeclaringType } from "../support/worlds/declaring-type.ts";
 
 let type: DeclaringType;
 const shared = useServer({}, async ({ client }) => {

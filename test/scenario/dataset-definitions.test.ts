@@ -1,10 +1,10 @@
 /** Dataset definitions: drafts and their faults, fields, listings, and records under declared rules. */
 import { describe, expect } from "bun:test";
-import type { JsonObject, WriteResult } from "../support/client.ts";
-import { createDeclaringType, type DeclaringType } from "../support/declaring-type.ts";
-import { setFields, uniqueName } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
+import type { JsonObject, WriteResult } from "../support/server/client.ts";
+import { setFields, uniqueName } from "../support/server/fixtures.ts";
+import { runScenarios } from "../support/server/scenario.ts";
+import { createDeclaringType, type DeclaringType } from "../support/worlds/declaring-type.ts";
 
 let type: DeclaringType;
 const shared = useServer({}, async ({ client }) => {

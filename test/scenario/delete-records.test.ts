@@ -1,9 +1,9 @@
 /** `POST {S}/delete-records`: what is deleted stays deleted. */
 import { describe, expect } from "bun:test";
-import { type Collection, createCollection, createSpace, setFields } from "../support/fixtures.ts";
-import { createWriteOnce, rowsOf } from "../support/items.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
+import { type Collection, createCollection, createSpace, setFields } from "../support/server/fixtures.ts";
+import { runScenarios } from "../support/server/scenario.ts";
+import { createWriteOnce, rowsOf } from "../support/worlds/items.ts";
 
 let items: Collection;
 const shared = useServer({}, async ({ client }) => {

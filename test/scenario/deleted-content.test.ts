@@ -5,12 +5,12 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { readUint64, writeUint64 } from "../../src/base/bytes.ts";
 import { decodeChange, isDerivedRoot } from "../../src/change/codec/change-codec.ts";
-import { type JsonObject, until } from "../support/client.ts";
 import { filesBelow } from "../support/files-below.ts";
-import { createCollection, createObject, createSpace, setFields } from "../support/fixtures.ts";
+import { indexDirectory, search, searchWhole } from "../support/models/search.ts";
 import { rule } from "../support/rule.ts";
-import { indexDirectory, search, searchWhole } from "../support/search.ts";
-import { startServer } from "../support/server.ts";
+import { type JsonObject, until } from "../support/server/client.ts";
+import { createCollection, createObject, createSpace, setFields } from "../support/server/fixtures.ts";
+import { startServer } from "../support/server/server.ts";
 
 const CANARY = "canary-6fPq81Zw";
 /** More than the ops after which a record's state is kept aside. */

@@ -1,9 +1,9 @@
 /** The registry of devices as one device shows it: its own row, claims, refusals (DEV-1). */
 import { describe, expect } from "bun:test";
-import type { JsonObject, Page } from "../support/client.ts";
-import { uniqueName } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios, type Scenario } from "../support/scenario.ts";
+import type { JsonObject, Page } from "../support/server/client.ts";
+import { uniqueName } from "../support/server/fixtures.ts";
+import { runScenarios, type Scenario } from "../support/server/scenario.ts";
 
 interface Device {
   peerId: string;

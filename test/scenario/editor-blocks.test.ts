@@ -1,8 +1,8 @@
 /** Single blocks: what a new one may be (EDIT-1, § 9). */
 import { describe, expect } from "bun:test";
-import type { ErrorBody, JsonObject, WriteResult } from "../support/client.ts";
-import { createObject, createSpace } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
+import type { ErrorBody, JsonObject, WriteResult } from "../support/server/client.ts";
+import { createObject, createSpace } from "../support/server/fixtures.ts";
 
 let blocks: string;
 const shared = useServer({}, async ({ client }) => {

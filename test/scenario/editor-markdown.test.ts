@@ -1,8 +1,8 @@
 /** The document as markdown: PUT, GET, PATCH and append, and what each refuses (EDIT-2). */
 import { describe, expect } from "bun:test";
-import type { JsonObject, Page, SpaceInfo } from "../support/client.ts";
-import { createObject, createSpace } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
+import type { JsonObject, Page, SpaceInfo } from "../support/server/client.ts";
+import { createObject, createSpace } from "../support/server/fixtures.ts";
 
 interface MarkdownResult {
   inserted: string[];

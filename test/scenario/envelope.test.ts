@@ -4,12 +4,20 @@
  * failed request of every suite).
  */
 import { describe, expect } from "bun:test";
-import type { Client, Json, JsonObject } from "../support/client.ts";
-import { envelopeOf } from "../support/client.ts";
-import { asList, asObject, fillPath, isStrict, loadDocument, type Operation, resolveRef } from "../support/openapi.ts";
+import {
+  asList,
+  asObject,
+  fillPath,
+  isStrict,
+  loadDocument,
+  type Operation,
+  resolveRef,
+} from "../support/api/openapi.ts";
 import { createPathValues, type PathValues } from "../support/path-values.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
+import type { Client, Json, JsonObject } from "../support/server/client.ts";
+import { envelopeOf } from "../support/server/client.ts";
+import { runScenarios } from "../support/server/scenario.ts";
 
 let paths: PathValues;
 const shared = useServer({}, async (server) => {

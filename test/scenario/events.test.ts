@@ -1,12 +1,12 @@
 /** The event bus over HTTP: publishing, filters, faults, the budget of patterns, many streams and a slow one. */
 import { describe, expect } from "bun:test";
-import { type JsonObject, type SpaceInfo, until } from "../support/client.ts";
-import { createSpace } from "../support/fixtures.ts";
-import { openSocket, type RawSocket } from "../support/raw-http.ts";
 import { createRng, runSeed } from "../support/rng.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios, type Scenario } from "../support/scenario.ts";
-import type { SseStream } from "../support/sse-stream.ts";
+import { type JsonObject, type SpaceInfo, until } from "../support/server/client.ts";
+import { createSpace } from "../support/server/fixtures.ts";
+import { openSocket, type RawSocket } from "../support/server/raw-http.ts";
+import { runScenarios, type Scenario } from "../support/server/scenario.ts";
+import type { SseStream } from "../support/server/sse-stream.ts";
 
 /** A well-formed account id that is not this server's. */
 const OTHER_ACCOUNT = "ABLJen9TXuZVjSx3qoexsAq2Hft9vShvQwpCCc6TZz7HDJi8";

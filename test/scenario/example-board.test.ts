@@ -3,12 +3,12 @@ import { describe, expect } from "bun:test";
 import { cpSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Page } from "playwright-core";
-import { CHROMIUM, useBrowser } from "../support/browser.ts";
-import { clientTypes, compilerFaults } from "../support/client-types.ts";
-import { freePort } from "../support/free-port.ts";
+import { freePort } from "../support/network/free-port.ts";
+import { CHROMIUM, useBrowser } from "../support/page/browser.ts";
 import { rule } from "../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../support/scratch.ts";
-import { type RunningServer, startServer } from "../support/server.ts";
+import { clientTypes, compilerFaults } from "../support/server/client-types.ts";
+import { type RunningServer, startServer } from "../support/server/server.ts";
 import { skipUnless } from "../support/skip.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");

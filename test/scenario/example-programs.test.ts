@@ -3,10 +3,10 @@
 import { describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { type AgentFixture, agentOf, RUNTIME_ENV } from "../support/agent.ts";
-import type { JsonObject } from "../support/client.ts";
-import { startModelEndpoint } from "../support/model-endpoint.ts";
+import { startModelEndpoint } from "../support/models/model-endpoint.ts";
 import { rule, useServer } from "../support/rule.ts";
+import { type AgentFixture, agentOf, RUNTIME_ENV } from "../support/server/agent.ts";
+import type { JsonObject } from "../support/server/client.ts";
 
 const model = startModelEndpoint();
 let agent: AgentFixture;

@@ -3,8 +3,10 @@
  * name and media type are no more than that.
  */
 import { afterAll, beforeAll, expect } from "bun:test";
-import { CHROMIUM, useBrowser } from "../support/browser.ts";
-import type { Page } from "../support/client.ts";
+import { CHROMIUM, useBrowser } from "../support/page/browser.ts";
+import { FIREFOX, startFirefox } from "../support/page/firefox.ts";
+import { rule } from "../support/rule.ts";
+import type { Page } from "../support/server/client.ts";
 import {
   type AttachOptions,
   attach,
@@ -14,11 +16,9 @@ import {
   content,
   type FileInfo,
   filesPath,
-} from "../support/files.ts";
-import { FIREFOX, startFirefox } from "../support/firefox.ts";
-import { createObject, createSpace } from "../support/fixtures.ts";
-import { rule } from "../support/rule.ts";
-import { type RunningServer, startServer } from "../support/server.ts";
+} from "../support/server/files.ts";
+import { createObject, createSpace } from "../support/server/fixtures.ts";
+import { type RunningServer, startServer } from "../support/server/server.ts";
 import { skipUnless, skipUnlessGiven } from "../support/skip.ts";
 
 /** A tab of some browser. */

@@ -2,7 +2,9 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { type Client, type SpaceInfo, until } from "../support/client.ts";
+import { rule } from "../support/rule.ts";
+import { scratchDir } from "../support/scratch.ts";
+import { type Client, type SpaceInfo, until } from "../support/server/client.ts";
 import {
   type AttachOptions,
   attach,
@@ -12,11 +14,9 @@ import {
   content,
   type FileInfo,
   filesPath,
-} from "../support/files.ts";
-import { createObject, createSpace } from "../support/fixtures.ts";
-import { rule } from "../support/rule.ts";
-import { scratchDir } from "../support/scratch.ts";
-import { type RunningServer, startServer } from "../support/server.ts";
+} from "../support/server/files.ts";
+import { createObject, createSpace } from "../support/server/fixtures.ts";
+import { type RunningServer, startServer } from "../support/server/server.ts";
 
 const root = scratchDir("svc-files");
 let server: RunningServer;

@@ -1,9 +1,9 @@
 /** One guard before routing: Host, Origin, Sec-Fetch-Site and content type, on every path of the OpenAPI document. */
 import { describe, expect } from "bun:test";
-import type { Reply, RequestOptions } from "../support/client.ts";
-import { fillPath, loadDocument, type Operation } from "../support/openapi.ts";
-import { openSocket } from "../support/raw-http.ts";
+import { fillPath, loadDocument, type Operation } from "../support/api/openapi.ts";
 import { rule, useServer } from "../support/rule.ts";
+import type { Reply, RequestOptions } from "../support/server/client.ts";
+import { openSocket } from "../support/server/raw-http.ts";
 
 const shared = useServer();
 const EXTRA_PATHS = ["/ui", "/ui/", "/swagger", "/v1/nope", "/nope"];
@@ -233,7 +233,7 @@ rule("[API-9] nothing was written by any refused request", async () => {
 });
 
 rule("[API-9] http.allowedOrigins adds an origin", async () => {
-  const { startServer } = await import("../support/server.ts");
+  const { startServer } = await import("../support/server/server.ts");
   await using server = await startServer({
     account: false,
     config: "http:\n  allowedOrigins: [http://app.example]\n",

@@ -7,10 +7,10 @@ import type {
   HistoryRecord,
   HistoryView,
 } from "../../src/protocol/history.ts";
-import type { JsonObject } from "../support/client.ts";
-import { type Collection, createCollection, createObject, createSpace, setFields } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
+import type { JsonObject } from "../support/server/client.ts";
+import { type Collection, createCollection, createObject, createSpace, setFields } from "../support/server/fixtures.ts";
+import { runScenarios } from "../support/server/scenario.ts";
 
 let spaceId: string;
 let items: Collection;

@@ -1,8 +1,8 @@
 /** Indexes nobody asks for: they come with use, change no answer, and are told of in explain and the debug log. */
 import { expect } from "bun:test";
-import type { JsonObject } from "../support/client.ts";
-import { type Collection, createCollection, createSpace } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
+import type { JsonObject } from "../support/server/client.ts";
+import { type Collection, createCollection, createSpace } from "../support/server/fixtures.ts";
 
 const ROWS = 2_600;
 let tasks: Collection;

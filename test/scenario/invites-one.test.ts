@@ -1,12 +1,12 @@
 /** Invites and one-to-one rows, as far as one server shows them. */
 import { describe, expect } from "bun:test";
-import type { SpaceInfo } from "../support/client.ts";
-import { createSpace } from "../support/fixtures.ts";
 import { rule } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { startServer } from "../support/server.ts";
-import { type Invite, type Member, useSharingServer } from "../support/sharing-server.ts";
+import type { SpaceInfo } from "../support/server/client.ts";
+import { createSpace } from "../support/server/fixtures.ts";
+import { runScenarios } from "../support/server/scenario.ts";
+import { startServer } from "../support/server/server.ts";
+import { type Invite, type Member, useSharingServer } from "../support/server/sharing-server.ts";
 
 const here = useSharingServer();
 const { shared, context } = here;

@@ -1,6 +1,7 @@
 /** Device-local fields: written without a change, never mixed with synced ones, kept over restarts. */
 import { describe, expect } from "bun:test";
-import type { JsonObject, WriteResult } from "../support/client.ts";
+import { rule, useServer } from "../support/rule.ts";
+import type { JsonObject, WriteResult } from "../support/server/client.ts";
 import {
   type Collection,
   content,
@@ -9,9 +10,8 @@ import {
   createSpace,
   openCollection,
   setFields,
-} from "../support/fixtures.ts";
-import { rule, useServer } from "../support/rule.ts";
-import { startServer } from "../support/server.ts";
+} from "../support/server/fixtures.ts";
+import { startServer } from "../support/server/server.ts";
 
 const FIELDS = [
   { key: "n", kind: "number", mutableBy: "any" },

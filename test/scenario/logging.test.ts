@@ -2,11 +2,11 @@
 import { describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { until } from "../support/client.ts";
-import { createSpace } from "../support/fixtures.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { startServer } from "../support/server.ts";
+import { until } from "../support/server/client.ts";
+import { createSpace } from "../support/server/fixtures.ts";
+import { startServer } from "../support/server/server.ts";
 
 const ESCAPE = "\u001b[";
 const lines = (text: string): string[] => text.split("\n").filter((line) => line.trim() !== "");

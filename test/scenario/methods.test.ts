@@ -1,9 +1,9 @@
 /** HEAD, OPTIONS and methods that a path does not have. */
 import { describe, expect } from "bun:test";
-import { envelopeOf } from "../support/client.ts";
-import { fillPath, loadDocument } from "../support/openapi.ts";
+import { fillPath, loadDocument } from "../support/api/openapi.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
+import { envelopeOf } from "../support/server/client.ts";
+import { runScenarios } from "../support/server/scenario.ts";
 
 const shared = useServer();
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"];

@@ -1,9 +1,9 @@
 /** `POST {S}/modify`: what becomes of records, their ids, versions and traces; what is dropped alone. */
 import { describe, expect } from "bun:test";
-import type { JsonObject, Rejection, WriteResult } from "../support/client.ts";
-import { content, createCollection, creationVersion, setFields } from "../support/fixtures.ts";
-import { op, useItems } from "../support/items.ts";
 import { rule } from "../support/rule.ts";
+import type { JsonObject, Rejection, WriteResult } from "../support/server/client.ts";
+import { content, createCollection, creationVersion, setFields } from "../support/server/fixtures.ts";
+import { op, useItems } from "../support/worlds/items.ts";
 
 const world = useItems();
 

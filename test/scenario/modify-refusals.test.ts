@@ -1,10 +1,10 @@
 /** `POST {S}/modify`: what refuses the whole change. */
 import { describe, expect } from "bun:test";
-import type { JsonObject, WriteResult } from "../support/client.ts";
-import { content, createCollection, setFields } from "../support/fixtures.ts";
-import { op, useItems } from "../support/items.ts";
 import { rule } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
+import type { JsonObject, WriteResult } from "../support/server/client.ts";
+import { content, createCollection, setFields } from "../support/server/fixtures.ts";
+import { runScenarios } from "../support/server/scenario.ts";
+import { op, useItems } from "../support/worlds/items.ts";
 
 const world = useItems();
 

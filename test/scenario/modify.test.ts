@@ -1,9 +1,9 @@
 /** `POST {S}/modify`: every op. */
 import { describe, expect } from "bun:test";
-import type { JsonObject } from "../support/client.ts";
-import { content } from "../support/fixtures.ts";
-import { op, useItems } from "../support/items.ts";
 import { rule } from "../support/rule.ts";
+import type { JsonObject } from "../support/server/client.ts";
+import { content } from "../support/server/fixtures.ts";
+import { op, useItems } from "../support/worlds/items.ts";
 
 const world = useItems();
 

@@ -2,9 +2,9 @@
 import { describe, expect } from "bun:test";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
-import { describeWithNats, startNats } from "../support/nats.ts";
+import { describeWithNats, startNats } from "../support/network/nats.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { startServer } from "../support/server.ts";
+import { startServer } from "../support/server/server.ts";
 
 interface Made {
   created: string[];

@@ -1,6 +1,7 @@
 /** Objects: create with types, initial properties and nav stamps, query, subscribe, delete. */
 import { describe, expect } from "bun:test";
-import { type JsonObject, type Page, type Row, type SpaceInfo, until } from "../support/client.ts";
+import { rule, useServer } from "../support/rule.ts";
+import { type JsonObject, type Page, type Row, type SpaceInfo, until } from "../support/server/client.ts";
 import {
   type CreatedType,
   createCollection,
@@ -9,9 +10,8 @@ import {
   createType,
   setFields,
   uniqueName,
-} from "../support/fixtures.ts";
-import { rule, useServer } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
+} from "../support/server/fixtures.ts";
+import { runScenarios } from "../support/server/scenario.ts";
 
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 let space: SpaceInfo;

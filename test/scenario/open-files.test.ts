@@ -1,9 +1,9 @@
 /** How many files a server holds open: those of the spaces that are open, not of those that were. */
 import { describe, expect } from "bun:test";
 import { readdirSync, readlinkSync } from "node:fs";
-import { until } from "../support/client.ts";
-import { createObject, createSpace } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
+import { until } from "../support/server/client.ts";
+import { createObject, createSpace } from "../support/server/fixtures.ts";
 
 const SPACES = 90;
 /** Spaces kept open, and the account's own. */

@@ -1,9 +1,9 @@
 /** What people met when they used the page: nothing typed is lost, nothing misleads, nothing is cut off on a phone. */
 import { expect } from "bun:test";
 import type { Page } from "playwright-core";
-import { type JsonObject, until } from "../support/client.ts";
-import { createCollection, createObject, createType, named } from "../support/fixtures.ts";
-import { makeWideSpace, overflowOf, PHONE, usePageVisits } from "../support/page-visits.ts";
+import { makeWideSpace, overflowOf, PHONE, usePageVisits } from "../support/page/page-visits.ts";
+import { type JsonObject, until } from "../support/server/client.ts";
+import { createCollection, createObject, createType, named } from "../support/server/fixtures.ts";
 
 const visits = usePageVisits("Household");
 const { contentOf, look, makeDocument, place } = visits;

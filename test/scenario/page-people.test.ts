@@ -3,13 +3,13 @@ import { expect } from "bun:test";
 import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { CHROMIUM, useBrowser } from "../support/browser.ts";
-import { type Device, startDevice } from "../support/devices.ts";
-import { createObject, createSpace, named } from "../support/fixtures.ts";
-import { describeWithNats, startNats } from "../support/nats.ts";
+import { describeWithNats, startNats } from "../support/network/nats.ts";
+import { CHROMIUM, useBrowser } from "../support/page/browser.ts";
 import { scratchDir } from "../support/scratch.ts";
+import { type Device, startDevice } from "../support/server/devices.ts";
+import { createObject, createSpace, named } from "../support/server/fixtures.ts";
+import { svc } from "../support/server/svc.ts";
 import { skipUnless } from "../support/skip.ts";
-import { svc } from "../support/svc.ts";
 
 const browser = useBrowser();
 const declare = skipUnless(CHROMIUM !== null, "chromium is not installed");

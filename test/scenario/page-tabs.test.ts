@@ -1,10 +1,10 @@
 /** Many tabs of the page in one browser: they share one connection for everything they follow. */
 import { expect } from "bun:test";
-import { CHROMIUM, useBrowser, type WatchedPage } from "../support/browser.ts";
-import { createObject, createSpace, named } from "../support/fixtures.ts";
-import { freePort } from "../support/free-port.ts";
+import { freePort } from "../support/network/free-port.ts";
+import { CHROMIUM, useBrowser, type WatchedPage } from "../support/page/browser.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { recentServerLogs, startServer } from "../support/server.ts";
+import { createObject, createSpace, named } from "../support/server/fixtures.ts";
+import { recentServerLogs, startServer } from "../support/server/server.ts";
 import { skipUnless } from "../support/skip.ts";
 
 const browser = useBrowser();

@@ -1,11 +1,11 @@
 /** `/ui` and `/swagger` in a browser: what a person does there is done, and seen from outside. */
 import { afterAll, beforeAll, expect } from "bun:test";
 import type { Page } from "playwright-core";
-import { CHROMIUM, useBrowser, type WatchedPage } from "../support/browser.ts";
-import { type Row, until } from "../support/client.ts";
-import { type RunningServer, recentServerLogs, startServer } from "../support/server.ts";
+import { CHROMIUM, useBrowser, type WatchedPage } from "../support/page/browser.ts";
+import { type Row, until } from "../support/server/client.ts";
+import { type RunningServer, recentServerLogs, startServer } from "../support/server/server.ts";
+import { svc, svcFrames } from "../support/server/svc.ts";
 import { skipUnless } from "../support/skip.ts";
-import { svc, svcFrames } from "../support/svc.ts";
 
 const browser = useBrowser();
 const declare = skipUnless(CHROMIUM !== null, "chromium is not installed");

@@ -2,10 +2,10 @@
 import { describe, expect } from "bun:test";
 import { cpSync } from "node:fs";
 import { join } from "node:path";
-import { until } from "../support/client.ts";
 import { rule, useServer } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { BINARY, childEnv, startServer } from "../support/server.ts";
+import { until } from "../support/server/client.ts";
+import { BINARY, childEnv, startServer } from "../support/server/server.ts";
 
 const shared = useServer({ account: false });
 

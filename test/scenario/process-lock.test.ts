@@ -2,10 +2,10 @@
 import { describe, expect } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { moveAccount, rootWith } from "../support/accounts.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { refusedStart, startServer } from "../support/server.ts";
+import { moveAccount, rootWith } from "../support/server/accounts.ts";
+import { refusedStart, startServer } from "../support/server/server.ts";
 
 const firstNumber = (text: string): number => Number(/\d+/.exec(text)?.[0]);
 

@@ -2,10 +2,10 @@
 import { describe, expect } from "bun:test";
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { JsonObject } from "../support/client.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { refusedStart, startServer } from "../support/server.ts";
+import type { JsonObject } from "../support/server/client.ts";
+import { refusedStart, startServer } from "../support/server/server.ts";
 
 describe("addresses", () => {
   for (const addr of ["0.0.0.0:0", "[::]:0", "192.0.2.1:7001", "example.com:7001"]) {

@@ -1,9 +1,9 @@
 /** Process rule 10: stop accepting, drain, tell the streams, exit 0. */
 import { describe, expect } from "bun:test";
-import { createCollection, createSpace, setFields } from "../support/fixtures.ts";
-import { openSocket } from "../support/raw-http.ts";
 import { rule } from "../support/rule.ts";
-import { type RunningServer, startServer } from "../support/server.ts";
+import { createCollection, createSpace, setFields } from "../support/server/fixtures.ts";
+import { openSocket } from "../support/server/raw-http.ts";
+import { type RunningServer, startServer } from "../support/server/server.ts";
 
 const WAYS: [string, (server: RunningServer) => Promise<void> | void][] = [
   ["SIGINT", (server) => server.signal("SIGINT")],

@@ -1,9 +1,9 @@
 /** Processes over HTTP: their life, their events, expiry of nothing alive, cancelling, and every fault. */
 import { describe, expect } from "bun:test";
-import type { JsonObject, SpaceInfo } from "../support/client.ts";
-import { createSpace, uniqueName } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios, type Scenario } from "../support/scenario.ts";
+import type { JsonObject, SpaceInfo } from "../support/server/client.ts";
+import { createSpace, uniqueName } from "../support/server/fixtures.ts";
+import { runScenarios, type Scenario } from "../support/server/scenario.ts";
 
 let space: SpaceInfo;
 let accountId: string;

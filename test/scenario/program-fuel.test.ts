@@ -1,8 +1,8 @@
 /** What a run costs is the same everywhere: run after run, and in the executable as in the source tree. */
 import { afterAll, expect } from "bun:test";
-import { createTestPrograms } from "../support/program-runs.ts";
 import { rule } from "../support/rule.ts";
-import { BINARY } from "../support/server.ts";
+import { createTestPrograms } from "../support/server/program-runs.ts";
+import { BINARY } from "../support/server/server.ts";
 
 const RUNS = 1_000;
 const AT_ONCE = 4;

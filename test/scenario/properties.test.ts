@@ -1,10 +1,10 @@
 /** Properties of types: how they are declared, patched leaf by leaf, and removed. */
 import { describe, expect } from "bun:test";
-import type { JsonObject } from "../support/client.ts";
-import { createType } from "../support/fixtures.ts";
 import { rule } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
-import { useTypedSpace } from "../support/typed-space.ts";
+import type { JsonObject } from "../support/server/client.ts";
+import { createType } from "../support/server/fixtures.ts";
+import { runScenarios } from "../support/server/scenario.ts";
+import { useTypedSpace } from "../support/worlds/typed-space.ts";
 
 const { shared, spaceId, typeId, S, T, add, find, patch, holder, set, row } = useTypedSpace();
 

@@ -1,9 +1,9 @@
 /** Values of properties: formats, scopes, raw writes, backlinks, datetime filters, and what the server keeps. */
 import { describe, expect } from "bun:test";
-import type { JsonObject, Page, WriteResult } from "../support/client.ts";
-import { type CreatedType, createObject, createType } from "../support/fixtures.ts";
 import { rule } from "../support/rule.ts";
-import { useTypedSpace } from "../support/typed-space.ts";
+import type { JsonObject, Page, WriteResult } from "../support/server/client.ts";
+import { type CreatedType, createObject, createType } from "../support/server/fixtures.ts";
+import { useTypedSpace } from "../support/worlds/typed-space.ts";
 
 const { shared, spaceId, typeId, S, T, add, holder, set, row } = useTypedSpace();
 

@@ -4,14 +4,14 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type OpenedNotification, openNotification } from "../../docs/push/decoder.ts";
-import { type SpaceInfo, until, type WriteResult } from "../support/client.ts";
-import { type Device, joinOpen, startDevice, untilStatus } from "../support/devices.ts";
-import { createObject, createSpace } from "../support/fixtures.ts";
 import { type FakeApns, startFakeApns } from "../support/push/fake-apns.ts";
 import { type FakeFcm, startFakeFcm } from "../support/push/fake-fcm.ts";
 import { type PushNode, startNode } from "../support/push/node.ts";
 import { type NodeProxy, startNodeProxy } from "../support/push/node-proxy.ts";
 import { rule } from "../support/rule.ts";
+import { type SpaceInfo, until, type WriteResult } from "../support/server/client.ts";
+import { type Device, joinOpen, startDevice, untilStatus } from "../support/server/devices.ts";
+import { createObject, createSpace } from "../support/server/fixtures.ts";
 
 const LONG_MS = 120_000;
 /** What has not come by then is not on its way: messages take about 50 ms. */

@@ -5,11 +5,11 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { ed25519 } from "@noble/curves/ed25519.js";
 import { bytesToBase58 } from "../../src/base/base58.ts";
-import { CHROMIUM, useBrowser } from "../support/browser.ts";
-import type { SpaceInfo } from "../support/client.ts";
-import { createObject, createSpace } from "../support/fixtures.ts";
+import { CHROMIUM, useBrowser } from "../support/page/browser.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios, type Scenario } from "../support/scenario.ts";
+import type { SpaceInfo } from "../support/server/client.ts";
+import { createObject, createSpace } from "../support/server/fixtures.ts";
+import { runScenarios, type Scenario } from "../support/server/scenario.ts";
 import { skipUnless } from "../support/skip.ts";
 
 const browser = useBrowser();

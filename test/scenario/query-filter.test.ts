@@ -1,8 +1,8 @@
 /** The filter grammar end to end: MongoDB's semantics for the operators of the table, and every refusal. */
 import { describe, expect } from "bun:test";
-import type { ErrorBody, JsonObject, Page } from "../support/client.ts";
-import { type Collection, createCollection, createObject, createSpace } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
+import type { ErrorBody, JsonObject, Page } from "../support/server/client.ts";
+import { type Collection, createCollection, createObject, createSpace } from "../support/server/fixtures.ts";
 
 const day = (text: string): JsonObject => ({ $date: `${text}T00:00:00.000Z` });
 

@@ -1,9 +1,9 @@
 /** Sort, limit, offset and totals; the body of a snapshot query. */
 import { describe, expect } from "bun:test";
-import type { Json, JsonObject } from "../support/client.ts";
-import { type Collection, createCollection, createSpace, setFields } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
+import type { Json, JsonObject } from "../support/server/client.ts";
+import { type Collection, createCollection, createSpace, setFields } from "../support/server/fixtures.ts";
+import { runScenarios } from "../support/server/scenario.ts";
 
 let items: Collection;
 let mixed: Collection;

@@ -1,12 +1,12 @@
 /** Search by meaning, with an endpoint that embeds by meanings it was told. */
 import { describe, expect } from "bun:test";
 import { rmSync } from "node:fs";
-import type { ErrorBody, JsonObject } from "../support/client.ts";
-import { type EmbeddingEndpoint, startEmbeddingEndpoint } from "../support/embedding-endpoint.ts";
-import { createObject, createSpace, createType, named, uniqueName } from "../support/fixtures.ts";
+import { type EmbeddingEndpoint, startEmbeddingEndpoint } from "../support/models/embedding-endpoint.ts";
+import { indexDirectory, search, searchUntil } from "../support/models/search.ts";
 import { rule } from "../support/rule.ts";
-import { indexDirectory, search, searchUntil } from "../support/search.ts";
-import { type RunningServer, type ServerOptions, startServer } from "../support/server.ts";
+import type { ErrorBody, JsonObject } from "../support/server/client.ts";
+import { createObject, createSpace, createType, named, uniqueName } from "../support/server/fixtures.ts";
+import { type RunningServer, type ServerOptions, startServer } from "../support/server/server.ts";
 
 const MEANINGS = [
   ["cat", "feline", "kitten"],

@@ -4,11 +4,18 @@ import { Database } from "bun:sqlite";
 import { beforeAll, describe, expect } from "bun:test";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Client, ErrorBody, JsonObject } from "../support/client.ts";
-import { createObject, createSpace, createType, uniqueName } from "../support/fixtures.ts";
+import {
+  foundBy,
+  indexDirectory,
+  type SearchAnswer,
+  search,
+  searchUntil,
+  searchWhole,
+} from "../support/models/search.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { foundBy, indexDirectory, type SearchAnswer, search, searchUntil, searchWhole } from "../support/search.ts";
-import { startServer } from "../support/server.ts";
+import type { Client, ErrorBody, JsonObject } from "../support/server/client.ts";
+import { createObject, createSpace, createType, uniqueName } from "../support/server/fixtures.ts";
+import { startServer } from "../support/server/server.ts";
 
 const shared = useServer();
 

@@ -1,6 +1,7 @@
 /** Two accounts on one LAN (loopback), found by multicast alone: from the invite to the removal, real processes. */
 import { describe, expect } from "bun:test";
-import { type SpaceInfo, until } from "../support/client.ts";
+import { rule } from "../support/rule.ts";
+import { type SpaceInfo, until } from "../support/server/client.ts";
 import {
   type Device,
   mintInvite,
@@ -11,9 +12,8 @@ import {
   startDevice,
   untilSame,
   untilStatus,
-} from "../support/devices.ts";
-import { createObject, createSpace, named } from "../support/fixtures.ts";
-import { rule } from "../support/rule.ts";
+} from "../support/server/devices.ts";
+import { createObject, createSpace, named } from "../support/server/fixtures.ts";
 
 const LONG_MS = 120_000;
 const WAIT_MS = 40_000;

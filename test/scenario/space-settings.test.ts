@@ -1,9 +1,9 @@
 /** Settings of a space: set, unset, refused. */
 import { describe, expect } from "bun:test";
-import type { SpaceInfo } from "../support/client.ts";
-import { createSpace } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
+import type { SpaceInfo } from "../support/server/client.ts";
+import { createSpace } from "../support/server/fixtures.ts";
+import { runScenarios } from "../support/server/scenario.ts";
 
 let space: SpaceInfo;
 let accountId: string;

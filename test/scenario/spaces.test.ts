@@ -1,10 +1,10 @@
 /** Spaces: create, list, get, patch, settings, delete, sync, derived. */
 import { describe, expect } from "bun:test";
-import { type JsonObject, type SpaceInfo, until } from "../support/client.ts";
-import { createCollection, createObject, createSpace, setFields } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
-import { startServer } from "../support/server.ts";
+import { type JsonObject, type SpaceInfo, until } from "../support/server/client.ts";
+import { createCollection, createObject, createSpace, setFields } from "../support/server/fixtures.ts";
+import { runScenarios } from "../support/server/scenario.ts";
+import { startServer } from "../support/server/server.ts";
 
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 let space: SpaceInfo;

@@ -1,14 +1,14 @@
 /** One connection that carries many streams: every kind of them, their ends, adding and dropping, limits, a slow reader. */
 import { describe, expect } from "bun:test";
-import type { Json, JsonObject, Page } from "../support/client.ts";
-import { until } from "../support/client.ts";
-import { type Collection, createCollection, createObject, createSpace, setFields } from "../support/fixtures.ts";
-import { openMultiplex, type SubscriptionRequest } from "../support/multiplex-stream.ts";
-import { openSocket } from "../support/raw-http.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
-import { startServer } from "../support/server.ts";
-import type { ChangesEntry } from "../support/sse-stream.ts";
+import type { Json, JsonObject, Page } from "../support/server/client.ts";
+import { until } from "../support/server/client.ts";
+import { type Collection, createCollection, createObject, createSpace, setFields } from "../support/server/fixtures.ts";
+import { openMultiplex, type SubscriptionRequest } from "../support/server/multiplex-stream.ts";
+import { openSocket } from "../support/server/raw-http.ts";
+import { runScenarios } from "../support/server/scenario.ts";
+import { startServer } from "../support/server/server.ts";
+import type { ChangesEntry } from "../support/server/sse-stream.ts";
 
 let spaceId: string;
 let objectId: string;

@@ -1,9 +1,9 @@
 /** A windowed subscription's stream: its head, its first frames, what keeps it alive, what is refused. */
 import { describe, expect } from "bun:test";
-import type { JsonObject } from "../support/client.ts";
-import { type Collection, createSpace, setFields } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
+import type { JsonObject } from "../support/server/client.ts";
+import { type Collection, createSpace, setFields } from "../support/server/fixtures.ts";
+import { runScenarios } from "../support/server/scenario.ts";
 import { createNumbered, idsOf, subscribeTo } from "../support/window.ts";
 
 let spaceId: string;

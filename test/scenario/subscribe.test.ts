@@ -1,10 +1,10 @@
 /** Windowed subscriptions: the frames, refill, reasons of removal, overflow and drift. */
 import { describe, expect } from "bun:test";
-import type { Json, JsonObject, Row } from "../support/client.ts";
-import { type Collection, createCollection, createObject, createSpace, setFields } from "../support/fixtures.ts";
-import { openSocket } from "../support/raw-http.ts";
 import { rule, useServer } from "../support/rule.ts";
-import type { ChangesEntry, SseStream } from "../support/sse-stream.ts";
+import type { Json, JsonObject, Row } from "../support/server/client.ts";
+import { type Collection, createCollection, createObject, createSpace, setFields } from "../support/server/fixtures.ts";
+import { openSocket } from "../support/server/raw-http.ts";
+import type { ChangesEntry, SseStream } from "../support/server/sse-stream.ts";
 import { applyChanges, createNumbered, idsOf, subscribeTo, type Window } from "../support/window.ts";
 
 let spaceId: string;

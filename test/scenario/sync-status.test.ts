@@ -1,11 +1,11 @@
 /** The sync status streams: the state now, each change of it, and their end; alone and with a network that comes and goes. */
 import { describe, expect } from "bun:test";
-import { createObject, createSpace } from "../support/fixtures.ts";
-import { describeWithNats, startNats } from "../support/nats.ts";
+import type { JsonObject } from "../support/hostile/wire-types.ts";
+import { describeWithNats, startNats } from "../support/network/nats.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { startServer } from "../support/server.ts";
-import type { SseStream } from "../support/sse-stream.ts";
-import type { JsonObject } from "../support/wire-types.ts";
+import { createObject, createSpace } from "../support/server/fixtures.ts";
+import { startServer } from "../support/server/server.ts";
+import type { SseStream } from "../support/server/sse-stream.ts";
 
 /** More than a slow reader's mailbox holds. */
 const MANY = 24;

@@ -2,11 +2,11 @@
 import { Database } from "bun:sqlite";
 import { describe, expect } from "bun:test";
 import { join } from "node:path";
-import { type JsonObject, type Page, type Row, type SpaceInfo, until } from "../support/client.ts";
-import { createSpace } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
-import { startServer } from "../support/server.ts";
+import { type JsonObject, type Page, type Row, type SpaceInfo, until } from "../support/server/client.ts";
+import { createSpace } from "../support/server/fixtures.ts";
+import { runScenarios } from "../support/server/scenario.ts";
+import { startServer } from "../support/server/server.ts";
 
 let alpha: SpaceInfo;
 const shared = useServer({}, async (server) => {

@@ -1,9 +1,9 @@
 /** What boots of a server with an agent space do: what is made once, what is closed, what refuses the start. */
 import { expect } from "bun:test";
-import { agentOf, RUNTIME_ENV } from "../support/agent.ts";
-import type { Json } from "../support/client.ts";
 import { rule } from "../support/rule.ts";
-import { refusedStart, startServer } from "../support/server.ts";
+import { agentOf, RUNTIME_ENV } from "../support/server/agent.ts";
+import type { Json } from "../support/server/client.ts";
+import { refusedStart, startServer } from "../support/server/server.ts";
 
 rule("[agent] chat-watch is seeded once: deleted, it does not come back at the next boot", async () => {
   await using first = await startServer({ env: RUNTIME_ENV });

@@ -1,9 +1,9 @@
 /** Triggers, programs and runs over HTTP: the agent space, the control API, the host API, traces and replay. */
 import { describe, expect } from "bun:test";
-import { AGENT_FILES, type AgentFixture, agentOf, RUNTIME_ENV } from "../support/agent.ts";
-import { type Json, type JsonObject, until } from "../support/client.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { svc } from "../support/svc.ts";
+import { AGENT_FILES, type AgentFixture, agentOf, RUNTIME_ENV } from "../support/server/agent.ts";
+import { type Json, type JsonObject, until } from "../support/server/client.ts";
+import { svc } from "../support/server/svc.ts";
 
 const SECRET = "s3cret-of-the-test";
 let agent: AgentFixture;

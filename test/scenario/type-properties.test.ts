@@ -1,9 +1,9 @@
 /** Properties of types, and values of them on objects. */
 import { describe, expect } from "bun:test";
-import type { JsonObject, SpaceInfo, WriteResult } from "../support/client.ts";
-import { type CreatedType, createObject, createSpace, createType } from "../support/fixtures.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
+import type { JsonObject, SpaceInfo, WriteResult } from "../support/server/client.ts";
+import { type CreatedType, createObject, createSpace, createType } from "../support/server/fixtures.ts";
+import { runScenarios } from "../support/server/scenario.ts";
 
 let space: SpaceInfo;
 let type: CreatedType;

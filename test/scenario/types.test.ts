@@ -1,6 +1,7 @@
 /** Types, properties and dataset declarations: the basics a collection needs (the whole is the data plane's suite). */
 import { describe, expect } from "bun:test";
-import type { JsonObject, SpaceInfo } from "../support/client.ts";
+import { rule, useServer } from "../support/rule.ts";
+import type { JsonObject, SpaceInfo } from "../support/server/client.ts";
 import {
   ANY_FIELDS,
   type CreatedType,
@@ -8,9 +9,8 @@ import {
   createSpace,
   createType,
   uniqueName,
-} from "../support/fixtures.ts";
-import { rule, useServer } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
+} from "../support/server/fixtures.ts";
+import { runScenarios } from "../support/server/scenario.ts";
 
 let space: SpaceInfo;
 let type: CreatedType;

@@ -1,8 +1,8 @@
 /** The unauthorized server: what it answers before an account is there (section 5, rule 5). */
 import { describe, expect } from "bun:test";
-import type { JsonObject } from "../support/client.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios, type Scenario } from "../support/scenario.ts";
+import type { JsonObject } from "../support/server/client.ts";
+import { runScenarios, type Scenario } from "../support/server/scenario.ts";
 
 const shared = useServer({ account: false });
 const OPEN_PATHS = new Set(["/v1/health", "/v1/shutdown", "/v1/openapi.json", "/v1/auth"]);

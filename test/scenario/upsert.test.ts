@@ -1,10 +1,16 @@
 /** `POST {S}/upsert`: pages, skipped detection, write-once, rejections. */
 import { describe, expect } from "bun:test";
-import type { JsonObject, UpsertRejection } from "../support/client.ts";
-import { type Collection, content, createCollection, createSpace, creationVersion } from "../support/fixtures.ts";
-import { createWriteOnce, rowsOf } from "../support/items.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { runScenarios } from "../support/scenario.ts";
+import type { JsonObject, UpsertRejection } from "../support/server/client.ts";
+import {
+  type Collection,
+  content,
+  createCollection,
+  createSpace,
+  creationVersion,
+} from "../support/server/fixtures.ts";
+import { runScenarios } from "../support/server/scenario.ts";
+import { createWriteOnce, rowsOf } from "../support/worlds/items.ts";
 
 let items: Collection;
 const shared = useServer({}, async ({ client }) => {

@@ -1,5 +1,5 @@
 /** How long small requests take while something else goes on. */
-import type { Client } from "./client.ts";
+import type { Client } from "./server/client.ts";
 
 export interface Latency {
   readonly p50Ms: number;

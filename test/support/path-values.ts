@@ -1,6 +1,6 @@
 /** Real ids for the placeholders of documented paths, so that a request is judged by its body, not by its path. */
-import type { Client } from "./client.ts";
-import { type Collection, createCollection, createSpace } from "./fixtures.ts";
+import type { Client } from "./server/client.ts";
+import { type Collection, createCollection, createSpace } from "./server/fixtures.ts";
 
 export interface PathValues {
   items: Collection;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, test } from "bun:test";
-import type { Client } from "./client.ts";
-import { type RunningServer, recentServerLogs, type ServerOptions, startServer } from "./server.ts";
+import type { Client } from "./server/client.ts";
+import { type RunningServer, recentServerLogs, type ServerOptions, startServer } from "./server/server.ts";
 
 /** A test whose title begins with the rule it proves; on failure the logs of the last servers are shown. */
 export function rule(title: string, run: () => void | Promise<void>, timeoutMs = 30_000): void {

@@ -1,6 +1,6 @@
 /** The ways to leave a test out: with a reason, which the suite prints. */
 import { describe, test } from "bun:test";
-import { titleWithReason } from "./skip-reason.ts";
+import { titleWithReason } from "./suite/skip-reason.ts";
 
 type TestBody = () => void | Promise<void>;
 type DeclareGroup = (title: string, body: () => void) => void;

@@ -1,7 +1,7 @@
 /** A client's copy of a live window: the snapshot with every `changes` frame applied. */
-import type { Client, JsonObject, Row } from "./client.ts";
-import { type Collection, createCollection } from "./fixtures.ts";
-import type { ChangesEntry, SseStream } from "./sse-stream.ts";
+import type { Client, JsonObject, Row } from "./server/client.ts";
+import { type Collection, createCollection } from "./server/fixtures.ts";
+import type { ChangesEntry, SseStream } from "./server/sse-stream.ts";
 
 export type Window = Map<string, Row>;
 

@@ -1,10 +1,10 @@
 /** Triggers among devices of one account on a real network: one fires, and what moves it moves it for all. */
 import { expect } from "bun:test";
-import { type AgentFixture, agentOf, RUNTIME_ENV } from "../support/agent.ts";
-import { type JsonObject, until } from "../support/client.ts";
-import { type Device, startDevice } from "../support/devices.ts";
-import { describeWithNats, startNats } from "../support/nats.ts";
+import { describeWithNats, startNats } from "../support/network/nats.ts";
 import { ruleBeside } from "../support/rule.ts";
+import { type AgentFixture, agentOf, RUNTIME_ENV } from "../support/server/agent.ts";
+import { type JsonObject, until } from "../support/server/client.ts";
+import { type Device, startDevice } from "../support/server/devices.ts";
 
 const LONG_MS = 180_000;
 const ENV = { ...RUNTIME_ENV, SVC_SYNC_INTERVAL: "1s" };

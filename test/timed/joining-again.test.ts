@@ -1,10 +1,10 @@
 /** Accounts that are removed and join again, over a network, with the interval that people have. */
 import { expect } from "bun:test";
-import { until } from "../support/client.ts";
-import { type Device, mintInvite, startDevice, untilStatus, warnings } from "../support/devices.ts";
-import { createSpace } from "../support/fixtures.ts";
-import { describeWithNats, startNats } from "../support/nats.ts";
+import { describeWithNats, startNats } from "../support/network/nats.ts";
 import { rule } from "../support/rule.ts";
+import { until } from "../support/server/client.ts";
+import { type Device, mintInvite, startDevice, untilStatus, warnings } from "../support/server/devices.ts";
+import { createSpace } from "../support/server/fixtures.ts";
 
 const LONG_MS = 120_000;
 const SPACES = 4;

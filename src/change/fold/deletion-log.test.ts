@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
-import { createDevices, type Devices } from "../../../test/support/acl-devices.ts";
 import { scratchDir } from "../../../test/support/scratch.ts";
-import { ITEMS, registryOf } from "../../../test/support/test-space.ts";
+import { createDevices, type Devices } from "../../../test/support/worlds/acl-devices.ts";
+import { ITEMS, registryOf } from "../../../test/support/worlds/test-space.ts";
 import type { Space } from "../../space/space.ts";
 import type { DatasetRules } from "../codec/dataset-rules.ts";
 import { DELETION_RULES } from "./deletion-log.ts";

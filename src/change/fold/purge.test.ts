@@ -8,8 +8,8 @@ import {
   purgedAfter,
   remove,
   withDevices,
-} from "../../../test/support/acl-devices.ts";
-import { createAccount } from "../../../test/support/acl-world.ts";
+} from "../../../test/support/worlds/acl-devices.ts";
+import { createAccount } from "../../../test/support/worlds/acl-world.ts";
 import { randomBytes } from "../../base/random.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import { type Change, decodeChange, encodeChange, encodeHeader } from "../codec/change-codec.ts";

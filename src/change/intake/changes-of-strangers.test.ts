@@ -1,9 +1,9 @@
 /** Changes by who has no right to write: they fill nobody's disk, and hold up nobody. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { add, type Device, remove, withDevices } from "../../../test/support/acl-devices.ts";
-import { createAccount } from "../../../test/support/acl-world.ts";
-import { createForger, setOf } from "../../../test/support/forged-change.ts";
-import { objectOf, withRecords } from "../../../test/support/forger-world.ts";
+import { createForger, setOf } from "../../../test/support/hostile/forged-change.ts";
+import { objectOf, withRecords } from "../../../test/support/hostile/forger-world.ts";
+import { add, type Device, remove, withDevices } from "../../../test/support/worlds/acl-devices.ts";
+import { createAccount } from "../../../test/support/worlds/acl-world.ts";
 import { vectorOf } from "../../space/replica/own-vector.ts";
 import { decodeChange, encodeDerivedRoot } from "../codec/change-codec.ts";
 import { stubOf } from "../codec/change-stub.ts";

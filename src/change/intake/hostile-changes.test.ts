@@ -1,11 +1,11 @@
 /** Changes by a member of good standing who knows the format and means harm: each ends with a verdict, and the space goes on. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { type Device, withDevices } from "../../../test/support/acl-devices.ts";
-import { until } from "../../../test/support/client.ts";
-import { bodyBytes, bodyOf, createForger, setOf } from "../../../test/support/forged-change.ts";
-import { objectOf, withForger, withRecords } from "../../../test/support/forger-world.ts";
-import { ITEMS } from "../../../test/support/test-space.ts";
+import { bodyBytes, bodyOf, createForger, setOf } from "../../../test/support/hostile/forged-change.ts";
+import { objectOf, withForger, withRecords } from "../../../test/support/hostile/forger-world.ts";
+import { until } from "../../../test/support/server/client.ts";
+import { type Device, withDevices } from "../../../test/support/worlds/acl-devices.ts";
+import { ITEMS } from "../../../test/support/worlds/test-space.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";

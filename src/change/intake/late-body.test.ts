@@ -7,8 +7,8 @@ import {
   purgedAfter,
   remove,
   withDevices,
-} from "../../../test/support/acl-devices.ts";
-import { createAccount } from "../../../test/support/acl-world.ts";
+} from "../../../test/support/worlds/acl-devices.ts";
+import { createAccount } from "../../../test/support/worlds/acl-world.ts";
 import { OBJECT_RULES } from "../../domain/object/object-rules.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { refusal } from "../../protocol/refusals.ts";

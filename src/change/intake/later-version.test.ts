@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { withDevices } from "../../../test/support/acl-devices.ts";
-import { until } from "../../../test/support/client.ts";
+import { until } from "../../../test/support/server/client.ts";
+import { withDevices } from "../../../test/support/worlds/acl-devices.ts";
 
 test("[parked] what an earlier version of the program could not read is tried when a space is opened", () =>
   withDevices(async (devices) => {

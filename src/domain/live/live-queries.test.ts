@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { DATASET, watch } from "../../../test/support/live-space.ts";
-import { nextTurn, summary, useLiveSpaces } from "../../../test/support/live-spaces.ts";
+import { DATASET, watch } from "../../../test/support/worlds/live-space.ts";
+import { nextTurn, summary, useLiveSpaces } from "../../../test/support/worlds/live-spaces.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 
 const { openSpace, withRecords } = useLiveSpaces();

@@ -1,7 +1,7 @@
 /** Windows that are read or counted aside, refilled, moved by late changes, or fail. */
 import { expect, test } from "bun:test";
-import { ALWAYS_ASIDE, DATASET, watch } from "../../../test/support/live-space.ts";
-import { nextTurn, summary, useLiveSpaces } from "../../../test/support/live-spaces.ts";
+import { ALWAYS_ASIDE, DATASET, watch } from "../../../test/support/worlds/live-space.ts";
+import { nextTurn, summary, useLiveSpaces } from "../../../test/support/worlds/live-spaces.ts";
 
 const { openSpace, withRecords } = useLiveSpaces();
 

@@ -1,6 +1,6 @@
 /** What callers of the process registry get wrong: each is told by code and field, and changes nothing. */
 import { describe, expect, test } from "bun:test";
-import { createWorld, frame, OTHER, refusal } from "../../../test/support/process-world.ts";
+import { createWorld, frame, OTHER, refusal } from "../../../test/support/worlds/process-world.ts";
 import type { ProcessFinishBody, ProcessProgressBody, ProcessStartBody } from "../../protocol/event.ts";
 
 describe("faults", () => {

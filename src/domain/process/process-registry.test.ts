@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createWorld, frame, ME, OTHER, refusal } from "../../../test/support/process-world.ts";
+import { createWorld, frame, ME, OTHER, refusal } from "../../../test/support/worlds/process-world.ts";
 import type { EventInput } from "../event/port.ts";
 
 describe("a process's life (PROC-1)", () => {

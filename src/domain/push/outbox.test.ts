@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { until } from "../../../test/support/client.ts";
 import { type ScratchDir, scratchDir } from "../../../test/support/scratch.ts";
+import { until } from "../../../test/support/server/client.ts";
 import { silentLog } from "../../base/log.ts";
 import { NodeFault } from "../../push-link/node-calls.ts";
 import { type OutboxRow, openPushOutboxStore } from "../../store/push-outbox-store.ts";

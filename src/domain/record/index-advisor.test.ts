@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
-import { openLiveSpace } from "../../../test/support/live-space.ts";
+import { openLiveSpace } from "../../../test/support/worlds/live-space.ts";
 import { parseFilter } from "../../query/filter/filter-parse.ts";
 import { indexedPathOf } from "../../query/rows/index-key.ts";
 import { createIndexAdvisor } from "./index-advisor.ts";

@@ -1,9 +1,9 @@
 import { expect } from "bun:test";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { childrenOf } from "../../../test/support/child-processes.ts";
-import { ENGLISH_MODEL, hasModels, modelDirectory, NO_MODELS } from "../../../test/support/models.ts";
+import { ENGLISH_MODEL, hasModels, modelDirectory, NO_MODELS } from "../../../test/support/models/models.ts";
 import { scratchDir } from "../../../test/support/scratch.ts";
+import { childrenOf } from "../../../test/support/server/child-processes.ts";
 import { skipUnlessGiven } from "../../../test/support/skip.ts";
 import { silentLog } from "../../base/log.ts";
 import { EmbedderLost } from "./embedder.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { at, createTriggerWorld, fires, MINUTE, SECOND, START } from "../../../test/support/trigger-world.ts";
+import { at, createTriggerWorld, fires, MINUTE, SECOND, START } from "../../../test/support/server/trigger-world.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import type { RunOutcome } from "./port.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { makeTestCa } from "../../../test/support/test-ca.ts";
+import { makeTestCa } from "../../../test/support/network/test-ca.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { CallFailure } from "./call-error.ts";
 import { createHostAllowList } from "./host-allow-list.ts";

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startModelEndpoint } from "../../../test/support/model-endpoint.ts";
+import { startModelEndpoint } from "../../../test/support/models/model-endpoint.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { CallFailure, CostExceeded } from "./call-error.ts";
 import { openLlmBudget, type Spending } from "./llm-budget.ts";

@@ -3,7 +3,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { referenceSort } from "../../../test/support/reference-matcher.ts";
+import { referenceSort } from "../../../test/support/oracle/reference-matcher.ts";
 import { COLLECTION_ID, createRowsTable, indexPaths } from "../../../test/support/rows-table.ts";
 import type { Json } from "../../protocol/json.ts";
 import { parseFilter } from "../filter/filter-parse.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { add, withDevices } from "../../../test/support/acl-devices.ts";
-import { createAccount } from "../../../test/support/acl-world.ts";
-import { bodyBytes, createForger, setOf } from "../../../test/support/forged-change.ts";
+import { bodyBytes, createForger, setOf } from "../../../test/support/hostile/forged-change.ts";
+import { add, withDevices } from "../../../test/support/worlds/acl-devices.ts";
+import { createAccount } from "../../../test/support/worlds/acl-world.ts";
 import { bytesToHex } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
 import { refusal } from "../../protocol/refusals.ts";

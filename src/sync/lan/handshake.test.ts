@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { socketPair } from "../../../test/support/socket-pair.ts";
+import { socketPair } from "../../../test/support/network/socket-pair.ts";
 import { concatBytes } from "../../base/bytes.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import { randomBytes } from "../../base/random.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createPublicKey, generateKeyPairSync, X509Certificate } from "node:crypto";
-import { makeTestCa } from "../../../test/support/test-ca.ts";
+import { makeTestCa } from "../../../test/support/network/test-ca.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import { randomBytes } from "../../base/random.ts";
 import { peerIdOf } from "../../crypto/peer-id.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { EventEmitter } from "node:events";
-import { until } from "../../../test/support/client.ts";
-import { socketPair } from "../../../test/support/socket-pair.ts";
+import { socketPair } from "../../../test/support/network/socket-pair.ts";
+import { until } from "../../../test/support/server/client.ts";
 import { bytesToUtf8, concatBytes, utf8ToBytes } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
 import { createFrameReader, encodeFrame, FRAGMENT_BYTES, FRAME } from "./framing.ts";

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { createAccount } from "../../../test/support/acl-world.ts";
-import { closeReplicas, pullAll, remoteOf, replicaOf, rows } from "../../../test/support/session-replicas.ts";
-import { ITEMS, writeItem } from "../../../test/support/test-space.ts";
+import { createAccount } from "../../../test/support/worlds/acl-world.ts";
+import { closeReplicas, pullAll, remoteOf, replicaOf, rows } from "../../../test/support/worlds/session-replicas.ts";
+import { ITEMS, writeItem } from "../../../test/support/worlds/test-space.ts";
 import { equalBytes } from "../../base/bytes.ts";
 import { systemClock } from "../../base/clock.ts";
 import { randomBytes } from "../../base/random.ts";

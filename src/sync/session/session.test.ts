@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { createAccount } from "../../../test/support/acl-world.ts";
-import { createForger } from "../../../test/support/forged-change.ts";
+import { createForger } from "../../../test/support/hostile/forged-change.ts";
+import { createAccount } from "../../../test/support/worlds/acl-world.ts";
 import {
   addWriters,
   closeReplicas,
@@ -9,8 +9,8 @@ import {
   remoteOf,
   replicaOf,
   rows,
-} from "../../../test/support/session-replicas.ts";
-import { writeItem } from "../../../test/support/test-space.ts";
+} from "../../../test/support/worlds/session-replicas.ts";
+import { writeItem } from "../../../test/support/worlds/test-space.ts";
 import { addAccounts } from "../../acl/actions.ts";
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { systemClock } from "../../base/clock.ts";

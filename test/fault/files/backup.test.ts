@@ -2,14 +2,21 @@
 import { afterAll, afterEach, beforeAll, expect } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { until } from "../../support/client.ts";
-import { type Device, forceSynced, joinOpen, mintInvite, startDevice, untilStatus } from "../../support/devices.ts";
-import { attach, bytesOf, content, type FileInfo, filesPath } from "../../support/files.ts";
 import { filesBelow } from "../../support/files-below.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
-import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
-import { filesInStore } from "../../support/nats-files.ts";
+import { describeWithNats, type NatsServer, startNats } from "../../support/network/nats.ts";
+import { filesInStore } from "../../support/network/nats-files.ts";
 import { rule } from "../../support/rule.ts";
+import { until } from "../../support/server/client.ts";
+import {
+  type Device,
+  forceSynced,
+  joinOpen,
+  mintInvite,
+  startDevice,
+  untilStatus,
+} from "../../support/server/devices.ts";
+import { attach, bytesOf, content, type FileInfo, filesPath } from "../../support/server/files.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
 
 const MB = 1 << 20;
 

@@ -2,11 +2,19 @@
 import { expect } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { attach, attachFails, attachPath, bytesOf, content, type FileInfo, filesPath } from "../../support/files.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
-import { startServer } from "../../support/server.ts";
+import {
+  attach,
+  attachFails,
+  attachPath,
+  bytesOf,
+  content,
+  type FileInfo,
+  filesPath,
+} from "../../support/server/files.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
+import { startServer } from "../../support/server/server.ts";
 
 /** No file may grow beyond this; a write past it fails as on a full disk (EFBIG, its signal ignored). */
 const LIMIT_KIB = 3_000;

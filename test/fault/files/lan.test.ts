@@ -2,12 +2,12 @@
 import { afterEach, describe, expect } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { until } from "../../support/client.ts";
-import { type Device, joinOpen, startDevice, untilStatus } from "../../support/devices.ts";
-import { attach, bytesOf, content, type FileInfo, filesPath } from "../../support/files.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
 import { openToOthers } from "../../support/open-to-others.ts";
 import { rule } from "../../support/rule.ts";
+import { until } from "../../support/server/client.ts";
+import { type Device, joinOpen, startDevice, untilStatus } from "../../support/server/devices.ts";
+import { attach, bytesOf, content, type FileInfo, filesPath } from "../../support/server/files.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
 
 const MB = 1 << 20;
 const opened: AsyncDisposable[] = [];

@@ -1,14 +1,14 @@
 /** Files over a line to the network that corrupts, cuts, stalls and refuses. */
 import { expect } from "bun:test";
-import { until } from "../../support/client.ts";
-import { startDevice, untilStatus } from "../../support/devices.ts";
-import { attach, bytesOf, content, filesPath } from "../../support/files.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
-import { filesInStore } from "../../support/nats-files.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
+import { filesInStore } from "../../support/network/nats-files.ts";
+import { startTcpProxy } from "../../support/network/tcp-proxy.ts";
 import { createRng, runSeed } from "../../support/rng.ts";
 import { rule } from "../../support/rule.ts";
-import { startTcpProxy } from "../../support/tcp-proxy.ts";
+import { until } from "../../support/server/client.ts";
+import { startDevice, untilStatus } from "../../support/server/devices.ts";
+import { attach, bytesOf, content, filesPath } from "../../support/server/files.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
 
 const MB = 1 << 20;
 const STRIKES = 14;

@@ -12,12 +12,19 @@ import { createFrameReader, encodeFrame, FRAME, HANDSHAKE_BYTES_MAX } from "../.
 import { startLinkManager } from "../../../src/sync/lan/link-manager.ts";
 import { dialPeer, listenForPeers } from "../../../src/sync/lan/link-socket.ts";
 import type { PeerLink } from "../../../src/sync/lan/peer-link.ts";
-import { createAccount } from "../../support/acl-world.ts";
-import { until } from "../../support/client.ts";
-import { meetServer } from "../../support/hostile-peer.ts";
-import { type LinkPeer, linked, linkOf, sharedSpace, spaceNamed, useLinkPeers } from "../../support/link-peers.ts";
-import { startTcpProxy } from "../../support/tcp-proxy.ts";
-import { makeTestCa } from "../../support/test-ca.ts";
+import { meetServer } from "../../support/hostile/hostile-peer.ts";
+import {
+  type LinkPeer,
+  linked,
+  linkOf,
+  sharedSpace,
+  spaceNamed,
+  useLinkPeers,
+} from "../../support/network/link-peers.ts";
+import { startTcpProxy } from "../../support/network/tcp-proxy.ts";
+import { makeTestCa } from "../../support/network/test-ca.ts";
+import { until } from "../../support/server/client.ts";
+import { createAccount } from "../../support/worlds/acl-world.ts";
 
 describe("LAN link on loopback", () => {
   const { keep, join, mdnsPort } = useLinkPeers();

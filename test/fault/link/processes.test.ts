@@ -3,11 +3,11 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { bytesToHex } from "../../../src/base/bytes.ts";
 import { randomBytes } from "../../../src/base/random.ts";
-import { until } from "../../support/client.ts";
-import type { LinkProcessOptions } from "../../support/link-process.ts";
+import type { LinkProcessOptions } from "../../support/network/link-process.ts";
+import { until } from "../../support/server/client.ts";
 import { skipGroupUnless } from "../../support/skip.ts";
 
-const SCRIPT = join(import.meta.dir, "../../support/link-process.ts");
+const SCRIPT = join(import.meta.dir, "../../support/network/link-process.ts");
 
 interface LinkProcess extends AsyncDisposable {
   readonly lines: Record<string, unknown>[];

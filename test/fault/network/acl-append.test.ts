@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
 import { bytesToUtf8, utf8ToBytes } from "../../../src/base/bytes.ts";
 import { randomBytes } from "../../../src/base/random.ts";
-import { until } from "../../support/client.ts";
-import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
-import { createReplica, openReplica, openStore } from "../../support/network-replica.ts";
-import { startTcpProxy } from "../../support/tcp-proxy.ts";
+import { describeWithNats, type NatsServer, startNats } from "../../support/network/nats.ts";
+import { startTcpProxy } from "../../support/network/tcp-proxy.ts";
+import { until } from "../../support/server/client.ts";
+import { createReplica, openReplica, openStore } from "../../support/worlds/network-replica.ts";
 
 describeWithNats("ACL records: compare and append", () => {
   let server: NatsServer;

@@ -4,10 +4,10 @@ import { utf8ToBytes } from "../../../src/base/bytes.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import type { NetworkStore } from "../../../src/sync/network/network-store.ts";
 import { deriveChannelKeys, logSubject } from "../../../src/sync/network/subjects.ts";
-import { until } from "../../support/client.ts";
-import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
-import { createReplica, openReplica, openStore, type Replica } from "../../support/network-replica.ts";
-import { startTcpProxy } from "../../support/tcp-proxy.ts";
+import { describeWithNats, type NatsServer, startNats } from "../../support/network/nats.ts";
+import { startTcpProxy } from "../../support/network/tcp-proxy.ts";
+import { until } from "../../support/server/client.ts";
+import { createReplica, openReplica, openStore, type Replica } from "../../support/worlds/network-replica.ts";
 
 const items = (count: number, bytes = 300) => Array.from({ length: count }, () => randomBytes(bytes));
 const sameItems = (a: Replica, b: Replica) => [...a.items.keys()].sort().join() === [...b.items.keys()].sort().join();

@@ -4,12 +4,12 @@ import { connect } from "@nats-io/transport-node";
 import { utf8ToBytes } from "../../../src/base/bytes.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import { deriveChannelKeys } from "../../../src/sync/network/subjects.ts";
-import { until } from "../../support/client.ts";
-import { startDevice, untilSynced } from "../../support/devices.ts";
-import { createSpace } from "../../support/fixtures.ts";
-import { describeWithNats, type NatsServer, startNatsCluster } from "../../support/nats.ts";
-import { createReplica, openReplica, openStore } from "../../support/network-replica.ts";
+import { describeWithNats, type NatsServer, startNatsCluster } from "../../support/network/nats.ts";
 import { rule } from "../../support/rule.ts";
+import { until } from "../../support/server/client.ts";
+import { startDevice, untilSynced } from "../../support/server/devices.ts";
+import { createSpace } from "../../support/server/fixtures.ts";
+import { createReplica, openReplica, openStore } from "../../support/worlds/network-replica.ts";
 
 describeWithNats("slow: a cluster of three", () => {
   let cluster: Awaited<ReturnType<typeof startNatsCluster>>;

@@ -12,12 +12,12 @@ import { parseNetworkUrl } from "../../../src/sync/network/network-url.ts";
 import { createNetworkKey } from "../../../src/sync/network/nkey.ts";
 import { STREAM_SHAPES } from "../../../src/sync/network/streams.ts";
 import { deriveChannelKeys, logSubject } from "../../../src/sync/network/subjects.ts";
-import { until } from "../../support/client.ts";
-import { documentedConfig } from "../../support/documented-nats.ts";
-import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
-import { createReplica, openReplica, openStore } from "../../support/network-replica.ts";
+import { documentedConfig } from "../../support/network/documented-nats.ts";
+import { describeWithNats, type NatsServer, startNats } from "../../support/network/nats.ts";
+import { makeTestCa } from "../../support/network/test-ca.ts";
 import { scratchDir } from "../../support/scratch.ts";
-import { makeTestCa } from "../../support/test-ca.ts";
+import { until } from "../../support/server/client.ts";
+import { createReplica, openReplica, openStore } from "../../support/worlds/network-replica.ts";
 
 describeWithNats("the documented nats-server configuration", () => {
   const authority = makeTestCa();

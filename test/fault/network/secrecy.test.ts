@@ -4,12 +4,12 @@ import { randomBytes } from "../../../src/base/random.ts";
 import { accountIdOf } from "../../../src/crypto/account-id.ts";
 import { publicKeyOfSeed } from "../../../src/crypto/private-key.ts";
 import { deriveChannelKeys } from "../../../src/sync/network/subjects.ts";
-import { until } from "../../support/client.ts";
 import { filesBelow } from "../../support/files-below.ts";
-import { leaksIn, missedPlants, openCaptures } from "../../support/leak-search.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
-import { createReplica, openReplica, openStore } from "../../support/network-replica.ts";
-import { startTcpProxy } from "../../support/tcp-proxy.ts";
+import { leaksIn, missedPlants, openCaptures } from "../../support/hostile/leak-search.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
+import { startTcpProxy } from "../../support/network/tcp-proxy.ts";
+import { until } from "../../support/server/client.ts";
+import { createReplica, openReplica, openStore } from "../../support/worlds/network-replica.ts";
 
 describeWithNats("what the operator has", () => {
   test("neither the wire nor the store holds content, ids or keys, in any usual form", async () => {

@@ -15,9 +15,9 @@ import {
   INBOX_STREAM,
   inboxSubject,
 } from "../../../src/sync/network/subjects.ts";
-import { until } from "../../support/client.ts";
-import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
-import { openStore } from "../../support/network-replica.ts";
+import { describeWithNats, type NatsServer, startNats } from "../../support/network/nats.ts";
+import { until } from "../../support/server/client.ts";
+import { openStore } from "../../support/worlds/network-replica.ts";
 
 describeWithNats("inboxes, events, chunks and reads over a real nats-server", () => {
   let server: NatsServer;

@@ -4,9 +4,9 @@ import { createServer, type Socket } from "node:net";
 import { systemClock } from "../../../src/base/clock.ts";
 import { createApns } from "../../../src/push-node/apns.ts";
 import type { Notification, Outcome, Provider } from "../../../src/push-node/provider.ts";
+import { startTcpProxy } from "../../support/network/tcp-proxy.ts";
 import { apnsCredentials, type FakeApns, startFakeApns } from "../../support/push/fake-apns.ts";
 import { rule } from "../../support/rule.ts";
-import { startTcpProxy } from "../../support/tcp-proxy.ts";
 
 const DEADLINE_MS = 400;
 const IDLE_MS = 300;

@@ -4,14 +4,14 @@ import { writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { DeliveryReply, DevicesReply, PUSH_PATHS } from "../../../src/protocol/push-node.ts";
-import { until } from "../../support/client.ts";
+import { makeTestCa } from "../../support/network/test-ca.ts";
 import { fcmError } from "../../support/push/fake-fcm.ts";
 import { startNode } from "../../support/push/node.ts";
 import { accountAt, type Providers, pairAt, QUIET_MS, startProviders } from "../../support/push/providers.ts";
 import { type PushAccount, spaceKeyOf } from "../../support/push/push-account.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
-import { makeTestCa } from "../../support/test-ca.ts";
+import { until } from "../../support/server/client.ts";
 
 const LONG_MS = 60_000;
 

@@ -2,14 +2,14 @@
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { DevicesReply, PUSH_BOUNDS, PUSH_HEADERS, PUSH_PATHS, TopicsPage } from "../../../src/protocol/push-node.ts";
 import { requestStatement } from "../../../src/push-link/statements.ts";
-import { until } from "../../support/client.ts";
 import type { FakeApns } from "../../support/push/fake-apns.ts";
 import { type FakeFcm, fcmBadToken, fcmError } from "../../support/push/fake-fcm.ts";
 import { type PushNode, startNode } from "../../support/push/node.ts";
 import { accountAt, type Providers, pairAt, QUIET_MS, startProviders } from "../../support/push/providers.ts";
 import { deviceTag, type PushAccount, spaceKeyOf } from "../../support/push/push-account.ts";
-import { openSocket } from "../../support/raw-http.ts";
 import { rule } from "../../support/rule.ts";
+import { until } from "../../support/server/client.ts";
+import { openSocket } from "../../support/server/raw-http.ts";
 
 const LONG_MS = 60_000;
 

@@ -5,17 +5,17 @@ import { join } from "node:path";
 import { bytesToBase58 } from "../../../src/base/base58.ts";
 import { createSigner } from "../../../src/crypto/sign.ts";
 import { PUSH_PATHS } from "../../../src/protocol/push-node.ts";
-import { until, type WriteResult } from "../../support/client.ts";
-import { startDevice } from "../../support/devices.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { startFakeFcm } from "../../support/push/fake-fcm.ts";
 import { startNode } from "../../support/push/node.ts";
 import { startNodeProxy } from "../../support/push/node-proxy.ts";
 import { pushAccount, spaceKeyOf } from "../../support/push/push-account.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
-import { startServer } from "../../support/server.ts";
+import { until, type WriteResult } from "../../support/server/client.ts";
+import { startDevice } from "../../support/server/devices.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
+import { startServer } from "../../support/server/server.ts";
 
 const LONG_MS = 90_000;
 

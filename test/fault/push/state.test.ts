@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { createNatsState } from "../../../src/push-node/nats-state.ts";
 import { createSqliteState } from "../../../src/push-node/sqlite-state.ts";
 import type { Delivery, Device, PushState } from "../../../src/push-node/state.ts";
-import { until } from "../../support/client.ts";
-import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
+import { describeWithNats, type NatsServer, startNats } from "../../support/network/nats.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
+import { until } from "../../support/server/client.ts";
 
 const ONE = "Aone11111111111111111111";
 const TWO = "Atwo22222222222222222222";

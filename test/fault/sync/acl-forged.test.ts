@@ -12,11 +12,6 @@ import type { SpaceId } from "../../../src/base/ids.ts";
 import type { Account } from "../../../src/crypto/account.ts";
 import { cidFromDigest } from "../../../src/crypto/cid.ts";
 import { sha256 } from "../../../src/crypto/hash.ts";
-import { ACL_MATRIX, ACL_ROLES, type AclCast, type AclRole, createAclCast } from "../../support/acl-matrix.ts";
-import { type AclWorld, createAccount } from "../../support/acl-world.ts";
-import { type SpaceInfo, until } from "../../support/client.ts";
-import { type Device, startDevice } from "../../support/devices.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
 import {
   accountOfPhrase,
   type HostilePeer,
@@ -27,8 +22,13 @@ import {
   syncPortOf,
   warningsOf,
   worldOf,
-} from "../../support/hostile-peer.ts";
+} from "../../support/hostile/hostile-peer.ts";
 import { rule } from "../../support/rule.ts";
+import { type SpaceInfo, until } from "../../support/server/client.ts";
+import { type Device, startDevice } from "../../support/server/devices.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
+import { ACL_MATRIX, ACL_ROLES, type AclCast, type AclRole, createAclCast } from "../../support/worlds/acl-matrix.ts";
+import { type AclWorld, createAccount } from "../../support/worlds/acl-world.ts";
 
 /** `removed`: was a member once. */
 type Actor = AclRole | "removed";

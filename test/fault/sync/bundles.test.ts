@@ -1,10 +1,10 @@
 /** Bundles that are installed apart by members who do not reach each other: who may, who has to wait, and who wins. */
 import { describe, expect } from "bun:test";
-import { type SpaceInfo, until } from "../../support/client.ts";
-import { type Device, spacesOf, startDevice } from "../../support/devices.ts";
-import { createSpace } from "../../support/fixtures.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
+import { type SpaceInfo, until } from "../../support/server/client.ts";
+import { type Device, spacesOf, startDevice } from "../../support/server/devices.ts";
+import { createSpace } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 120_000;
 const WAIT_MS = 40_000;

@@ -1,12 +1,12 @@
 /** The agent's answers among several devices and accounts: who answers, and with whose rights. */
 import { expect } from "bun:test";
-import { type AgentFixture, agentOf, RUNTIME_ENV } from "../../support/agent.ts";
-import { type JsonObject, until } from "../../support/client.ts";
-import { type Device, joinOpen, startDevice } from "../../support/devices.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
-import { type ModelRequest, startModelEndpoint } from "../../support/model-endpoint.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
+import { type ModelRequest, startModelEndpoint } from "../../support/models/model-endpoint.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { rule } from "../../support/rule.ts";
+import { type AgentFixture, agentOf, RUNTIME_ENV } from "../../support/server/agent.ts";
+import { type JsonObject, until } from "../../support/server/client.ts";
+import { type Device, joinOpen, startDevice } from "../../support/server/devices.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 120_000;
 const WAIT_MS = 40_000;

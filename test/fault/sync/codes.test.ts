@@ -1,12 +1,12 @@
 /** Error codes that take a second device or a second account, over HTTP. */
 import { describe, expect } from "bun:test";
-import { until } from "../../support/client.ts";
-import { joinOpen, startDevice, untilSame, untilStatus } from "../../support/devices.ts";
-import { type FakeDevice, startFakeDevice } from "../../support/fake-device.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
-import { knownAccount } from "../../support/known-account.ts";
+import { type FakeDevice, startFakeDevice } from "../../support/hostile/fake-device.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
+import { until } from "../../support/server/client.ts";
+import { joinOpen, startDevice, untilSame, untilStatus } from "../../support/server/devices.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
+import { knownAccount } from "../../support/worlds/known-account.ts";
 
 const LONG_MS = 90_000;
 const WAIT_MS = 30_000;

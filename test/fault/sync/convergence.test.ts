@@ -3,13 +3,13 @@
  * is everywhere in the end, and the rows are the same bytes. A failure prints its seed; SVC_SYNC_SEED repeats it.
  */
 import { expect } from "bun:test";
-import { type JsonObject, until } from "../../support/client.ts";
-import { type Device, rowsOf, spacesOf, startDevice, statusOf } from "../../support/devices.ts";
-import { createSpace, setFields } from "../../support/fixtures.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { createRng } from "../../support/rng.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
+import { type JsonObject, until } from "../../support/server/client.ts";
+import { type Device, rowsOf, spacesOf, startDevice, statusOf } from "../../support/server/devices.ts";
+import { createSpace, setFields } from "../../support/server/fixtures.ts";
 
 const SEED = Number(process.env["SVC_SYNC_SEED"] ?? 20_260_131);
 const STEPS = 60;

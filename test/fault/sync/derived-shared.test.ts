@@ -1,9 +1,9 @@
 /** A derived space belongs to its account for ever, but others may be let in: they read and write like everywhere. */
 import { describe, expect } from "bun:test";
-import { type SpaceInfo, until } from "../../support/client.ts";
-import { type Device, setName, spacesOf, startDevice, untilSame } from "../../support/devices.ts";
-import { createObject } from "../../support/fixtures.ts";
 import { rule } from "../../support/rule.ts";
+import { type SpaceInfo, until } from "../../support/server/client.ts";
+import { type Device, setName, spacesOf, startDevice, untilSame } from "../../support/server/devices.ts";
+import { createObject } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 120_000;
 const WAIT_MS = 40_000;

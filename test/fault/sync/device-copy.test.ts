@@ -2,13 +2,13 @@
 import { expect } from "bun:test";
 import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { until } from "../../support/client.ts";
-import { type Device, setName, startDevice, untilSame } from "../../support/devices.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
-import { svc } from "../../support/svc.ts";
+import { until } from "../../support/server/client.ts";
+import { type Device, setName, startDevice, untilSame } from "../../support/server/devices.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
+import { svc } from "../../support/server/svc.ts";
 
 const LONG_MS = 120_000;
 const WAIT_MS = 40_000;

@@ -13,13 +13,13 @@ import {
   isDerivedRoot,
 } from "../../../src/change/codec/change-codec.ts";
 import { digestOfCid } from "../../../src/crypto/cid.ts";
-import { until } from "../../support/client.ts";
-import { type Device, setName, startDevice, statusOf } from "../../support/devices.ts";
-import { type FakeDevice, type Lies, startFakeDevice, vectorOf } from "../../support/fake-device.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
-import { type KnownAccount, knownAccount } from "../../support/known-account.ts";
+import { type FakeDevice, type Lies, startFakeDevice, vectorOf } from "../../support/hostile/fake-device.ts";
 import { rule } from "../../support/rule.ts";
-import { recordStates, statesByEndpoint } from "../../support/state-recorder.ts";
+import { until } from "../../support/server/client.ts";
+import { type Device, setName, startDevice, statusOf } from "../../support/server/devices.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
+import { type KnownAccount, knownAccount } from "../../support/worlds/known-account.ts";
+import { recordStates, statesByEndpoint } from "../../support/worlds/state-recorder.ts";
 
 const LONG_MS = 120_000;
 const ROUNDS = 25;

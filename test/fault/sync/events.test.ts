@@ -1,12 +1,12 @@
 /** Events between devices: over the LAN and over the network, sealed, at most once. */
 import { describe, expect } from "bun:test";
-import type { JsonObject } from "../../support/client.ts";
-import { until } from "../../support/client.ts";
-import { type Device, spacesOf, startDevice, statusOf } from "../../support/devices.ts";
-import { createSpace } from "../../support/fixtures.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { rule } from "../../support/rule.ts";
-import type { SseStream } from "../../support/sse-stream.ts";
+import type { JsonObject } from "../../support/server/client.ts";
+import { until } from "../../support/server/client.ts";
+import { type Device, spacesOf, startDevice, statusOf } from "../../support/server/devices.ts";
+import { createSpace } from "../../support/server/fixtures.ts";
+import type { SseStream } from "../../support/server/sse-stream.ts";
 
 const LONG_MS = 90_000;
 

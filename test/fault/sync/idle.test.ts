@@ -1,11 +1,11 @@
 /** What many spaces cost where nothing happens: regular rounds ask about them without opening them, and miss nothing. */
 import { describe, expect } from "bun:test";
 import { connect } from "@nats-io/transport-node";
-import { until } from "../../support/client.ts";
-import { type Device, setName, startDevice, statusOf, untilSame } from "../../support/devices.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { rule } from "../../support/rule.ts";
+import { until } from "../../support/server/client.ts";
+import { type Device, setName, startDevice, statusOf, untilSame } from "../../support/server/devices.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
 
 const SPACES = 12;
 const ROUND_MS = 250;

@@ -3,15 +3,15 @@
  * network in common. Cables are pulled and put back, links get narrow, servers are killed. SVC_SYNC_SEED repeats a run.
  */
 import { expect } from "bun:test";
-import { type JsonObject, until } from "../../support/client.ts";
-import { expectConverged } from "../../support/converged.ts";
-import { type Device, joinOpen, setName, spacesOf, statusOf, untilSame } from "../../support/devices.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
-import { createLan, describeWithMachines, type Machine } from "../../support/machines.ts";
+import { createLan, describeWithMachines, type Machine } from "../../support/network/machines.ts";
+import { expectConverged } from "../../support/oracle/converged.ts";
 import { createRng } from "../../support/rng.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
-import { createSpaceWorkload } from "../../support/space-workload.ts";
+import { type JsonObject, until } from "../../support/server/client.ts";
+import { type Device, joinOpen, setName, spacesOf, statusOf, untilSame } from "../../support/server/devices.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
+import { createSpaceWorkload } from "../../support/worlds/space-workload.ts";
 
 const SEED = Number(process.env["SVC_SYNC_SEED"] ?? 20_261_121);
 const STEPS = Number(process.env["SVC_SYNC_STEPS"] ?? 40);

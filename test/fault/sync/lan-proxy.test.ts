@@ -5,19 +5,19 @@
  */
 import { expect } from "bun:test";
 import { randomBytes } from "node:crypto";
-import { type JsonObject, until } from "../../support/client.ts";
-import { expectConverged } from "../../support/converged.ts";
-import { type Device, joinOpen, setName, statusOf, untilSame, untilSynced } from "../../support/devices.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
-import { warningsOf } from "../../support/hostile-peer.ts";
-import { type RemoteLine, startLanProxy } from "../../support/lan-proxy.ts";
-import { createLan, describeWithMachines, type Machine } from "../../support/machines.ts";
+import { warningsOf } from "../../support/hostile/hostile-peer.ts";
+import { type RemoteLine, startLanProxy } from "../../support/network/lan-proxy.ts";
+import { createLan, describeWithMachines, type Machine } from "../../support/network/machines.ts";
+import { mend } from "../../support/network/tcp-line.ts";
+import { expectConverged } from "../../support/oracle/converged.ts";
 import { createRng } from "../../support/rng.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
-import { createSpaceWorkload } from "../../support/space-workload.ts";
-import { recordStates, statesByEndpoint } from "../../support/state-recorder.ts";
-import { mend } from "../../support/tcp-line.ts";
+import { type JsonObject, until } from "../../support/server/client.ts";
+import { type Device, joinOpen, setName, statusOf, untilSame, untilSynced } from "../../support/server/devices.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
+import { createSpaceWorkload } from "../../support/worlds/space-workload.ts";
+import { recordStates, statesByEndpoint } from "../../support/worlds/state-recorder.ts";
 
 const SEED = Number(process.env["SVC_SYNC_SEED"] ?? 20_261_121);
 const STEPS = Number(process.env["SVC_SYNC_STEPS"] ?? 50);

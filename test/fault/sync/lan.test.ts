@@ -2,11 +2,11 @@
 import { describe, expect } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type JsonObject, until } from "../../support/client.ts";
-import { joinOpen, setName, spacesOf, startDevice, statusOf, untilSame } from "../../support/devices.ts";
-import { createObject, createSpace, createType } from "../../support/fixtures.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
+import { type JsonObject, until } from "../../support/server/client.ts";
+import { joinOpen, setName, spacesOf, startDevice, statusOf, untilSame } from "../../support/server/devices.ts";
+import { createObject, createSpace, createType } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 90_000;
 

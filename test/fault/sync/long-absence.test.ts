@@ -1,14 +1,21 @@
 /** Devices that come back after thousands of changes, several epochs of keys and members that went and came; and new ones. */
 import { describe, expect } from "bun:test";
 import { randomBytes } from "node:crypto";
-import { type SpaceInfo, until } from "../../support/client.ts";
-import { type Device, type DeviceOptions, rowsOf, startDevice, statusOf, untilSynced } from "../../support/devices.ts";
-import { type Collection, createCollection, createSpace, setFields } from "../../support/fixtures.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
+import type { JsonObject } from "../../support/hostile/wire-types.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
+import { startTcpProxy } from "../../support/network/tcp-proxy.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
-import { startTcpProxy } from "../../support/tcp-proxy.ts";
-import type { JsonObject } from "../../support/wire-types.ts";
+import { type SpaceInfo, until } from "../../support/server/client.ts";
+import {
+  type Device,
+  type DeviceOptions,
+  rowsOf,
+  startDevice,
+  statusOf,
+  untilSynced,
+} from "../../support/server/devices.ts";
+import { type Collection, createCollection, createSpace, setFields } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 180_000;
 const WAIT_MS = 60_000;

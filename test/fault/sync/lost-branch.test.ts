@@ -1,11 +1,19 @@
 /** Devices of one owner fork the ACL log while they are apart; what members wrote on the lost branch counts. */
 import { expect } from "bun:test";
-import { type JsonObject, until } from "../../support/client.ts";
-import { type Device, mintInvite, rowsOf, spacesOf, startDevice, statusOf, untilSame } from "../../support/devices.ts";
-import { createObject, createSpace, named } from "../../support/fixtures.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
+import { type JsonObject, until } from "../../support/server/client.ts";
+import {
+  type Device,
+  mintInvite,
+  rowsOf,
+  spacesOf,
+  startDevice,
+  statusOf,
+  untilSame,
+} from "../../support/server/devices.ts";
+import { createObject, createSpace, named } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 240_000;
 const WAIT_MS = 30_000;

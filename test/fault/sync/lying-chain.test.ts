@@ -9,10 +9,6 @@ import { bytesToHex } from "../../../src/base/bytes.ts";
 import type { AccountId, SpaceId } from "../../../src/base/ids.ts";
 import { parseAccountId } from "../../../src/crypto/account-id.ts";
 import { sha256 } from "../../../src/crypto/hash.ts";
-import { createAccount } from "../../support/acl-world.ts";
-import { until } from "../../support/client.ts";
-import { type Device, joinOpen, setName, startDevice, untilSame, untilSynced } from "../../support/devices.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
 import {
   accountOfPhrase,
   type HostilePeer,
@@ -23,9 +19,13 @@ import {
   syncPortOf,
   warningsOf,
   worldOf,
-} from "../../support/hostile-peer.ts";
+} from "../../support/hostile/hostile-peer.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
+import { until } from "../../support/server/client.ts";
+import { type Device, joinOpen, setName, startDevice, untilSame, untilSynced } from "../../support/server/devices.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
+import { createAccount } from "../../support/worlds/acl-world.ts";
 
 const LONG_MS = 110_000;
 const WAIT_MS = 40_000;

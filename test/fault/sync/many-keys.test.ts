@@ -7,13 +7,20 @@ import { addAccounts } from "../../../src/acl/actions.ts";
 import type { SpaceId } from "../../../src/base/ids.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import { parseAccountId } from "../../../src/crypto/account-id.ts";
-import { createAccount } from "../../support/acl-world.ts";
-import { until } from "../../support/client.ts";
-import { type Device, joinOpen, rowsOf, setName, startDevice, untilSame } from "../../support/devices.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
-import { accountOfPhrase, meetServer, memberKeys, ownKeys, syncPortOf, worldOf } from "../../support/hostile-peer.ts";
+import {
+  accountOfPhrase,
+  meetServer,
+  memberKeys,
+  ownKeys,
+  syncPortOf,
+  worldOf,
+} from "../../support/hostile/hostile-peer.ts";
 import { rule } from "../../support/rule.ts";
 import { memoryDir, scratchDir } from "../../support/scratch.ts";
+import { until } from "../../support/server/client.ts";
+import { type Device, joinOpen, rowsOf, setName, startDevice, untilSame } from "../../support/server/devices.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
+import { createAccount } from "../../support/worlds/acl-world.ts";
 
 const LONG_MS = 110_000;
 const WAIT_MS = 45_000;

@@ -1,8 +1,8 @@
 /** An account with many spaces: what its devices have to do for each must not wait for the next regular round. */
 import { expect, test } from "bun:test";
-import { until } from "../../support/client.ts";
-import { spacesOf, startDevice, statusOf } from "../../support/devices.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
+import { until } from "../../support/server/client.ts";
+import { spacesOf, startDevice, statusOf } from "../../support/server/devices.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
 
 const SPACES = 50;
 /** No regular round comes while the test runs. */

@@ -2,16 +2,16 @@
 import { expect } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type JsonObject, until } from "../../support/client.ts";
-import { type Device, startDevice, statusOf, untilSame } from "../../support/devices.ts";
-import { documentedConfig, OPERATOR_LOGIN } from "../../support/documented-nats.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
+import { documentedConfig, OPERATOR_LOGIN } from "../../support/network/documented-nats.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
+import { makeTestCa } from "../../support/network/test-ca.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
-import { startServer } from "../../support/server.ts";
-import { svc } from "../../support/svc.ts";
-import { makeTestCa } from "../../support/test-ca.ts";
+import { type JsonObject, until } from "../../support/server/client.ts";
+import { type Device, startDevice, statusOf, untilSame } from "../../support/server/devices.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
+import { startServer } from "../../support/server/server.ts";
+import { svc } from "../../support/server/svc.ts";
 
 const WAIT_MS = 45_000;
 const NETWORK_KEY = /\bU[A-Z2-7]{55}\b/;

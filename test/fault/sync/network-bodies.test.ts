@@ -6,12 +6,12 @@ import { systemTimers } from "../../../src/base/timers.ts";
 import { DELETED_GRACE_MS } from "../../../src/change/fold/object-deletions.ts";
 import { createNetworkSync } from "../../../src/sync/network/network-sync.ts";
 import { createProgressBook } from "../../../src/sync/progress.ts";
-import { add, type Device, fetchFrom, purgedAfter, remove, withDevices } from "../../support/acl-devices.ts";
-import { createAccount } from "../../support/acl-world.ts";
-import { until } from "../../support/client.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
-import { openStore } from "../../support/network-replica.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { rule } from "../../support/rule.ts";
+import { until } from "../../support/server/client.ts";
+import { add, type Device, fetchFrom, purgedAfter, remove, withDevices } from "../../support/worlds/acl-devices.ts";
+import { createAccount } from "../../support/worlds/acl-world.ts";
+import { openStore } from "../../support/worlds/network-replica.ts";
 
 /** A device's way to the network. */
 async function networkOf(url: string, { space }: Device) {

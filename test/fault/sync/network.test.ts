@@ -1,10 +1,10 @@
 /** Devices of one account that meet on a network alone: real processes, a real nats-server. */
 import { expect } from "bun:test";
-import { type JsonObject, until } from "../../support/client.ts";
-import { type Device, setName, spacesOf, startDevice, statusOf, untilSame } from "../../support/devices.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { rule } from "../../support/rule.ts";
+import { type JsonObject, until } from "../../support/server/client.ts";
+import { type Device, setName, spacesOf, startDevice, statusOf, untilSame } from "../../support/server/devices.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 120_000;
 

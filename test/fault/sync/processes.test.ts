@@ -1,10 +1,10 @@
 /** The list of processes shows what the account's other devices and other members run, whether any stream is open or not. */
 import { describe, expect } from "bun:test";
-import { type JsonObject, type SpaceInfo, until } from "../../support/client.ts";
-import { type Device, spacesOf, startDevice } from "../../support/devices.ts";
-import { createSpace } from "../../support/fixtures.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { rule } from "../../support/rule.ts";
+import { type JsonObject, type SpaceInfo, until } from "../../support/server/client.ts";
+import { type Device, spacesOf, startDevice } from "../../support/server/devices.ts";
+import { createSpace } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 120_000;
 const WAIT_MS = 40_000;

@@ -1,11 +1,11 @@
 /** What one says of oneself reaches everybody who is told of it: over crashes, failing networks and joins under way. */
 import { expect } from "bun:test";
-import { type SpaceInfo, until } from "../../support/client.ts";
-import { type Device, startDevice, statusOf, untilStatus } from "../../support/devices.ts";
-import { createSpace } from "../../support/fixtures.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
+import { type SpaceInfo, until } from "../../support/server/client.ts";
+import { type Device, startDevice, statusOf, untilStatus } from "../../support/server/devices.ts";
+import { createSpace } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 150_000;
 const WAIT_MS = 45_000;

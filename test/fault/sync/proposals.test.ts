@@ -1,11 +1,11 @@
 /** What an admin did to a space's members while it was alone takes effect when it comes back to the network. */
 import { expect } from "bun:test";
-import { until } from "../../support/client.ts";
-import { spacesOf, startDevice, statusOf } from "../../support/devices.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
+import { startTcpProxy } from "../../support/network/tcp-proxy.ts";
 import { rule } from "../../support/rule.ts";
-import { startTcpProxy } from "../../support/tcp-proxy.ts";
+import { until } from "../../support/server/client.ts";
+import { spacesOf, startDevice, statusOf } from "../../support/server/devices.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 120_000;
 const WAIT_MS = 40_000;

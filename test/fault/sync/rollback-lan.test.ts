@@ -1,7 +1,10 @@
 /** The same over the LAN alone: data roots that were put back to an older state, or copied and run twice. */
 import { describe, expect } from "bun:test";
 import { cpSync } from "node:fs";
-import { type JsonObject, until } from "../../support/client.ts";
+import { createLan, describeWithMachines } from "../../support/network/machines.ts";
+import { rule } from "../../support/rule.ts";
+import { scratchDir } from "../../support/scratch.ts";
+import { type JsonObject, until } from "../../support/server/client.ts";
 import {
   type Device,
   forceSynced,
@@ -11,11 +14,8 @@ import {
   startDevice,
   untilSame,
   untilStatus,
-} from "../../support/devices.ts";
-import { createObject, createSpace, named } from "../../support/fixtures.ts";
-import { createLan, describeWithMachines } from "../../support/machines.ts";
-import { rule } from "../../support/rule.ts";
-import { scratchDir } from "../../support/scratch.ts";
+} from "../../support/server/devices.ts";
+import { createObject, createSpace, named } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 120_000;
 const WAIT_MS = 40_000;

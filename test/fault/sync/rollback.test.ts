@@ -2,12 +2,12 @@
 
 import { expect } from "bun:test";
 import { cpSync } from "node:fs";
-import { until } from "../../support/client.ts";
-import { type Device, forceSynced, setName, startDevice, statusOf, untilSame } from "../../support/devices.ts";
-import { createObject, createSpace, named } from "../../support/fixtures.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
+import { until } from "../../support/server/client.ts";
+import { type Device, forceSynced, setName, startDevice, statusOf, untilSame } from "../../support/server/devices.ts";
+import { createObject, createSpace, named } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 120_000;
 

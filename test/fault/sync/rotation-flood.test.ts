@@ -10,8 +10,15 @@ import { parseAccountId } from "../../../src/crypto/account-id.ts";
 import { seal } from "../../../src/crypto/seal.ts";
 import { sealBundle } from "../../../src/sync/network/bundle.ts";
 import { type ChannelKeys, deriveChannelKeys, inboxSubject, logSubject } from "../../../src/sync/network/subjects.ts";
-import { boundsOf } from "../../support/attack-bounds.ts";
-import { processorMsOf } from "../../support/besieged.ts";
+import { filesBelow } from "../../support/files-below.ts";
+import { boundsOf } from "../../support/hostile/attack-bounds.ts";
+import { processorMsOf } from "../../support/hostile/besieged.ts";
+import { bodyBytes, createForger, setOf } from "../../support/hostile/forged-change.ts";
+import { inSpaceOf } from "../../support/hostile/former-reader.ts";
+import { memoryOf } from "../../support/hostile/hostile-peer.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
+import { rule } from "../../support/rule.ts";
+import { scratchDir } from "../../support/scratch.ts";
 import {
   type Device,
   forceSynced,
@@ -20,18 +27,11 @@ import {
   untilSame,
   untilStatus,
   warnings,
-} from "../../support/devices.ts";
-import { filesBelow } from "../../support/files-below.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
-import { bodyBytes, createForger, setOf } from "../../support/forged-change.ts";
-import { inSpaceOf } from "../../support/former-reader.ts";
-import { memoryOf } from "../../support/hostile-peer.ts";
-import { type KnownAccount, knownAccount } from "../../support/known-account.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
-import { placesIn, rotate } from "../../support/rotations.ts";
-import { rule } from "../../support/rule.ts";
-import { scratchDir } from "../../support/scratch.ts";
-import { connectWith, readStreams } from "../../support/stream-reader.ts";
+} from "../../support/server/devices.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
+import { connectWith, readStreams } from "../../support/server/stream-reader.ts";
+import { type KnownAccount, knownAccount } from "../../support/worlds/known-account.ts";
+import { placesIn, rotate } from "../../support/worlds/rotations.ts";
 
 const LONG_MS = 120_000;
 const WAIT_MS = 60_000;

@@ -1,17 +1,17 @@
 /** A rotation is cut short by SIGKILL at messages that its device exchanges with the network, one after the other: one log, nothing lost. */
 import { expect } from "bun:test";
-import { createAccount } from "../../support/acl-world.ts";
-import { until } from "../../support/client.ts";
-import { type Device, forceSynced, joinOpen, setName, startDevice, untilSame } from "../../support/devices.ts";
-import { createObject, createSpace, named } from "../../support/fixtures.ts";
-import { inSpaceOf } from "../../support/former-reader.ts";
-import { knownAccount } from "../../support/known-account.ts";
-import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
-import { type NatsProxy, startNatsProxy } from "../../support/nats-proxy.ts";
-import { faultsOnNetwork, rotate } from "../../support/rotations.ts";
+import { inSpaceOf } from "../../support/hostile/former-reader.ts";
+import { describeWithNats, type NatsServer, startNats } from "../../support/network/nats.ts";
+import { type NatsProxy, startNatsProxy } from "../../support/network/nats-proxy.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
-import { connectWith, type ReadMessage, readStreams } from "../../support/stream-reader.ts";
+import { until } from "../../support/server/client.ts";
+import { type Device, forceSynced, joinOpen, setName, startDevice, untilSame } from "../../support/server/devices.ts";
+import { createObject, createSpace, named } from "../../support/server/fixtures.ts";
+import { connectWith, type ReadMessage, readStreams } from "../../support/server/stream-reader.ts";
+import { createAccount } from "../../support/worlds/acl-world.ts";
+import { knownAccount } from "../../support/worlds/known-account.ts";
+import { faultsOnNetwork, rotate } from "../../support/worlds/rotations.ts";
 
 const LONG_MS = 240_000;
 const WAIT_MS = 60_000;

@@ -1,13 +1,13 @@
 /** What many rotations cost, and what a network that lost a space of many epochs gets again. */
 import { expect } from "bun:test";
-import { forceSynced, joinOpen, setName, startDevice, untilSame } from "../../support/devices.ts";
-import { createObject, createSpace, named } from "../../support/fixtures.ts";
-import { knownAccount } from "../../support/known-account.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
-import { rotate, untilRead } from "../../support/rotations.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
-import { connectWith } from "../../support/stream-reader.ts";
+import { forceSynced, joinOpen, setName, startDevice, untilSame } from "../../support/server/devices.ts";
+import { createObject, createSpace, named } from "../../support/server/fixtures.ts";
+import { connectWith } from "../../support/server/stream-reader.ts";
+import { knownAccount } from "../../support/worlds/known-account.ts";
+import { rotate, untilRead } from "../../support/worlds/rotations.ts";
 
 const LONG_MS = 180_000;
 const WAIT_MS = 60_000;

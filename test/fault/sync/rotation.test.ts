@@ -5,8 +5,12 @@ import { jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { randomBytes } from "../../../src/base/random.ts";
 import { type ChannelKeys, logSubject } from "../../../src/sync/network/subjects.ts";
-import { createAccount } from "../../support/acl-world.ts";
-import { until } from "../../support/client.ts";
+import { leaksIn } from "../../support/hostile/leak-search.ts";
+import { describeWithNats, type NatsServer, startNats } from "../../support/network/nats.ts";
+import { startNatsProxy } from "../../support/network/nats-proxy.ts";
+import { rule } from "../../support/rule.ts";
+import { scratchDir } from "../../support/scratch.ts";
+import { until } from "../../support/server/client.ts";
 import {
   type Device,
   forceSynced,
@@ -18,16 +22,12 @@ import {
   untilSame,
   untilStatus,
   warnings,
-} from "../../support/devices.ts";
-import { createObject, createSpace, named } from "../../support/fixtures.ts";
-import { knownAccount } from "../../support/known-account.ts";
-import { leaksIn } from "../../support/leak-search.ts";
-import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
-import { startNatsProxy } from "../../support/nats-proxy.ts";
-import { placesIn, rotate, untilRead } from "../../support/rotations.ts";
-import { rule } from "../../support/rule.ts";
-import { scratchDir } from "../../support/scratch.ts";
-import { connectWith, type ReadMessage, readStreams } from "../../support/stream-reader.ts";
+} from "../../support/server/devices.ts";
+import { createObject, createSpace, named } from "../../support/server/fixtures.ts";
+import { connectWith, type ReadMessage, readStreams } from "../../support/server/stream-reader.ts";
+import { createAccount } from "../../support/worlds/acl-world.ts";
+import { knownAccount } from "../../support/worlds/known-account.ts";
+import { placesIn, rotate, untilRead } from "../../support/worlds/rotations.ts";
 
 const LONG_MS = 180_000;
 const WAIT_MS = 60_000;

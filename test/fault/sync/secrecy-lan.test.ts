@@ -28,19 +28,19 @@ import {
   encodeWants,
 } from "../../../src/sync/session/messages.ts";
 import { SYNC_KINDS } from "../../../src/sync/session/remote-replica.ts";
-import { until } from "../../support/client.ts";
-import { type Device, spacesOf, startDevice } from "../../support/devices.ts";
 import { filesBelow } from "../../support/files-below.ts";
-import { createSpace } from "../../support/fixtures.ts";
-import { readKeysIn } from "../../support/former-reader.ts";
-import { freePort } from "../../support/free-port.ts";
-import { type KnownAccount, knownAccount } from "../../support/known-account.ts";
-import { leaksIn, missedPlants, openCaptures } from "../../support/leak-search.ts";
-import { canCapturePackets, capturePackets } from "../../support/packet-capture.ts";
+import { readKeysIn } from "../../support/hostile/former-reader.ts";
+import { leaksIn, missedPlants, openCaptures } from "../../support/hostile/leak-search.ts";
+import { freePort } from "../../support/network/free-port.ts";
+import { canCapturePackets, capturePackets } from "../../support/network/packet-capture.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
-import { liveTogether } from "../../support/shared-life.ts";
+import { until } from "../../support/server/client.ts";
+import { type Device, spacesOf, startDevice } from "../../support/server/devices.ts";
+import { createSpace } from "../../support/server/fixtures.ts";
 import { skipGroupUnless } from "../../support/skip.ts";
+import { type KnownAccount, knownAccount } from "../../support/worlds/known-account.ts";
+import { liveTogether } from "../../support/worlds/shared-life.ts";
 
 const LONG_MS = 150_000;
 const WAIT_MS = 60_000;

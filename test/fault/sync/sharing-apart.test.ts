@@ -3,14 +3,21 @@
  * once they have met: that holds, though parts of what was done apart may still wait on some device.
  */
 import { describe, expect } from "bun:test";
-import { type SpaceInfo, until } from "../../support/client.ts";
-import { type Device, spacesOf, startDevice, statusOf, untilSame } from "../../support/devices.ts";
-import { createSpace } from "../../support/fixtures.ts";
-import { knownAccount } from "../../support/known-account.ts";
-import { addMembers, removeMembers, rosterHas, rosterOf, strangers, untilOneRoster } from "../../support/rosters.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
-import { openSpaceUnder } from "../../support/test-space.ts";
+import { type SpaceInfo, until } from "../../support/server/client.ts";
+import { type Device, spacesOf, startDevice, statusOf, untilSame } from "../../support/server/devices.ts";
+import { createSpace } from "../../support/server/fixtures.ts";
+import { knownAccount } from "../../support/worlds/known-account.ts";
+import {
+  addMembers,
+  removeMembers,
+  rosterHas,
+  rosterOf,
+  strangers,
+  untilOneRoster,
+} from "../../support/worlds/rosters.ts";
+import { openSpaceUnder } from "../../support/worlds/test-space.ts";
 
 const LONG_MS = 150_000;
 const WAIT_MS = 45_000;

@@ -1,10 +1,10 @@
 /** What becomes of streams, contacts and rows when a membership or a space ends: real servers on a LAN. */
 import { describe, expect } from "bun:test";
-import { type SpaceInfo, until } from "../../support/client.ts";
-import { type Device, joinOpen, startDevice, untilSame, untilStatus } from "../../support/devices.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
+import { type SpaceInfo, until } from "../../support/server/client.ts";
+import { type Device, joinOpen, startDevice, untilSame, untilStatus } from "../../support/server/devices.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 120_000;
 const WAIT_MS = 40_000;

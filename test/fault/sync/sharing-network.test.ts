@@ -1,6 +1,8 @@
 /** Two accounts that meet on a network alone: real processes, a real nats-server. */
 import { expect } from "bun:test";
-import { type SpaceInfo, until } from "../../support/client.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
+import { rule } from "../../support/rule.ts";
+import { type SpaceInfo, until } from "../../support/server/client.ts";
 import {
   type Device,
   joinOpen,
@@ -11,10 +13,8 @@ import {
   startDevice,
   untilSame,
   untilStatus,
-} from "../../support/devices.ts";
-import { createObject, createSpace, named } from "../../support/fixtures.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
-import { rule } from "../../support/rule.ts";
+} from "../../support/server/devices.ts";
+import { createObject, createSpace, named } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 150_000;
 const WAIT_MS = 20_000;

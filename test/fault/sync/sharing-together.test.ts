@@ -3,7 +3,10 @@
  * on a LAN alone, that must end with one roster and the same rows.
  */
 import { describe, expect } from "bun:test";
-import { until } from "../../support/client.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
+import { rule } from "../../support/rule.ts";
+import { scratchDir } from "../../support/scratch.ts";
+import { until } from "../../support/server/client.ts";
 import {
   type Device,
   joinOpen,
@@ -15,12 +18,16 @@ import {
   startDevice,
   untilSame,
   untilStatus,
-} from "../../support/devices.ts";
-import { createObject, createSpace, named } from "../../support/fixtures.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
-import { addMembers, removeMembers, rosterHas, rosterOf, strangers, untilOneRoster } from "../../support/rosters.ts";
-import { rule } from "../../support/rule.ts";
-import { scratchDir } from "../../support/scratch.ts";
+} from "../../support/server/devices.ts";
+import { createObject, createSpace, named } from "../../support/server/fixtures.ts";
+import {
+  addMembers,
+  removeMembers,
+  rosterHas,
+  rosterOf,
+  strangers,
+  untilOneRoster,
+} from "../../support/worlds/rosters.ts";
 
 const LONG_MS = 150_000;
 const WAIT_MS = 45_000;

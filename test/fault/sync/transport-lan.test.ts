@@ -7,8 +7,8 @@ import { randomBytes } from "../../../src/base/random.ts";
 import { systemTimers } from "../../../src/base/timers.ts";
 import { createLanSync } from "../../../src/sync/lan/lan-sync.ts";
 import { type LinkManager, startLinkManager } from "../../../src/sync/lan/link-manager.ts";
-import { until } from "../../support/client.ts";
-import { type TransportEnds, transportContract } from "../../support/transport-contract.ts";
+import { until } from "../../support/server/client.ts";
+import { type TransportEnds, transportContract } from "../../support/worlds/transport-contract.ts";
 
 /** Every pair has a multicast port of its own, so that none hears another's peers. */
 let mdnsPort = 20_000 + Math.floor(Math.random() * 20_000);

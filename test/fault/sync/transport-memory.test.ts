@@ -1,11 +1,11 @@
 /** Links in memory as a transport, on a virtual clock: what the schedules of `test/property/sync-schedules.test.ts` run on. */
 import type { PeerId, SpaceId } from "../../../src/base/ids.ts";
 import { createLanSync } from "../../../src/sync/lan/lan-sync.ts";
-import type { Device } from "../../support/acl-devices.ts";
-import { createMemoryLinks } from "../../support/memory-links.ts";
 import { createRng } from "../../support/rng.ts";
-import { type TransportEnds, transportContract } from "../../support/transport-contract.ts";
-import { createVirtualTime } from "../../support/virtual-time.ts";
+import type { Device } from "../../support/worlds/acl-devices.ts";
+import { createMemoryLinks } from "../../support/worlds/memory-links.ts";
+import { type TransportEnds, transportContract } from "../../support/worlds/transport-contract.ts";
+import { createVirtualTime } from "../../support/worlds/virtual-time.ts";
 
 transportContract("memory", async (): Promise<TransportEnds> => {
   const devices: Device[] = [];

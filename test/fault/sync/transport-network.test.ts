@@ -3,10 +3,10 @@ import { systemClock } from "../../../src/base/clock.ts";
 import { systemTimers } from "../../../src/base/timers.ts";
 import type { NetworkStore } from "../../../src/sync/network/network-store.ts";
 import { createNetworkSync } from "../../../src/sync/network/network-sync.ts";
-import { until } from "../../support/client.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
-import { openStore } from "../../support/network-replica.ts";
-import { type TransportEnds, transportContract } from "../../support/transport-contract.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
+import { until } from "../../support/server/client.ts";
+import { openStore } from "../../support/worlds/network-replica.ts";
+import { type TransportEnds, transportContract } from "../../support/worlds/transport-contract.ts";
 
 describeWithNats("with a server", () => {
   transportContract("network", async (): Promise<TransportEnds> => {

@@ -1,16 +1,16 @@
 /** While anything local is not known to be kept elsewhere, no endpoint says `synced`, whatever the network does. */
 import { expect } from "bun:test";
-import { until } from "../../support/client.ts";
-import { setName, startDevice, statusOf, untilSynced } from "../../support/devices.ts";
-import { documentedConfig, OPERATOR_LOGIN } from "../../support/documented-nats.ts";
-import { createObject, createSpace } from "../../support/fixtures.ts";
-import { knownAccount } from "../../support/known-account.ts";
-import { describeWithNats, type NatsServer, startNats } from "../../support/nats.ts";
-import { openStore } from "../../support/network-replica.ts";
+import { documentedConfig, OPERATOR_LOGIN } from "../../support/network/documented-nats.ts";
+import { describeWithNats, type NatsServer, startNats } from "../../support/network/nats.ts";
+import { startTcpProxy, type TcpProxy } from "../../support/network/tcp-proxy.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
-import { recordStates, statesByEndpoint } from "../../support/state-recorder.ts";
-import { startTcpProxy, type TcpProxy } from "../../support/tcp-proxy.ts";
+import { until } from "../../support/server/client.ts";
+import { setName, startDevice, statusOf, untilSynced } from "../../support/server/devices.ts";
+import { createObject, createSpace } from "../../support/server/fixtures.ts";
+import { knownAccount } from "../../support/worlds/known-account.ts";
+import { openStore } from "../../support/worlds/network-replica.ts";
+import { recordStates, statesByEndpoint } from "../../support/worlds/state-recorder.ts";
 
 const LONG_MS = 150_000;
 const ENDPOINTS = [

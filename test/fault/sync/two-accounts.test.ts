@@ -4,17 +4,17 @@
  * all have the same rows, byte by byte, and nothing that was acknowledged is missing. SVC_SYNC_SEED repeats a run.
  */
 import { expect } from "bun:test";
-import { type SpaceInfo, until } from "../../support/client.ts";
-import { expectConverged } from "../../support/converged.ts";
-import { type Device, spacesOf, startDevice } from "../../support/devices.ts";
-import { createSpace } from "../../support/fixtures.ts";
-import { describeWithNats, startNats } from "../../support/nats.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
+import { mend } from "../../support/network/tcp-line.ts";
+import { startTcpProxy, type TcpProxy } from "../../support/network/tcp-proxy.ts";
+import { expectConverged } from "../../support/oracle/converged.ts";
 import { createRng } from "../../support/rng.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
-import { createSpaceWorkload } from "../../support/space-workload.ts";
-import { mend } from "../../support/tcp-line.ts";
-import { startTcpProxy, type TcpProxy } from "../../support/tcp-proxy.ts";
+import { type SpaceInfo, until } from "../../support/server/client.ts";
+import { type Device, spacesOf, startDevice } from "../../support/server/devices.ts";
+import { createSpace } from "../../support/server/fixtures.ts";
+import { createSpaceWorkload } from "../../support/worlds/space-workload.ts";
 
 const SEED = Number(process.env["SVC_SYNC_SEED"] ?? 20_261_121);
 const STEPS = Number(process.env["SVC_SYNC_STEPS"] ?? 70);

@@ -5,14 +5,14 @@
 import { expect, test } from "bun:test";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { until } from "../../support/client.ts";
-import { type Device, startDevice, statusOf } from "../../support/devices.ts";
-import { createCollection, createSpace, openCollection, setFields } from "../../support/fixtures.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
+import { until } from "../../support/server/client.ts";
+import { type Device, startDevice, statusOf } from "../../support/server/devices.ts";
+import { createCollection, createSpace, openCollection, setFields } from "../../support/server/fixtures.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
-const PRELOAD = join(ROOT, "test/support/trace-preload.ts");
+const PRELOAD = join(ROOT, "test/support/gates/trace-preload.ts");
 
 /** Nothing that comes of itself. */
 const QUIET = { SVC_SYNC_INTERVAL: "1h", SVC_INDEX_ENABLED: "false" };

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ServiceAccount } from "../../../src/push-node/fcm.ts";
-import { BINARY } from "../server.ts";
+import { BINARY } from "../server/server.ts";
 import { apnsCredentials } from "./fake-apns.ts";
 
 export interface NodeOptions {

@@ -1,5 +1,5 @@
 /** The providers that push nodes deliver to, and who is woken through them. */
-import { until } from "../client.ts";
+import { until } from "../server/client.ts";
 import { type FakeApns, startFakeApns } from "./fake-apns.ts";
 import { type FakeFcm, startFakeFcm } from "./fake-fcm.ts";
 import type { NodeOptions, PushNode } from "./node.ts";

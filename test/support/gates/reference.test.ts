@@ -1,0 +1,51 @@
+import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { checkReference, readCiting, readRules } from "./reference.ts";
+
+const ROOT = join(import.meta.dir, "../../..");
+const RULES = new Map([["docs/reference/x.md", "- **QQ-1** One.\n- **QQ-2** Two.\n"]]);
+const check = (source: string, path = "src/a.test.ts") => checkReference(new Map([[path, source]]), RULES);
+
+describe("[reference] a planted fault is found", () => {
+  test("a citation of a rule that there is not", () => {
+    expect(check("// QQ-3").unknown).toEqual(["src/a.test.ts: QQ-3"]);
+  });
+  test("a rule that no test cites, whatever the sources do", () => {
+    expect(check("// QQ-1").unproved).toEqual(["QQ-2"]);
+    expect(check("// QQ-1 QQ-2", "src/a.ts").unproved).toEqual(["QQ-1", "QQ-2"]);
+  });
+  test("a citation of a document that is not here", () => {
+    const planted = ["ga", "ps § 4"].join("");
+    expect(check(`// ${planted}`).foreign).toEqual([`src/a.test.ts: ${planted}`]);
+  });
+});
+
+test("[reference] every rule that is cited stands in docs/reference, and every rule there is cited by a test", async () => {
+  const faults = checkReference(await readCiting(ROOT), await readRules(ROOT));
+  expect(faults).toEqual({ unknown: [], unproved: [], foreign: [] });
+});
+
+describe("[reference] the files that documents name", () => {
+  const named = (text: string): string[] =>
+    [...text.matchAll(/`([A-Za-z0-9_-]+(?:\/[A-Za-z0-9_.-]+)+\.tsx?)`/g)].map(([, path]) => path!);
+  /** As a document names a file: from the project's root on, or from `src/` on. */
+  const isThere = async (path: string): Promise<boolean> =>
+    (await Promise.all([path, `src/${path}`].map((one) => Bun.file(join(ROOT, one)).exists()))).includes(true);
+
+  test("a name is read from the text, and that it leads nowhere is found", async () => {
+    expect(named("see `base/log.ts` and `src/x/y.tsx`, not `a.ts`")).toEqual(["base/log.ts", "src/x/y.tsx"]);
+    expect([
+      await isThere("base/log.ts"),
+      await isThere("test/support/gates/reference.ts"),
+      await isThere("base/no.ts"),
+    ]).toEqual([true, true, false]);
+  });
+
+  test("are there", async () => {
+    const missing: string[] = [];
+    for await (const file of new Bun.Glob("{docs/**/*.md,*.md}").scan(ROOT))
+      for (const path of named(await Bun.file(join(ROOT, file)).text()))
+        if (!path.includes("-x.") && !(await isThere(path))) missing.push(`${file}: ${path}`);
+    expect(missing).toEqual([]);
+  });
+});

@@ -1,0 +1,58 @@
+/** The rules of docs/reference and where they are cited. `bun run check` holds one against the other. */
+import { join } from "node:path";
+
+const RULE = /^- \*\*([A-Z]+-\d+)\*\* /gm;
+/** Documents that are not in the repository: nobody who reads a citation of them could look it up. */
+const FOREIGN = /\b(?:spec|gaps|design|recipes)(?:\.md)? ?§{0,2} ?\d+|\bprocess rule \d+/g;
+
+export interface ReferenceFaults {
+  /** `path: id` of citations without a rule. */
+  unknown: string[];
+  /** Rules that no test cites. */
+  unproved: string[];
+  /** `path: text` of citations of documents that are not here. */
+  foreign: string[];
+}
+
+/** Sources and rule texts by path from the project's root. */
+export function checkReference(
+  sourcesByPath: ReadonlyMap<string, string>,
+  rulesByPath: ReadonlyMap<string, string>,
+): ReferenceFaults {
+  const rules = new Set(
+    [...rulesByPath.values()].flatMap((text) => [...text.matchAll(RULE)].map((match) => match[1]!)),
+  );
+  const prefixes = [...new Set([...rules].map((id) => id.split("-")[0]!))];
+  const citation = new RegExp(`\\b(?:${prefixes.join("|")})-\\d+\\b`, "g");
+  const faults: ReferenceFaults = { unknown: [], unproved: [], foreign: [] };
+  const proved = new Set<string>();
+  for (const [path, source] of sourcesByPath) {
+    for (const [id] of source.matchAll(citation)) {
+      if (!rules.has(id)) faults.unknown.push(`${path}: ${id}`);
+      else if (isTest(path)) proved.add(id);
+    }
+    for (const [text] of source.matchAll(FOREIGN)) faults.foreign.push(`${path}: ${text}`);
+  }
+  faults.unproved = [...rules].filter((id) => !proved.has(id));
+  return faults;
+}
+
+function isTest(path: string): boolean {
+  return /\.test\.tsx?$/.test(path);
+}
+
+/** Everything that may cite rules. */
+export async function readCiting(root: string): Promise<Map<string, string>> {
+  return readAll(root, "{src,cli,ui,test}/**/*.{ts,tsx}", (path) => !path.startsWith("test/support/gates/reference"));
+}
+
+export async function readRules(root: string): Promise<Map<string, string>> {
+  return readAll(root, "docs/reference/*.md", () => true);
+}
+
+async function readAll(root: string, pattern: string, wanted: (path: string) => boolean): Promise<Map<string, string>> {
+  const paths = (await Array.fromAsync(new Bun.Glob(pattern).scan({ cwd: root }))).filter(wanted).sort();
+  return new Map(
+    await Promise.all(paths.map(async (path) => [path, await Bun.file(join(root, path)).text()] as const)),
+  );
+}

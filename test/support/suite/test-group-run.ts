@@ -1,0 +1,127 @@
+/** Runs groups of the suite, their processes side by side, and prints what they proved. */
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { memoryDir } from "../scratch.ts";
+import type { TestGroup } from "./test-groups.ts";
+import { type ProcessVerdict, runTestProcess } from "./test-process.ts";
+import type { Verdict } from "./test-verdict.ts";
+
+export interface GroupRunOptions {
+  /** The project's root, or a fixture that looks like one. */
+  root: string;
+  refuseSkips: boolean;
+  /** Processes that run at a time; a group's workers count as so many. */
+  processes: number;
+  /** Unix milliseconds by which everything has to be over; what still runs then is killed and fails. */
+  deadlineMs?: number;
+  print: (text: string) => void;
+}
+
+export interface GroupResult extends ProcessVerdict {
+  group: string;
+}
+
+/** What one process runs. */
+interface Job {
+  readonly group: TestGroup;
+  readonly files: readonly string[];
+  readonly junitName: string;
+}
+
+/**
+ * One process for a whole group, or one a file. Those of all groups run side by side, the longest first; when they are
+ * done, those that are to be alone, one by one.
+ */
+export async function runGroups(groups: readonly TestGroup[], options: GroupRunOptions): Promise<GroupResult[]> {
+  const jobs = (await Promise.all(groups.map((group) => jobsOf(group, options.root)))).flat();
+  const [alone, beside] = [jobs.filter(({ group }) => group.alone), jobs.filter(({ group }) => !group.alone)];
+  const verdicts = new Map<Job, ProcessVerdict>();
+  const run = async (job: Job): Promise<void> => void verdicts.set(job, await runJob(job, options));
+  await runSideBySide(longestFirst(beside), options.processes, run);
+  await runSideBySide(alone, 1, run);
+  return groups.map((group) => {
+    const own = jobs.filter((job) => job.group === group);
+    if (own.length === 0) return failedGroup(group, `no file matches ${group.patterns.join(", ")}`);
+    return { group: group.name, ...sumVerdicts(own.map((job) => verdicts.get(job)!)) };
+  });
+}
+
+async function jobsOf(group: TestGroup, root: string): Promise<Job[]> {
+  const { name, patterns, workers } = group;
+  const found = await Promise.all(
+    patterns.map((pattern) => Array.fromAsync(new Bun.Glob(pattern).scan({ cwd: root, onlyFiles: true }))),
+  );
+  const files = [...new Set(found.flat())].sort();
+  const shares = workers === 1 ? files.map((file) => [file]) : files.length > 0 ? [files] : [];
+  return shares.map((share, index) => ({ group, files: share, junitName: `${name}-${index}.xml` }));
+}
+
+/** Groups with workers take long, too: they begin before the files that are named by none as long. */
+function longestFirst(jobs: readonly Job[]): Job[] {
+  const isLong = ({ group, files }: Job) => files.length > 1 || group.longest.includes(files[0]!);
+  return [...jobs.filter(isLong), ...jobs.filter((job) => !isLong(job))];
+}
+
+/** Begins every job in this order, as soon as there is room for it. */
+async function runSideBySide(jobs: readonly Job[], processes: number, run: (job: Job) => Promise<void>): Promise<void> {
+  const running = new Set<Promise<void>>();
+  let free = processes;
+  for (const job of jobs) {
+    const width = Math.min(job.group.workers, processes);
+    while (free < width) await Promise.race(running);
+    free -= width;
+    const done: Promise<void> = run(job).finally(() => {
+      free += width;
+      running.delete(done);
+    });
+    running.add(done);
+  }
+  await Promise.all(running);
+}
+
+async function runJob({ group, files, junitName }: Job, options: GroupRunOptions): Promise<ProcessVerdict> {
+  const { root, refuseSkips, print, deadlineMs = Number.POSITIVE_INFINITY } = options;
+  const written: string[] = [];
+  const startedAt = performance.now();
+  const verdict = await runTestProcess({
+    cwd: root,
+    files,
+    workers: group.workers,
+    testTimeoutMs: group.testTimeoutMs,
+    processTimeoutMs: Math.max(0, Math.min(group.processTimeoutMs, deadlineMs - Date.now())),
+    dataDir: group.data === "memory" ? memoryDir() : tmpdir(),
+    junitPath: join(root, ".test-report", junitName),
+    refuseSkips,
+    onOutput: (text) => void written.push(text),
+  });
+  const [first, ...others] = files;
+  const what = others.length === 0 ? first : `${files.length} files of ${group.name}`;
+  print(`-- ${what}: ${countsLine(verdict)} in ${((performance.now() - startedAt) / 1000).toFixed(1)} s\n`);
+  print(written.join(""));
+  return verdict;
+}
+
+/** A group that could not be run counts as one failure. */
+export function failedGroup({ name }: TestGroup, fault: string): GroupResult {
+  return { group: name, ...sumVerdicts([]), failed: 1, faults: [fault] };
+}
+
+export function sumVerdicts(verdicts: readonly ProcessVerdict[]): ProcessVerdict {
+  const sum = (key: "passed" | "failed" | "skipped" | "processorSeconds") =>
+    verdicts.reduce((total, each) => total + each[key], 0);
+  return {
+    passed: sum("passed"),
+    failed: sum("failed"),
+    skipped: sum("skipped"),
+    processorSeconds: sum("processorSeconds"),
+    faults: verdicts.flatMap((each) => each.faults),
+    failures: verdicts.flatMap((each) => each.failures),
+    skips: verdicts.flatMap((each) => each.skips),
+    times: verdicts.flatMap((each) => each.times),
+  };
+}
+
+/** `812 passed, 0 failed`, with `, 3 skipped` only if there are any. */
+export function countsLine({ passed, failed, skipped }: Pick<Verdict, "passed" | "failed" | "skipped">): string {
+  return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`;
+}

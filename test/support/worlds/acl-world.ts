@@ -1,0 +1,128 @@
+/** One ACL chain and the people around it: records signed by anybody, honest or forged, judged by the reducer alone. */
+
+import { expect } from "bun:test";
+import {
+  type AclContext,
+  type AclMade,
+  type ComposeOptions,
+  composeProposal,
+  composeRecord,
+} from "../../../src/acl/compose.ts";
+import { createKeyRing, type SpaceKeyRing } from "../../../src/acl/key-ring.ts";
+import type { AclOp } from "../../../src/acl/op.ts";
+import { type AclRecord, decodeAclRecord, encodeAclRecord } from "../../../src/acl/record.ts";
+import { applyAclRecord } from "../../../src/acl/reducer.ts";
+import { decodeSpaceHeader, type SpaceHeader } from "../../../src/acl/space-header.ts";
+import { type AclState, emptyAcl } from "../../../src/acl/state.ts";
+import type { PeerId } from "../../../src/base/ids.ts";
+import { randomBytes } from "../../../src/base/random.ts";
+import type { Account } from "../../../src/crypto/account.ts";
+import { accountIdOf } from "../../../src/crypto/account-id.ts";
+import { createSigner, type Signer } from "../../../src/crypto/sign.ts";
+import type { RefusalCode } from "../../../src/protocol/refusals.ts";
+import type { SpaceGenesis } from "../../../src/space/genesis.ts";
+import { createdSpaceGenesis } from "../../../src/space/space.ts";
+
+export function createAccount(seed: Uint8Array = randomBytes(32)): Account {
+  const signer = createSigner(seed);
+  return { id: accountIdOf(signer.publicKey), peerId: "peer" as PeerId, seed, signer };
+}
+
+export interface AclWorld {
+  readonly seed: SpaceGenesis;
+  readonly header: SpaceHeader;
+  readonly owner: Account;
+  readonly state: AclState;
+  readonly records: AclRecord[];
+  /** The keys that somebody opens from the chain as it is now. */
+  keysOf(account: Account): SpaceKeyRing;
+  /** What somebody's device would build upon. */
+  contextOf(account: Account, clock?: number): AclContext;
+  /** Builds, signs and applies what somebody does; throws what building throws, or what the reducer says. */
+  act(account: Account, build: (context: AclContext) => readonly AclOp[], options?: ComposeOptions): AclMade;
+  /** The reducer's answer to ops that `signer` signs as the next record, whatever they are; applied when valid. */
+  forge(
+    signer: Signer,
+    ops: readonly AclOp[],
+    over?: Partial<Pick<AclRecord, "prev" | "clock" | "space">>,
+  ): RefusalCode | undefined;
+  /** These ops with the keys that they call for, as the owner (or `by`) would complete them. */
+  completed(ops: readonly AclOp[], by?: Account, options?: ComposeOptions): AclOp[];
+  /** The reducer's answer to a record; applied when valid. */
+  apply(bytes: Uint8Array): RefusalCode | undefined;
+  propose(account: Account, ops: readonly AclOp[]): AclMade;
+}
+
+export function createAclWorld(planted?: { owner: Account; seed: SpaceGenesis }): AclWorld {
+  const owner = planted?.owner ?? createAccount();
+  let now = 1_800_000_000_000;
+  const seed = planted?.seed ?? createdSpaceGenesis(owner, { nowMs: () => now });
+  const { header } = decodeSpaceHeader(seed.header)!;
+  const state = emptyAcl();
+  const records: AclRecord[] = [];
+
+  const apply = (bytes: Uint8Array): RefusalCode | undefined => {
+    const record = decodeAclRecord(bytes);
+    if (!record) return "acl.record_malformed";
+    const applied = applyAclRecord(state, record, header);
+    if ("fault" in applied) return applied.fault.code;
+    records.push(record);
+    return undefined;
+  };
+  const rooted = apply(seed.aclRoot.bytes);
+  if (rooted) throw new Error(rooted);
+
+  const keysOf = (account: Account) =>
+    createKeyRing(seed.spaceId, header, { state }, { keptKeys: { all: () => [], put: () => undefined } }, account);
+  const contextOf = (account: Account, clock = 0): AclContext => ({
+    spaceId: seed.spaceId,
+    header,
+    state,
+    account,
+    keys: keysOf(account),
+    pins: () => [],
+    clock,
+    timeMs: ++now,
+  });
+  return {
+    seed,
+    header,
+    owner,
+    state,
+    records,
+    keysOf,
+    contextOf,
+    apply,
+    act(account, build, options = {}) {
+      const context = contextOf(account);
+      const made = composeRecord(context, build(context), options);
+      const refused = apply(made.bytes);
+      if (refused) throw new Error(refused);
+      return made;
+    },
+    forge(signer, ops, over = {}) {
+      const record = { space: state.space!, prev: state.head!, time: ++now, clock: state.clocks.at(-1)!, ...over };
+      return apply(encodeAclRecord({ ...record, ops: [...ops] }, signer).bytes);
+    },
+    completed: (ops, by = owner, options = {}) =>
+      decodeAclRecord(composeRecord(contextOf(by), ops, options).bytes)!.ops,
+    propose: (account, ops) => composeProposal(contextOf(account), ops),
+  };
+}
+
+/** Everything a state holds, as one text: equal states have equal texts. */
+export function stateText(state: AclState): string {
+  return JSON.stringify(state, (_key, value: unknown) => {
+    if (value instanceof Map) return [...value];
+    if (value && typeof value === "object" && "type" in value && value.type === "Buffer" && "data" in value)
+      return Buffer.from(value.data as number[]).toString("hex");
+    return value instanceof Uint8Array ? Buffer.from(value).toString("hex") : value;
+  });
+}
+
+/** These ops are refused with this code, and nothing of them stays. */
+export function expectRefused(world: AclWorld, code: RefusalCode, ops: readonly AclOp[], by = world.owner): void {
+  const before = stateText(world.state);
+  expect(world.forge(by.signer, ops)).toBe(code);
+  expect(stateText(world.state)).toBe(before);
+}

@@ -1,0 +1,84 @@
+/** Rotations of a space's read key, and what then stands on the network. */
+import { decodeAclRecord } from "../../../src/acl/record.ts";
+import { bytesToHex, equalBytes } from "../../../src/base/bytes.ts";
+import { changeIdOf } from "../../../src/change/codec/change-stub.ts";
+import type { Account } from "../../../src/crypto/account.ts";
+import { placesOf } from "../../../src/space/places.ts";
+import type { Space } from "../../../src/space/space.ts";
+import { openAclRecord, secretInLink } from "../../../src/sync/network/acl-append.ts";
+import { openBundle } from "../../../src/sync/network/bundle.ts";
+import { type ChannelKeys, deriveChannelKeys, logSubject } from "../../../src/sync/network/subjects.ts";
+import { inSpaceOf } from "../hostile/former-reader.ts";
+import { until } from "../server/client.ts";
+import type { Device } from "../server/devices.ts";
+import type { ReadMessage } from "../server/stream-reader.ts";
+import { createAccount } from "./acl-world.ts";
+
+/** Adds somebody who never comes, and removes it again: one rotation each. */
+export async function rotate(device: Device, spaceId: string, times = 1): Promise<void> {
+  const base = `/v1/spaces/${spaceId}/acl`;
+  for (let count = 0; count < times; count++) {
+    const identity = createAccount().id;
+    await device.server.client.post(`${base}/add`, { accounts: [{ identity, permission: "reader" }] }, 204);
+    await device.server.client.post(`${base}/remove`, { identities: [identity] }, 204);
+  }
+}
+
+/** Until a row of the space says so; the space itself may still be on its way. */
+export const untilRead = (device: Device, spaceId: string, text: string): Promise<void> =>
+  until(
+    async () => {
+      const reply = await device.server.client.request("POST", `/v1/spaces/${spaceId}/objects/query`, { body: {} });
+      return reply.status === 200 && reply.text.includes(text);
+    },
+    `to read "${text}"`,
+    60_000,
+  );
+
+/** The places of a space that a data root knows, oldest epoch first as far as the keys tell; its server is stopped. */
+export const placesIn = (dataDir: string, account: Account, spaceId: string): Promise<ChannelKeys[]> =>
+  inSpaceOf({ dataDir, account, spaceId }, (space) =>
+    placesOf(space).flatMap(({ secret }) => (secret ? deriveChannelKeys(secret) : [])),
+  );
+
+/**
+ * Reads a space's places on the network as one log, and answers what is wrong with it: records that do not stand once, in the
+ * log's order and before the end of their place, places without the link to the one before, changes that stand nowhere where
+ * they count. `space`: a copy that has everything. What anybody repeats or adds behind the end of a place is no fault.
+ */
+export function faultsOnNetwork(messages: readonly ReadMessage[], space: Space): string[] {
+  const faults: string[] = [];
+  const standing: string[] = [];
+  const counting = new Set<string>();
+  const places = placesOf(space);
+  for (const [index, { secret, ending }] of places.entries()) {
+    const keys = deriveChannelKeys(secret!);
+    const of = (kind: "a" | "c") => messages.filter(({ subject }) => subject === logSubject(keys, kind));
+    const opened = of("a").flatMap(({ data, seq }) => {
+      const bytes = openAclRecord(keys, data);
+      return bytes ? [{ bytes: new Uint8Array(bytes), seq }] : [];
+    });
+    const before = places[index - 1]?.secret;
+    const link = opened[0] && secretInLink(opened[0].bytes);
+    if (before && !(link && equalBytes(link, before))) faults.push(`place ${index} does not begin with its link`);
+    const records = opened.flatMap(({ bytes, seq }) => {
+      const record = secretInLink(bytes) ? undefined : decodeAclRecord(bytes);
+      return record ? [{ id: bytesToHex(record.id), seq }] : [];
+    });
+    const end = ending === undefined ? undefined : records.find(({ id }) => id === ending);
+    if (ending !== undefined && !end) faults.push(`place ${index} has no end`);
+    const counts = ({ seq }: { seq: number }) => seq <= (end?.seq ?? Number.MAX_SAFE_INTEGER);
+    standing.push(...new Set(records.filter(counts).map(({ id }) => id)));
+    for (const { subject, data } of of("c").filter(counts))
+      for (const bytes of openBundle(keys.sealKey, subject, data) ?? []) counting.add(bytesToHex(changeIdOf(bytes)));
+  }
+  const log = space.acl.records().map(({ id }) => bytesToHex(id));
+  const inLog = new Set(log);
+  // Records of branches that lost stand there, too: changes may name them.
+  const found = standing.filter((id) => inLog.has(id));
+  if (found.join() !== log.join())
+    faults.push(`the log has ${log.length} records, of which its places ${found.length}`);
+  for (const { id, writer, counts } of space.engine.store.changes.after(0, 10_000))
+    if (counts && writer !== 0 && !counting.has(bytesToHex(id))) faults.push(`change ${bytesToHex(id)} stands nowhere`);
+  return faults;
+}
