@@ -129,5 +129,8 @@ export function createPendingBook(deps: {
     return dead.length + again.length > 0;
   };
 
-  return { isOwn, waiting, alive, sequencePort, ownFaultOf, keep: keepPending, namedAgain, forgetDead, hasMisplaced };
+  return {
+    ...{ isOwn, isNamed, waiting, alive, sequencePort, ownFaultOf },
+    ...{ keep: keepPending, namedAgain, forgetDead, hasMisplaced },
+  };
 }

@@ -188,7 +188,11 @@ describe("forged records at a server's sync port", () => {
             continue;
           }
           const reply = await peer.push(spaceId, { chain: [...chainOf(world), forged] });
-          expect([actor, equalBytes(reply.aclHead, allowed ? sha256(forged) : head)]).toEqual([actor, true]);
+          // The owner's device may have put an epoch behind it before it answered.
+          const stands = allowed
+            ? (await peer.chainOf(spaceId)).some((record) => equalBytes(sha256(record), sha256(forged)))
+            : equalBytes(reply.aclHead, head);
+          expect([actor, stands]).toEqual([actor, true]);
           if (!allowed) expect(await rosterOf(spaceId)).toEqual(before as object);
           expect(peer.link.signal.aborted).toBe(false);
         }

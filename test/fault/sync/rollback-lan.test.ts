@@ -44,7 +44,8 @@ describe("a device that is not what it was, on a LAN alone", () => {
       const object = await createObject(client, id, named("before the copy"));
       const member = await startDevice({ lan: true, dataDir: memberRoot.path });
       await joinOpen(old, member, id);
-      await untilSame([old, member], id, hasAll("before the copy"), WAIT_MS);
+      await createObject(member.server.client, id, named("the member's own"));
+      await untilSame([old, member], id, hasAll("before the copy", "the member's own"), WAIT_MS);
       await old.server.stop();
       cpSync(root.path, copy.path, { recursive: true });
 
