@@ -129,8 +129,5 @@ export function createPendingBook(deps: {
     return dead.length + again.length > 0;
   };
 
-  return {
-    ...{ isOwn, isNamed, waiting, alive, sequencePort, ownFaultOf },
-    ...{ keep: keepPending, namedAgain, forgetDead, hasMisplaced },
-  };
+  return { isOwn, waiting, alive, sequencePort, ownFaultOf, keep: keepPending, namedAgain, forgetDead, hasMisplaced };
 }

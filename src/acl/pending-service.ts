@@ -23,10 +23,8 @@ import { tookEffect } from "./reducer.ts";
 import { keysOfBranch, sequenceProposal } from "./sequence.ts";
 import { permissionOf } from "./state.ts";
 
-/** How long a device waits for another one to propose its own record again; it may be gone, or be this one put back. */
+/** How long a device waits for another one to propose its own record again. */
 const OTHERS_TURN_MS = 10 * 60_000;
-/** The same where what members wrote counts for nobody until then. */
-const OTHERS_TURN_NAMED_MS = 10_000;
 
 /** What became of a proposal that somebody handed on. */
 export type PendingVerdict = { kind: "kept" | "known" } | { kind: "refused"; refusal: Refusal };
@@ -163,8 +161,7 @@ export function createPendingService(deps: PendingServiceDeps) {
         progress = false;
         for (const { pending, receivedMs } of acl.pending.list()) {
           const ofOthers = pending.kind === "acl" && book.isOwn(pending) && !acl.dropped(pending.id);
-          const turnMs = ofOthers && (book.isNamed(pending.id) ? OTHERS_TURN_NAMED_MS : OTHERS_TURN_MS);
-          if (turnMs && deps.clock.nowMs() < receivedMs + turnMs) continue;
+          if (ofOthers && deps.clock.nowMs() < receivedMs + OTHERS_TURN_MS) continue;
           if (permissionOf(acl.state, account.signer.publicKey) !== "owner") return made;
           const done = await move((scope) => sequenceOne(pending, scope));
           if (done.made) made.push(done.made);
