@@ -48,7 +48,7 @@ function typedSpecifiers(code: string): Set<string> {
 /** `workerEntry("src/a/b-worker.ts")` names its file from the project's root; turned into a relative specifier. */
 function workerEdges(path: string, code: string): ImportEdge[] {
   if (path === "src/base/worker-entry.ts") return [];
-  const up = "../..".repeat(path.split("/").length - 1);
+  const up = "../".repeat(path.split("/").length - 1);
   return Array.from(code.matchAll(WORKER), ({ groups }) => {
     const entry = groups?.["specifier"];
     return { specifier: entry === undefined ? undefined : `${up}${entry}`, typeOnly: false };

@@ -60,6 +60,7 @@ describe("[layers] a planted breach fails the gate", () => {
 describe("[layers] what is allowed passes", () => {
   test.each([
     ["a room importing one above it", "src/change/a.ts", `import { b } from "../crypto/b.ts";`],
+    ["a worker of the same room", "src/store/a.ts", `new Worker(workerEntry("src/store/b-worker.ts"));`],
     ["a room importing itself", "src/change/a.ts", `import { b } from "./b.ts";`],
     ["a sibling's port", "src/domain/chat/a.ts", `import type { B } from "../editor/port.ts";`],
     ["a sibling's named port", "src/domain/chat/a.ts", `import type { B } from "../editor/block-port.ts";`],
