@@ -1,7 +1,7 @@
 import { UsageError } from "../io/exit.ts";
 import type { FlagSpecs } from "../parse/flag-parser.ts";
 import { command } from "./command.ts";
-import { requireLimitWithSort, SUBSCRIBE_FLAGS } from "./shared-flags.ts";
+import { LIVE_QUERY, SUBSCRIBE_FLAGS } from "./shared-flags.ts";
 
 /** A dataset of one object, or the collection of a space's objects with their properties. */
 const SOURCE_FLAGS = {
@@ -32,13 +32,8 @@ export const querySubscribe = command({
   route: "POST /v1/spaces/:spaceId/query/subscribe",
   args: SOURCE_ARGS,
   flags: { ...SOURCE_FLAGS, ...SUBSCRIBE_FLAGS },
-  file: true,
-  stream: true,
   other: { route: "POST /v1/spaces/:spaceId/objects/query/subscribe", when: isOfObjects },
-  body: ({ flags }) => {
-    requireLimitWithSort(flags);
-    return {};
-  },
+  ...LIVE_QUERY,
 });
 
 export const aggregate = command({

@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../src/protocol/json.ts";
 import { UsageError } from "../io/exit.ts";
 import { command, group } from "./command.ts";
-import { QUERY_FLAGS, requireLimitWithSort, SUBSCRIBE_FLAGS } from "./shared-flags.ts";
+import { LIVE_QUERY, QUERY_FLAGS, SUBSCRIBE_FLAGS } from "./shared-flags.ts";
 
 export const devices = group("The account's devices and which of them runs an app", {
   list: command({ summary: "List the devices and the active one of each app", route: "GET /v1/devices" }),
@@ -42,12 +42,7 @@ export const devices = group("The account's devices and which of them runs an ap
 
     route: "POST /v1/devices/query/subscribe",
     flags: SUBSCRIBE_FLAGS,
-    file: true,
-    stream: true,
-    body: ({ flags }) => {
-      requireLimitWithSort(flags);
-      return {};
-    },
+    ...LIVE_QUERY,
   }),
 });
 

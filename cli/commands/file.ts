@@ -1,7 +1,7 @@
 import { command, group } from "./command.ts";
 import { fileAttach } from "./file-attach.ts";
 import { fileDownload } from "./file-download.ts";
-import { QUERY_FLAGS, requireLimitWithSort, SUBSCRIBE_FLAGS } from "./shared-flags.ts";
+import { LIVE_QUERY, QUERY_FLAGS, SUBSCRIBE_FLAGS } from "./shared-flags.ts";
 
 const FILES = "/v1/spaces/:spaceId/files";
 const FILE = `${FILES}/:fileId` as const;
@@ -52,12 +52,7 @@ export const file = group("Files", {
 
     route: `POST ${OF_OBJECT}/query/subscribe`,
     flags: SUBSCRIBE_FLAGS,
-    file: true,
-    stream: true,
-    body: ({ flags }) => {
-      requireLimitWithSort(flags);
-      return {};
-    },
+    ...LIVE_QUERY,
   }),
   cache,
 });

@@ -51,12 +51,16 @@ export const SUBSCRIBE_FLAGS = {
   },
 } as const satisfies FlagSpecs;
 
-/** A window without an end cannot be kept in order: refused before the server is asked. */
-export function requireLimitWithSort(flags: { sort?: string[]; limit?: number; file?: string }): void {
-  if (flags.sort && flags.limit === undefined && flags.file === undefined) {
-    throw new UsageError("--sort needs --limit on a live query: only a limited window is kept in order");
-  }
-}
+/** What every live query is, beside its route and flags. A window without an end is refused before the server is asked. */
+export const LIVE_QUERY = {
+  file: true,
+  stream: true,
+  body({ flags }: { flags: { sort?: string[]; limit?: number; file?: string } }): JsonObject {
+    if (flags.sort && flags.limit === undefined && flags.file === undefined)
+      throw new UsageError("--sort needs --limit on a live query: only a limited window is kept in order");
+    return {};
+  },
+} as const;
 
 /** Leaf by leaf changes of a definition or a block. */
 export const PATCH_FLAGS = {

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from "../../src/protocol/json.ts";
 import { UsageError } from "../io/exit.ts";
 import { command, group } from "./command.ts";
-import { PROFILE_FLAGS, QUERY_FLAGS, requireLimitWithSort, SUBSCRIBE_FLAGS } from "./shared-flags.ts";
+import { LIVE_QUERY, PROFILE_FLAGS, QUERY_FLAGS, SUBSCRIBE_FLAGS } from "./shared-flags.ts";
 
 const COLLECTION_FLAG = {
   dataset: { kind: "text", hint: "spaces|profile", summary: "Which rows (default spaces)", field: "dataset" },
@@ -69,12 +69,7 @@ export const space = group("Spaces", {
 
     route: "POST /v1/spaces/query/subscribe",
     flags: { ...COLLECTION_FLAG, ...SUBSCRIBE_FLAGS },
-    file: true,
-    stream: true,
-    body: ({ flags }) => {
-      requireLimitWithSort(flags);
-      return {};
-    },
+    ...LIVE_QUERY,
   }),
 });
 

@@ -70,13 +70,12 @@ export function createAclAhead({ aclAhead, addAclRecord }: SpaceStore, header: S
       const isPresent = (): boolean => ahead.turn === turn;
       const end = ahead.log.records.length - ahead.applied.length;
       while (await write(() => isPresent() && aclAhead.drop(SLICE_RECORDS)));
-      const hasBegun = await write(() => {
+      let isWhole = await write(() => {
         if (!isPresent()) return false;
         aclAhead.end();
         aclAhead.begin(end);
         return true;
       });
-      let isWhole = hasBegun;
       for (let at = end; isWhole && at < ahead.log.records.length; )
         isWhole = await write(() => {
           if (!isPresent()) return false;

@@ -37,6 +37,11 @@ export function createPendingRecords({ pendingRecords: table }: Pick<SpaceStore,
     return row?.lost === false ? row : undefined;
   };
 
+  const waiting = (): { held: PendingRow[]; bytes: number } => {
+    const held = table.waiting();
+    return { held, bytes: held.reduce((sum, row) => sum + row.bytes.length, 0) };
+  };
+
   const drop = (row: PendingRow): void => {
     if (read(row)?.kind === "acl") table.lose(row.id, MAX_PENDING);
     else table.drop(row.id);
@@ -66,24 +71,23 @@ export function createPendingRecords({ pendingRecords: table }: Pick<SpaceStore,
     put(pending: PendingRecord, nowMs: number, wasInForce = false): boolean {
       if (waitsFor(pending.id)) return true;
       if (!wasInForce) {
-        const held = table.waiting();
-        const bytes = held.reduce((sum, row) => sum + row.bytes.length, pending.bytes.length);
-        if (held.length >= MAX_PENDING || bytes > MAX_BYTES) return false;
+        const { held, bytes } = waiting();
+        if (held.length >= MAX_PENDING || bytes + pending.bytes.length > MAX_BYTES) return false;
       }
       table.put(pending.id, pending.bytes, nowMs);
       return true;
     },
     /** A branch that lost, from its first record on as far as there is room: none is of use without those before it. */
     putBranch(branch: readonly AclRecord[], nowMs: number): void {
-      const held = table.waiting();
-      const waiting = new Set(held.map(({ id }) => bytesToHex(id)));
-      let bytes = held.reduce((sum, row) => sum + row.bytes.length, 0);
+      const before = waiting();
+      const names = new Set(before.held.map(({ id }) => bytesToHex(id)));
+      let { bytes } = before;
       for (const record of branch) {
         const name = bytesToHex(record.id);
-        if (waiting.has(name)) continue;
+        if (names.has(name)) continue;
         bytes += record.bytes.length;
-        if (waiting.size >= MAX_PENDING || bytes > MAX_BYTES) return;
-        waiting.add(name);
+        if (names.size >= MAX_PENDING || bytes > MAX_BYTES) return;
+        names.add(name);
         table.put(record.id, record.bytes, nowMs);
       }
     },
