@@ -154,6 +154,40 @@ describe("[suite] the counts are honest", () => {
     expect(await Bun.file(join(root, "order")).text()).toBe("(())a()b()");
   });
 
+  test("what fails beside others is run once more, alone, where its group says so, and is named if it passes then", async () => {
+    const FAILS_FIRST = `import { test } from "bun:test"; import { existsSync } from "node:fs";
+      test("good", () => {});
+      test("is late", async () => { if (!existsSync("tried")) { await Bun.write("tried", ""); throw new Error("late"); } });`;
+    const files = { "src/late.test.ts": FAILS_FIRST, "src/good.test.ts": PASSING };
+    const unsteady = [{ file: "src/late.test.ts", title: "is late" }];
+    expect(await runPlanted(files, { secondRun: true })).toMatchObject({
+      passed: 4,
+      failed: 0,
+      failures: [],
+      unsteady,
+    });
+    expect(await runPlanted(files)).toMatchObject({ passed: 3, failed: 1, unsteady: [] });
+    const leaves = { "src/leaves.test.ts": FAILS_FIRST.replace('throw new Error("late")', "process.exit(0)") };
+    const left = await runPlanted(leaves, { secondRun: true });
+    expect(left).toMatchObject({ passed: 2, failed: 0, faults: [] });
+    expect(left.unsteady).toHaveLength(1);
+  });
+
+  test("what fails twice fails, and of many that fail none is run again", async () => {
+    const bad = `import { test } from "bun:test"; test("bad", () => { throw new Error("no"); });`;
+    expect(await runPlanted({ "src/bad.test.ts": bad }, { secondRun: true })).toMatchObject({
+      failed: 1,
+      unsteady: [],
+    });
+    const once = (
+      name: string,
+    ) => `import { test } from "bun:test"; import { appendFileSync, readFileSync } from "node:fs";
+      test("bad", () => { appendFileSync("${name}", "x"); if (readFileSync("${name}", "utf8") === "x") throw new Error("no"); });`;
+    const names = ["a", "b", "c", "d"];
+    const files = Object.fromEntries(names.map((name) => [`src/${name}.test.ts`, once(name)]));
+    expect(await runPlanted(files, { secondRun: true })).toMatchObject({ passed: 0, failed: 4, unsteady: [] });
+  });
+
   test("what a file's process and those it started computed is counted", async () => {
     const burns = `const until = performance.now() + 100; while (performance.now() < until);
       await Bun.write(process.argv[2], String(process.cpuUsage().user / 1e6));`;
@@ -248,6 +282,7 @@ const GROUP: TestGroup = {
   needsExecutable: false,
   workers: 1,
   alone: false,
+  secondRun: false,
   data: "memory",
   longest: [],
   testTimeoutMs: 5000,

@@ -73,7 +73,9 @@ function printSummary(results: readonly GroupResult[], tookSeconds: number): voi
   const slowest = results.flatMap(({ times }) => times).sort((a, b) => b.seconds - a.seconds);
   for (const { file, seconds, processorSeconds } of slowest.slice(0, SLOWEST_SHOWN))
     console.log(`slowest    ${file.padEnd(44)} ${seconds.toFixed(1).padStart(7)} s, ${processors(processorSeconds)}`);
-  for (const { group, faults, failures, skips } of results) {
+  for (const { group, faults, failures, skips, unsteady } of results) {
+    for (const { file, title } of unsteady)
+      console.log(`unsteady [${group}] ${file}: ${title} (failed beside others, passed alone)`);
     for (const { file, title, reason } of skips) console.log(`skipped [${group}] ${file}: ${title} (${reason})`);
     for (const { file, title } of failures) console.log(`failed  [${group}] ${file}: ${title}`);
     for (const fault of faults) console.log(`failed  [${group}] ${fault}`);

@@ -17,9 +17,15 @@ export interface GroupRunOptions {
   print: (text: string) => void;
 }
 
+/** What a group proved. */
 export interface GroupResult extends ProcessVerdict {
   group: string;
+  /** Tests that failed beside others and passed alone, or whose file did. They count as passed and are named in the summary. */
+  unsteady: { file: string; title: string }[];
 }
+
+/** More files than this that fail beside others are no chance: none of them is run again. */
+const SECOND_RUNS = 3;
 
 /** What one process runs. */
 interface Job {
@@ -30,7 +36,8 @@ interface Job {
 
 /**
  * One process for a whole group, or one a file. Those of all groups run side by side, the longest first; when they are
- * done, those that are to be alone, one by one.
+ * done, those that are to be alone, one by one, and in the end, alone, too, what failed and has a second run. What such a
+ * run says counts; what the first one said is in the result, too.
  */
 export async function runGroups(groups: readonly TestGroup[], options: GroupRunOptions): Promise<GroupResult[]> {
   const jobs = (await Promise.all(groups.map((group) => jobsOf(group, options.root)))).flat();
@@ -39,11 +46,30 @@ export async function runGroups(groups: readonly TestGroup[], options: GroupRunO
   const run = async (job: Job): Promise<void> => void verdicts.set(job, await runJob(job, options));
   await runSideBySide(longestFirst(beside), options.processes, run);
   await runSideBySide(alone, 1, run);
+  const again = jobs.filter((job) => job.group.secondRun && verdicts.get(job)!.failed > 0);
+  const unsteady = again.length > SECOND_RUNS ? [] : await runAgain(again, verdicts, run);
   return groups.map((group) => {
     const own = jobs.filter((job) => job.group === group);
     if (own.length === 0) return failedGroup(group, `no file matches ${group.patterns.join(", ")}`);
-    return { group: group.name, ...sumVerdicts(own.map((job) => verdicts.get(job)!)) };
+    return {
+      group: group.name,
+      ...sumVerdicts(own.map((job) => verdicts.get(job)!)),
+      unsteady: unsteady.filter(({ job }) => job.group === group).map(({ file, title }) => ({ file, title })),
+    };
   });
+}
+
+/** Runs each job once more and leaves its new verdict; returns what had failed in those that pass now. */
+async function runAgain(jobs: readonly Job[], verdicts: Map<Job, ProcessVerdict>, run: (job: Job) => Promise<void>) {
+  const unsteady: { job: Job; file: string; title: string }[] = [];
+  for (const job of jobs) {
+    const { failures, faults } = verdicts.get(job)!;
+    await run(job);
+    if (verdicts.get(job)!.failed > 0) continue;
+    unsteady.push(...failures.map(({ file, title }) => ({ job, file, title })));
+    unsteady.push(...faults.map((fault) => ({ job, file: job.files[0]!, title: fault })));
+  }
+  return unsteady;
 }
 
 async function jobsOf(group: TestGroup, root: string): Promise<Job[]> {
@@ -103,7 +129,7 @@ async function runJob({ group, files, junitName }: Job, options: GroupRunOptions
 
 /** A group that could not be run counts as one failure. */
 export function failedGroup({ name }: TestGroup, fault: string): GroupResult {
-  return { group: name, ...sumVerdicts([]), failed: 1, faults: [fault] };
+  return { group: name, ...sumVerdicts([]), failed: 1, faults: [fault], unsteady: [] };
 }
 
 export function sumVerdicts(verdicts: readonly ProcessVerdict[]): ProcessVerdict {

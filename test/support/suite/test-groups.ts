@@ -9,6 +9,11 @@ export interface TestGroup {
   workers: number;
   /** Whether nothing else runs beside a file of it. */
   alone: boolean;
+  /**
+   * Whether a file of it that fails beside others is run once more, alone. Only for tests that watch processes and networks
+   * on a real clock, where a busy machine can be the reason; what draws its own seeds or looks for lost data has one run.
+   */
+  secondRun: boolean;
   /** Where its tests keep what they write: on a disk what kills processes at any moment, and what is about disks. */
   data: "memory" | "disk";
   /** Files that take long and therefore begin first, before those of other groups, too. */
@@ -28,6 +33,7 @@ export const UNIT_GROUP: TestGroup = {
   needsExecutable: false,
   workers: 2,
   alone: false,
+  secondRun: false,
   data: "memory",
   longest: [],
   testTimeoutMs: 20_000,
@@ -42,6 +48,7 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     needsExecutable: true,
     workers: 1,
     alone: false,
+    secondRun: false,
     data: "memory",
     longest: [
       "test/property/sync-schedules.test.ts",
@@ -58,6 +65,7 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     needsExecutable: true,
     workers: 1,
     alone: false,
+    secondRun: true,
     data: "memory",
     longest: ["test/scenario/build.test.ts", "test/scenario/page-tabs.test.ts"],
     testTimeoutMs: minutes(1),
@@ -69,6 +77,7 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     needsExecutable: true,
     workers: 1,
     alone: false,
+    secondRun: true,
     data: "memory",
     longest: [
       "test/fault/search-model.test.ts",
@@ -88,6 +97,7 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     needsExecutable: true,
     workers: 1,
     alone: true,
+    secondRun: true,
     data: "memory",
     longest: [],
     testTimeoutMs: minutes(2),
@@ -99,6 +109,7 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     needsExecutable: true,
     workers: 1,
     alone: false,
+    secondRun: false,
     data: "disk",
     longest: ["test/crash/sigkill.test.ts", "test/crash/space-creation.test.ts", "test/crash/files.test.ts"],
     testTimeoutMs: minutes(10),
