@@ -150,8 +150,11 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
   /** Forgets what waited to take effect, or to be placed, and now did. */
   const settle = (): void => {
     pending.settle(log.state);
-    for (const id of store.unplacedRecords.ids())
-      if (log.state.positions.has(bytesToHex(id))) store.unplacedRecords.drop(id);
+    for (const id of store.unplacedRecords.ids()) {
+      if (!log.state.positions.has(bytesToHex(id))) continue;
+      store.unplacedRecords.drop(id);
+      store.displacedChanges.drop(id);
+    }
     for (const alarm of alarms.list()) if (alarm.kind === "split" && isDecided(alarm.record)) alarms.end(alarm);
   };
 
@@ -248,11 +251,13 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     ...view,
     pending,
     alarms,
-    /**
-     * Whether a record stood in the log here before its branch lost, and whether changes here name it; undefined for
-     * any other.
-     */
-    dropped: store.unplacedRecords.get,
+    /** Whether a record stood in the log here before its branch lost. */
+    stoodHere: store.unplacedRecords.has,
+    /** Whether changes of members wait for a place of this record: they came before it, or counted until it lost its own. */
+    isAwaited: (id: Uint8Array): boolean =>
+      [...store.displacedChanges.authorsUnder(id), ...store.parked.authorsWaitingFor("acl", id)].some(
+        (author) => permissionOf(log.state, author) !== "none",
+      ),
     /** Replaced, not only changed, when a fork is resolved: read it anew in every turn. */
     get state(): AclState {
       return log.state;

@@ -57,7 +57,6 @@ export function createAclService(deps: AclServiceDeps) {
   const book = createPendingBook({
     header: deps.header,
     accountKey: account.signer.publicKey,
-    store,
     acl,
     clock: deps.clock,
   });

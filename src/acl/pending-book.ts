@@ -1,7 +1,6 @@
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { type Refusal, refusal } from "../protocol/refusals.ts";
-import type { SpaceStore } from "../store/space-store.ts";
 import type { AclLog } from "./acl-log.ts";
 import type { AclOp } from "./op.ts";
 import { inOrder } from "./pending.ts";
@@ -9,24 +8,12 @@ import type { PendingRecord } from "./record.ts";
 import { tookEffect, tryAclOps } from "./reducer.ts";
 import { type HeldRecords, heldRecords, type SequencePort, sequenceProposal } from "./sequence.ts";
 import type { SpaceHeader } from "./space-header.ts";
-import { permissionOf } from "./state.ts";
 
 /** What waits for its place in the log, judged by the log as it is now. */
 export type PendingBook = ReturnType<typeof createPendingBook>;
 
-export function createPendingBook(deps: {
-  header: SpaceHeader;
-  accountKey: Uint8Array;
-  store: SpaceStore;
-  acl: AclLog;
-  clock: Clock;
-}) {
-  const { acl, store, accountKey } = deps;
-
-  /** Whether changes of members wait for this record or stand where it stood. */
-  const isNamed = (recordId: Uint8Array): boolean =>
-    acl.dropped(recordId)?.named === true ||
-    store.parked.waitingFor("acl", recordId).some(({ author }) => permissionOf(acl.state, author) !== "none");
+export function createPendingBook(deps: { header: SpaceHeader; accountKey: Uint8Array; acl: AclLog; clock: Clock }) {
+  const { acl, accountKey } = deps;
 
   const isOwn = (pending: PendingRecord): boolean => equalBytes(pending.author, accountKey);
 
@@ -38,7 +25,7 @@ export function createPendingBook(deps: {
     return {
       state,
       held,
-      isNamed,
+      isNamed: acl.isAwaited,
       faultOf(ops, minClock) {
         if (!state.owner) return refusal("acl.no_owner");
         const clock = Math.max(state.clocks.at(-1)!, minClock);
@@ -95,8 +82,7 @@ export function createPendingBook(deps: {
   const namedAgain = (): PendingRecord[] => {
     const again = new Map<string, PendingRecord>();
     for (const lost of acl.pending.lost()) {
-      const isAwaited = store.parked.waitingFor("acl", lost.id).length > 0;
-      let record = isAwaited && isNamed(lost.id) ? lost : undefined;
+      let record = acl.isAwaited(lost.id) ? lost : undefined;
       for (
         ;
         record && !tookEffect(acl.state, record.id);

@@ -160,7 +160,7 @@ export function createPendingService(deps: PendingServiceDeps) {
       for (let progress = true; progress; ) {
         progress = false;
         for (const { pending, receivedMs } of acl.pending.list()) {
-          const ofOthers = pending.kind === "acl" && book.isOwn(pending) && !acl.dropped(pending.id);
+          const ofOthers = pending.kind === "acl" && book.isOwn(pending) && !acl.stoodHere(pending.id);
           if (ofOthers && deps.clock.nowMs() < receivedMs + OTHERS_TURN_MS) continue;
           if (permissionOf(acl.state, account.signer.publicKey) !== "owner") return made;
           const done = await move((scope) => sequenceOne(pending, scope));

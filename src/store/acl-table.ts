@@ -3,16 +3,19 @@ import type { Database } from "bun:sqlite";
 /**
  * The ACL log by position, and beside it what does not stand in it. pending_records: what waits for the owner to give it a
  * place; lost: 1 for a record of a branch that lost which waits no more, but which others may follow. unplaced_records: what
- * stood in the log until its branch lost; named: whether changes here name it. kept_keys: read keys, sealed to the account, of
+ * stood in the log until its branch lost. kept_keys: read keys, sealed to the account, of
  * epochs that are in the log no more. acl_ahead: at most one row; records from this position on are stored, but no part of the
- * log yet.
+ * log yet. displaced_changes: what counted until the record that it names lost its place, and would again under a new one.
  */
 export const ACL_SCHEMA = `
   CREATE TABLE acl_records(pos INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, bytes BLOB NOT NULL);
   CREATE TABLE acl_ahead(pos INTEGER NOT NULL);
   CREATE TABLE pending_records(
     id BLOB PRIMARY KEY, lost INTEGER NOT NULL DEFAULT 0, received_ms INTEGER NOT NULL, bytes BLOB NOT NULL) WITHOUT ROWID;
-  CREATE TABLE unplaced_records(id BLOB PRIMARY KEY, named INTEGER NOT NULL) WITHOUT ROWID;
+  CREATE TABLE unplaced_records(id BLOB PRIMARY KEY) WITHOUT ROWID;
+  CREATE TABLE displaced_changes(change INTEGER PRIMARY KEY, writer INTEGER NOT NULL, record BLOB NOT NULL);
+  CREATE INDEX displaced_by_record ON displaced_changes(record);
+  CREATE INDEX displaced_by_writer ON displaced_changes(writer);
   CREATE TABLE kept_keys(id BLOB PRIMARY KEY, box BLOB NOT NULL) WITHOUT ROWID;
 `;
 
@@ -34,6 +37,10 @@ const PENDING_COLUMNS = "id, lost, received_ms, bytes";
 
 /** Of a row of acl_records: whether it is part of the log. */
 export const IS_IN_LOG = "pos < coalesce((SELECT min(pos) FROM acl_ahead), 1 << 52)";
+
+/** Numbers of writers of whom changes wait, with the record that they name, for a place in the log. */
+export const DISPLACED_WRITERS = `SELECT d.writer FROM displaced_changes d
+  JOIN pending_records p ON p.id = d.record AND p.lost = 0`;
 
 const toPending = (row: RawPending): PendingRow => ({
   id: row.id,
@@ -58,6 +65,7 @@ export function createAclTable(db: Database) {
     aclAhead: createAheadTable(db),
     pendingRecords: createPendingTable(db),
     unplacedRecords: createUnplacedTable(db),
+    displacedChanges: createDisplacedTable(db),
     keptKeys: createKeptKeyTable(db),
   };
 }
@@ -113,19 +121,32 @@ function createPendingTable(db: Database) {
 }
 
 function createUnplacedTable(db: Database) {
-  const get = db.query<{ named: number }, [Uint8Array]>("SELECT named FROM unplaced_records WHERE id = ?");
+  const has = db.query<{ one: number }, [Uint8Array]>("SELECT 1 AS one FROM unplaced_records WHERE id = ?");
   const ids = db.query<{ id: Uint8Array }, []>("SELECT id FROM unplaced_records");
-  const put = db.query<null, [Uint8Array, number]>("INSERT OR REPLACE INTO unplaced_records(id, named) VALUES(?, ?)");
+  const put = db.query<null, [Uint8Array]>("INSERT OR IGNORE INTO unplaced_records(id) VALUES(?)");
   const drop = db.query<null, [Uint8Array]>("DELETE FROM unplaced_records WHERE id = ?");
   return {
-    /** Whether changes here name it; undefined for a record that never lost its place. */
-    get(id: Uint8Array): { named: boolean } | undefined {
-      const row = get.get(id);
-      return row ? { named: row.named === 1 } : undefined;
-    },
+    has: (id: Uint8Array): boolean => has.get(id) !== null,
     ids: (): Uint8Array[] => ids.all().map((row) => row.id),
-    put: (id: Uint8Array, named: boolean) => void put.run(id, named ? 1 : 0),
+    put: (id: Uint8Array) => void put.run(id),
     drop: (id: Uint8Array) => void drop.run(id),
+  };
+}
+
+function createDisplacedTable(db: Database) {
+  const authors = db.query<{ author: Uint8Array }, [Uint8Array]>(
+    "SELECT DISTINCT w.author FROM displaced_changes d JOIN writers w ON w.no = d.writer WHERE d.record = ?",
+  );
+  const put = db.query<null, [number, number, Uint8Array]>(
+    "INSERT OR REPLACE INTO displaced_changes(change, writer, record) VALUES(?, ?, ?)",
+  );
+  const drop = db.query<null, [Uint8Array]>("DELETE FROM displaced_changes WHERE record = ?");
+  return {
+    /** Who wrote those that name this record. */
+    authorsUnder: (record: Uint8Array): Uint8Array[] => authors.all(record).map(({ author }) => author),
+    put: (change: number, writer: number, record: Uint8Array) => void put.run(change, writer, record),
+    /** The record has a place. */
+    drop: (record: Uint8Array) => void drop.run(record),
   };
 }
 

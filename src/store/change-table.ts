@@ -143,8 +143,8 @@ export function createChangeTable(db: Database) {
   const fromAclPos = db.query<ChangeRow, [number, number, number]>(
     `SELECT ${COLUMNS} FROM changes WHERE no > ? AND acl_pos >= ? ORDER BY no LIMIT ?`,
   );
-  const anyAtAclPos = db.query<{ no: number }, [number]>(
-    "SELECT no FROM changes WHERE acl_pos = ? AND seq > 0 LIMIT 1",
+  const countedFromAclPos = db.query<{ no: number; writer: number; acl_pos: number }, [number]>(
+    "SELECT no, writer, acl_pos FROM changes WHERE acl_pos >= ? AND counts = 1 AND writer <> 0 ORDER BY no",
   );
   const setAclPos = db.query<null, [number, number]>("UPDATE changes SET acl_pos = ? WHERE no = ?");
   const setBytes = db.query<null, [Uint8Array, number, number, number]>(
@@ -230,7 +230,8 @@ export function createChangeTable(db: Database) {
     countOfWriter: (writer: number): number => countOfWriter.get(writer)!.n,
     /** Changes at an ACL position or a later one, in the order of arrival. */
     fromAclPos: (aclPos: number, afterNo: number, limit: number) => fromAclPos.all(afterNo, aclPos, limit).map(fromRow),
-    anyAtAclPos: (aclPos: number): boolean => anyAtAclPos.get(aclPos) !== null,
+    /** Where those that count stand, of an ACL position or a later one, in the order of arrival. */
+    countedFromAclPos: (aclPos: number) => countedFromAclPos.iterate(aclPos),
     setAclPos: (no: number, aclPos: number) => void setAclPos.run(aclPos, no),
     /** Of a writer's changes those that do not count, newest first. */
     uncountedOfWriter: (writer: number, limit: number) => uncountedOfWriter.all(writer, limit),

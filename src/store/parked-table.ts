@@ -95,8 +95,8 @@ export function createParkedTable(db: Database) {
        object = coalesce(excluded.object, object)`,
   );
   const get = db.query<RawParked, [Uint8Array]>(`SELECT ${COLUMNS} FROM parked WHERE id = ?`);
-  const waitingFor = db.query<RawParked, [string, Uint8Array]>(
-    `SELECT ${COLUMNS} FROM parked WHERE wait_kind = ? AND wait_for = ?`,
+  const authorsWaitingFor = db.query<{ author: Uint8Array }, [string, Uint8Array]>(
+    "SELECT DISTINCT author FROM parked WHERE wait_kind = ? AND wait_for = ?",
   );
   const anyWaitingFor = db.query<{ found: number }, [string, Uint8Array]>(
     "SELECT 1 AS found FROM parked WHERE wait_kind = ? AND wait_for = ? LIMIT 1",
@@ -157,7 +157,9 @@ export function createParkedTable(db: Database) {
       const row = get.get(id);
       return row ? toParked(row) : undefined;
     },
-    waitingFor: (kind: WaitKind, what: Uint8Array): ParkedChange[] => waitingFor.all(kind, what).map(toParked),
+    /** Whose changes wait for this; zeros stand for all who have no right to theirs. */
+    authorsWaitingFor: (kind: WaitKind, what: Uint8Array): Uint8Array[] =>
+      authorsWaitingFor.all(kind, what).map(({ author }) => author),
     anyWaitingFor: (kind: WaitKind, what: Uint8Array): boolean => anyWaitingFor.get(kind, what) !== null,
     /** Whoever has the right to a change that waits for this one: what is under zeros, nobody has the right to. */
     voucherFor: (id: Uint8Array): Uint8Array | undefined => voucherFor.get(id)?.author,

@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { IS_IN_LOG } from "./acl-table.ts";
+import { DISPLACED_WRITERS, IS_IN_LOG } from "./acl-table.ts";
 
 /** Who keeps copies of this device's changes: the network's log, and other devices of members. */
 export type ReplicaTarget = "network" | "peer";
@@ -43,8 +43,11 @@ export interface Reach {
 
 const TARGETS: readonly ReplicaTarget[] = ["network", "peer"];
 
-/** Of a writer of whose changes any counts, or of nobody: what others wrote without the right is nobody's to keep or miss. */
-const IS_OF_SOMEBODY = "EXISTS(SELECT 1 FROM writers w WHERE w.no = c.writer AND w.counted > 0)";
+/** Of a row of writers: any of its changes counts, or would if the record that it names had its place again. */
+const IS_SOMEBODY = `(counted > 0 OR no IN (${DISPLACED_WRITERS}))`;
+
+/** Of a change by such a writer: what others wrote without the right is nobody's to keep or miss. */
+const IS_OF_SOMEBODY = `EXISTS(SELECT 1 FROM writers WHERE no = c.writer AND ${IS_SOMEBODY})`;
 
 /** What misses its body here is for those to tell of who have it. Of what is deleted the stub is all there is to tell. */
 const IS_WHOLE = "NOT EXISTS(SELECT 1 FROM unopened u WHERE u.change = c.no AND u.wait_kind = 'body')";
@@ -131,7 +134,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
      WHERE objectNo = ? AND no > ? AND ${IS_NOWHERE_AHEAD}`,
   );
   const chains = db.query<ChainSize, []>(
-    "SELECT no AS writer, author, id, seq, changes AS count, last FROM writers WHERE counted > 0",
+    `SELECT no AS writer, author, id, seq, changes AS count, last FROM writers WHERE ${IS_SOMEBODY}`,
   );
   const forkedIds = db.query<{ id: Uint8Array }, [number]>(
     `SELECT id FROM changes WHERE writer = ?1 AND seq IN
@@ -140,8 +143,11 @@ export function createSyncTable(db: Database, rewrites: () => number) {
   const idsOfWriter = db.query<{ id: Uint8Array; no: number }, [number, number]>(
     "SELECT id, no FROM changes WHERE writer = ? ORDER BY seq DESC LIMIT ?",
   );
-  const anyForeign = db.query<{ no: number }, []>("SELECT no FROM writers WHERE counted = 0 AND changes > 0 LIMIT 1");
-  const foreign = db.query<{ no: number }, [number]>("SELECT no FROM writers WHERE no = ? AND counted = 0");
+  const displacedWriters = db.query<{ writer: number }, []>(`${DISPLACED_WRITERS} ORDER BY d.writer`);
+  const anyForeign = db.query<{ no: number }, []>(
+    `SELECT no FROM writers WHERE NOT ${IS_SOMEBODY} AND changes > 0 LIMIT 1`,
+  );
+  const foreign = db.query<{ no: number }, [number]>(`SELECT no FROM writers WHERE no = ? AND NOT ${IS_SOMEBODY}`);
   const placeOf = db.query<ChangePlace & { objectNo: number }, [Uint8Array]>(
     "SELECT no, writer, seq, objectNo FROM changes WHERE id = ?",
   );
@@ -276,6 +282,8 @@ export function createSyncTable(db: Database, rewrites: () => number) {
     /** In the order of arrival, which is parents first. */
     places: (afterNo: number, limit: number) => places.all(afterNo, limit),
     chains: () => chains.all(),
+    /** Numbers of writers of whom changes wait with an ACL record for its place: they may have chains for that alone. */
+    displacedWriters: (): number[] => displacedWriters.all().map(({ writer }) => writer),
     /** Ids of all changes that share their seq with another of the same writer, sorted. */
     forkedIds: (writer: number) => forkedIds.all(writer).map(({ id }) => id),
     /** Newest first. */

@@ -52,7 +52,7 @@ function backlogOf(space: ReplicaSource): Backlog {
 }
 
 const awaitsPlace = ({ acl }: ReplicaSource): boolean =>
-  acl.pending.list().some(({ pending }) => pending.kind === "acl" && acl.dropped(pending.id)?.named === true);
+  acl.pending.list().some(({ pending }) => pending.kind === "acl" && acl.isAwaited(pending.id));
 
 function aclKeptNowhereElse({ engine, acl, accountKey }: ReplicaSource): number {
   const { sync } = engine.store;

@@ -32,11 +32,14 @@ export interface VectorSource {
   readonly acl: { head(): { readonly id: Uint8Array } };
 }
 
-const cached = new WeakMap<SpaceStore, StoredVector & { newestNo: number; revision: number; aclHead: string }>();
+const cached = new WeakMap<
+  SpaceStore,
+  StoredVector & { newestNo: number; revision: number; aclHead: string; waiting: string }
+>();
 
 /**
  * Everything stored, in brief. Computed once for as long as nothing is added and the ACL log stays as it is, by which a
- * writer's changes come to count or cease to.
+ * writer's changes come to count or cease to, and the same writers wait for a place in it.
  */
 export function vectorOf(source: VectorSource): StoredVector {
   const { store } = source.engine;
@@ -44,11 +47,12 @@ export function vectorOf(source: VectorSource): StoredVector {
   const revision = store.unopened.revision();
   const aclHead = bytesToHex(source.acl.head().id);
   const known = cached.get(store);
-  const isSame = known?.newestNo === newestNo && known.aclHead === aclHead;
+  const waiting = store.sync.displacedWriters().join();
+  const isSame = known?.newestNo === newestNo && known.aclHead === aclHead && known.waiting === waiting;
   if (isSame && known.revision === revision) return known;
   const lacks = lackingIn(store);
   const vector = isSame ? known.vector : chainsOf(store);
-  const fresh = { newestNo, revision, aclHead, vector, lacks, digest: digestOf(vector, lacks) };
+  const fresh = { newestNo, revision, aclHead, waiting, vector, lacks, digest: digestOf(vector, lacks) };
   cached.set(store, fresh);
   return fresh;
 }

@@ -18,7 +18,7 @@ interface LanPeersDeps {
 export type LanPeers = ReturnType<typeof createLanPeers>;
 
 export function createLanPeers(deps: LanPeersDeps) {
-  /** Peers that said they do not hold a space; asked again every round. */
+  /** Peers that do not hold a space, as they say or since they left it; asked again every round. */
   const withoutBySpace = new Map<SpaceId, Set<PeerId>>();
   const proofs = createKeyProofs(deps.inviteSeedOf);
 
@@ -33,19 +33,21 @@ export function createLanPeers(deps: LanPeersDeps) {
     const keys = [parseAccountId(link.accountId), proofs.keyOf(link, replica.id)];
     return replica.acl.recordsFor(keys.flatMap((key) => key ?? []));
   };
+  const isHolder = (spaceId: SpaceId, { peerId }: PeerLink): boolean => !withoutBySpace.get(spaceId)?.has(peerId);
   const sharers = (spaceId: SpaceId): PeerLink[] => deps.links.links().filter((link) => shares(link, spaceId));
 
   return {
     proofs,
     shares,
     sharers,
-    holders: (spaceId: SpaceId): PeerLink[] =>
-      sharers(spaceId).filter((link) => !withoutBySpace.get(spaceId)?.has(link.peerId)),
-    noteHolder(spaceId: SpaceId, peerId: PeerId, holds: boolean): void {
-      const without = withoutBySpace.get(spaceId) ?? new Set();
-      if (holds) without.delete(peerId);
-      else without.add(peerId);
-      withoutBySpace.set(spaceId, without);
+    isHolder,
+    holders: (spaceId: SpaceId): PeerLink[] => sharers(spaceId).filter((link) => isHolder(spaceId, link)),
+    /** A peer said whether it holds a space. Whoever left holds none: nobody waits for it, and what it keeps is not kept. */
+    noteHolder({ id, acl }: Replica, link: PeerLink, holds: boolean): void {
+      const without = withoutBySpace.get(id) ?? new Set();
+      if (holds && (link.own || !acl.hasLeft(link.accountId))) without.delete(link.peerId);
+      else without.add(link.peerId);
+      withoutBySpace.set(id, without);
     },
     forget: (spaceId: SpaceId): void => void withoutBySpace.delete(spaceId),
     /** The space, if the keys that matched say that the peer may know of it. */

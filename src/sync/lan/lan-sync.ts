@@ -54,7 +54,7 @@ export function createLanSync(deps: LanSyncDeps): Transport {
   links.onNotice(CHANGED, async (link, body) => {
     const replica = await peers.shared(link, decodeSpaceName(body));
     if (!replica) return;
-    peers.noteHolder(replica.id, link.peerId, true);
+    peers.noteHolder(replica, link, true);
     deps.roundSoon(replica.id);
     // A round with all may be waiting for somebody else.
     if (joint.has(replica.id)) void rounds.round(link, replica);

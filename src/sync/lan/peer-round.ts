@@ -70,7 +70,8 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
   };
 
   const confirmed = async (link: PeerLink, replica: Replica, state: SpaceState): Promise<void> => {
-    if (!(await confirm(link, replica, state))) peers.noteHolder(replica.id, link.peerId, false);
+    if (!peers.isHolder(replica.id, link)) return;
+    if (!(await confirm(link, replica, state))) peers.noteHolder(replica, link, false);
   };
 
   /** Ours there: they are asked to fetch, for as long as that brings them something. Undefined when they hold it no more. */
@@ -82,7 +83,7 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
       const reply = await link.request(SYNC_KINDS.back, encodeSpaceName(replica.id), { timeoutMs: BACK_TIMEOUT_MS });
       state = await wholeState(link, replica, reply);
       if (!state.known) {
-        peers.noteHolder(replica.id, link.peerId, false);
+        peers.noteHolder(replica, link, false);
         return undefined;
       }
       const advanced = hasAdvanced(before, state);
@@ -100,13 +101,14 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
   const roundWith = async (link: PeerLink, replica: Replica): Promise<void> => {
     await peers.proofs.show(link, replica);
     let state: SpaceState | undefined = await askState(link, replica);
-    peers.noteHolder(replica.id, link.peerId, state.known);
+    peers.noteHolder(replica, link, state.known);
     if (!state.known) return;
     const progress = book.peer(replica.id, link.peerId);
     progress.lastError = "";
     if (state.same) progress.missing = false;
     else {
       state = await bringHere(link, replica, state);
+      peers.noteHolder(replica, link, true); // with the ACL as it is now
       state &&= await bringThere(link, replica, state);
       if (!state) return;
       fetch.forgetAdvance(link, replica.id);
