@@ -76,7 +76,7 @@ export function createAclService(deps: AclServiceDeps) {
   const settle = (merge: AclMerge): AclConsequences | undefined => {
     if (merge.dropped) keys.keep(merge.dropped);
     if (!merge.move) return undefined;
-    book.forgetDead();
+    book.forgetDeadOfFew();
     const fresh = keys.refresh();
     for (const record of keys.broken()) acl.alarms.raise({ kind: "key", record });
     return { ...merge.move, keys: fresh };

@@ -15,12 +15,12 @@ import {
 } from "./compose.ts";
 import { isJoinRequest } from "./join-request.ts";
 import { readPending } from "./offered-records.ts";
-import { MAX_PENDING } from "./pending.ts";
+import { type HeldPending, MAX_PENDING } from "./pending.ts";
 import type { PendingBook } from "./pending-book.ts";
 import { canManage } from "./permission.ts";
 import { decodePending, type PendingRecord } from "./record.ts";
 import { tookEffect } from "./reducer.ts";
-import { keysOfBranch, sequenceProposal } from "./sequence.ts";
+import { keysOfBranch } from "./sequence.ts";
 import { permissionOf } from "./state.ts";
 
 /** How long a device waits for another one to propose its own record again. */
@@ -54,18 +54,32 @@ export function createPendingService(deps: PendingServiceDeps) {
     pending: PendingRecord,
     scope: WriteScope,
   ): { result: { progress: boolean; made?: Uint8Array }; consequences?: AclConsequences } => {
-    const plan = sequenceProposal(book.sequencePort(), pending);
+    const plan = book.sequencer()(pending);
     if ("wait" in plan) return { result: { progress: false } };
     acl.pending.drop(pending.id);
     if ("drop" in plan) return { result: { progress: true } };
-    for (const part of plan.parts) acl.pending.put(part, deps.clock.nowMs(), true);
+    const { ops, minClock, placed, parts } = plan.compose();
+    // Planned with a short stand-in for its branch, which somebody may have made so that the whole is none.
+    if (ops.length > 0 && book.faultOf(ops, minClock)) return { result: { progress: true } };
+    for (const part of parts) acl.pending.put(part, deps.clock.nowMs(), true);
     const now = context();
-    const sideKeys = keysOfBranch(now, plan.placed);
-    if (plan.ops.length + sideKeys.length === 0) return { result: { progress: true } };
-    const options = { sideKeys, rotate: sideKeys.length > 0, minClock: plan.minClock };
-    const made = composeRecord(now, plan.ops, options);
+    const sideKeys = keysOfBranch(now, placed);
+    if (ops.length + sideKeys.length === 0) return { result: { progress: true } };
+    const made = composeRecord(now, ops, { sideKeys, rotate: sideKeys.length > 0, minClock });
     const consequences = append(made, scope);
     return { result: { progress: true, made: made.bytes }, ...(consequences ? { consequences } : {}) };
+  };
+
+  /** What another of the owner's devices had done on a branch that lost is left to that device for a while. */
+  const isOurTurn = ({ pending, receivedMs }: HeldPending): boolean => {
+    const isOfOther = pending.kind === "acl" && book.isOwn(pending) && !acl.stoodHere(pending.id);
+    return !isOfOther || deps.clock.nowMs() >= receivedMs + OTHERS_TURN_MS;
+  };
+
+  /** Forgets what waits in vain by now: the log made it impossible, or changes that named it found their place. */
+  const forgetDead = async (): Promise<void> => {
+    const forget = await book.findDead();
+    if (forget) await engine.moveAcl(() => ({ result: forget() }));
   };
 
   return {
@@ -90,11 +104,10 @@ export function createPendingService(deps: PendingServiceDeps) {
         const fresh = offered.flatMap((pending) =>
           pending && !tookEffect(acl.state, pending.id) && !acl.pending.has(pending.id) ? [pending] : [],
         );
-        const alive = book.alive([...book.waiting(), ...fresh]);
-        const port = book.sequencePort(alive);
-        const plans = new Map(fresh.map((pending) => [pending, sequenceProposal(port, pending)]));
-        const takesEffect = (pending: PendingRecord) =>
-          "ops" in (plans.get(pending) ?? sequenceProposal(port, pending));
+        const alive = book.living(fresh);
+        const planOf = book.sequencer(alive);
+        const plans = new Map(fresh.map((pending) => [pending, planOf(pending)]));
+        const takesEffect = (pending: PendingRecord) => "compose" in (plans.get(pending) ?? planOf(pending));
         const full = book.keep(
           alive
             .all()
@@ -117,10 +130,7 @@ export function createPendingService(deps: PendingServiceDeps) {
     /** Whether `sequence` may find something to do. */
     hasWork: (): boolean => acl.pending.list().length > 0 || book.namedAgain().length > 0,
 
-    /** Forgets what waits in vain by now: changes that named it found their place. */
-    async forgetDead(): Promise<void> {
-      if (book.hasMisplaced()) await engine.moveAcl(() => ({ result: book.forgetDead() }));
-    },
+    forgetDead,
 
     /** What waits for the owner's devices, to be handed on. */
     pending: (): Uint8Array[] => acl.pending.list().map(({ pending }) => pending.bytes),
@@ -139,11 +149,11 @@ export function createPendingService(deps: PendingServiceDeps) {
             ({ pending }) =>
               pending.kind === "acl-proposal" && (book.isOwn(pending) || (manages && isJoinRequest(pending))),
           );
-        const port = { ...book.sequencePort(), faultOf: book.ownFaultOf };
+        const planOf = book.sequencer(undefined, book.ownFaultOf);
         const result = own.flatMap(({ pending }) => {
-          const plan = sequenceProposal(port, pending);
+          const plan = planOf(pending);
           if ("drop" in plan) acl.pending.drop(pending.id);
-          return "ops" in plan ? [pending] : [];
+          return "compose" in plan ? [pending] : [];
         });
         return { result };
       }),
@@ -159,9 +169,12 @@ export function createPendingService(deps: PendingServiceDeps) {
       if (book.namedAgain().length > 0) await move(() => ({ result: book.keep(book.namedAgain()) }));
       for (let progress = true; progress; ) {
         progress = false;
-        for (const { pending, receivedMs } of acl.pending.list()) {
-          const ofOthers = pending.kind === "acl" && book.isOwn(pending) && !acl.stoodHere(pending.id);
-          if (ofOthers && deps.clock.nowMs() < receivedMs + OTHERS_TURN_MS) continue;
+        await forgetDead(); // else each of a long branch would be looked at again for each that is forgotten
+        const held = acl.pending.list();
+        for (let at = 0; ; at++) {
+          at = await book.nextDue(held, at, isOurTurn);
+          const pending = held[at]?.pending;
+          if (!pending) break;
           if (permissionOf(acl.state, account.signer.publicKey) !== "owner") return made;
           const done = await move((scope) => sequenceOne(pending, scope));
           if (done.made) made.push(done.made);

@@ -8,7 +8,7 @@ import type { AclState } from "./state.ts";
 export const MAX_PENDING = 256;
 const MAX_BYTES = 8 << 20;
 
-interface HeldPending {
+export interface HeldPending {
   pending: PendingRecord;
   /** Unix milliseconds when it came here. */
   receivedMs: number;
@@ -25,10 +25,7 @@ export function createPendingRecords({ pendingRecords: table }: Pick<SpaceStore,
 
   const read = ({ id, bytes }: PendingRow): PendingRecord | undefined => {
     const name = bytesToHex(id);
-    if (!cache.has(name)) {
-      if (cache.size >= 4 * MAX_PENDING) cache.clear();
-      cache.set(name, decodePending(bytes));
-    }
+    if (!cache.has(name)) cache.set(name, decodePending(bytes));
     return cache.get(name);
   };
 
@@ -51,9 +48,12 @@ export function createPendingRecords({ pendingRecords: table }: Pick<SpaceStore,
     /** In the order of their authors' clocks, but each behind those that it follows. */
     list(): HeldPending[] {
       const rows = new Map(table.waiting().map((row) => [bytesToHex(row.id), row]));
+      if (cache.size > 2 * rows.size + 4 * MAX_PENDING)
+        for (const name of cache.keys()) if (!rows.has(name)) cache.delete(name);
       const records = [...rows.values()].flatMap((row) => read(row) ?? []);
       return inOrder(records).map((pending) => ({ pending, receivedMs: rows.get(bytesToHex(pending.id))!.receivedMs }));
     },
+    count: (): number => table.waitingCount(),
     has: (id: Uint8Array): boolean => waitsFor(id) !== undefined,
     /** A record of a lost branch that is still known. */
     lostRecord(id: Uint8Array): AclRecord | undefined {

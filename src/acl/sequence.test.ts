@@ -9,7 +9,8 @@ import { createdSpaceGenesis } from "../space/space.ts";
 import { addAccounts } from "./actions.ts";
 import type { AclOp } from "./op.ts";
 import type { GrantablePermission } from "./permission.ts";
-import { encodeAclProposal, encodeAclRecord } from "./record.ts";
+import { type AclRecord, decodeAclRecord, encodeAclProposal, encodeAclRecord } from "./record.ts";
+import { createSequencer, heldRecords } from "./sequence.ts";
 
 const clock = { nowMs: () => 1_800_000_000_000 };
 const key = (account: Account) => account.signer.publicKey;
@@ -89,5 +90,65 @@ describe("what the owner sequences", () => {
     }
     expect(world.state.invites.size).toBe(2);
     expectRefused(world, "acl.took_effect", [alias(lost.id, base.prev, 7)]);
+  });
+
+  test("[ACL-9] of a long branch each record is tried by itself, however many stand before it", () => {
+    const world = createAclWorld();
+    const base = { space: world.state.space!, time: 1, ops: [invite()] };
+    const branch: AclRecord[] = [];
+    for (let clock = 1; clock <= 500; clock++) {
+      const prev = branch.at(-1)?.id ?? world.state.head!;
+      branch.push(decodeAclRecord(encodeAclRecord({ ...base, prev, clock }, world.owner.signer).bytes)!);
+    }
+    let tried = 0;
+    const plan = createSequencer({
+      state: world.state,
+      held: heldRecords(branch),
+      isNamed: () => false,
+      faultOf(ops) {
+        tried += ops.length;
+        return undefined;
+      },
+    });
+    const last = branch.map(plan).at(-1)!;
+    expect(tried).toBeLessThan(3 * branch.length);
+    const { ops, placed } = (last as { compose(): { ops: AclOp[]; placed: unknown[] } }).compose();
+    expect([ops.length, placed.length]).toEqual([500, 500]);
+    // It can be the owner's next record: each of those before has its place by it.
+    expect(world.forge(world.owner.signer, ops.slice(-1), { clock: 500 })).toBe("acl.prev_unplaced");
+    expect(world.forge(world.owner.signer, ops, { clock: 500 })).toBeUndefined();
+    expect(branch.every(({ id }) => world.state.positions.has(bytesToHex(id)))).toBe(true);
+  });
+
+  test("[ACL-9] a branch that is longer than a record holds gets its places by several", () => {
+    const world = createAclWorld();
+    const base = { space: world.state.space!, time: 1, ops: [invite()] };
+    const branch: AclRecord[] = [];
+    for (let clock = 1; clock <= 2100; clock++) {
+      const prev = branch.at(-1)?.id ?? world.state.head!;
+      branch.push(decodeAclRecord(encodeAclRecord({ ...base, prev, clock }, world.owner.signer).bytes)!);
+    }
+    const last = branch.at(-1)!;
+    for (let left = 5; left > 0 && !world.state.positions.has(bytesToHex(last.id)); left--) {
+      const port = { state: world.state, held: heldRecords(branch), isNamed: () => false, faultOf: () => undefined };
+      const plan = createSequencer(port)(last) as { compose(): { ops: AclOp[]; minClock: number; parts: unknown[] } };
+      const { ops, minClock, parts } = plan.compose();
+      expect(world.forge(world.owner.signer, ops, { clock: minClock })).toBeUndefined();
+      expect(parts).toEqual(world.state.positions.has(bytesToHex(last.id)) ? [] : [last]);
+    }
+    expect(branch.every(({ id }) => world.state.positions.has(bytesToHex(id)))).toBe(true);
+  });
+
+  test("[ACL-9] a branch whose clocks go back has no place, nor has what follows it", () => {
+    const world = createAclWorld();
+    const base = { space: world.state.space!, time: 1, ops: [invite()] };
+    const record = (prev: Uint8Array, clock: number) =>
+      decodeAclRecord(encodeAclRecord({ ...base, prev, clock }, world.owner.signer).bytes)!;
+    const first = record(world.state.head!, 9);
+    const second = record(first.id, 8);
+    const third = record(second.id, 10);
+    const held = heldRecords([first, second, third]);
+    const plan = createSequencer({ state: world.state, held, isNamed: () => true, faultOf: () => undefined });
+    expect([first, second, third].map((one) => Object.keys(plan(one)))).toEqual([["compose"], ["drop"], ["drop"]]);
   });
 });

@@ -13,6 +13,7 @@ export interface HeldRecords {
   byId(id: Uint8Array): PendingRecord | undefined;
   /** Whether one of these records follows this one. */
   isFollowed(id: Uint8Array): boolean;
+  /** To be called of a record before those that it follows. */
   drop(record: PendingRecord): void;
   all(): PendingRecord[];
 }
@@ -36,10 +37,13 @@ export function heldRecords(records: readonly PendingRecord[]): HeldRecords {
   };
 }
 
+/** So many records of a branch get their places by one record of the log: each costs some hundred bytes of it. */
+const BRIDGED_AT_ONCE = 1000;
+
 /** What planning asks of the device. */
 export interface SequencePort {
   state: AclState;
-  /** What waits here, this one among it. */
+  /** What waits here, the one that is planned among it. */
   held: HeldRecords;
   /** Whether changes of members name this record of a lost branch. */
   isNamed(recordId: Uint8Array): boolean;
@@ -47,89 +51,163 @@ export interface SequencePort {
   faultOf(ops: readonly AclOp[], minClock: number): Refusal | undefined;
 }
 
+/** What the next record is to hold, perhaps nothing, with the parts that from now on wait for themselves. */
+interface Sequence {
+  readonly ops: AclOp[];
+  readonly minClock: number;
+  readonly placed: AclRecord[];
+  readonly parts: PendingRecord[];
+}
+
 /**
- * What an owner's device makes of a proposal, or of a record of a branch that lost: `ops` for the next record (perhaps
- * none), with the parts that from now on wait for themselves; or it is forgotten (`drop`), or kept for later (`wait`).
+ * What an owner's device makes of a proposal, or of a record of a branch that lost: it goes into the next record
+ * (`compose`), or it is forgotten (`drop`), or kept for later (`wait`).
  */
-export type SequencePlan =
-  | { ops: AclOp[]; minClock: number; placed: AclRecord[]; parts: PendingRecord[] }
-  | { drop: Refusal }
-  | { wait: Refusal };
+export type SequencePlan = { compose(): Sequence } | { drop: Refusal } | { wait: Refusal };
 
 /**
  * Plans how what somebody asked for is proposed again on the head of the moment. Its author's rights are those of now. A
  * record that can no longer take effect is given a place all the same where changes name it or one that follows it.
  */
-export function sequenceProposal(port: SequencePort, pending: PendingRecord): SequencePlan {
-  const known = tookEffect(port.state, pending.id);
-  if (known) return { drop: known };
-  if (pending.kind === "acl") return planRecord(port, pending);
-  if (!port.state.positions.has(bytesToHex(pending.basis))) return { wait: refusal("acl.basis_unknown") };
-  const ops: AclOp[] = [{ op: "sequenced", pending: pending.bytes }];
-  const fault = superseded(port.state, pending, pending.basis) ?? port.faultOf(ops, 0);
-  return fault ? { drop: fault } : { ops, minClock: 0, placed: [], parts: [] };
+export type Sequencer = (pending: PendingRecord) => SequencePlan;
+
+/** Plans for one state of the log and what is held. What it found of a record's branch it need not look for again. */
+export function createSequencer(port: SequencePort): Sequencer {
+  const bridgeTo = createBridges(port);
+  return (pending) => {
+    const known = tookEffect(port.state, pending.id);
+    if (known) return { drop: known };
+    if (pending.kind === "acl") return planRecord(port, bridgeTo(pending), pending);
+    if (!port.state.positions.has(bytesToHex(pending.basis))) return { wait: refusal("acl.basis_unknown") };
+    const ops: AclOp[] = [{ op: "sequenced", pending: pending.bytes }];
+    const fault = superseded(port.state, pending, pending.basis) ?? port.faultOf(ops, 0);
+    return fault ? { drop: fault } : { compose: () => ({ ops, minClock: 0, placed: [], parts: [] }) };
+  };
 }
 
-function planRecord(port: SequencePort, record: AclRecord): SequencePlan {
-  const ancestors = unplacedAncestors(port, record);
-  if (!ancestors) return { wait: refusal("acl.prev_unplaced") };
-  const plan = { minClock: record.clock, placed: [...ancestors, record], parts: [] };
-  const bridge = ancestors.map(aliasOf);
-  const place = [...bridge, aliasOf(record)];
-  if (record.ops.some((op) => op.op === "sequenced" || op.op === "alias")) return planParts(port, record, place);
-  const again: AclOp[] = [...bridge, { op: "sequenced", pending: record.bytes }];
-  const fault = superseded(port.state, record, (ancestors[0] ?? record).prev!) ?? port.faultOf(again, record.clock);
-  if (!fault) return { ...plan, ops: again };
-  if (port.isNamed(record.id) && !port.faultOf(place, record.clock)) return { ...plan, ops: place };
+/** The records without a place between the log and a record that waits, as a list from its end. */
+interface Bridge {
+  /** The record with a place that the first of them follows. */
+  readonly from: Uint8Array;
+  /** The last of them, with those before it; undefined where the record follows what has a place. */
+  readonly last: { readonly record: AclRecord; readonly bridge: Bridge } | undefined;
+}
+
+/**
+ * Finds the bridge to each record, or why there is none. What was found of one is the beginning of what is found of those that
+ * follow it, so that a branch is planned in time that grows with its length, not with the square of it.
+ */
+function createBridges({ state, held }: SequencePort): (record: AclRecord) => Bridge | Refusal {
+  const known = new Map<string, Bridge | Refusal>();
+
+  /** What this record follows, unless that has a place. */
+  const before = ({ prev }: AclRecord): AclRecord | undefined => {
+    if (!prev || state.positions.has(bytesToHex(prev))) return undefined;
+    const found = held.byId(prev);
+    return found?.kind === "acl" ? found : undefined;
+  };
+
+  /** When that of the record before is known. */
+  const extended = (record: AclRecord): Bridge | Refusal => {
+    const last = before(record);
+    if (!last) {
+      const isPlaced = record.prev && state.positions.has(bytesToHex(record.prev));
+      return isPlaced ? { from: record.prev!, last: undefined } : refusal("acl.prev_unplaced");
+    }
+    if (record.clock < last.clock) return refusal("acl.clock_misfit");
+    const bridge = known.get(bytesToHex(last.id))!;
+    return "code" in bridge ? bridge : { from: bridge.from, last: { record: last, bridge } };
+  };
+
+  return (record) => {
+    const unknown: AclRecord[] = [];
+    for (let at: AclRecord | undefined = record; at && !known.has(bytesToHex(at.id)); at = before(at)) unknown.push(at);
+    for (const one of unknown.reverse()) known.set(bytesToHex(one.id), extended(one));
+    return known.get(bytesToHex(record.id))!;
+  };
+}
+
+/** The records of a bridge, oldest first. */
+function recordsOf(bridge: Bridge): AclRecord[] {
+  const records: AclRecord[] = [];
+  for (let { last } = bridge; last; last = last.bridge.last) records.push(last.record);
+  return records.reverse();
+}
+
+/**
+ * What goes into the next record with a record that waits: its bridge, of which as much as one record holds. Where that is not all,
+ * the record waits on behind it.
+ */
+function behindBridge(bridge: Bridge, record: AclRecord, whole: (before: readonly AclRecord[]) => Sequence): Sequence {
+  const before = recordsOf(bridge);
+  if (before.length <= BRIDGED_AT_ONCE) return whole(before);
+  const placed = before.slice(0, BRIDGED_AT_ONCE);
+  return { ops: placed.map(aliasOf), minClock: placed.at(-1)!.clock, placed, parts: [record] };
+}
+
+/** Stands for a bridge in a trial: all of it would have one position, so that its last record has it right behind the log. */
+const trialOf = ({ from, last }: Bridge): AclOp[] => (last ? [aliasOf({ ...last.record, prev: from })] : []);
+
+function planRecord(port: SequencePort, bridge: Bridge | Refusal, record: AclRecord): SequencePlan {
+  if ("code" in bridge) return bridge.code === "acl.prev_unplaced" ? { wait: bridge } : { drop: bridge };
+  if (record.ops.some((op) => op.op === "sequenced" || op.op === "alias")) return planParts(port, bridge, record);
+  const trial = trialOf(bridge);
+  const composed = (last: AclOp) => () =>
+    behindBridge(bridge, record, (before) => {
+      const ops = [...before.map(aliasOf), last];
+      return { ops, minClock: record.clock, placed: [...before, record], parts: [] };
+    });
+  const again: AclOp = { op: "sequenced", pending: record.bytes };
+  const fault = superseded(port.state, record, bridge.from) ?? port.faultOf([...trial, again], record.clock);
+  if (!fault) return { compose: composed(again) };
+  const place = aliasOf(record);
+  if (port.isNamed(record.id) && !port.faultOf([...trial, place], record.clock)) return { compose: composed(place) };
   return port.held.isFollowed(record.id) ? { wait: refusal("acl.followed") } : { drop: fault };
 }
 
 /** A record that itself gave effect to others: what it sequenced is sequenced again, the record only if it is named. */
-function planParts(port: SequencePort, record: AclRecord, place: AclOp[]): SequencePlan {
+function planParts(port: SequencePort, bridge: Bridge, record: AclRecord): SequencePlan {
   const { state } = port;
   const aliases = record.ops.filter((op) => op.op === "alias" && !tookEffect(state, op.id));
   const parts = record.ops.flatMap((op) => {
     const pending = op.op === "sequenced" ? decodePending(op.pending) : undefined;
     return pending && !tookEffect(state, pending.id) ? [pending] : [];
   });
-  const own = port.isNamed(record.id) ? place : [];
+  const isNamed = port.isNamed(record.id);
+  const withOwn = (ops: readonly AclOp[], before: readonly AclOp[]): AclOp[] =>
+    isNamed ? [...ops, ...before, aliasOf(record)] : [...ops];
   const again: AclOp[] = parts.map(({ bytes }) => ({ op: "sequenced", pending: bytes }));
   for (const [ops, left] of [
-    [[...aliases, ...again, ...own], []],
-    [[...aliases, ...own], parts],
-    [own, parts],
+    [[...aliases, ...again], []],
+    [aliases, parts],
+    [[], parts],
   ] as const) {
-    if (ops.length === 0 || port.faultOf(ops, record.clock)) continue;
-    // With the place of an older record go the keys that it was given it with.
-    const placed = ops.some((op) => op.op === "alias") ? [record] : [];
-    // And what is sequenced again gets a place of its own, under whose keys changes may have been written.
-    const placedAgain = left.length > 0 ? [] : parts.flatMap((part) => (part.kind === "acl" ? [part] : []));
-    return { ops: [...ops], minClock: record.clock, placed: [...placed, ...placedAgain], parts: [...left] };
+    const trial = withOwn(ops, trialOf(bridge));
+    if (trial.length === 0 || port.faultOf(trial, record.clock)) continue;
+    return {
+      compose: () =>
+        behindBridge(bridge, record, (before) => {
+          const whole = withOwn(ops, before.map(aliasOf));
+          // With the place of an older record go the keys that it was given it with.
+          const placed = whole.some((op) => op.op === "alias") ? [record] : [];
+          // And what is sequenced again gets a place of its own, under whose keys changes may have been written.
+          const placedAgain = left.length > 0 ? [] : parts.flatMap((part) => (part.kind === "acl" ? [part] : []));
+          return { ops: whole, minClock: record.clock, placed: [...placed, ...placedAgain], parts: [...left] };
+        }),
+    };
   }
-  if (parts.length > 0) return { ops: [], minClock: 0, placed: [], parts };
+  if (parts.length > 0) return { compose: () => ({ ops: [], minClock: 0, placed: [], parts }) };
   return port.held.isFollowed(record.id)
     ? { wait: refusal("acl.followed") }
     : { drop: refusal("acl.took_effect_whole") };
 }
 
-const aliasOf = (record: AclRecord): AclOp => ({
+const aliasOf = (record: Pick<AclRecord, "id" | "prev" | "clock">): AclOp => ({
   op: "alias",
   id: record.id,
   prev: record.prev!,
   clock: record.clock,
 });
-
-/** The records before this one, oldest first, up to one that has a place; undefined when one is not here. */
-function unplacedAncestors({ state, held }: SequencePort, record: AclRecord): AclRecord[] | undefined {
-  const ancestors: AclRecord[] = [];
-  for (let prev = record.prev; prev && !state.positions.has(bytesToHex(prev)); ) {
-    const before = held.byId(prev);
-    if (before?.kind !== "acl" || !before.prev) return undefined;
-    ancestors.unshift(before);
-    prev = before.prev;
-  }
-  return record.prev ? ancestors : undefined;
-}
 
 /** Keys of a branch that lost, unless the log leads to them: what was written under them must open for all. */
 export function keysOfBranch(

@@ -92,6 +92,7 @@ function createPendingTable(db: Database) {
   const get = db.query<RawPending, [Uint8Array]>(`SELECT ${PENDING_COLUMNS} FROM pending_records WHERE id = ?`);
   const all = db.query<RawPending, []>(`SELECT ${PENDING_COLUMNS} FROM pending_records ORDER BY lost, id`);
   const waiting = db.query<RawPending, []>(`SELECT ${PENDING_COLUMNS} FROM pending_records WHERE lost = 0 ORDER BY id`);
+  const waitingCount = db.query<{ count: number }, []>("SELECT count(*) AS count FROM pending_records WHERE lost = 0");
   const put = db.query<null, [Uint8Array, number, Uint8Array]>(
     "INSERT OR REPLACE INTO pending_records(id, lost, received_ms, bytes) VALUES(?, 0, ?, ?)",
   );
@@ -109,6 +110,7 @@ function createPendingTable(db: Database) {
     /** What waits, then what lost. */
     all: (): PendingRow[] => all.all().map(toPending),
     waiting: (): PendingRow[] => waiting.all().map(toPending),
+    waitingCount: (): number => waitingCount.get()!.count,
     /** It waits from now on. */
     put: (id: Uint8Array, bytes: Uint8Array, receivedMs: number) => void put.run(id, receivedMs, bytes),
     /** It waits no more; of those that do not, so many of the newest are kept. */
