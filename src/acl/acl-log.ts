@@ -1,4 +1,4 @@
-import { bytesToHex, equalBytes, hexToBytes } from "../base/bytes.ts";
+import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { AclView } from "../change/ports.ts";
 import { type Refusal, refusal } from "../protocol/refusals.ts";
@@ -6,12 +6,11 @@ import type { WriteScope } from "../store/commit-queue.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import { type AclAhead, createAclAhead } from "./acl-ahead.ts";
 import { createAlarms } from "./alarms.ts";
-import { createBranchJudge } from "./branch-judge.ts";
-import { chooseBranch } from "./fork.ts";
+import { createLogBranches } from "./log-branches.ts";
 import type { AclOffer } from "./offered-records.ts";
 import { createPendingRecords } from "./pending.ts";
 import { canWrite, type Permission } from "./permission.ts";
-import { type AclRecord, decodeAclRecord } from "./record.ts";
+import type { AclRecord } from "./record.ts";
 import { type AclApplied, applyAclRecord } from "./reducer.ts";
 import { createCutJudge } from "./revocation-cut-off.ts";
 import type { SpaceHeader } from "./space-header.ts";
@@ -19,12 +18,12 @@ import {
   type AclState,
   type Cut,
   type EpochState,
+  indexIn,
   permissionAt,
   permissionOf,
   rightsPositions,
-  sidePlace,
 } from "./state.ts";
-import { isUnsettled, loadAclLog, putSnapshot, type StoredLog, settleLog, stateAfter } from "./stored-log.ts";
+import { isUnsettled, loadAclLog, putSnapshot, settleLog } from "./stored-log.ts";
 import { StoredRecord } from "./stored-record.ts";
 import { createUnplaced } from "./unplaced.ts";
 
@@ -64,14 +63,12 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
   const judge = createCutJudge(store.changes);
   const unplaced = createUnplaced(store);
   const ahead = createAclAhead(store, header);
-  const branches = createBranchJudge(store, header);
   let log = loadAclLog(store, header);
+  const branches = createLogBranches({ store, header, pending, log: () => log });
 
   const pinned = store.meta(HEAD_KEY);
   if (pinned && !log.state.positions.has(bytesToHex(pinned)))
     alarms.raise({ kind: "rolled_back", record: bytesToHex(pinned) });
-
-  const recordIndex = (id: Uint8Array): number | undefined => indexIn(log.state, id);
 
   const cutsOf = (account: Uint8Array): readonly Cut[] =>
     log.state.cuts.size === 0 ? [] : (log.state.cuts.get(bytesToHex(account)) ?? []);
@@ -155,45 +152,16 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       store.unplacedRecords.drop(id);
       store.displacedChanges.drop(id);
     }
-    for (const alarm of alarms.list()) if (alarm.kind === "split" && isDecided(alarm.record)) alarms.end(alarm);
+    for (const alarm of alarms.list())
+      if (alarm.kind === "split" && branches.isDecided(alarm.record)) alarms.end(alarm);
   };
-
-  /** Whether, by now, an owner's record decides between the log and the branch that begins with this record. */
-  const isDecided = (recordId: string): boolean => {
-    if (log.state.positions.has(recordId)) return true;
-    const other = lostRecord(hexToBytes(recordId)!);
-    const at = other?.prev ? recordIndex(other.prev) : undefined;
-    if (!other || at === undefined) return false;
-    return chooseBranch(stateAfter(store, header, log.records, at + 1), branchAfter(at), [other]) !== "split";
-  };
-
-  /** What stands in the log behind record `at`. */
-  const branchAfter = (at: number): AclRecord[] => log.records.slice(at + 1).map(({ record }) => record);
-
-  /** A branch from where it leaves the log: what comes may follow records that lost before. */
-  const fromLogOn = (offered: readonly AclRecord[]): AclRecord[] | undefined => {
-    const branch = [...offered];
-    while (recordIndex(branch[0]!.prev!) === undefined) {
-      const before = lostRecord(branch[0]!.prev!);
-      if (!before?.prev) return undefined;
-      branch.unshift(before);
-    }
-    return branch;
-  };
-
-  /** The same, with the place of the record that it follows. */
-  const branchOf = (offered: readonly AclRecord[]) => {
-    const branch = fromLogOn(offered);
-    return { branch, at: branch && recordIndex(branch[0]!.prev!) };
-  };
-
-  const lostRecord = (id: Uint8Array): AclRecord | undefined => pending.lostRecord(id) ?? sequencedRecord(log, id);
 
   /** Two branches follow record `at`: ours and the one offered. */
   const resolveFork = (at: number, offered: readonly AclRecord[], scope: WriteScope): AclMerge => {
     const { state } = log;
-    const { base, candidate, ours, theirs, fault, choice } = branches.judge(log, at, offered);
+    const { valid: theirs, fault } = branches.judge(offered);
     if (theirs.length === 0) return { kind: "refused", taken: 0, refusal: fault! };
+    const choice = branches.choiceAt(at, theirs);
     if (choice !== "theirs") {
       const unplacedYet = theirs.filter(({ id }) => !state.positions.has(bytesToHex(id)));
       pending.putBranch(unplacedYet, clock.nowMs());
@@ -203,6 +171,8 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       return { kind: "split", taken: 0, refusal: refusal("acl.split") };
     }
     if (choice === "ours") return { kind: "lost", taken: 0, refusal: refusal("acl.branch_lost") };
+    const candidate = branches.stateAfter(at, theirs);
+    const ours = [...branches.after(at)];
     const dropped = state.epochs.filter(({ pos }) => pos > at);
     const repositionFrom = unplaced.note(state, candidate, at);
     // What either branch cut: the one's cuts are no more, the other's are new here.
@@ -211,7 +181,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     for (const record of ours) pending.put(record, clock.nowMs(), true);
     settle();
     const named = [...candidate.positions.keys()].flatMap((name) =>
-      base.positions.has(name) ? [] : [Buffer.from(name, "hex")],
+      isPlacedBy(state, name, at) ? [] : [Buffer.from(name, "hex")],
     );
     return { kind: "replaced", taken: theirs.length, move: { named, cut, repositionFrom }, dropped };
   };
@@ -266,7 +236,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     permission: (account: Uint8Array): Permission => permissionOf(log.state, account),
 
     /** Whether it stands in the log. */
-    has: (id: Uint8Array): boolean => recordIndex(id) !== undefined,
+    has: (id: Uint8Array): boolean => indexIn(log.state, id) !== undefined,
 
     /**
      * Takes in records that follow one another, in a write of the commit queue. Whatever they lead to, the changes of
@@ -277,21 +247,29 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       const offered = freshOf(read, log.state);
       if (offered.length === 0) return { kind: "known", taken: 0 };
       if (!offered[0]!.prev) return { kind: "refused", taken: 0, refusal: refusal("acl.another_root") };
-      const { branch, at } = branchOf(offered);
-      if (!branch || at === undefined) return { kind: "gap", taken: 0, refusal: refusal("acl.gap") };
+      const found = branches.of(offered);
+      if (!found) return { kind: "gap", taken: 0, refusal: refusal("acl.gap") };
+      const { branch, at } = found;
       return at === log.records.length - 1 ? extendBy(branch, scope) : resolveFork(at, branch, scope);
     },
 
     /** Judges what of these records follows the log, in slices; undefined when it is not much. One offer at a time. */
     judgeAhead: (offered: readonly AclRecord[]): Promise<AclAhead | undefined> => ahead.judge(log, offered),
     storeAhead: ahead.store,
-    /** Judges in slices a branch that leaves the log, for the `merge` of it that follows. */
-    async judgeBranch(read: readonly AclRecord[]): Promise<void> {
-      const offered = freshOf(read, log.state);
-      if (!offered[0]?.prev) return;
-      const { branch, at } = branchOf(offered);
-      if (branch && at !== undefined && at < log.records.length - 1) await branches.judgeAhead(log, at, branch);
+    /** Whether any of these offers does more than follow the log's end. */
+    leavesLog(offers: readonly AclOffer[]): boolean {
+      let end = log.state.head!;
+      for (const { records } of offers) {
+        const fresh = freshOf(records, log.state);
+        if (fresh.length === 0) continue;
+        if (!fresh[0]!.prev || !equalBytes(fresh[0]!.prev, end)) return true;
+        end = fresh.at(-1)!.id;
+      }
+      return false;
     },
+    /** Judges in slices what leaves the log, for the `merge` of each of these offers that follows. */
+    judgeBranches: (offers: readonly AclOffer[]): Promise<void> =>
+      branches.judgeAhead(offers.map(({ records }) => freshOf(records, log.state))),
     enter,
 
     /** After a failed transaction: what is stored is what counts. */
@@ -306,32 +284,16 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
   };
 }
 
+/** Whether the first records of a log, up to the one at `pos`, gave this one a place. */
+function isPlacedBy({ positions }: AclState, name: string, pos: number): boolean {
+  const known = positions.get(name)?.pos;
+  return known !== undefined && rightsPositions(known).every((each) => each <= pos);
+}
+
 /** What is not in the chain yet. */
 function freshOf(read: readonly AclRecord[], state: AclState): readonly AclRecord[] {
   const fresh = read.findIndex(({ id }) => indexIn(state, id) === undefined);
   return fresh < 0 ? [] : read.slice(fresh);
-}
-
-function indexIn(state: AclState, id: Uint8Array): number | undefined {
-  const pos = state.positions.get(bytesToHex(id))?.pos;
-  return pos !== undefined && Number.isInteger(pos) ? pos : undefined;
-}
-
-/** A record of a branch that lost, as it stands in the one of the chain that gives it effect. */
-function sequencedRecord({ state, records }: StoredLog, id: Uint8Array): AclRecord | undefined {
-  const place = state.positions.get(bytesToHex(id));
-  if (!place || Number.isInteger(place.pos)) return undefined;
-  const [, sequencedAt] = sidePlace(place.pos);
-  return sequencedIn(records[sequencedAt]!.record, id);
-}
-
-/** The record of this id to which another gives effect. */
-function sequencedIn({ ops }: AclRecord, id: Uint8Array): AclRecord | undefined {
-  for (const op of ops) {
-    const pending = op.op === "sequenced" ? decodeAclRecord(op.pending) : undefined;
-    if (pending && equalBytes(pending.id, id)) return pending;
-  }
-  return undefined;
 }
 
 function accountsCutAfter(state: AclState, pos: number): Uint8Array[] {

@@ -3,13 +3,31 @@ import type { AclOp } from "./op.ts";
 import type { Permission } from "./permission.ts";
 import type { AclRecord } from "./record.ts";
 import { sequencedPending } from "./signed-parts.ts";
-import { type AclState, permissionOf } from "./state.ts";
+import { type AclState, ownerAt, permissionAt, permissionOf } from "./state.ts";
 
 /**
- * Which of two valid branches, both following the record that `base` ends with, is the log. `split`: no rule decides,
+ * Which of two valid branches, both following the record that `base` is of, is the log. `split`: no rule decides,
  * because no owner took part; each keeps what it has seen, and people are told.
  */
 export type BranchChoice = "ours" | "theirs" | "split";
+
+/** What the record says from which two branches part. */
+export interface BranchBase {
+  readonly owner: Uint8Array | undefined;
+  permissionOf(account: Uint8Array): Permission;
+}
+
+/** The same of a state that ends with that record. */
+export const baseOf = (state: AclState): BranchBase => ({
+  owner: state.owner,
+  permissionOf: (account) => permissionOf(state, account),
+});
+
+/** The same of a record in the middle of a log, from what the log says of it: nothing of it is ever unsaid. */
+export const baseWithin = (state: AclState, pos: number): BranchBase => ({
+  owner: ownerAt(state, pos),
+  permissionOf: (account) => permissionAt(state, account, pos),
+});
 
 /**
  * A branch in which the owner took part beats one of admins alone (they append only where a network puts their records
@@ -17,9 +35,12 @@ export type BranchChoice = "ours" | "theirs" | "split";
  * away could otherwise take it back, then what reduces somebody's authority, then the lower id. Every client answers
  * alike; but once a new owner has acted, a second transfer by the old one is no longer believed.
  */
-export function chooseBranch(base: AclState, ours: readonly AclRecord[], theirs: readonly AclRecord[]): BranchChoice {
+export function chooseBranch(base: BranchBase, ours: Branch, theirs: Branch): BranchChoice {
   const owner = base.owner;
-  const firstOf = (branch: readonly AclRecord[]) => owner && branch.find((record) => equalBytes(record.author, owner));
+  const firstOf = (branch: Branch) => {
+    for (const record of branch) if (owner && equalBytes(record.author, owner)) return record;
+    return undefined;
+  };
   const [our, their] = [firstOf(ours), firstOf(theirs)];
   if (!our || !their) return our ? "ours" : their ? "theirs" : "split";
   const [ourRank, theirRank] = [rankOf(base, our), rankOf(base, their)];
@@ -28,11 +49,14 @@ export function chooseBranch(base: AclState, ours: readonly AclRecord[], theirs:
   return order <= 0 ? "ours" : "theirs";
 }
 
+/** Records that follow one another; read as far as somebody looks. */
+type Branch = Iterable<AclRecord>;
+
 const TRANSFER = 0;
 const REDUCES = 1;
 const OTHER = 2;
 
-function rankOf(base: AclState, record: AclRecord): number {
+function rankOf(base: BranchBase, record: AclRecord): number {
   const ops = opsOf(record);
   if (ops.some((op) => op.op === "ownershipChange")) return TRANSFER;
   return ops.some((op) => reducesAuthority(base, op)) ? REDUCES : OTHER;
@@ -45,7 +69,7 @@ function opsOf(record: AclRecord): AclOp[] {
 
 const AUTHORITY: Record<Permission, number> = { none: 0, guest: 1, reader: 2, writer: 3, admin: 4, owner: 5 };
 
-function reducesAuthority(base: AclState, op: AclOp): boolean {
+function reducesAuthority(base: BranchBase, op: AclOp): boolean {
   switch (op.op) {
     case "accountRemove":
     case "selfRemove":
@@ -56,13 +80,13 @@ function reducesAuthority(base: AclState, op: AclOp): boolean {
     case "spaceDelete":
       return true;
     case "permissionChange":
-      return AUTHORITY[op.permission] < AUTHORITY[permissionOf(base, op.account)];
+      return AUTHORITY[op.permission] < AUTHORITY[base.permissionOf(op.account)];
     default:
       return false;
   }
 }
 
-function hasNewOwnersRecord(base: AclState, branch: readonly AclRecord[]): boolean {
+function hasNewOwnersRecord(base: BranchBase, branch: Branch): boolean {
   let owner = base.owner;
   for (const record of branch) {
     if (owner && !equalBytes(owner, base.owner!) && equalBytes(record.author, owner)) return true;

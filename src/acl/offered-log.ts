@@ -1,7 +1,7 @@
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { inSlices } from "../base/slices.ts";
-import { chooseBranch } from "./fork.ts";
+import { baseOf, chooseBranch } from "./fork.ts";
 import { type AclRecord, decodeAclRecord } from "./record.ts";
 import { applyAclRecord } from "./reducer.ts";
 import { decodeSpaceHeader, type SpaceHeader } from "./space-header.ts";
@@ -65,7 +65,7 @@ function* judging(spaceId: SpaceId, offered: readonly Uint8Array[]): Generator<v
     const theirs = firstFault < 0 ? branch : branch.slice(0, firstFault);
     if (theirs.length === 0) return;
     const ours = records.slice(at + 1);
-    const wins = chooseBranch(base, ours, theirs) === "theirs";
+    const wins = chooseBranch(baseOf(base), ours, theirs) === "theirs";
     for (const record of wins ? ours : theirs) lost.set(bytesToHex(record.id), record);
     if (!wins) return;
     for (const { id } of theirs) lost.delete(bytesToHex(id));

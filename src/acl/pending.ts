@@ -19,6 +19,8 @@ export interface HeldPending {
  * handed on to whoever may reach the owner. Records of lost branches are kept a while longer, for what follows them may
  * come later and decide otherwise. Writes happen inside the commit queue's transaction.
  */
+export type PendingRecords = ReturnType<typeof createPendingRecords>;
+
 export function createPendingRecords({ pendingRecords: table }: Pick<SpaceStore, "pendingRecords">) {
   /** Decoded by id; what an id stands for never changes. */
   const cache = new Map<string, PendingRecord | undefined>();

@@ -63,7 +63,7 @@ interface Sequence {
  * What an owner's device makes of a proposal, or of a record of a branch that lost: it goes into the next record
  * (`compose`), or it is forgotten (`drop`), or kept for later (`wait`).
  */
-export type SequencePlan = { compose(): Sequence } | { drop: Refusal } | { wait: Refusal };
+type SequencePlan = { compose(): Sequence } | { drop: Refusal } | { wait: Refusal };
 
 /**
  * Plans how what somebody asked for is proposed again on the head of the moment. Its author's rights are those of now. A

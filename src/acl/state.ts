@@ -148,6 +148,18 @@ export function permissionAt(state: AclState, account: Uint8Array, pos: number):
   return "none";
 }
 
+/** Which record of the log this one is; undefined where it has no place, or one beside the log. */
+export function indexIn(state: AclState, id: Uint8Array): number | undefined {
+  const pos = state.positions.get(bytesToHex(id))?.pos;
+  return pos !== undefined && Number.isInteger(pos) ? pos : undefined;
+}
+
+/** Who owned the space right after the record at `pos`; undefined where nobody does. */
+export function ownerAt(state: AclState, pos: number): Uint8Array | undefined {
+  for (const { account } of state.members.values()) if (permissionAt(state, account, pos) === "owner") return account;
+  return undefined;
+}
+
 /** The permission an account holds now. */
 export function permissionOf(state: AclState, account: Uint8Array): Permission {
   return state.members.get(bytesToHex(account))?.history.at(-1)?.permission ?? "none";

@@ -1,5 +1,4 @@
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
-import { atOnce } from "../base/slices.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { type Refusal, refusal, refusalText } from "../protocol/refusals.ts";
 import { StoredFileError } from "../protocol/storage-fault.ts";
@@ -50,15 +49,7 @@ export function loadAclLog(store: SpaceStore, header: SpaceHeader): StoredLog {
   return { state, records, settled };
 }
 
-/** The state after the first `count` records of a log, in a copy of its own. */
-export const stateAfter = (
-  store: SpaceStore,
-  header: SpaceHeader,
-  records: readonly StoredRecord[],
-  count: number,
-): AclState => atOnce(statesUpTo(store, header, records, count));
-
-/** The same, a record a step. */
+/** The state after the first `count` records of a log, in a copy of its own; a record a step. */
 export function* statesUpTo(
   store: SpaceStore,
   header: SpaceHeader,

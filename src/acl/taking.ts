@@ -26,8 +26,8 @@ interface TakingDeps {
 const ATTEMPTS = 3;
 
 /**
- * Takes in what is offered, in one transaction and told once. Of a long offer, what follows the log is judged and stored
- * before, in slices, so that the transaction is short.
+ * Takes in what is offered, in one transaction and told once. What leaves the log is judged before, in slices, and of a long
+ * offer what follows the log is judged and stored before, so that the transaction is short.
  */
 export function createTaking({ acl, keys, move, write, merge, settle }: TakingDeps) {
   /** One at a time: what is ahead of the log stands in one place. */
@@ -48,14 +48,13 @@ export function createTaking({ acl, keys, move, write, merge, settle }: TakingDe
 
   return (offers: readonly AclOffer[]): Promise<AclMerge[]> => {
     const records = offers.flatMap((offer) => offer.records);
-    if (records.length <= TAKEN_AT_ONCE) return takeAll(offers);
+    const leaves = acl.leavesLog(offers);
+    if (records.length <= TAKEN_AT_ONCE && !leaves) return takeAll(offers);
     const taking = last.then(async () => {
+      if (leaves) await acl.judgeBranches(offers);
       for (let left = ATTEMPTS; left > 0; left--) {
         const ahead = await acl.judgeAhead(records);
-        if (!ahead) {
-          for (const offer of offers) if (offer.records.length > TAKEN_AT_ONCE) await acl.judgeBranch(offer.records);
-          break;
-        }
+        if (!ahead) break;
         await inSlices(keys.lookAhead(ahead.log.state.epochs));
         if (!(await acl.storeAhead(ahead, write))) continue;
         const taken = await takeBehind(ahead, offers);
