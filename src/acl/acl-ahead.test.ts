@@ -159,18 +159,18 @@ describe("a long log", () => {
       expect(keys.transportSecret()).toBeDefined();
     }));
 
-  test("[ACL-9] of a member who puts a long branch beside the log is judged in turns of bounded work, and kept as far as there is room", async () => {
+  test("[ACL-9] of an admin who puts a long branch beside the log is judged in turns of bounded work, and kept as far as there is room", async () => {
     using work = countDatabaseWork();
     await withOwner(async (devices, one, world) => {
-      const writer = createAccount();
-      world.act(world.owner, (context) => addAccounts(context, [{ identity: writer.id, permission: "writer" }]));
+      const admin = createAccount();
+      world.act(world.owner, (context) => addAccounts(context, [{ identity: admin.id, permission: "admin" }]));
       expect((await one.space.aclService.take(chainOf(world))).kind).toBe("extended");
       await add(one, createAccount());
       const before = stateText(one.space.acl.state);
       const { keyId } = world.state.epochs[0]!.epoch;
       for (let i = 0; i < RECORDS; i++) {
         const metadata = { keyId, box: new Uint8Array(40).fill(i) };
-        expect(world.forge(writer.signer, [{ op: "profile", metadata }])).toBeUndefined();
+        expect(world.forge(admin.signer, [{ op: "profile", metadata }])).toBeUndefined();
       }
       for (let round = 0; round < 2; round++) {
         work.restart();

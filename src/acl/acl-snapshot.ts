@@ -21,7 +21,7 @@ import type { StoredRecord } from "./stored-record.ts";
  */
 
 /** Raised whenever the same log comes to mean something else, or a state is laid down otherwise: what is kept is judged anew. */
-const JUDGED_BY = utf8ToBytes("svc/acl-snapshot/v1\0");
+const JUDGED_BY = utf8ToBytes("svc/acl-snapshot/v2\0");
 
 const CHECKSUM_BYTES = 32;
 
@@ -35,6 +35,7 @@ type PackedMember = [
   history: [pos: number, permission: string][],
   metadata: [keyId: Uint8Array, box: Uint8Array] | null,
   joinedBy: Uint8Array[],
+  acts: [since: number, count: number] | null,
 ];
 /** Of what stands in a record only the place is kept: epochs carry the keys of all members. */
 type PackedState = {
@@ -52,6 +53,7 @@ type PackedState = {
   owner: Uint8Array | null;
   guest: [key: Uint8Array, author: Uint8Array] | null;
   deletedAt: number | null;
+  managedAt: number;
   strangersRecords: number;
 };
 
@@ -109,6 +111,7 @@ function packState(state: AclState): Record<keyof PackedState, CborValue | LazyL
     owner: state.owner ?? null,
     guest: state.guest ? [state.guest.key, state.guest.author] : null,
     deletedAt: state.deletedAt ?? null,
+    managedAt: state.managedAt,
     strangersRecords: state.strangersRecords,
   };
 }
@@ -128,12 +131,13 @@ const packEpoch = ({ pos, shared }: EpochState): PackedState["epochs"][number] =
 
 const packPlace = ([name, pos]: [string, number]): PackedPlaces[number] => [hexToBytes(name)!, pos];
 
-const packMember = ({ account, status, history, metadata, joinedBy }: MemberState): PackedMember => [
+const packMember = ({ account, status, history, metadata, joinedBy, acts }: MemberState): PackedMember => [
   account,
   status,
   history.map(({ pos, permission }) => [pos, permission]),
   metadata ? [metadata.keyId, metadata.box] : null,
   [...joinedBy],
+  acts ? [acts.since, acts.count] : null,
 ];
 
 function unpackState(packed: PackedState, records: readonly StoredRecord[]): AclState {
@@ -162,16 +166,18 @@ function unpackState(packed: PackedState, records: readonly StoredRecord[]): Acl
   state.owner = packed.owner ?? undefined;
   state.guest = packed.guest ? { key: packed.guest[0], author: packed.guest[1] } : undefined;
   state.deletedAt = packed.deletedAt ?? undefined;
+  state.managedAt = packed.managedAt;
   state.strangersRecords = packed.strangersRecords;
   return state;
 }
 
-const unpackMember = ([account, status, history, metadata, joinedBy]: PackedMember): MemberState => ({
+const unpackMember = ([account, status, history, metadata, joinedBy, acts]: PackedMember): MemberState => ({
   account,
   status: status as MemberStatus,
   history: history.map(([pos, permission]) => ({ pos, permission: permission as Permission })),
   metadata: metadata ? { keyId: metadata[0], box: metadata[1] } : undefined,
   joinedBy,
+  acts: acts ? { since: acts[0], count: acts[1] } : undefined,
 });
 
 /** Each record's, and before it those of the lost branches that it gave a place. */

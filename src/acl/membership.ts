@@ -31,6 +31,7 @@ export function setMember(app: Application, account: Uint8Array, change: MemberC
     history: permission === undefined ? history : [...history, { pos: app.pos, permission }],
     metadata: change.metadata ?? before?.metadata,
     joinedBy: change.joinedBy ? [...(before?.joinedBy ?? []), change.joinedBy] : (before?.joinedBy ?? []),
+    acts: before?.acts,
   });
 }
 

@@ -325,34 +325,6 @@ describe("invites", () => {
   });
 });
 
-describe("strangers", () => {
-  test("[ACL-5] who has no rights fills the log up to a bound, and the owner's next record makes room again", () => {
-    const world = createAclWorld();
-    const secret = randomBytes(32);
-    world.act(world.owner, () => [{ op: "invite", key: createSigner(secret).publicKey, mode: "request" }]);
-    const stranger = createAccount();
-    const ask = (): string | undefined => {
-      const proof = createSigner(secret).sign(
-        "invite",
-        joinProofBytes(world.state.space!, createSigner(secret).publicKey, key(stranger)),
-      );
-      return world.forge(stranger.signer, [{ op: "requestJoin", invite: createSigner(secret).publicKey, proof }]);
-    };
-    const takeBack = () =>
-      world.forge(stranger.signer, [
-        { op: "requestCancel", request: pendingRequestOf(world.state, key(stranger))!.id },
-      ]);
-    for (let made = 0; made < 1024; made += 2) {
-      expect(ask()).toBeUndefined();
-      expect(takeBack()).toBeUndefined();
-    }
-    expect(ask()).toBe("acl.strangers_full");
-    expect(world.state.strangersRecords).toBe(1024);
-    add(world, createAccount());
-    expect(ask()).toBeUndefined();
-  });
-});
-
 function decodeRecord(bytes: Uint8Array) {
   const record = decodeAclRecord(bytes);
   if (!record) throw new Error("not a record");

@@ -9,7 +9,7 @@ import type { AclOp } from "./op.ts";
 import { canManage } from "./permission.ts";
 import { beginEpoch } from "./read-key.ts";
 import type { AclRecord } from "./record.ts";
-import { applyOp } from "./rules.ts";
+import { applyOp, type RuleOp } from "./rules.ts";
 import { sequencedPending } from "./signed-parts.ts";
 import type { SpaceHeader } from "./space-header.ts";
 import { type AclState, permissionOf, readKeyHolders, sidePosition } from "./state.ts";
@@ -21,6 +21,11 @@ const MAX_CLOCK_STEP = 2 ** 32;
  * ask again; each such record is kept and judged by every member for ever, so those who manage the space pay for it.
  */
 const MAX_STRANGERS_RECORDS = 1024;
+/**
+ * What a member that does not manage the space adds to the log, in records and in what they do, between two records of those who
+ * do (ACL-10): a record is kept by every member for ever.
+ */
+const MAX_MEMBER_ACTS = 128;
 
 /** What taking a record in has changed. */
 export interface AclApplied {
@@ -44,7 +49,7 @@ export function applyAclRecord(
   const app = begin(state, header, record.space);
   const named = [record.id];
   const fault =
-    recordFault(app, record) ?? countStrangers(app, record.author) ?? opsFault(app, record, named) ?? outcomeFault(app);
+    recordFault(app, record) ?? countRecord(app, record) ?? opsFault(app, record, named) ?? outcomeFault(app);
   if (fault) {
     app.journal.undo();
     return { fault };
@@ -73,8 +78,7 @@ export function tryAclOps(
   const app = begin(state, header, record.space);
   try {
     const sourceId = new Uint8Array(32);
-    const fault =
-      stateFault(app) ?? countStrangers(app, record.author) ?? opsFault(app, { ...record, id: sourceId }, []);
+    const fault = stateFault(app) ?? countRecord(app, record) ?? opsFault(app, { ...record, id: sourceId }, []);
     if (fault) return { fault };
     const holders = readKeyHolders(state);
     if (holders.size > LIMITS.spaceMembers) return { fault: refusal("acl.space_full") };
@@ -107,13 +111,38 @@ function recordFault(app: Application, record: AclRecord): Refusal | undefined {
   return stateFault(app);
 }
 
-/** Counts a record against the bound of those without rights; one of the owner or an admin begins the count anew. */
-function countStrangers({ state, journal, pos }: Application, author: Uint8Array): Refusal | undefined {
+/** Counts a record against the bounds of those who do not manage the space; one of those who do begins the counts anew. */
+function countRecord(
+  app: Application,
+  { author, ops }: { readonly author: Uint8Array; readonly ops: readonly AclOp[] },
+): Refusal | undefined {
+  const { state, journal, pos } = app;
   const role = permissionOf(state, author);
-  if (pos === 0 || (role !== "none" && !canManage(role))) return undefined;
-  if (role === "none" && state.strangersRecords >= MAX_STRANGERS_RECORDS) return refusal("acl.strangers_full");
-  journal.assign(state, { strangersRecords: role === "none" ? state.strangersRecords + 1 : 0 });
+  if (pos === 0) return undefined;
+  if (canManage(role)) journal.assign(state, { managedAt: pos, strangersRecords: 0 });
+  else if (role !== "none") return ops.every(isLeave) ? undefined : countAct(app, author);
+  else if (state.strangersRecords >= MAX_STRANGERS_RECORDS) return refusal("acl.strangers_full");
+  else journal.assign(state, { strangersRecords: state.strangersRecords + 1 });
   return undefined;
+}
+
+/** Whoever used up its bound can leave all the same. */
+const isLeave = ({ op }: AclOp): boolean => op === "selfRemove";
+
+function countAct({ state, journal }: Application, actor: Uint8Array): Refusal | undefined {
+  const name = bytesToHex(actor);
+  const member = state.members.get(name)!;
+  const count = member.acts?.since === state.managedAt ? member.acts.count : 0;
+  if (count >= MAX_MEMBER_ACTS) return refusal("acl.member_full");
+  journal.put(state.members, name, { ...member, acts: { since: state.managedAt, count: count + 1 } });
+  return undefined;
+}
+
+/** Applies what somebody signed, and counts it where it does not manage the space. */
+function act(app: Application, op: RuleOp, source: OpSource): Refusal | undefined {
+  const role = permissionOf(app.state, source.actor);
+  const isCounted = role !== "none" && !canManage(role) && !isLeave(op);
+  return (isCounted ? countAct(app, source.actor) : undefined) ?? applyOp(app, op, source);
 }
 
 function stateFault({ state }: Application): Refusal | undefined {
@@ -170,7 +199,7 @@ function opFault(
       return place(app, op, clock, named);
     }
     default:
-      return applyOp(app, op, source);
+      return act(app, op, source);
   }
 }
 
@@ -190,6 +219,7 @@ function plantRoot(app: Application, record: { author: Uint8Array; ops: readonly
       history,
       metadata: undefined,
       joinedBy: [],
+      acts: undefined,
     });
   }
   journal.assign(state, { space: app.space, owner: header.kind === "onetoone" ? undefined : header.author });
@@ -251,7 +281,7 @@ function sequencedOpFault(app: Application, op: AclOp, source: OpSource): Refusa
       app.rotationDue = true;
       return undefined;
     default:
-      return applyOp(app, op, source);
+      return act(app, op, source);
   }
 }
 

@@ -24,7 +24,7 @@ const MAX_PENDING_REQUESTS = 1000;
 
 const MAY_COME: ReadonlySet<MemberStatus | undefined> = new Set([undefined, "removed", "declined", "canceled"]);
 
-type RuleOp = Exclude<AclOp, { op: "root" | "sequenced" | "alias" }>;
+export type RuleOp = Exclude<AclOp, { op: "root" | "sequenced" | "alias" }>;
 type OpOf<K extends RuleOp["op"]> = Extract<RuleOp, { op: K }>;
 /** Who acts, as what, and the id of what it signed. */
 type Actor = OpSource & { readonly role: Permission };

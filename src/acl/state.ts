@@ -15,6 +15,8 @@ export interface MemberState {
   readonly metadata: SealedMetadata | undefined;
   /** The open invites it ever came by, whose secrets it therefore knows. */
   readonly joinedBy: readonly Uint8Array[];
+  /** How often it acted without managing the space, behind the manager's record at `since`. */
+  readonly acts: { readonly since: number; readonly count: number } | undefined;
 }
 
 interface InviteState {
@@ -81,7 +83,9 @@ export interface AclState {
   guest: { readonly key: Uint8Array; readonly author: Uint8Array } | undefined;
   /** Position of the record that ended the space for everybody. */
   deletedAt: number | undefined;
-  /** Records of accounts without rights since the last one of the owner or an admin. */
+  /** Position of the last record of the owner or an admin. */
+  managedAt: number;
+  /** Records of accounts without rights since that one. */
   strangersRecords: number;
 }
 
@@ -102,6 +106,7 @@ export function emptyAcl(): AclState {
     owner: undefined,
     guest: undefined,
     deletedAt: undefined,
+    managedAt: 0,
     strangersRecords: 0,
   };
 }

@@ -232,6 +232,7 @@ const WORDS = {
   "acl.clock_back": "its clock runs backwards",
   "acl.clock_ahead": "its clock is too far ahead",
   "acl.strangers_full": "too many records of accounts without rights came since the owner or an admin last acted",
+  "acl.member_full": "the member added all to the log that it may until the owner or an admin acts",
   "acl.space_deleted": "the space is deleted",
   "acl.root_alone": "the first record is a root and nothing else",
   "acl.root_header": "the root carries another space's header",
