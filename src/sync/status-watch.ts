@@ -5,6 +5,7 @@ import type { ObjectSyncStatus, SpaceSyncStatus } from "../protocol/sync.ts";
 import type { Replica } from "../space/replica.ts";
 import type { ProgressBook } from "./progress.ts";
 import type { ReachedReplicas } from "./reached-replicas.ts";
+import type { Resting } from "./resting.ts";
 import { objectStatus, type StoredStatus, spaceStatus, storedStatusOf } from "./status.ts";
 
 const NOTIFY_MS = 50;
@@ -14,6 +15,7 @@ type Listener = (spaceId: SpaceId, active: ReadonlySet<SpaceId>) => void | Promi
 interface StatusWatchDeps {
   readonly book: ProgressBook;
   readonly reached: ReachedReplicas;
+  readonly resting: Resting;
   readonly log: Log;
   readonly timers: Timers;
   /** Active spaces. */
@@ -21,6 +23,8 @@ interface StatusWatchDeps {
   /** An active space, opened if need be. Fails with the space resolution errors. */
   open(spaceId: string): Promise<Replica>;
 }
+
+export type StatusWatch = ReturnType<typeof createStatusWatch>;
 
 /** The states of spaces and objects, for whoever asks once or watches. */
 export function createStatusWatch(deps: StatusWatchDeps) {
@@ -58,12 +62,22 @@ export function createStatusWatch(deps: StatusWatchDeps) {
     });
   };
 
+  /** What is known of a space's database does not stand any more. */
+  const forget = (spaceId: SpaceId): void => {
+    deps.resting.end(spaceId);
+    storedBySpace.delete(spaceId);
+  };
+
   return {
     of,
     ofObject,
     notify,
-    /** What is known of a space's database does not stand any more. */
-    forget: (spaceId: SpaceId): void => void storedBySpace.delete(spaceId),
+    /** Something happened to a space. */
+    changed(spaceId: SpaceId): void {
+      forget(spaceId);
+      notify(spaceId);
+    },
+    forget,
 
     /** Gives the statuses of all active spaces, and each again when it changed. */
     async watch(give: (status: SpaceSyncStatus) => void): Promise<() => void> {

@@ -13,8 +13,9 @@ import { createProgressBook } from "./progress.ts";
 import { createReachedReplicas } from "./reached-replicas.ts";
 import { createResting } from "./resting.ts";
 import { createRoundScheduler } from "./round-scheduler.ts";
+import { createSpaceRound } from "./space-round.ts";
 import { createSpaceUses } from "./space-uses.ts";
-import { markSynced, objectDebug, spaceDebug } from "./status.ts";
+import { objectDebug, spaceDebug } from "./status.ts";
 import { createStatusWatch } from "./status-watch.ts";
 
 /** What the account's spaces lend to sync. */
@@ -61,7 +62,11 @@ export function createSyncService(deps: SyncServiceDeps) {
   const resting = createResting({ book, clock });
   const copy = createDeviceCopy({ peerId: deps.peerId, clock, log });
   const uses = createSpaceUses();
-  const statuses = createStatusWatch({ book, reached, log, timers, active: spaces.active, open: spaces.open });
+  const statuses = createStatusWatch({
+    ...{ book, reached, resting, log, timers },
+    active: spaces.active,
+    open: spaces.open,
+  });
   let network: NetworkView | undefined;
   let closed = false;
 
@@ -70,48 +75,9 @@ export function createSyncService(deps: SyncServiceDeps) {
   const openHeld = (spaceId: SpaceId): Promise<Replica> =>
     spaceId === spaces.tech.id ? Promise.resolve(spaces.tech) : spaces.openHeld(spaceId);
 
-  /** Something happened to a space. */
-  const notifyChanged = (spaceId: SpaceId): void => {
-    resting.end(spaceId);
-    statuses.forget(spaceId);
-    statuses.notify(spaceId);
-  };
-
   const committed = (replica: Replica): void => {
     for (const transport of transports) transport.changed(replica);
-    notifyChanged(replica.id);
-  };
-
-  /** One round for one space; what is found then is entered into the progress. */
-  const oneRound = async (spaceId: SpaceId): Promise<void> => {
-    if (!isHere(spaceId)) return; // ended meanwhile, or a peer shares what is only being looked for
-    const replica = await openHeld(spaceId);
-    try {
-      await Promise.all(transports.map((transport) => transport.round(replica)));
-    } catch (error) {
-      if (!replica.closing()) throw error;
-    }
-    if (replica.closing()) {
-      // It ended during its own round: nothing is known of it any more.
-      if (!isHere(spaceId)) book.forget(spaceId);
-      return;
-    }
-    if (!isHere(spaceId)) return; // by what the round brought, or by somebody here
-    await replica.acl.sequencePending(); // what came before a crash has come to nobody's notice since
-    await noteRound(replica);
-    statuses.notify(spaceId);
-  };
-
-  const noteRound = async (replica: Replica): Promise<void> => {
-    const progress = book.of(replica.id);
-    progress.roundEnded = true;
-    progress.lastRoundEndedMs = clock.nowMs();
-    resting.end(replica.id);
-    if (statuses.of(replica).state !== "synced") return;
-    progress.lastSyncedMs = clock.nowMs();
-    await markSynced(replica, progress.lastSyncedMs);
-    // What was written meanwhile is not in what was found synced.
-    if (statuses.of(replica).state === "synced") resting.begin(replica);
+    statuses.changed(replica.id);
   };
 
   const scheduler = createRoundScheduler({
@@ -125,7 +91,10 @@ export function createSyncService(deps: SyncServiceDeps) {
     techId: spaces.tech.id,
     held: spaces.held,
     isHere,
-    round: (spaceId) => uses.hold(spaceId, () => oneRound(spaceId)),
+    round: createSpaceRound({
+      ...{ book, resting, statuses, transports, clock, isHere, openHeld },
+      hold: uses.hold,
+    }),
     during: catchUp.during,
     notifyStatus: statuses.notify,
   });
@@ -150,7 +119,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     book,
     /** Whether another server runs with this device's key. */
     copy,
-    notifyChanged,
+    notifyChanged: statuses.changed,
     notifyStatus: statuses.notify,
     /** How far a space is, by the book, changed. */
     notifyProgress: catchUp.notify,
@@ -253,7 +222,6 @@ export function createSyncService(deps: SyncServiceDeps) {
     /** Everything known of a space's rounds is forgotten: it ended. */
     async forget(spaceId: SpaceId): Promise<void> {
       book.forget(spaceId);
-      resting.end(spaceId);
       statuses.forget(spaceId);
       await Promise.all(transports.map((transport) => transport.forget(spaceId)));
     },

@@ -217,7 +217,7 @@ async function startLan(deps: TransportsDeps): Promise<Lan> {
       open: deps.open,
       inviteSeedOf: deps.inviteSeedOf,
       showKey: linkKeys.show,
-      roundSoon: (spaceId) => sync.roundSoon(spaceId),
+      roundSoon: sync.roundSoon,
       hold: sync.hold,
       notifyChanged: sync.notifyChanged,
       notifyProgress: sync.notifyProgress,

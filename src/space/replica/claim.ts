@@ -2,7 +2,7 @@ import { equalBytes } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
 import { isStub } from "../../change/codec/change-stub.ts";
 import type { Reach } from "../../store/sync-table.ts";
-import type { Claim, RemoteState } from "../replica.ts";
+import type { Claim, RemoteState, Replica } from "../replica.ts";
 import { coverage, hasOurBodies } from "./own-vector.ts";
 import type { ReplicaSource } from "./source.ts";
 
@@ -10,8 +10,13 @@ import type { ReplicaSource } from "./source.ts";
 const SAMPLE_CHANGES = 16;
 const SAMPLE_BYTES = 256 << 10;
 
+/** What of a replica counts what peers keep. */
+export const claims = (space: ReplicaSource, pendingDigest: () => Uint8Array): Pick<Replica, "claimOf"> => ({
+  claimOf: (state) => claimOf(space, pendingDigest(), state),
+});
+
 /** What a remote in this state claims to keep that nobody on the LAN was known to; undefined while it lacks our bodies. */
-export function claimOf(space: ReplicaSource, pendingDigest: Uint8Array, state: RemoteState): Claim | undefined {
+function claimOf(space: ReplicaSource, pendingDigest: Uint8Array, state: RemoteState): Claim | undefined {
   if (!hasOurBodies(space, state)) return undefined;
   const { store } = space.engine;
   const { sync } = store;

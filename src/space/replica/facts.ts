@@ -4,7 +4,7 @@ import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { WaitKind } from "../../store/parked-table.ts";
-import { type ObjectFacts, PATIENCE_ROUNDS, type SpaceBacklog, type SpaceFacts } from "../replica.ts";
+import { type ObjectFacts, PATIENCE_ROUNDS, type Replica, type SpaceBacklog, type SpaceFacts } from "../replica.ts";
 import { cutChangesOf } from "./cut-changes.ts";
 import type { ReplicaSource } from "./source.ts";
 
@@ -66,7 +66,14 @@ function aclKeptNowhereElse({ engine, acl, accountKey }: ReplicaSource): number 
 const isComplete = ({ unconfirmedCount, parkedCount, stale, unplaced, aclCount }: Backlog): boolean =>
   unconfirmedCount === 0 && parkedCount === 0 && !stale && !unplaced && aclCount === 0;
 
-export function factsOf(space: ReplicaSource): SpaceFacts {
+/** What of a replica its status is computed from. */
+export const statusFacts = (space: ReplicaSource): Pick<Replica, "facts" | "objectFacts" | "backlog"> => ({
+  facts: () => factsOf(space),
+  objectFacts: (objectId) => objectFactsOf(space, objectId),
+  backlog: () => spaceBacklogOf(space),
+});
+
+function factsOf(space: ReplicaSource): SpaceFacts {
   const { engine } = space;
   const backlog = backlogOf(space);
   const counted = new Set<number>();
@@ -97,7 +104,7 @@ function isObjectComplete(space: ReplicaSource, object: ObjectEntry): boolean {
   return isKept && !waits && !stale && !awaitsPlace(space);
 }
 
-export function objectFactsOf(space: ReplicaSource, objectId: string): ObjectFacts | undefined {
+function objectFactsOf(space: ReplicaSource, objectId: string): ObjectFacts | undefined {
   const object = space.engine.object(objectId);
   if (!object || object.deleted) return undefined;
   const { changes, sync } = space.engine.store;
@@ -121,7 +128,7 @@ const inVain = (kind: WaitKind, what: Uint8Array): Refusal =>
     ? refusal("change.follows_nothing", { what: cidFromDigest(what) })
     : refusal("change.waits_in_vain", { kind, what: bytesToHex(what) });
 
-export function spaceBacklogOf(space: ReplicaSource): SpaceBacklog {
+function spaceBacklogOf(space: ReplicaSource): SpaceBacklog {
   const { engine, acl } = space;
   const { parked, unopened } = engine.store;
   const backlog = backlogOf(space);

@@ -2,6 +2,7 @@ import { bytesToHex, concatBytes, equalBytes, utf8ToBytes } from "../../base/byt
 import { encodeCbor } from "../../base/dag-cbor.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import type { Replica } from "../replica.ts";
 import {
   byWriter,
   isForked,
@@ -31,6 +32,16 @@ export interface VectorSource {
   readonly engine: { readonly store: SpaceStore };
   readonly acl: { head(): { readonly id: Uint8Array } };
 }
+
+/** What of a replica compares the chains here with those of others. */
+export const comparisons = (
+  source: VectorSource,
+): Pick<Replica, "vector" | "isCoveredBy" | "claimedBeyond" | "suspects"> => ({
+  vector: () => vectorOf(source),
+  isCoveredBy: (theirs) => coversAll(source, theirs),
+  claimedBeyond: (theirs) => claimedBeyond(source, theirs),
+  suspects: (theirs) => suspects(source, theirs),
+});
 
 const cached = new WeakMap<SpaceStore, StoredVector & { newestNo: number; revision: number; aclHead: string }>();
 
@@ -133,7 +144,7 @@ function coveredSeqs(source: VectorSource, theirs: readonly WriterState[]): Read
   return covered;
 }
 
-export function suspects(source: VectorSource, theirs: readonly WriterState[]): StoredState[] {
+function suspects(source: VectorSource, theirs: readonly WriterState[]): StoredState[] {
   const { store } = source.engine;
   const theirsByWriter = byWriter(theirs);
   return vectorOf(source).vector.filter((mine) => {
@@ -146,7 +157,7 @@ export function suspects(source: VectorSource, theirs: readonly WriterState[]): 
   });
 }
 
-export function claimedBeyond(source: VectorSource, theirs: readonly WriterState[]): number {
+function claimedBeyond(source: VectorSource, theirs: readonly WriterState[]): number {
   const mineByWriter = new Map(vectorOf(source).vector.map((mine) => [mine.key, mine]));
   let beyond = 0;
   for (const other of theirs) {

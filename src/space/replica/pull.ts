@@ -1,12 +1,18 @@
 import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
 import { isStub } from "../../change/codec/change-stub.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
-import { type Pull, type PulledFrame, REPLICA_BOUNDS } from "../replica.ts";
+import { type Pull, type PulledFrame, REPLICA_BOUNDS, type Replica } from "../replica.ts";
 import { byWriter, isForked, sameState, type WriterState, withinRange, writerKey } from "../version-vector.ts";
 import { lowestAt, type StoredState, vectorOf } from "./own-vector.ts";
 import type { ReplicaSource } from "./source.ts";
 
 type PullSource = Pick<ReplicaSource, "engine" | "acl">;
+
+/** What of a replica serves others. */
+export const serving = (space: PullSource): Pick<Replica, "pull" | "changesNamed"> => ({
+  pull: (request) => pullFrame(space, request),
+  changesNamed: (ids) => changesNamed(space.engine.store, ids),
+});
 
 /** Which of a writer's changes the other lacks: all after a seq, or all whose ids it has not named. */
 type Lacks = { readonly afterSeq: number } | { readonly except: ReadonlySet<string> };
@@ -15,7 +21,7 @@ type Lacks = { readonly afterSeq: number } | { readonly except: ReadonlySet<stri
  * One frame of what the other lacks, in our order of arrival: parents come before their children, whatever is left out.
  * A derived root goes before the first change of its object.
  */
-export function pullFrame(space: PullSource, request: Pull): PulledFrame {
+function pullFrame(space: PullSource, request: Pull): PulledFrame {
   const { store, objects } = space.engine;
   const { lacksByWriter, needIds } = lackingOf(space, request);
   if (needIds.length > 0) return { changes: [], next: request.cursor, withheld: 0, needIds };
@@ -109,7 +115,7 @@ function firstLacking(store: SpaceStore, lacksByWriter: ReadonlyMap<number, Lack
 }
 
 /** Changes asked for by name, as many as fit into a frame. */
-export function changesNamed(store: SpaceStore, ids: readonly Uint8Array[]): Uint8Array[] {
+function changesNamed(store: SpaceStore, ids: readonly Uint8Array[]): Uint8Array[] {
   const changes: Uint8Array[] = [];
   let bytes = 0;
   for (const id of ids) {

@@ -57,8 +57,11 @@ export function createLanPeers(deps: LanPeersDeps) {
     mayHaveContent,
     /** How many records of the ACL log are for the peer: whoever left is told of that, and of nothing after. */
     recordsFor: recordsOf,
-    /** Whether a peer hears that something happened: who reads the space each time, anybody else of what is for it alone. */
-    isToBeTold(link: PeerLink, replica: Replica): boolean {
+    /**
+     * Whether a peer is notified that something happened: one that reads the space is each time, any other only when the ACL log
+     * has something new for it.
+     */
+    isToBeNotified(link: PeerLink, replica: Replica): boolean {
       if (mayHaveContent(link, replica)) return true;
       const told = toldOf.get(link) ?? new Map<SpaceId, number>();
       toldOf.set(link, told);

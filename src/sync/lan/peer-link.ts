@@ -148,13 +148,13 @@ function attach(at: Attachment): OpenLink {
     dialled: role === "dialler",
     openedAtMs: performance.now(),
     sharedSpaces: () => spaceIds,
-    request: (kind, body, options) => channel.request(kind, body, options),
-    notify: (kind, body) => channel.notify(kind, body),
+    request: channel.request,
+    notify: channel.notify,
     proveGuest: (guest, spaceId) => guest.sign("p2p-guest", guestProofBytes(role, at.binding, spaceId)),
     isGuestProof: (guestKey, spaceId, proof) =>
       admitPublicKey(guestKey) &&
       verify(guestKey, "p2p-guest", guestProofBytes(remoteRole, at.binding, spaceId), proof),
-    close: (reason) => channel.close(reason),
+    close: channel.close,
     signal: ended.signal,
     matchAgain: () =>
       rematch

@@ -1,4 +1,5 @@
 import { equalBytes } from "../../base/bytes.ts";
+import type { SpaceId } from "../../base/ids.ts";
 import type { RateLimitedLog } from "../../base/rate-limited-log.ts";
 import { createSemaphore, type Semaphore } from "../../base/semaphore.ts";
 import { createSingleFlight } from "../../base/single-flight.ts";
@@ -51,6 +52,8 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
   const semaphoreByLink = new WeakMap<PeerLink, Semaphore>();
   /** Peers that leave a round unanswered for which patience has run out. */
   const silent = new Set<PeerLink>();
+  /** Spaces of which a round with all is under way. */
+  const underWay = new Set<SpaceId>();
 
   const semaphoreOf = (link: PeerLink): Semaphore => {
     const semaphore = semaphoreByLink.get(link) ?? createSemaphore(ROUNDS_WITH_PEER);
@@ -142,6 +145,27 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
       }),
     );
 
+  /** A peer's part of a round with all, for as long as it brings something. */
+  const patientRound = async (link: PeerLink, replica: Replica): Promise<void> => {
+    let ended = false;
+    const work = round(link, replica).finally(() => {
+      ended = true;
+    });
+    let quietSinceMs = timers.elapsedMs();
+    while (!ended && !deps.isClosed()) {
+      await Promise.race([work, timers.sleep(PATIENCE_STEP_MS)]);
+      quietSinceMs = Math.max(quietSinceMs, fetch.advancedAtMs(link, replica.id) ?? 0);
+      // One that is silent already is not waited for in every other space as well.
+      const patienceMs = silent.has(link) ? PATIENCE_STEP_MS : PATIENCE_MS;
+      if (ended || timers.elapsedMs() - quietSinceMs < patienceMs) continue;
+      book.peer(replica.id, link.peerId).missing = true; // until its round ends: nobody knows what it has
+      silent.add(link);
+      const heard = () => void silent.delete(link);
+      work.then(heard, heard);
+      return;
+    }
+  };
+
   const fetchAll = async (link: PeerLink, replica: Replica): Promise<SpaceState> => {
     const deadlineMs = timers.elapsedMs() + SYNC_BOUNDS.backMs;
     await peers.proofs.show(link, replica);
@@ -157,27 +181,19 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
     stateUpTo(replica, fullState(replica, peers.mayHaveContent(link, replica), more), peers.recordsFor(link, replica));
 
   return {
-    round,
-
-    /** A peer's part of a round, for as long as it brings something: nobody waits for one that only keeps us busy. */
-    async patientRound(link: PeerLink, replica: Replica): Promise<void> {
-      let ended = false;
-      const work = round(link, replica).finally(() => {
-        ended = true;
-      });
-      let quietSinceMs = timers.elapsedMs();
-      while (!ended && !deps.isClosed()) {
-        await Promise.race([work, timers.sleep(PATIENCE_STEP_MS)]);
-        quietSinceMs = Math.max(quietSinceMs, fetch.advancedAtMs(link, replica.id) ?? 0);
-        // One that is silent already is not waited for in every other space as well.
-        const patienceMs = silent.has(link) ? PATIENCE_STEP_MS : PATIENCE_MS;
-        if (ended || timers.elapsedMs() - quietSinceMs < patienceMs) continue;
-        book.peer(replica.id, link.peerId).missing = true; // until its round ends: nobody knows what it has
-        silent.add(link);
-        const heard = () => void silent.delete(link);
-        work.then(heard, heard);
-        return;
+    /** A round with all of these peers. Nobody waits for one that only keeps us busy. */
+    async withAll(links: readonly PeerLink[], replica: Replica): Promise<void> {
+      underWay.add(replica.id);
+      try {
+        await Promise.all(links.map((link) => patientRound(link, replica)));
+      } finally {
+        underWay.delete(replica.id);
       }
+    },
+
+    /** Begins a round with a peer that has news if one with all is under way, which may be waiting for somebody else. */
+    join(link: PeerLink, replica: Replica): void {
+      if (underWay.has(replica.id)) void round(link, replica);
     },
 
     /** A peer asks us to fetch what it has. Answers what we are at then, and whether there is more. */
