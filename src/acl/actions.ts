@@ -2,7 +2,8 @@ import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import { accountIdOf, parseAccountId } from "../crypto/account-id.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import { createSigner } from "../crypto/sign.ts";
-import { svcError } from "../protocol/errors.ts";
+import { refusedAs, refusedPart, svcError } from "../protocol/errors.ts";
+import { type Refusal, refusal } from "../protocol/refusals.ts";
 import { type AclContext, roleIn } from "./compose.ts";
 import { type MemberMetadata, sealMetadata } from "./epoch.ts";
 import type { AclOp } from "./op.ts";
@@ -59,9 +60,9 @@ export function joinByInvite(context: AclContext, seed: Uint8Array, metadata: Me
   const invite = state.invites.get(bytesToHex(signer.publicKey));
   const member = state.members.get(bytesToHex(publicKey));
   if (member?.status === "active") return [];
-  if (!invite) throw svcError("invite.invalid", {}, "The invite was revoked or replaced; ask for a new one");
+  if (!invite) throw refusedAs("invite.invalid", {}, refusal("act.invite_gone"));
   if (member?.status === "removing")
-    throw svcError("acl.forbidden", { spaceId, role: "none" }, "Your leaving is not complete yet; join again later");
+    throw refusedAs("acl.forbidden", { spaceId, role: "none" }, refusal("act.still_leaving"));
   const pending = pendingRequestOf(state, publicKey);
   if (pending && invite.permission === "none") return [];
   const fields = {
@@ -78,10 +79,8 @@ export function acceptRequest(context: AclContext, requestRecordId: string, perm
   requireGrant(context, permission);
   const id = digestOfCid(requestRecordId);
   const request = id && context.state.requests.get(bytesToHex(id));
-  if (!request) {
-    const reason = "no pending request has this id";
-    throw svcError("request.invalid_field", { field: "requestRecordId", reason }, `requestRecordId: ${reason}`);
-  }
+  if (!request)
+    throw refusedPart("request.invalid_field", { field: "requestRecordId" }, refusal("act.no_request"), "colon");
   return [{ op: "requestAccept", request: request.id, permission }];
 }
 
@@ -89,7 +88,7 @@ export function acceptRequest(context: AclContext, requestRecordId: string, perm
 export function declineRequest(context: AclContext, identity: string): AclOp[] {
   requireManager(context);
   const request = pendingRequestOf(context.state, parse(identity, "identity"));
-  if (!request) throw svcError("identity.not_found", { identity }, "This account has no pending request");
+  if (!request) throw refusedAs("identity.not_found", { identity }, refusal("act.account_without_request"));
   return [{ op: "requestDecline", request: request.id }];
 }
 
@@ -133,8 +132,8 @@ export function addAccounts(
     const pending = pendingRequestOf(context.state, account);
     if (pending) return { op: "requestAccept", request: pending.id, permission };
     if (status === "active" || status === "removing") {
-      const reason = status === "active" ? "the account is a member already" : "the account's leaving is not complete";
-      throw svcError("request.invalid_field", { field: `accounts[${index}].identity`, reason }, reason);
+      const why = refusal(status === "active" ? "acl.member_already" : "act.account_leaving");
+      throw refusedPart("request.invalid_field", { field: `accounts[${index}].identity` }, why, "reason");
     }
     const hint = metadata ? { metadata: sealed(context, account, metadata) } : {};
     return { op: "accountAdd", account, permission, ...hint };
@@ -147,8 +146,7 @@ export function removeAccounts(context: AclContext, identities: readonly string[
   return identities.map((identity, index): AclOp => {
     const { account, status } = memberOf(context, identity, `identities[${index}]`, "active", "removing");
     const before = permissionOf(context.state, account);
-    if (equalBytes(account, context.account.signer.publicKey))
-      throw forbidden(context, "Nobody removes itself; leave the space instead");
+    if (equalBytes(account, context.account.signer.publicKey)) throw forbidden(context, refusal("act.removes_itself"));
     if (status === "active") requireTouch(context, before);
     return { op: "accountRemove", account, pins: context.pins(account) };
   });
@@ -166,10 +164,8 @@ export function transferOwnership(context: AclContext, newOwner: string, oldPerm
   requireOwner(context);
   const { account } = memberOf(context, newOwner, "newOwner", "active");
   const own = context.account.signer.publicKey;
-  if (equalBytes(account, own) || permissionOf(context.state, account) === "guest") {
-    const reason = "ownership goes to another active member";
-    throw svcError("request.invalid_field", { field: "newOwner", reason }, reason);
-  }
+  if (equalBytes(account, own) || permissionOf(context.state, account) === "guest")
+    throw refusedPart("request.invalid_field", { field: "newOwner" }, refusal("act.owner_to_another"), "reason");
   const pins = canWrite(oldPermission) ? {} : { pins: context.pins(own) };
   return [{ op: "ownershipChange", account, oldPermission, ...pins }];
 }
@@ -194,13 +190,8 @@ export function leaveSpace(context: AclContext): AclOp[] {
   if (member?.status === "removing") return [];
   if (member?.status !== "active") throw svcError("space.not_joined", { spaceId: context.spaceId });
   const role = roleIn(context);
-  if (role === "owner")
-    throw svcError(
-      "acl.forbidden",
-      { spaceId: context.spaceId, role },
-      "The owner leaves after transferring ownership",
-    );
-  if (role === "guest") throw forbidden(context, "A guest is no member; delete the space here instead");
+  if (role === "owner") throw forbidden(context, refusal("act.owner_leaves"));
+  if (role === "guest") throw forbidden(context, refusal("act.guest_leaves"));
   return [{ op: "selfRemove" }];
 }
 
@@ -235,51 +226,44 @@ function sealed(context: AclContext, account: Uint8Array, metadata: MemberMetada
   return sealMetadata(context.spaceId, currentEpoch(context.state)!.epoch, accountIdOf(account), metadata);
 }
 
-function forbidden(context: AclContext, message?: string) {
-  return svcError("acl.forbidden", { spaceId: context.spaceId, role: roleIn(context) }, message);
+function forbidden(context: AclContext, why?: Refusal) {
+  const details = { spaceId: context.spaceId, role: roleIn(context) };
+  return why ? refusedAs("acl.forbidden", details, why) : svcError("acl.forbidden", details);
 }
 
 /** Nothing can be done to the ACL of a space that is deleted or belongs to two for ever. */
 function requireOpen(context: AclContext): void {
   const { spaceId, state, header } = context;
   if (state.deletedAt !== undefined) throw svcError("space.deleted", { spaceId });
-  if (header.kind === "onetoone")
-    throw svcError(
-      "acl.forbidden",
-      { spaceId, role: roleIn(context) },
-      "A one-to-one space has its two members for ever",
-    );
+  if (header.kind === "onetoone") throw forbidden(context, refusal("act.one_to_one_fixed"));
 }
 
 function requireManager(context: AclContext): void {
   requireOpen(context);
-  if (!canManage(roleIn(context))) throw forbidden(context, "Only the owner and admins may do this");
+  if (!canManage(roleIn(context))) throw forbidden(context, refusal("act.managers_only"));
 }
 
 function requireOwner(context: AclContext): void {
   requireOpen(context);
-  if (roleIn(context) !== "owner") throw forbidden(context, "Only the owner may do this");
+  if (roleIn(context) !== "owner") throw forbidden(context, refusal("act.owner_only"));
 }
 
 function requireGrant(context: AclContext, permission: GrantablePermission): void {
   requireManager(context);
-  if (!mayGrant(roleIn(context), permission)) throw forbidden(context, "Only the owner makes admins");
+  if (!mayGrant(roleIn(context), permission)) throw forbidden(context, refusal("act.owner_makes_admins"));
 }
 
 /** Somebody who has this permission may be given another one, or be removed. */
 function requireTouch(context: AclContext, permission: Permission): void {
   if (mayTouch(roleIn(context), permission)) return;
-  if (permission === "owner") throw forbidden(context, "The owner is fixed; transfer the ownership instead");
-  if (permission === "guest") throw forbidden(context, "Guests go with their key; revoke the guest key instead");
-  throw forbidden(context, "Only the owner changes or removes admins");
+  if (permission === "owner") throw forbidden(context, refusal("act.owner_stays"));
+  if (permission === "guest") throw forbidden(context, refusal("act.guests_stay"));
+  throw forbidden(context, refusal("act.owner_changes_admins"));
 }
 
 function parse(identity: string, field: string): Uint8Array {
   const account = parseAccountId(identity);
-  if (!account) {
-    const reason = "not an account id";
-    throw svcError("request.invalid_field", { field, reason }, `${field} is ${reason}`);
-  }
+  if (!account) throw refusedPart("request.invalid_field", { field }, refusal("act.no_account"), "is");
   return account;
 }
 
