@@ -50,7 +50,7 @@ export function createSpaceRound(deps: SpaceRoundDeps): (spaceId: SpaceId) => Pr
     if (statuses.of(replica).state !== "synced") return;
     progress.lastSyncedMs = clock.nowMs();
     await markSynced(replica, progress.lastSyncedMs);
-    // What was written meanwhile is not in what was found synced.
+    // What was written since then is not part of what was found synced.
     if (statuses.of(replica).state === "synced") resting.begin(replica);
   };
 

@@ -26,12 +26,12 @@ interface StatusWatchDeps {
 
 export type StatusWatch = ReturnType<typeof createStatusWatch>;
 
-/** The states of spaces and objects, for whoever asks once or watches. */
+/** The states of spaces and objects, for callers who ask once and for those who watch. */
 export function createStatusWatch(deps: StatusWatchDeps) {
   const { book, reached, log } = deps;
   const listeners = new Set<Listener>();
   const stale = new Set<SpaceId>();
-  /** Of spaces to which nothing happened since: they need not be opened to know their status. */
+  /** Statuses of spaces to which nothing has happened since: these spaces need not be opened to know their status. */
   const storedBySpace = new Map<SpaceId, StoredStatus>();
   let cancel: (() => void) | undefined;
   let closed = false;
@@ -50,7 +50,7 @@ export function createStatusWatch(deps: StatusWatchDeps) {
   const ofObject = (replica: Replica, objectId: string): ObjectSyncStatus =>
     objectStatus(replica, objectId, book.of(replica.id), reached.of(replica.id));
 
-  /** The states of spaces may have changed: whoever watches hears of it soon, once for all that happened meanwhile. */
+  /** The states of spaces may have changed: watchers are notified soon, once for everything that happened meanwhile. */
   const notify = (spaceId: SpaceId): void => {
     stale.add(spaceId);
     if (listeners.size === 0 || closed) return;
@@ -62,7 +62,7 @@ export function createStatusWatch(deps: StatusWatchDeps) {
     });
   };
 
-  /** What is known of a space's database does not stand any more. */
+  /** What was read from a space's database no longer holds. */
   const forget = (spaceId: SpaceId): void => {
     deps.resting.end(spaceId);
     storedBySpace.delete(spaceId);

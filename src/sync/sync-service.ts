@@ -24,7 +24,7 @@ interface SyncSpaces {
   readonly tech: Replica;
   /** Active spaces, newest first; the account's own is not among them. */
   active(): SpaceId[];
-  /** Spaces that are kept in step: the active ones, and those of which the ACL log alone is here so far. */
+  /** Spaces that are kept in sync: the active ones, and those of which only the ACL log is here so far. */
   held(): SpaceId[];
   isHeld(spaceId: SpaceId): boolean;
   openHeld(spaceId: SpaceId): Promise<Replica>;
@@ -46,11 +46,11 @@ export interface SyncServiceDeps {
   readonly timers: Timers;
   /** Between rounds without a reason. */
   readonly intervalMs: number;
-  /** Begins to show people how far it is with what was missed. */
+  /** Begins to show people how far catching up has come. */
   showCatchUp(): CatchUpView;
 }
 
-/** Rounds with everybody who keeps the account's spaces, and the truth about them. */
+/** Runs rounds with everybody who keeps the account's spaces, and says truthfully how far they are. */
 export type SyncService = ReturnType<typeof createSyncService>;
 
 export function createSyncService(deps: SyncServiceDeps) {
@@ -105,7 +105,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     build: AclBuild,
     options?: ComposeOptions,
   ): Promise<AclMade | undefined> => {
-    // A space that was opened, or ended and begun anew, a moment ago is not known to the network's transport yet.
+    // The network's transport does not know yet a space that was opened, or ended and begun anew, a moment ago.
     if (!reached.sequencer(replica.id) && transports.some(({ appendAcl }) => appendAcl)) await round(replica.id);
     const sequencer = reached.sequencer(replica.id);
     if (sequencer?.appendAcl) return sequencer.appendAcl(replica, build, options);
@@ -121,18 +121,18 @@ export function createSyncService(deps: SyncServiceDeps) {
     copy,
     notifyChanged: statuses.changed,
     notifyStatus: statuses.notify,
-    /** How far a space is, by the book, changed. */
+    /** The book says something else now about how far a space is. */
     notifyProgress: catchUp.notify,
-    /** Who is reached has changed. */
+    /** Others are reached now than before. */
     notifyReach: (): void => {
       for (const spaceId of spaces.active()) statuses.notify(spaceId);
     },
     markOf: resting.mark,
-    /** One round that begins now, or the next that does. */
+    /** One round that begins now, or shares the next if one is under way. */
     round,
     roundSoon,
     allSoon: scheduler.allSoon,
-    /** A space that came since the last regular round does not wait for the next. */
+    /** A space that was added since the last regular round does not wait for the next. */
     firstRoundSoon(spaceId: SpaceId): void {
       if (!book.of(spaceId).roundEnded) roundSoon(spaceId);
     },
@@ -153,8 +153,8 @@ export function createSyncService(deps: SyncServiceDeps) {
     },
 
     /**
-     * The ACL log of a space that is not held here, for whoever holds a token; from its root on, unjudged. Undefined
-     * when nobody who is reached has it: then it is to be tried again later.
+     * The ACL log of a space that is not held here, for the holder of a token: from its root on, unjudged. Undefined when
+     * nobody who is reached has it; then it is to be tried again later.
      */
     async findAclLog(place: SpacePlace): Promise<Uint8Array[] | undefined> {
       const found = transports.map(
@@ -164,9 +164,9 @@ export function createSyncService(deps: SyncServiceDeps) {
     },
 
     /**
-     * Moves a space's ACL log: behind the last record on the network while that is reached; else at once on an
-     * owner's device, and as a proposal to those on any other. Undefined when nothing had to be done. Errors: those of
-     * `build`, acl.forbidden, network.unavailable.
+     * Moves a space's ACL log. While the network is reached, the record is appended there; otherwise an owner's device
+     * appends it at once, and any other device keeps it as a proposal. Undefined when nothing had to be done. Errors: those
+     * of `build`, acl.forbidden, network.unavailable.
      */
     changeAcl: (replica: Replica, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined> =>
       uses.hold(replica.id, () => changeAcl(replica, build, options)),
@@ -210,8 +210,8 @@ export function createSyncService(deps: SyncServiceDeps) {
     watchObject: statuses.watchObject,
 
     /**
-     * Whether what others may have written to a space has come: at once where there is nobody else, else after a round
-     * that missed nothing; false after 30 s, or 3 s without anybody to ask.
+     * Whether what others may have written to a space has come: at once if there is nobody else, otherwise after a round
+     * that missed nothing; false after 30 s, or after 3 s without anybody to ask.
      */
     waitConverged: async (spaceId: SpaceId): Promise<boolean> =>
       isAlone(spaceId) || waitConverged({ book, reached, timers, round, isClosed: () => closed }, spaceId),
@@ -219,7 +219,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     isObjectSynced: (replica: Replica, objectId: string): boolean =>
       isAlone(replica.id) || statuses.ofObject(replica, objectId).state === "synced",
 
-    /** Everything known of a space's rounds is forgotten: it ended. */
+    /** Forgets all that is known of a space's rounds, because the space ended. */
     async forget(spaceId: SpaceId): Promise<void> {
       book.forget(spaceId);
       statuses.forget(spaceId);

@@ -11,7 +11,7 @@ import type { ReplicaSource } from "./source.ts";
 const PARKED_LOOKED_AT = 1000;
 const QUARANTINE_SHOWN = 50;
 
-/** What this device has that nobody else is known to keep, and what it has received but not judged or not read. */
+/** What nobody but this device is known to keep, and what it has received but not judged or read yet. */
 interface Backlog {
   /** Changes by object number. */
   readonly unconfirmed: ReadonlyMap<number, number>;
@@ -20,9 +20,11 @@ interface Backlog {
   readonly parkedObjects: ReadonlySet<string>;
   readonly parkedCount: number;
   readonly stale: boolean;
-  /** Changes here name a record of a branch that lost, and wait for its new place: nobody is asked to keep them meanwhile. */
+  /**
+   * Changes here name a record of a branch that lost, and wait for its new place. Nobody is asked to keep them until then.
+   */
   readonly unplaced: boolean;
-  /** What of the ACL nobody else is known to have: records of the log, and this account's proposals. */
+  /** How much of the ACL nobody else is known to have: records of the log, and this account's proposals. */
   readonly aclCount: number;
 }
 
@@ -66,7 +68,7 @@ function aclKeptNowhereElse({ engine, acl, accountKey }: ReplicaSource): number 
 const isComplete = ({ unconfirmedCount, parkedCount, stale, unplaced, aclCount }: Backlog): boolean =>
   unconfirmedCount === 0 && parkedCount === 0 && !stale && !unplaced && aclCount === 0;
 
-/** What of a replica its status is computed from. */
+/** The part of a replica that its status is computed from. */
 export const statusFacts = (space: ReplicaSource): Pick<Replica, "facts" | "objectFacts" | "backlog"> => ({
   facts: () => factsOf(space),
   objectFacts: (objectId) => objectFactsOf(space, objectId),
@@ -93,7 +95,7 @@ function factsOf(space: ReplicaSource): SpaceFacts {
   };
 }
 
-/** Changes that follow ACL records which nobody else has are of no use to anybody else either. */
+/** Changes that follow ACL records which nobody else has are of no use to others either. */
 function isObjectComplete(space: ReplicaSource, object: ObjectEntry): boolean {
   const { sync, parked, unopened } = space.engine.store;
   const waits =
@@ -122,7 +124,7 @@ function objectFactsOf(space: ReplicaSource, objectId: string): ObjectFacts | un
   };
 }
 
-/** Why what waits for this does so in vain. */
+/** Why changes wait in vain for this. */
 const inVain = (kind: WaitKind, what: Uint8Array): Refusal =>
   kind === "change" || kind === "acl"
     ? refusal("change.follows_nothing", { what: cidFromDigest(what) })

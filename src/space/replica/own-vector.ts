@@ -24,16 +24,16 @@ export interface StoredVector extends OwnVector {
 }
 
 const NOTHING = new Uint8Array(0);
-/** Of so many missing bodies it is told which they are, beyond that how many. */
+/** Up to so many missing bodies are named in the hash; beyond that it says how many there are. */
 const LACKS_TOLD = 4096;
 
-/** What a vector is of: a space, as far as it matters here. */
+/** What a vector is computed from: the parts of a space that matter here. */
 export interface VectorSource {
   readonly engine: { readonly store: SpaceStore };
   readonly acl: { head(): { readonly id: Uint8Array } };
 }
 
-/** What of a replica compares the chains here with those of others. */
+/** The part of a replica that compares the chains here with those of others. */
 export const comparisons = (
   source: VectorSource,
 ): Pick<Replica, "vector" | "isCoveredBy" | "claimedBeyond" | "suspects"> => ({
@@ -46,8 +46,8 @@ export const comparisons = (
 const cached = new WeakMap<SpaceStore, StoredVector & { newestNo: number; revision: number; aclHead: string }>();
 
 /**
- * Everything stored, in brief. Computed once for as long as nothing is added and the ACL log stays as it is, by which a
- * writer's changes come to count or cease to.
+ * Everything stored, in brief. It is computed once for as long as nothing is added and the ACL log stays the same; the ACL
+ * log decides which changes of a writer count.
  */
 export function vectorOf(source: VectorSource): StoredVector {
   const { store } = source.engine;
@@ -111,8 +111,8 @@ export function lowestAt(store: SpaceStore, writer: number, seq: number): Uint8A
 }
 
 /**
- * Whether a replica with this vector has a change of ours: proven by the ids at the ends of chains, so what the other
- * has beyond ours, and forks that differ, prove nothing.
+ * Whether a replica with this vector has a given change of ours. The ids at the ends of chains prove it; what the other has
+ * beyond ours, and forks that differ, prove nothing.
  */
 export function coverage(
   source: VectorSource,

@@ -6,10 +6,10 @@ import type { StoredChange } from "../../store/change-table.ts";
 import type { Replica, ReplicaWrite, Taken, Unpublished } from "../replica.ts";
 import type { ReplicaSource } from "./source.ts";
 
-/** Most changes of writers of whom nothing counts that are told with one that follows them. */
+/** At most so many changes of writers of whom nothing counts are published with one change that follows them. */
 const FOREIGN_MAX = 256;
 
-/** What of a replica says and notes what others keep of it, and what sync notes for itself. */
+/** The part of a replica that notes what others keep of it, and what sync notes for itself. */
 export function notes(
   space: ReplicaSource,
 ): Pick<Replica, "unpublished" | "hasGivenUp" | "note" | "placeNote" | "notedPlaces" | "write"> {
@@ -26,8 +26,9 @@ export function notes(
 }
 
 /**
- * Changes that the network is not known to keep. What does not count, of a writer of whom nothing does, is nobody's to keep; but
- * where one that counts follows it, nobody could take that in without it, so it comes before it.
+ * Changes that the network is not known to keep. Nobody has to keep the changes of a writer of whom nothing counts. But if
+ * a change that counts follows such a change, nobody could take it in without that; so the earlier change is published
+ * before it.
  */
 function unpublishedOf({ engine, accountKey }: ReplicaSource, limit: number): Unpublished[] {
   const { sync, changes } = engine.store;
@@ -41,7 +42,10 @@ function unpublishedOf({ engine, accountKey }: ReplicaSource, limit: number): Un
   });
 }
 
-/** The changes before one whose writers have none that counts, parents first, each once. None where they are too many. */
+/**
+ * The changes before a given one whose writers have no change that counts: parents first, each once. None if there are too
+ * many.
+ */
 function foreignAncestors({ store }: ReplicaSource["engine"], told: Set<string>) {
   return (id: Uint8Array, bytes: Uint8Array): Uint8Array[] => {
     const found = new Map<string, StoredChange>();

@@ -8,13 +8,13 @@ import type { ReplicaSource } from "./source.ts";
 
 type PullSource = Pick<ReplicaSource, "engine" | "acl">;
 
-/** What of a replica serves others. */
+/** The part of a replica that serves others. */
 export const serving = (space: PullSource): Pick<Replica, "pull" | "changesNamed"> => ({
   pull: (request) => pullFrame(space, request),
   changesNamed: (ids) => changesNamed(space.engine.store, ids),
 });
 
-/** Which of a writer's changes the other lacks: all after a seq, or all whose ids it has not named. */
+/** Which changes of a writer the other lacks: all after a seq, or all whose ids it has not named. */
 type Lacks = { readonly afterSeq: number } | { readonly except: ReadonlySet<string> };
 
 /**
@@ -41,7 +41,8 @@ function pullFrame(space: PullSource, request: Pull): PulledFrame {
         const change = store.changes.byNo(no)!;
         const id = bytesToHex(change.id);
         if (!("except" in lacks) || !lacks.except.has(id)) {
-          // What waits there for a key is in the graph by its stub: whoever has that alone gets the body back for it.
+          // A change that waits for a key on the other side stands in its graph as a stub. If a stub is all that it has, it
+          // gets the body.
           if (held.has(id) && !isStub(change.bytes)) withheld++;
           else {
             const object = objects.byNo(change.objectNo);
@@ -95,16 +96,16 @@ function lackingOf(space: PullSource, request: Pull): { lacksByWriter: Map<numbe
   return { lacksByWriter, needIds };
 }
 
-/** Up to which seq the other has our chain, when neither is seen to have forked; undefined when ids must tell. */
+/** Up to which seq the other has our chain if neither is seen to have forked. Undefined if only ids can tell. */
 function plainlyFrom(store: SpaceStore, mine: StoredState, other: WriterState): number | undefined {
   if (isForked(mine) || isForked(other)) return undefined;
-  if (other.seq > mine.seq) return mine.seq; // it knows our end, and would have sent ids if that were not its own
+  if (other.seq > mine.seq) return mine.seq; // it knows the end of our chain; if that were not the end of its own, it would have sent ids
   if (other.seq === 0) return 0;
   const id = lowestAt(store, mine.no, other.seq);
   return id && equalBytes(id, other.last) ? other.seq : undefined;
 }
 
-/** The lowest number among what is lacking: nothing before it needs a look. */
+/** The lowest number among the lacking changes: nothing before it needs a look. */
 function firstLacking(store: SpaceStore, lacksByWriter: ReadonlyMap<number, Lacks>): number {
   let first = Number.MAX_SAFE_INTEGER;
   for (const [writer, lacks] of lacksByWriter) {

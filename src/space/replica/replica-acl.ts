@@ -80,7 +80,7 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
 const faultOf = ({ kind, refusal }: AclMerge): Refusal | undefined =>
   kind === "gap" || kind === "refused" || kind === "split" ? refusal : undefined;
 
-/** As many as go into one message; one in any case. */
+/** As many items as fit into one message, and at least one. */
 function within<T>(items: readonly T[], bytesOf: (item: T) => Uint8Array): Uint8Array[] {
   const taken: Uint8Array[] = [];
   let size = 0;

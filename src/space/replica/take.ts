@@ -4,13 +4,13 @@ import type { IngestVerdict } from "../../change/intake/ingest-verdict.ts";
 import type { Replica, Taken } from "../replica.ts";
 import type { ReplicaSource } from "./source.ts";
 
-/** What of a replica takes in what others give. */
+/** The part of a replica that takes in what others give. */
 export const taking = (space: ReplicaSource): Pick<Replica, "take" | "replaceWriter"> => ({
   take: (changes) => takeIn(space, changes),
   replaceWriter: async () => void (await space.engine.mintWriter()),
 });
 
-/** Whether a stub of the change is all that is kept here, and nobody misses more. */
+/** Whether a stub is all that is kept of the change here, and nobody misses more. */
 function isStubEnough({ engine }: Pick<ReplicaSource, "engine">, id: Uint8Array): boolean {
   const { changes, unopened } = engine.store;
   const stored = changes.byId(id);

@@ -2,7 +2,7 @@ import { bytesToUtf8 } from "../../base/bytes.ts";
 import { PATIENCE_ROUNDS, type Replica } from "../replica.ts";
 import type { ReplicaSource } from "./source.ts";
 
-/** What of a replica says what it lacks, so that others are asked for that. */
+/** The part of a replica that says what it lacks, so that others can be asked for it. */
 export function wanting({
   engine,
 }: Pick<ReplicaSource, "engine">): Pick<

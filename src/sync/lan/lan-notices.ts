@@ -23,7 +23,7 @@ interface LanNoticesDeps {
   joinRound(link: PeerLink, replica: Replica): void;
 }
 
-/** The notices that devices on the LAN send each other; whoever gets one asks for the news in a round. */
+/** The notices that devices on the LAN send each other. A device that gets one asks for the news in a round. */
 export function createLanNotices(deps: LanNoticesDeps) {
   const { links, peers, log, timers } = deps;
   const dueBySpace = new Map<SpaceId, () => void>();
@@ -55,7 +55,7 @@ export function createLanNotices(deps: LanNoticesDeps) {
         timers.after(NOTICE_MS, () => send(replica)),
       );
     },
-    /** Those that are due are not sent any more. */
+    /** Notices that are due are no longer sent. */
     close(): void {
       closed = true;
       for (const cancel of dueBySpace.values()) cancel();

@@ -35,7 +35,9 @@ export interface LanSyncDeps extends TransportHost {
   readonly chunk: AnswerChunk;
 }
 
-/** Rounds with the devices on the LAN. All is pulled: a peer says that it has news, and is asked for them. */
+/**
+ * Rounds with the devices on the LAN. Changes are always pulled: a peer says that it has news, and is then asked for them.
+ */
 export function createLanSync(deps: LanSyncDeps): Transport {
   const { links, book, clock, log, timers } = deps;
   const rateLimited = createRateLimitedLog(log);
@@ -54,7 +56,7 @@ export function createLanSync(deps: LanSyncDeps): Transport {
     if (peers.holders(replica.id).length > 0) await replica.age();
   };
 
-  /** Takes out of `resting` the spaces of which a peer is not at the mark. */
+  /** Takes out of `resting` the spaces for which a peer is not at the mark. */
   const ask = async (link: PeerLink, marks: [SpaceId, Uint8Array][], resting: Set<SpaceId>): Promise<void> => {
     for (let from = 0; from < marks.length; from += SYNC_BOUNDS.marks) {
       const page = marks.slice(from, from + SYNC_BOUNDS.marks);
