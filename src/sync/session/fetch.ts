@@ -160,7 +160,7 @@ async function pullRange(
       request = { ...request, cursor: reply.next };
       // The next frame is on its way while this one is taken in.
       asked = ask();
-      asked.catch(() => {}); // heard of when it is waited for
+      asked.catch(() => {}); // its failure shows when it is awaited
     }
     if (reply.changes.length > 0) tally.enter(await replica.take(reply.changes));
     tally.checkJunk();
@@ -174,14 +174,17 @@ const NOTHING = new Uint8Array(0);
 const lastAsked = new WeakMap<RemoteReplica, Map<string, Uint8Array>>();
 
 /**
- * Asks by name for the parents that parked changes wait for, and for missing bodies. What does not fit into one session is
- * begun with in the next.
+ * Asks by name for the parents that parked changes wait for, and for missing bodies. The next session begins with what does
+ * not fit into this one.
  */
 async function fetchWanted(remote: RemoteReplica, replica: Replica, tally: Tally): Promise<void> {
   const last = lastAsked.get(remote) ?? new Map<string, Uint8Array>();
   lastAsked.set(remote, last);
   const asked = new Set<string>();
-  /** Answers whether they brought anything. What stands behind the last that was given did not fit: it is asked for again. */
+  /**
+   * Answers whether these requests brought anything. Ids after the last change that was given did not fit, and are asked
+   * for again.
+   */
   const ask = async (ids: readonly Uint8Array[]): Promise<boolean> => {
     let isAnyNews = false;
     for (let left = ids; left.length > 0; ) {
@@ -208,7 +211,7 @@ async function fetchWanted(remote: RemoteReplica, replica: Replica, tally: Tally
   for (const stubs of replica.awaitedStubs(SYNC_BOUNDS.wants)) await ask(stubs);
 }
 
-/** The next ids behind one that are wanted, round and round, but for those asked for already. */
+/** The next wanted ids after one, going round once; ids that were asked for already are left out. */
 function nextWants(replica: Replica, behind: Uint8Array, asked: ReadonlySet<string>): Uint8Array[] {
   const wants: Uint8Array[] = [];
   let round = 0;
