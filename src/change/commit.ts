@@ -6,7 +6,7 @@ import type { ObjectDeletions } from "./fold/object-deletions.ts";
 import type { Projection } from "./fold/projection.ts";
 import type { ChangeLog } from "./graph/change-log.ts";
 import type { ObjectCache } from "./graph/object-cache.ts";
-import type { Arrivals } from "./intake/arrivals.ts";
+import type { Unblocked } from "./intake/unblocked.ts";
 import type { LocalWriter } from "./local-writer.ts";
 import { createLogErasure } from "./log-erasure.ts";
 import type { Reactions } from "./reactions.ts";
@@ -20,7 +20,7 @@ interface CommitsDeps {
   verdicts: ChangeVerdicts;
   deletions: ObjectDeletions;
   reactions: Reactions;
-  arrivals: Arrivals;
+  unblocked: Unblocked;
   writer: LocalWriter;
   onFailure?: ((error: unknown) => void) | undefined;
 }
@@ -71,7 +71,7 @@ export function createCommits(deps: CommitsDeps) {
     store.forgetNumbers();
     projection.forgetBatch();
     log.clear();
-    deps.arrivals.forgetBatch();
+    deps.unblocked.forgetBatch();
     objects.clear();
     deps.writer.forgetBatch();
     onFailure?.(error);

@@ -14,7 +14,7 @@ import type { DatasetRules } from "./codec/dataset-rules.ts";
 import type { FoldOutcome, Projection } from "./fold/projection.ts";
 import type { ChangeLog } from "./graph/change-log.ts";
 import type { ObjectCache, ObjectEntry } from "./graph/object-cache.ts";
-import type { Arrivals } from "./intake/arrivals.ts";
+import type { Unblocked } from "./intake/unblocked.ts";
 import type { AclView, KeyRing } from "./ports.ts";
 
 const ROOT_DATASET = 0;
@@ -40,7 +40,7 @@ interface LocalWriterDeps {
   writerStore: WriterStore;
   datasetNo(name: string): number;
   /** Changes from elsewhere may wait for a derived root that is made here. */
-  arrivals: Pick<Arrivals, "note">;
+  unblocked: Pick<Unblocked, "note">;
 }
 
 export interface Appended extends FoldOutcome {
@@ -132,7 +132,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       const known = objects.byId(id);
       if (known) return known;
       const made = insertDerivedRoot(id, bytes, scope);
-      deps.arrivals.note("change", id, scope);
+      deps.unblocked.note("change", id, scope);
       return made;
     },
 

@@ -20,12 +20,12 @@ import { createRecordReader } from "./fold/record-reader.ts";
 import { createTimeSeen } from "./fold/time-seen.ts";
 import { createChangeLog } from "./graph/change-log.ts";
 import { createObjectCache, type ObjectEntry } from "./graph/object-cache.ts";
-import { createArrivals } from "./intake/arrivals.ts";
 import type { ChangeChecker } from "./intake/change-checker.ts";
 import { createChangeIntake } from "./intake/change-intake.ts";
 import { createIngest } from "./intake/ingest.ts";
 import type { IngestVerdict } from "./intake/ingest-verdict.ts";
 import { DEFAULT_PARK_QUOTA, type ParkQuota } from "./intake/set-aside.ts";
+import { createUnblocked } from "./intake/unblocked.ts";
 import { createLocalVersions } from "./local-version.ts";
 import { createLocalWriter } from "./local-writer.ts";
 import type { AclConsequences, AclView, KeyRing, RulesRegistry } from "./ports.ts";
@@ -81,7 +81,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     checkpointEveryOps: deps.checkpointEveryOps,
   });
   const records = createRecordReader(store);
-  const arrivals = createArrivals(store);
+  const unblocked = createUnblocked(store);
   const time = createTimeSeen(store, clock);
   const deletions = createObjectDeletions({ spaceId, store, objects, projection, registry, time, records });
   const writerStore = {
@@ -101,12 +101,12 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     clock,
     datasetNo,
     writerStore,
-    arrivals,
+    unblocked,
   };
   const writer = createLocalWriter(local);
   const quota = deps.quota ?? DEFAULT_PARK_QUOTA;
   const judged = { spaceId, store, log, objects, projection, opener, acl, registry, writer, clock, quota, onFailure };
-  const ingest = createIngest({ ...judged, arrivals, batch, deletions });
+  const ingest = createIngest({ ...judged, unblocked, batch, deletions });
   const verdicts = createVerdicts({ changes, objects, acl, projection, onBodyMissed: deletions.missBody });
   const localVersion = createLocalVersions(clock);
   const object = (id: string) => objectIn(objects, id);
@@ -115,10 +115,10 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     record: records.record,
     setLocal: (of, name, id, fields) => projection.setLocal(of, name, id, fields, localVersion()),
   });
-  const committing = { store, objects, log, batch, projection, verdicts, deletions, reactions, arrivals, writer };
+  const committing = { store, objects, log, batch, projection, verdicts, deletions, reactions, unblocked, writer };
   const { queue, erasure, onCommit } = createCommits({ ...committing, onFailure });
-  const intake = createChangeIntake({ queue, ingest, arrivals, checker: deps.checker, onFailure });
-  const given = { objects, records, writer, projection, batch, arrivals, localVersion };
+  const intake = createChangeIntake({ queue, ingest, unblocked, checker: deps.checker, onFailure });
+  const given = { objects, records, writer, projection, batch, unblocked, localVersion };
   retryLaterVersions();
 
   return {
@@ -149,8 +149,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
         if (!consequences) return result;
         if (consequences.repositionFrom !== undefined) verdicts.repositionFrom(consequences.repositionFrom);
         verdicts.retakeOf(new Set(consequences.cut.map(bytesToHex)));
-        arrivals.noteRecords(consequences.named, scope);
-        if (consequences.keys) arrivals.noteAll("key");
+        unblocked.noteRecords(consequences.named, scope);
+        if (consequences.keys) unblocked.noteAll("key");
         return result;
       }),
 
@@ -223,6 +223,6 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   /** What an earlier version of the program could not read, this one may. */
   function retryLaterVersions(): void {
     if (!parked.nextOfKind("version", NOTHING, NOTHING)) return;
-    queue.enqueue(() => arrivals.noteAll("version"), "background").catch((error: unknown) => onFailure?.(error));
+    queue.enqueue(() => unblocked.noteAll("version"), "background").catch((error: unknown) => onFailure?.(error));
   }
 }

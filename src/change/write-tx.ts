@@ -10,7 +10,7 @@ import { DELETION_RULES, DELETIONS_DATASET, DELETIONS_TYPE } from "./fold/deleti
 import type { Projection } from "./fold/projection.ts";
 import type { RecordReader } from "./fold/record-reader.ts";
 import type { ObjectCache, ObjectEntry } from "./graph/object-cache.ts";
-import type { Arrivals } from "./intake/arrivals.ts";
+import type { Unblocked } from "./intake/unblocked.ts";
 import type { Appended, LocalWriter } from "./local-writer.ts";
 
 /** What a write may do. Everything in it becomes durable together or not at all. */
@@ -50,7 +50,7 @@ interface WriteTxDeps {
   writer: LocalWriter;
   projection: Projection;
   batch: OpenBatch;
-  arrivals: Arrivals;
+  unblocked: Unblocked;
   localVersion(): string;
 }
 
@@ -62,7 +62,7 @@ export const objectIn = (objects: ObjectCache, id: string): ObjectEntry | undefi
 
 /** What one write is given to work with. */
 export function createWriteTx(deps: WriteTxDeps, scope: WriteScope): WriteTx {
-  const { objects, records, writer, projection, batch, arrivals, localVersion } = deps;
+  const { objects, records, writer, projection, batch, unblocked, localVersion } = deps;
   return {
     scope,
     createObject: () => writer.createObject(scope),
@@ -71,7 +71,7 @@ export function createWriteTx(deps: WriteTxDeps, scope: WriteScope): WriteTx {
     append(object, body, rules) {
       const appended = writer.append(object, body, rules, scope);
       batch.countLocalChange(object.idText);
-      for (const name of appended.defined ?? []) arrivals.note("definition", utf8ToBytes(name), scope);
+      for (const name of appended.defined ?? []) unblocked.note("definition", utf8ToBytes(name), scope);
       return appended;
     },
     attempt: (part) => scope.attempt(part),

@@ -47,7 +47,7 @@ const TARGETS: readonly ReplicaTarget[] = ["network", "peer"];
 const IS_OF_SOMEBODY = "EXISTS(SELECT 1 FROM writers w WHERE w.no = c.writer AND w.counted > 0)";
 
 /** What misses its body here is for those to tell of who have it. Of what is deleted the stub is all there is to tell. */
-const IS_WHOLE = "NOT EXISTS(SELECT 1 FROM unopened u WHERE u.change = c.no AND u.wait_kind = 'body')";
+const IS_WHOLE = "NOT EXISTS(SELECT 1 FROM pending_bodies u WHERE u.change = c.no AND u.wait_kind = 'body')";
 
 /** Of what lies beyond both marks. */
 const IS_NOWHERE_AHEAD = `${IS_OF_SOMEBODY} AND ${IS_WHOLE}

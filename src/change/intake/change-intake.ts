@@ -1,13 +1,13 @@
 import { type CommitQueue, RollBackWith, type WriteScope } from "../../store/commit-queue.ts";
 import { isOfEnvironment } from "../fold/fold-fault.ts";
-import type { Arrivals } from "./arrivals.ts";
 import type { ChangeChecker } from "./change-checker.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
+import type { Unblocked } from "./unblocked.ts";
 
 /** A slice ends after this long, but for the change it is at. */
 const SLICE_MS = 4;
 /** How much of it goes at most to changes that waited here, while others come in. */
-const ARRIVALS_MS = 2;
+const UNBLOCKED_MS = 2;
 /** A slice ends after so many changes, however quick they were. */
 const SLICE_CHANGES = 128;
 /** Fewer are verified where they are written: they are not worth the way to another thread, which may have to start. */
@@ -34,7 +34,7 @@ interface IntakeDeps {
     giveUp(bytes: Uint8Array, scope: WriteScope): IngestVerdict;
     tryUnblocked(scope: WriteScope): boolean;
   };
-  arrivals: Arrivals;
+  unblocked: Unblocked;
   /** Told of what threw. */
   onFailure?: ((error: unknown) => void) | undefined;
   checker?: ChangeChecker | undefined;
@@ -45,7 +45,7 @@ interface IntakeDeps {
  * slices of a few milliseconds, one write each. A slice in which something throws is undone and its changes taken alone;
  * one that throws again is given up, unless it is the device that fails.
  */
-export function createChangeIntake({ queue, ingest, arrivals, checker, onFailure }: IntakeDeps) {
+export function createChangeIntake({ queue, ingest, unblocked, checker, onFailure }: IntakeDeps) {
   const incoming: Incoming[] = [];
   /** How many of the first are taken alone. */
   let alone = 0;
@@ -53,7 +53,7 @@ export function createChangeIntake({ queue, ingest, arrivals, checker, onFailure
   let failed = false;
   const waiters: PromiseWithResolvers<void>[] = [];
 
-  const takeArrivals = (scope: WriteScope, until: number): number => {
+  const takeUnblocked = (scope: WriteScope, until: number): number => {
     let steps = 0;
     while (steps < SLICE_CHANGES && performance.now() < until && ingest.tryUnblocked(scope)) steps++;
     return steps;
@@ -75,7 +75,7 @@ export function createChangeIntake({ queue, ingest, arrivals, checker, onFailure
 
   const runSlice = (scope: WriteScope, taken: Incoming[]): IngestVerdict[] => {
     const now = performance.now();
-    const steps = takeArrivals(scope, now + (incoming.length > 0 ? ARRIVALS_MS : SLICE_MS));
+    const steps = takeUnblocked(scope, now + (incoming.length > 0 ? UNBLOCKED_MS : SLICE_MS));
     if (incoming.length === 0) return [];
     try {
       return takeIncoming(scope, alone > 0 ? 1 : Math.max(1, SLICE_CHANGES - steps), now + SLICE_MS, taken);
@@ -96,7 +96,7 @@ export function createChangeIntake({ queue, ingest, arrivals, checker, onFailure
     }
   };
 
-  const isDue = (): boolean => incoming.length > 0 || (arrivals.due() && !failed);
+  const isDue = (): boolean => incoming.length > 0 || (unblocked.due() && !failed);
 
   /** Queues a slice when there is something to do. */
   const start = (): void => {
@@ -119,7 +119,7 @@ export function createChangeIntake({ queue, ingest, arrivals, checker, onFailure
       (verdicts) => {
         failed = false;
         for (const [index, one] of taken.entries()) one.resolve(verdicts[index]!);
-        if (!arrivals.due()) for (const waiter of waiters.splice(0)) waiter.resolve();
+        if (!unblocked.due()) for (const waiter of waiters.splice(0)) waiter.resolve();
         start();
       },
       (error: unknown) => {
@@ -167,14 +167,14 @@ export function createChangeIntake({ queue, ingest, arrivals, checker, onFailure
 
   /** Resolves when everything that waited for something that has come was tried. */
   const settled = (): Promise<void> => {
-    if (!arrivals.due()) return Promise.resolve();
+    if (!unblocked.due()) return Promise.resolve();
     const waiter = Promise.withResolvers<void>();
     waiters.push(waiter);
     restart();
     return waiter.promise;
   };
 
-  arrivals.whenDue(restart);
+  unblocked.whenDue(restart);
   restart();
 
   return {

@@ -1,6 +1,6 @@
 import { utf8ToBytes } from "../../base/bytes.ts";
 import type { Refusal } from "../../protocol/refusals.ts";
-import type { UnopenedWait } from "../../store/unopened-table.ts";
+import type { PendingBodyWait } from "../../store/pending-body-table.ts";
 import type { OpenedBody } from "../codec/body-opener.ts";
 import type { ChangeBody } from "../codec/change-body.ts";
 import type { DatasetRules } from "../codec/dataset-rules.ts";
@@ -10,7 +10,7 @@ import type { RulesRegistry } from "../ports.ts";
 /** What a change does, as far as it can be told here. */
 export type Content =
   | { body: ChangeBody; rules: DatasetRules }
-  | { wait: UnopenedWait; what: Uint8Array }
+  | { wait: PendingBodyWait; what: Uint8Array }
   /** Nothing, on any device. */
   | { broken: Refusal };
 

@@ -26,18 +26,18 @@ import type { ChangeLog } from "../graph/change-log.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
 import type { LocalWriter } from "../local-writer.ts";
 import type { AclView, RulesRegistry } from "../ports.ts";
-import type { Arrivals } from "./arrivals.ts";
 import { type ChangePlace, createPlaceFinder } from "./change-place.ts";
 import { contentOf, isNeedless } from "./content.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
 import { createLateBodies } from "./late-body.ts";
+import { createRetry } from "./retry.ts";
 import { createSetAside, type ParkQuota, STRANGER } from "./set-aside.ts";
-import { createUnblocked } from "./unblocked.ts";
+import type { Unblocked } from "./unblocked.ts";
 
 interface IngestDeps {
   spaceId: SpaceId;
   store: SpaceStore;
-  arrivals: Arrivals;
+  unblocked: Unblocked;
   batch: Pick<OpenBatch, "unsettle">;
   deletions: Pick<ObjectDeletions, "settle">;
   log: ChangeLog;
@@ -63,8 +63,8 @@ type Decoded = { change: ReturnType<typeof decodeChange> } | { id: Uint8Array; v
 
 /** Takes in the bytes of other replicas. Runs inside the commit queue, through the same log and fold as local writes. */
 export function createIngest(deps: IngestDeps) {
-  const { store, arrivals, log, objects, projection, opener, acl, registry } = deps;
-  const { changes, parked, unopened } = store;
+  const { store, unblocked, log, objects, projection, opener, acl, registry } = deps;
+  const { changes, parked, pendingBodies } = store;
   const space = digestOfCid(deps.spaceId)!;
   const aside = createSetAside({ store, acl, quota: deps.quota, clock: deps.clock });
   const { quarantine, park, hasRoom, isStranger } = aside;
@@ -170,10 +170,10 @@ export function createIngest(deps: IngestDeps) {
     const datasetNo = "body" in content && !isDropped ? store.datasetNo(content.body.dataset) : 0;
     const no = log.append({ ...entryOf(change, place), bytes: kept, datasetNo }, object, writer, scope);
     if ("wait" in content && !isDropped && !(content.wait === "body" && object.deleted))
-      unopened.put(no, object.no, content.wait, content.what);
+      pendingBodies.put(no, object.no, content.wait, content.what);
     const folding = { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time };
     if ("body" in content && !isDropped) fold({ change: folding, parents, author: header.author, object, ...content });
-    else projection.noteUnopened(folding, parents, object);
+    else projection.notePendingBody(folding, parents, object);
     parked.drop(id);
     noteSettled(change);
     if (!("broken" in content)) return { kind: "stored", counts };
@@ -205,18 +205,18 @@ export function createIngest(deps: IngestDeps) {
 
   /** Tells those that waited for a change what became of it. */
   const settle = ({ verdict, id }: { verdict: IngestVerdict; id: Uint8Array }, scope: WriteScope): void => {
-    if (verdict.kind === "stored" || verdict.kind === "quarantined") arrivals.note("change", id, scope);
+    if (verdict.kind === "stored" || verdict.kind === "quarantined") unblocked.note("change", id, scope);
     settleDefinitions(scope);
   };
   const settleDefinitions = (scope: WriteScope): void => {
-    for (const name of defined.splice(0)) arrivals.note("definition", utf8ToBytes(name), scope);
+    for (const name of defined.splice(0)) unblocked.note("definition", utf8ToBytes(name), scope);
   };
 
-  const unblocked = createUnblocked({
-    news: arrivals,
-    arrivals: store.arrivals,
+  const retry = createRetry({
+    unblocked,
+    table: store.unblocked,
     parked,
-    unopened,
+    pendingBodies,
     onFailure: deps.onFailure,
     retry(waiting, scope) {
       // It was found good before it was parked, but for what this program, or an earlier one, could not read.
@@ -231,7 +231,7 @@ export function createIngest(deps: IngestDeps) {
     },
     giveUp: (waiting) => void quarantine(waiting.id, FOLD_FAULT, waiting.bytes),
     giveUpOpening(no) {
-      unopened.drop(no);
+      pendingBodies.drop(no);
       const { id, bytes } = changes.byNo(no)!;
       quarantine(id, FOLD_FAULT, bytes);
     },
@@ -239,7 +239,7 @@ export function createIngest(deps: IngestDeps) {
 
   return {
     /**
-     * One change; what waited for it is an arrival. `checked` is the SHA-256 of bytes that were found good: an answer for
+     * One change; what waited for it is noted as unblocked. `checked` is the SHA-256 of bytes that were found good: an answer for
      * other bytes than these is worth nothing.
      */
     take(bytes: Uint8Array, scope: WriteScope, checked?: Uint8Array): IngestVerdict {
@@ -256,7 +256,7 @@ export function createIngest(deps: IngestDeps) {
       return verdict;
     },
     /** Tries one of the changes that waited for what has come. Answers false when there was none to try. */
-    tryUnblocked: unblocked.step,
+    tryUnblocked: retry.step,
   };
 }
 

@@ -30,16 +30,16 @@ interface Backlog {
 
 function backlogOf(space: ReplicaSource): Backlog {
   const { engine } = space;
-  const { sync, parked, unopened } = engine.store;
+  const { sync, parked, pendingBodies } = engine.store;
   const unconfirmed = sync.keptNowhereElse();
   const parkedObjects = new Set<string>();
   const waiting = parked.waitingCount(PATIENCE_ROUNDS);
-  const unread = unopened.waitingCount(PATIENCE_ROUNDS);
+  const unread = pendingBodies.waitingCount(PATIENCE_ROUNDS);
   if (waiting > 0) {
     for (const id of parked.waitingObjects(PATIENCE_ROUNDS, PARKED_LOOKED_AT)) parkedObjects.add(bytesToHex(id));
   }
   if (unread > 0) {
-    for (const no of unopened.waitingObjects(PATIENCE_ROUNDS, PARKED_LOOKED_AT))
+    for (const no of pendingBodies.waitingObjects(PATIENCE_ROUNDS, PARKED_LOOKED_AT))
       parkedObjects.add(bytesToHex(engine.objects.byNo(no)!.id));
   }
   return {
@@ -97,9 +97,9 @@ function factsOf(space: ReplicaSource): SpaceFacts {
 
 /** Changes that follow ACL records which nobody else has are of no use to others either. */
 function isObjectComplete(space: ReplicaSource, object: ObjectEntry): boolean {
-  const { sync, parked, unopened } = space.engine.store;
+  const { sync, parked, pendingBodies } = space.engine.store;
   const waits =
-    unopened.waitingCountOf(object.no, PATIENCE_ROUNDS) > 0 ||
+    pendingBodies.waitingCountOf(object.no, PATIENCE_ROUNDS) > 0 ||
     (parked.waitingCount(PATIENCE_ROUNDS) > 0 && backlogOf(space).parkedObjects.has(bytesToHex(object.id)));
   const stale = space.engine.objects.stale().length > 0;
   const isKept = sync.keptNowhereElseOf(object.no) === 0 && aclKeptNowhereElse(space) === 0;
@@ -132,7 +132,7 @@ const inVain = (kind: WaitKind, what: Uint8Array): Refusal =>
 
 function spaceBacklogOf(space: ReplicaSource): SpaceBacklog {
   const { engine, acl } = space;
-  const { parked, unopened } = engine.store;
+  const { parked, pendingBodies } = engine.store;
   const backlog = backlogOf(space);
   return {
     parked: backlog.parkedCount,
@@ -141,7 +141,7 @@ function spaceBacklogOf(space: ReplicaSource): SpaceBacklog {
         id: cidFromDigest(id),
         refusal: inVain(waitKind, waitFor),
       })),
-      ...unopened.inVain(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map((id) => ({
+      ...pendingBodies.inVain(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map((id) => ({
         id: cidFromDigest(id),
         refusal: refusal("change.body_missing"),
       })),

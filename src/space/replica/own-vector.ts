@@ -52,7 +52,7 @@ const cached = new WeakMap<SpaceStore, StoredVector & { newestNo: number; revisi
 export function vectorOf(source: VectorSource): StoredVector {
   const { store } = source.engine;
   const newestNo = store.sync.newestNo();
-  const revision = store.unopened.revision();
+  const revision = store.pendingBodies.revision();
   const aclHead = bytesToHex(source.acl.head().id);
   const known = cached.get(store);
   const isSame = known?.newestNo === newestNo && known.aclHead === aclHead;
@@ -82,10 +82,10 @@ const chainsOf = (store: SpaceStore): StoredState[] =>
     })
     .sort((a, b) => Buffer.compare(a.author, b.author) || Buffer.compare(a.writer, b.writer));
 
-function lackingIn({ unopened }: SpaceStore): Uint8Array {
-  const ids = unopened.missingBodies(LACKS_TOLD);
+function lackingIn({ pendingBodies }: SpaceStore): Uint8Array {
+  const ids = pendingBodies.missingBodies(LACKS_TOLD);
   if (ids.length === 0) return LACKS_NOTHING;
-  const count = ids.length < LACKS_TOLD ? ids.length : unopened.countBodies();
+  const count = ids.length < LACKS_TOLD ? ids.length : pendingBodies.countBodies();
   return sha256(concatBytes(utf8ToBytes("svc/lacks/v1\0"), encodeCbor(count), ...ids));
 }
 

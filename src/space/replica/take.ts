@@ -12,9 +12,9 @@ export const taking = (space: ReplicaSource): Pick<Replica, "take" | "replaceWri
 
 /** Whether a stub is all that is kept of the change here, and nobody misses more. */
 function isStubEnough({ engine }: Pick<ReplicaSource, "engine">, id: Uint8Array): boolean {
-  const { changes, unopened } = engine.store;
+  const { changes, pendingBodies } = engine.store;
   const stored = changes.byId(id);
-  return stored !== undefined && isStub(stored.bytes) && !unopened.has(stored.no);
+  return stored !== undefined && isStub(stored.bytes) && !pendingBodies.has(stored.no);
 }
 
 /** Stores and folds changes of other replicas; durable when it resolves. */

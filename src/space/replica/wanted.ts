@@ -9,15 +9,15 @@ export function wanting({
   Replica,
   "held" | "wanted" | "awaitedStubs" | "chainsOf" | "lacksBodies" | "misses" | "age"
 > {
-  const { parked, unopened, changes, sync } = engine.store;
+  const { parked, pendingBodies, changes, sync } = engine.store;
   return {
     held: (limit) => [...parked.ids(limit / 2), ...parked.quarantinedIds(limit / 2)],
     wanted: (after, limit) =>
-      [...parked.wantedChanges(after, limit), ...unopened.missingBodies(limit, after)]
+      [...parked.wantedChanges(after, limit), ...pendingBodies.missingBodies(limit, after)]
         .sort((a, b) => Buffer.compare(a, b))
         .slice(0, limit),
     awaitedStubs(limit) {
-      const names = [...parked.wanted("definition", limit), ...unopened.wanted("definition", limit)].map(
+      const names = [...parked.wanted("definition", limit), ...pendingBodies.wanted("definition", limit)].map(
         (what) => bytesToUtf8(what) ?? "",
       );
       const types = new Set(names.map((name) => name.slice(0, name.indexOf("/"))));
@@ -31,13 +31,13 @@ export function wanting({
         const row = changes.writer(author, writer);
         return { author, writer, ids: row ? sync.idsOfWriter(row.no, limit).map(({ id }) => id) : [] };
       }),
-    lacksBodies: () => unopened.waitingBodies(PATIENCE_ROUNDS) > 0,
+    lacksBodies: () => pendingBodies.waitingBodies(PATIENCE_ROUNDS) > 0,
     misses: ({ crowded, refused }) => crowded > 0 || (refused > 0 && parked.waitingCount(PATIENCE_ROUNDS) > 0),
     async age() {
-      if (parked.usage().count === 0 && unopened.waitingCount(PATIENCE_ROUNDS) === 0) return;
+      if (parked.usage().count === 0 && pendingBodies.waitingCount(PATIENCE_ROUNDS) === 0) return;
       await engine.write(() => {
         parked.age(PATIENCE_ROUNDS);
-        unopened.age(PATIENCE_ROUNDS);
+        pendingBodies.age(PATIENCE_ROUNDS);
       });
     },
   };

@@ -156,7 +156,7 @@ function createReplica(opened: Open): Replica {
     parked: async () =>
       engine()
         .store.db.query<{ id: Uint8Array }, []>(
-          "SELECT id FROM parked UNION SELECT c.id FROM unopened u JOIN changes c ON c.no = u.change",
+          "SELECT id FROM parked UNION SELECT c.id FROM pending_bodies u JOIN changes c ON c.no = u.change",
         )
         .all()
         .map((row) => bytesToHex(row.id)),

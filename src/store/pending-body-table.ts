@@ -1,16 +1,16 @@
 import type { Database } from "bun:sqlite";
 
 /** What a change of the graph waits for whose body is not folded: the body itself, or what parked changes may wait for. */
-export type UnopenedWait = "body" | "key" | "definition" | "version";
+export type PendingBodyWait = "body" | "key" | "definition" | "version";
 
-export interface Unopened {
+export interface PendingBody {
   /** Local number of the change. */
   readonly change: number;
-  readonly waitKind: UnopenedWait;
+  readonly waitKind: PendingBodyWait;
   readonly waitFor: Uint8Array;
 }
 
-interface RawUnopened {
+interface RawPendingBody {
   change: number;
   wait_kind: string;
   wait_for: Uint8Array;
@@ -22,66 +22,68 @@ const IN_VAIN = "rounds >= ?";
  * Changes that are in the graph by their stubs, or whose bodies cannot be read yet; stubs of deleted objects, of which
  * nobody misses the bodies, are not among them. Part of the truth.
  */
-export type UnopenedTable = ReturnType<typeof createUnopenedTable>;
+export type PendingBodyTable = ReturnType<typeof createPendingBodyTable>;
 
-export function createUnopenedTable(db: Database) {
+export function createPendingBodyTable(db: Database) {
   const put = db.query<null, [number, number, string, Uint8Array]>(
-    `INSERT INTO unopened(change, objectNo, wait_kind, wait_for) VALUES(?,?,?,?)
+    `INSERT INTO pending_bodies(change, objectNo, wait_kind, wait_for) VALUES(?,?,?,?)
      ON CONFLICT(change) DO UPDATE SET wait_kind = excluded.wait_kind, wait_for = excluded.wait_for, rounds = 0
        WHERE wait_kind <> excluded.wait_kind OR wait_for <> excluded.wait_for`,
   );
-  const has = db.query<{ one: number }, [number]>("SELECT 1 AS one FROM unopened WHERE change = ?");
-  const drop = db.query<null, [number]>("DELETE FROM unopened WHERE change = ?");
+  const has = db.query<{ one: number }, [number]>("SELECT 1 AS one FROM pending_bodies WHERE change = ?");
+  const drop = db.query<null, [number]>("DELETE FROM pending_bodies WHERE change = ?");
   const anyWaitingFor = db.query<{ found: number }, [string, Uint8Array]>(
-    "SELECT 1 AS found FROM unopened WHERE wait_kind = ? AND wait_for = ? LIMIT 1",
+    "SELECT 1 AS found FROM pending_bodies WHERE wait_kind = ? AND wait_for = ? LIMIT 1",
   );
-  const nextWaitingFor = db.query<RawUnopened, [string, Uint8Array, number]>(
-    `SELECT change, wait_kind, wait_for FROM unopened WHERE wait_kind = ? AND wait_for = ? AND change > ?
+  const nextWaitingFor = db.query<RawPendingBody, [string, Uint8Array, number]>(
+    `SELECT change, wait_kind, wait_for FROM pending_bodies WHERE wait_kind = ? AND wait_for = ? AND change > ?
      ORDER BY change LIMIT 1`,
   );
-  const nextOfKind = db.query<RawUnopened, [string, Uint8Array, number]>(
-    `SELECT change, wait_kind, wait_for FROM unopened WHERE wait_kind = ? AND (wait_for, change) > (?, ?)
+  const nextOfKind = db.query<RawPendingBody, [string, Uint8Array, number]>(
+    `SELECT change, wait_kind, wait_for FROM pending_bodies WHERE wait_kind = ? AND (wait_for, change) > (?, ?)
      ORDER BY wait_for, change LIMIT 1`,
   );
-  const ofKind = db.query<{ change: number }, [string]>("SELECT change FROM unopened WHERE wait_kind = ?");
-  const get = db.query<RawUnopened, [number]>("SELECT change, wait_kind, wait_for FROM unopened WHERE change = ?");
-  const wanted = db.query<{ wait_for: Uint8Array }, [string, number]>(
-    "SELECT DISTINCT wait_for FROM unopened WHERE wait_kind = ? LIMIT ?",
+  const ofKind = db.query<{ change: number }, [string]>("SELECT change FROM pending_bodies WHERE wait_kind = ?");
+  const get = db.query<RawPendingBody, [number]>(
+    "SELECT change, wait_kind, wait_for FROM pending_bodies WHERE change = ?",
   );
-  const count = db.query<{ count: number }, []>("SELECT count(*) AS count FROM unopened");
+  const wanted = db.query<{ wait_for: Uint8Array }, [string, number]>(
+    "SELECT DISTINCT wait_for FROM pending_bodies WHERE wait_kind = ? LIMIT ?",
+  );
+  const count = db.query<{ count: number }, []>("SELECT count(*) AS count FROM pending_bodies");
   const waitingCount = db.query<{ count: number }, [number]>(
-    `SELECT count(*) AS count FROM unopened WHERE NOT (${IN_VAIN})`,
+    `SELECT count(*) AS count FROM pending_bodies WHERE NOT (${IN_VAIN})`,
   );
   const waitingCountOf = db.query<{ count: number }, [number, number]>(
-    `SELECT count(*) AS count FROM unopened WHERE objectNo = ? AND NOT (${IN_VAIN})`,
+    `SELECT count(*) AS count FROM pending_bodies WHERE objectNo = ? AND NOT (${IN_VAIN})`,
   );
   const waitingObjects = db.query<{ objectNo: number }, [number, number]>(
-    `SELECT DISTINCT objectNo FROM unopened WHERE NOT (${IN_VAIN}) LIMIT ?`,
+    `SELECT DISTINCT objectNo FROM pending_bodies WHERE NOT (${IN_VAIN}) LIMIT ?`,
   );
   const inVain = db.query<{ wait_for: Uint8Array }, [number, number]>(
-    `SELECT c.id AS wait_for FROM unopened u JOIN changes c ON c.no = u.change WHERE ${IN_VAIN} LIMIT ?`,
+    `SELECT c.id AS wait_for FROM pending_bodies u JOIN changes c ON c.no = u.change WHERE ${IN_VAIN} LIMIT ?`,
   );
   const waitingBodies = db.query<{ count: number }, [number]>(
-    "SELECT count(*) AS count FROM unopened WHERE wait_kind = 'body' AND rounds < ?",
+    "SELECT count(*) AS count FROM pending_bodies WHERE wait_kind = 'body' AND rounds < ?",
   );
   const countBodies = db.query<{ count: number }, []>(
-    "SELECT count(*) AS count FROM unopened WHERE wait_kind = 'body'",
+    "SELECT count(*) AS count FROM pending_bodies WHERE wait_kind = 'body'",
   );
   const bodies = db.query<{ wait_for: Uint8Array }, [Uint8Array, number]>(
-    "SELECT wait_for FROM unopened WHERE wait_kind = 'body' AND wait_for > ? ORDER BY wait_for LIMIT ?",
+    "SELECT wait_for FROM pending_bodies WHERE wait_kind = 'body' AND wait_for > ? ORDER BY wait_for LIMIT ?",
   );
-  const age = db.query<null, [number]>("UPDATE unopened SET rounds = rounds + 1 WHERE rounds < ?");
-  const dropBodies = db.query<null, [number]>("DELETE FROM unopened WHERE objectNo = ? AND wait_kind = 'body'");
+  const age = db.query<null, [number]>("UPDATE pending_bodies SET rounds = rounds + 1 WHERE rounds < ?");
+  const dropBodies = db.query<null, [number]>("DELETE FROM pending_bodies WHERE objectNo = ? AND wait_kind = 'body'");
   const missStubs = db.query<null, [number]>(
-    `INSERT OR REPLACE INTO unopened(change, objectNo, wait_kind, wait_for)
+    `INSERT OR REPLACE INTO pending_bodies(change, objectNo, wait_kind, wait_for)
      SELECT no, objectNo, 'body', id FROM changes WHERE objectNo = ? AND kind = 2`,
   );
-  const toUnopened = (row: RawUnopened | null): Unopened | undefined =>
-    row ? { change: row.change, waitKind: row.wait_kind as UnopenedWait, waitFor: row.wait_for } : undefined;
+  const toPendingBody = (row: RawPendingBody | null): PendingBody | undefined =>
+    row ? { change: row.change, waitKind: row.wait_kind as PendingBodyWait, waitFor: row.wait_for } : undefined;
   let revision = 0;
 
   return {
-    put(change: number, objectNo: number, kind: UnopenedWait, what: Uint8Array): void {
+    put(change: number, objectNo: number, kind: PendingBodyWait, what: Uint8Array): void {
       revision++;
       put.run(change, objectNo, kind, what);
     },
@@ -92,17 +94,17 @@ export function createUnopenedTable(db: Database) {
     },
     /** Moves whenever something here does; a rollback does not take it back. */
     revision: (): number => revision,
-    get: (change: number) => toUnopened(get.get(change)),
-    anyWaitingFor: (kind: UnopenedWait, what: Uint8Array): boolean => anyWaitingFor.get(kind, what) !== null,
+    get: (change: number) => toPendingBody(get.get(change)),
+    anyWaitingFor: (kind: PendingBodyWait, what: Uint8Array): boolean => anyWaitingFor.get(kind, what) !== null,
     /** By number, the first one after a number. */
-    nextWaitingFor: (kind: UnopenedWait, what: Uint8Array, after: number) =>
-      toUnopened(nextWaitingFor.get(kind, what, after)),
+    nextWaitingFor: (kind: PendingBodyWait, what: Uint8Array, after: number) =>
+      toPendingBody(nextWaitingFor.get(kind, what, after)),
     /** By what they wait for and their numbers, the first one after such a place. */
-    nextOfKind: (kind: UnopenedWait, afterFor: Uint8Array, after: number) =>
-      toUnopened(nextOfKind.get(kind, afterFor, after)),
-    ofKind: (kind: UnopenedWait): number[] => ofKind.all(kind).map(({ change }) => change),
+    nextOfKind: (kind: PendingBodyWait, afterFor: Uint8Array, after: number) =>
+      toPendingBody(nextOfKind.get(kind, afterFor, after)),
+    ofKind: (kind: PendingBodyWait): number[] => ofKind.all(kind).map(({ change }) => change),
     /** What changes wait for, each once. */
-    wanted: (kind: UnopenedWait, limit: number): Uint8Array[] => wanted.all(kind, limit).map((row) => row.wait_for),
+    wanted: (kind: PendingBodyWait, limit: number): Uint8Array[] => wanted.all(kind, limit).map((row) => row.wait_for),
     count: (): number => count.get()!.count,
     /** But for what was missed in vain through `patience` rounds. */
     waitingCount: (patience: number): number => waitingCount.get(patience)!.count,
