@@ -141,8 +141,8 @@ export function createJoinService(deps: JoinServiceDeps) {
   };
 
   /**
-   * A token that the ACL log here never heard of is newer than that log. The account that gave the token to a member may
-   * have removed that member without knowing it yet.
+   * A token that the ACL log here never heard of is newer than that log. If it was given to a member, the member may have
+   * been removed, and this device may not know that yet.
    */
   const meetNews = async (spaceId: SpaceId, token: InviteToken): Promise<void> => {
     if (!spaces.isHere(spaceId)) return;
@@ -152,10 +152,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (!space.engine.closing()) await life.settle(space);
   };
 
-  /**
-   * The row says joining, and the token is kept for all devices. Throws `space.deleted` for a space that has ended for
-   * ever.
-   */
+  /** The row says joining, and all devices get the token. Throws `space.deleted` for a space that ended for ever. */
   const begin = async (spaceId: SpaceId, inviteToken: string, hint: MemberMetadata | undefined): Promise<void> => {
     const row = tech.spaceRow(spaceId);
     const status = statusOf(spaceId);

@@ -22,7 +22,7 @@ import { createPendingBook } from "./pending-book.ts";
 import { createPendingService } from "./pending-service.ts";
 import type { PendingRecord } from "./record.ts";
 import { tookEffect } from "./reducer.ts";
-import { createPins } from "./revocation-cut-off.ts";
+import { createCutOffs } from "./revocation-cut-off.ts";
 import type { SpaceHeader } from "./space-header.ts";
 import { superseded } from "./superseded.ts";
 import { createTaking } from "./taking.ts";
@@ -68,7 +68,7 @@ export function createAclService(deps: AclServiceDeps) {
     state: acl.state,
     account,
     keys,
-    pins: createPins(store.changes),
+    cutOffs: createCutOffs(store.changes),
     clock: store.changes.highestLamport(),
     timeMs: deps.clock.nowMs(),
   });

@@ -2,7 +2,7 @@ import { bytesToHex, concatBytes, equalBytes, hexToBytes, utf8ToBytes } from "..
 import { type CborValue, decodeCanonicalCbor, encodingLists, LazyList } from "../base/dag-cbor.ts";
 import { atOnce } from "../base/slices.ts";
 import { sha256 } from "../crypto/hash.ts";
-import type { EpochOp, Pin, SealedKey } from "./op.ts";
+import type { CutOff, EpochOp, SealedKey } from "./op.ts";
 import type { Permission } from "./permission.ts";
 import {
   type AclState,
@@ -26,8 +26,8 @@ const JUDGED_BY = utf8ToBytes("svc/acl-snapshot/v1\0");
 const CHECKSUM_BYTES = 32;
 
 type PackedKey = [to: Uint8Array, box: Uint8Array];
-type PackedPin = [writer: Uint8Array, seq: number, id: Uint8Array];
-type PackedCut = [pos: number, pins: PackedPin[]];
+type PackedCutOff = [writer: Uint8Array, seq: number, id: Uint8Array];
+type PackedCut = [pos: number, cutOffs: PackedCutOff[]];
 type PackedPlaces = [key: Uint8Array, pos: number][];
 type PackedMember = [
   account: Uint8Array,
@@ -96,7 +96,9 @@ function packState(state: AclState): Record<keyof PackedState, CborValue | LazyL
     epochs: new LazyList(state.epochs.length, mapped(state.epochs, packEpoch)),
     cuts: listOf(state.cuts, ([name, cuts]) => [
       hexToBytes(name)!,
-      cuts.map(({ pos, pins }): PackedCut => [pos, pins.map(({ writer, seq, id }): PackedPin => [writer, seq, id])]),
+      cuts.map(
+        ({ pos, cutOffs }): PackedCut => [pos, cutOffs.map(({ writer, seq, id }): PackedCutOff => [writer, seq, id])],
+      ),
     ]),
     sides: new LazyList(
       sides.length,
@@ -151,7 +153,10 @@ function unpackState(packed: PackedState, records: readonly StoredRecord[]): Acl
   for (const [account, cuts] of packed.cuts)
     state.cuts.set(
       bytesToHex(account),
-      cuts.map(([pos, pins]) => ({ pos, pins: pins.map(([writer, seq, id]): Pin => ({ writer, seq, id })) })),
+      cuts.map(([pos, cutOffs]) => ({
+        pos,
+        cutOffs: cutOffs.map(([writer, seq, id]): CutOff => ({ writer, seq, id })),
+      })),
     );
   unpackPositions(state, packed, records);
   for (const [id, pos] of packed.sequenced) state.sequenced.set(bytesToHex(id), pos);

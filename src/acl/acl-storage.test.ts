@@ -24,7 +24,7 @@ function forgedChain({ space }: Device, stranger: Account, length: number): Uint
         prev,
         time: 0,
         clock: clocks.at(-1)!,
-        ops: [{ op: "accountRemove", account: stranger.signer.publicKey, pins: [] }],
+        ops: [{ op: "accountRemove", account: stranger.signer.publicKey, cutOffs: [] }],
       },
       stranger.signer,
     );

@@ -111,8 +111,8 @@ export function changePermissions(
     requireTouch(context, before);
     requireGrant(context, permission);
     if (before === permission) return [];
-    const pins = canWrite(before) && !canWrite(permission) ? { pins: context.pins(account) } : {};
-    return [{ op: "permissionChange", account, permission, ...pins }];
+    const cutOffs = canWrite(before) && !canWrite(permission) ? { cutOffs: context.cutOffs(account) } : {};
+    return [{ op: "permissionChange", account, permission, ...cutOffs }];
   });
 }
 
@@ -148,15 +148,15 @@ export function removeAccounts(context: AclContext, identities: readonly string[
     const before = permissionOf(context.state, account);
     if (equalBytes(account, context.account.signer.publicKey)) throw forbidden(context, refusal("act.removes_itself"));
     if (status === "active") requireTouch(context, before);
-    return { op: "accountRemove", account, pins: context.pins(account) };
+    return { op: "accountRemove", account, cutOffs: context.cutOffs(account) };
   });
 }
 
-/** Completes what members began who left by themselves: they are pinned and the read key changes. */
+/** Completes the leaving of members who left by themselves: their changes are cut off and the read key changes. */
 export function completeRemovals(context: AclContext): AclOp[] {
   requireManager(context);
   const leaving = [...context.state.members.values()].filter(({ status }) => status === "removing");
-  return leaving.map(({ account }) => ({ op: "accountRemove", account, pins: context.pins(account) }));
+  return leaving.map(({ account }) => ({ op: "accountRemove", account, cutOffs: context.cutOffs(account) }));
 }
 
 /** Throws `identity.not_found` unless the new owner is an active member. */
@@ -166,8 +166,8 @@ export function transferOwnership(context: AclContext, newOwner: string, oldPerm
   const own = context.account.signer.publicKey;
   if (equalBytes(account, own) || permissionOf(context.state, account) === "guest")
     throw refusedPart("request.invalid_field", { field: "newOwner" }, refusal("act.owner_to_another"), "reason");
-  const pins = canWrite(oldPermission) ? {} : { pins: context.pins(own) };
-  return [{ op: "ownershipChange", account, oldPermission, ...pins }];
+  const cutOffs = canWrite(oldPermission) ? {} : { cutOffs: context.cutOffs(own) };
+  return [{ op: "ownershipChange", account, oldPermission, ...cutOffs }];
 }
 
 /** Makes the guest key whose secret is this seed, unless there is one: then its owner's devices hold its token. */
@@ -203,7 +203,7 @@ export function stopSharing(context: AclContext): AclOp[] {
     ({ account, status }) => (status === "active" || status === "removing") && !equalBytes(account, state.owner!),
   );
   if (others.length + state.invites.size + state.requests.size === 0) return [];
-  const cuts = writingMembers(state).map((account) => ({ account, pins: context.pins(account) }));
+  const cuts = writingMembers(state).map((account) => ({ account, cutOffs: context.cutOffs(account) }));
   return [{ op: "stopSharing", cuts }];
 }
 

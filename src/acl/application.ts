@@ -14,7 +14,7 @@ export interface Application {
   readonly owed: Map<string, Uint8Array>;
   /** Somebody lost the right to read: the record must bring a new key. */
   rotationDue: boolean;
-  /** Accounts of whose changes only what was pinned counts since this record. */
+  /** Accounts of whose changes only those up to their cut-offs count since this record. */
   readonly cut: Uint8Array[];
 }
 

@@ -6,7 +6,7 @@ import type { Account } from "../crypto/account.ts";
 import { type SvcError, svcError } from "../protocol/errors.ts";
 import { type Refusal, refusalText } from "../protocol/refusals.ts";
 import { makeEpoch, openEpochKey, READ_KEY_BYTES, sealReadKey } from "./epoch.ts";
-import { ACL_BOUNDS, type AclOp, countPins, type Pin } from "./op.ts";
+import { ACL_BOUNDS, type AclOp, type CutOff, countCutOffs } from "./op.ts";
 import { canManage, type Permission } from "./permission.ts";
 import { encodeAclProposal, encodeAclRecord } from "./record.ts";
 import { tryAclOps } from "./reducer.ts";
@@ -22,7 +22,7 @@ export interface AclContext {
   account: Account;
   keys: KeyRing;
   /** The last changes here of each of an account's writers. */
-  pins(account: Uint8Array): Pin[];
+  cutOffs(account: Uint8Array): CutOff[];
   /** Highest lamport seen in the space. */
   clock: number;
   timeMs: number;
@@ -117,7 +117,11 @@ function keyByInvite({ spaceId, state }: AclContext, seed: Uint8Array | undefine
 }
 
 function fitting({ state }: AclContext, made: Pick<AclMade, "id" | "bytes">, ops: readonly AclOp[]): AclMade {
-  if (made.bytes.length > ACL_BOUNDS.recordBytes || ops.length >= ACL_BOUNDS.ops || countPins(ops) > ACL_BOUNDS.pins) {
+  if (
+    made.bytes.length > ACL_BOUNDS.recordBytes ||
+    ops.length >= ACL_BOUNDS.ops ||
+    countCutOffs(ops) > ACL_BOUNDS.cutOffs
+  ) {
     throw svcError(
       "request.too_large",
       { limitBytes: ACL_BOUNDS.recordBytes },

@@ -1,7 +1,7 @@
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import { type Refusal, refusal } from "../protocol/refusals.ts";
 import type { Application } from "./application.ts";
-import type { Pin, SealedMetadata } from "./op.ts";
+import type { CutOff, SealedMetadata } from "./op.ts";
 import { canWrite, type Permission } from "./permission.ts";
 import { sameKeys } from "./read-key.ts";
 import { type AclState, type MemberStatus, permissionOf, writingMembers } from "./state.ts";
@@ -47,25 +47,25 @@ export function endRequest(app: Application, id: Uint8Array, status: "declined" 
   return undefined;
 }
 
-/** Changes a member's role. Whoever loses the right to write is pinned, and nobody else. */
+/** Changes a member's role. A cut-off is given for a member that loses the right to write, and for nobody else. */
 export function demote(
   app: Application,
   account: Uint8Array,
   before: Permission,
   after: Permission,
-  pins: readonly Pin[] | undefined,
+  cutOffs: readonly CutOff[] | undefined,
 ): Refusal | undefined {
   const loses = canWrite(before) && !canWrite(after);
-  if (loses && !pins) return refusal("acl.pins_missing");
-  if (!loses && pins) return refusal("acl.pins_extra");
+  if (loses && !cutOffs) return refusal("acl.cut_offs_missing");
+  if (!loses && cutOffs) return refusal("acl.cut_offs_extra");
   setMember(app, account, { status: "active", permission: after });
-  if (pins) cut(app, account, pins);
+  if (cutOffs) cut(app, account, cutOffs);
   return undefined;
 }
 
-function cut(app: Application, account: Uint8Array, pins: readonly Pin[]): void {
+function cut(app: Application, account: Uint8Array, cutOffs: readonly CutOff[]): void {
   const name = bytesToHex(account);
-  app.journal.put(app.state.cuts, name, [...(app.state.cuts.get(name) ?? []), { pos: app.pos, pins }]);
+  app.journal.put(app.state.cuts, name, [...(app.state.cuts.get(name) ?? []), { pos: app.pos, cutOffs }]);
   app.cut.push(account);
 }
 
@@ -73,7 +73,7 @@ function cut(app: Application, account: Uint8Array, pins: readonly Pin[]): void 
  * Ends a membership. Of who did not leave by itself, the open invites and the guest key end too whose secrets it knows:
  * the new key will be sealed to those that remain.
  */
-export function remove(app: Application, account: Uint8Array, pins: readonly Pin[]): void {
+export function remove(app: Application, account: Uint8Array, cutOffs: readonly CutOff[]): void {
   const { state, journal } = app;
   const member = state.members.get(bytesToHex(account))!;
   if (member.status === "active") {
@@ -86,7 +86,7 @@ export function remove(app: Application, account: Uint8Array, pins: readonly Pin
   const lost = permissionOf(state, account) === "none" ? {} : { permission: "none" as const };
   setMember(app, account, { status: "removed", ...lost });
   app.owed.delete(bytesToHex(account));
-  cut(app, account, pins);
+  cut(app, account, cutOffs);
 }
 
 export function dropGuest(app: Application): void {
@@ -99,7 +99,7 @@ export function dropGuest(app: Application): void {
 /** Ends every membership but the owner's, and with them all invites, requests and the guest key. */
 export function dropEverybody(
   app: Application,
-  cuts: readonly { account: Uint8Array; pins: readonly Pin[] }[],
+  cuts: readonly { account: Uint8Array; cutOffs: readonly CutOff[] }[],
 ): Refusal | undefined {
   const { state, journal } = app;
   const expected = new Map(writingMembers(state).map((account) => [bytesToHex(account), account]));
@@ -109,8 +109,8 @@ export function dropEverybody(
       cuts.map(({ account }) => ({ to: account, box: account })),
     )
   )
-    return refusal("acl.pins_of_writers");
-  for (const { account, pins } of cuts) remove(app, account, pins);
+    return refusal("acl.cut_offs_of_writers");
+  for (const { account, cutOffs } of cuts) remove(app, account, cutOffs);
   if (state.guest) dropGuest(app);
   for (const member of [...state.members.values()]) {
     const permission = permissionOf(state, member.account);

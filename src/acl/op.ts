@@ -20,7 +20,7 @@ export interface EpochOp {
 }
 
 /** The last change accepted from a writer: what lies beyond it does not count. A forked writer has several. */
-export interface Pin {
+export interface CutOff {
   writer: Uint8Array;
   seq: number;
   id: Uint8Array;
@@ -43,18 +43,18 @@ export type AclOp =
   | { op: "requestAccept"; request: Uint8Array; permission: GrantablePermission }
   | { op: "requestDecline"; request: Uint8Array }
   | { op: "requestCancel"; request: Uint8Array }
-  | { op: "permissionChange"; account: Uint8Array; permission: GrantablePermission; pins?: Pin[] }
+  | { op: "permissionChange"; account: Uint8Array; permission: GrantablePermission; cutOffs?: CutOff[] }
   | { op: "accountAdd"; account: Uint8Array; permission: GrantablePermission; metadata?: SealedMetadata }
-  | { op: "accountRemove"; account: Uint8Array; pins: Pin[] }
+  | { op: "accountRemove"; account: Uint8Array; cutOffs: CutOff[] }
   | { op: "selfRemove" }
-  | { op: "ownershipChange"; account: Uint8Array; oldPermission: GrantablePermission; pins?: Pin[] }
+  | { op: "ownershipChange"; account: Uint8Array; oldPermission: GrantablePermission; cutOffs?: CutOff[] }
   | { op: "guestKey"; key: Uint8Array }
   | { op: "guestRevoke" }
   /** Starts an epoch. Its keys go to exactly those who may read. */
   | { op: "readKeyChange"; epoch: EpochOp }
   /** Gives the current key to those whom this record lets in. */
   | { op: "shareKey"; keyId: Uint8Array; sealed: SealedKey[] }
-  | { op: "stopSharing"; cuts: { account: Uint8Array; pins: Pin[] }[] }
+  | { op: "stopSharing"; cuts: { account: Uint8Array; cutOffs: CutOff[] }[] }
   | { op: "spaceDelete" }
   | { op: "profile"; metadata: SealedMetadata }
   /** The owner puts a proposal, or a record of a branch that lost, into the log. */
@@ -70,15 +70,15 @@ export const ACL_BOUNDS = {
   ops: 2048,
   sealedKeys: 1100,
   previousKeys: 16,
-  pins: 4096,
+  cutOffs: 4096,
   metadataBoxBytes: 2048,
 } as const;
 
-export function countPins(ops: readonly AclOp[]): number {
+export function countCutOffs(ops: readonly AclOp[]): number {
   let count = 0;
   for (const op of ops) {
-    if (op.op === "stopSharing") for (const cut of op.cuts) count += cut.pins.length;
-    else if ("pins" in op && op.pins) count += op.pins.length;
+    if (op.op === "stopSharing") for (const cut of op.cuts) count += cut.cutOffs.length;
+    else if ("cutOffs" in op && op.cutOffs) count += op.cutOffs.length;
   }
   return count;
 }
@@ -154,10 +154,10 @@ const readSealed = (value: CborValue | undefined): SealedKey[] =>
     return { to: readKey(map["to"]), box: readBlob(map["box"], 256) };
   });
 
-const pinsMap = (pins: readonly Pin[]): CborValue =>
-  pins.map(({ writer, seq, id }) => ({ writer, seq, id: new Link(id) }));
-const readPins = (value: CborValue | undefined): Pin[] =>
-  readList(value, ACL_BOUNDS.pins, (item) => {
+const cutOffsMap = (cutOffs: readonly CutOff[]): CborValue =>
+  cutOffs.map(({ writer, seq, id }) => ({ writer, seq, id: new Link(id) }));
+const readCutOffs = (value: CborValue | undefined): CutOff[] =>
+  readList(value, ACL_BOUNDS.cutOffs, (item) => {
     const map = readMap(item, "writer", "seq", "id");
     return { writer: readBytes(map["writer"], WRITER_BYTES), seq: readCount(map["seq"], 1), id: readLink(map["id"]) };
   });
@@ -206,13 +206,13 @@ export function opMap(op: AclOp): CborValue {
     case "requestCancel":
       return { op: op.op, request: new Link(op.request) };
     case "permissionChange":
-      return { op: op.op, account: op.account, permission: op.permission, ...pinsField(op.pins) };
+      return { op: op.op, account: op.account, permission: op.permission, ...cutOffsField(op.cutOffs) };
     case "accountAdd":
       return { op: op.op, account: op.account, permission: op.permission, ...metadataField(op.metadata) };
     case "accountRemove":
-      return { op: op.op, account: op.account, pins: pinsMap(op.pins) };
+      return { op: op.op, account: op.account, cutOffs: cutOffsMap(op.cutOffs) };
     case "ownershipChange":
-      return { op: op.op, account: op.account, oldPermission: op.oldPermission, ...pinsField(op.pins) };
+      return { op: op.op, account: op.account, oldPermission: op.oldPermission, ...cutOffsField(op.cutOffs) };
     case "selfRemove":
     case "guestRevoke":
     case "spaceDelete":
@@ -222,7 +222,7 @@ export function opMap(op: AclOp): CborValue {
     case "shareKey":
       return { op: op.op, keyId: op.keyId, sealed: sealedMap(op.sealed) };
     case "stopSharing":
-      return { op: op.op, cuts: op.cuts.map(({ account, pins }) => ({ account, pins: pinsMap(pins) })) };
+      return { op: op.op, cuts: op.cuts.map(({ account, cutOffs }) => ({ account, cutOffs: cutOffsMap(cutOffs) })) };
     case "profile":
       return { op: op.op, metadata: metadataMap(op.metadata) };
     case "sequenced":
@@ -234,7 +234,7 @@ export function opMap(op: AclOp): CborValue {
 
 const metadataField = (metadata: SealedMetadata | undefined): Map =>
   metadata ? { metadata: metadataMap(metadata) } : {};
-const pinsField = (pins: Pin[] | undefined): Map => (pins ? { pins: pinsMap(pins) } : {});
+const cutOffsField = (cutOffs: CutOff[] | undefined): Map => (cutOffs ? { cutOffs: cutOffsMap(cutOffs) } : {});
 
 /** Reads an op, strictly: known fields alone, sizes bounded, keys admissible. Throws RangeError. */
 export function readOp(value: CborValue): AclOp {
@@ -290,8 +290,8 @@ export function readOp(value: CborValue): AclOp {
     }
     case "stopSharing": {
       const cuts = readList(readMap(value, "op", "cuts")["cuts"], ACL_BOUNDS.sealedKeys, (item) => {
-        const map = readMap(item, "account", "pins");
-        return { account: readKey(map["account"]), pins: readPins(map["pins"]) };
+        const map = readMap(item, "account", "cutOffs");
+        return { account: readKey(map["account"]), cutOffs: readCutOffs(map["cutOffs"]) };
       });
       return { op: kind, cuts };
     }
@@ -314,9 +314,9 @@ type AccountOp = "permissionChange" | "accountAdd" | "accountRemove" | "ownershi
 function readAccountOp(value: CborValue, kind: AccountOp): AclOp {
   switch (kind) {
     case "permissionChange": {
-      const map = readMap(value, "op", "account", "permission", "pins?");
+      const map = readMap(value, "op", "account", "permission", "cutOffs?");
       const permission = readOneOf(map["permission"], GRANTABLE);
-      return { op: kind, account: readKey(map["account"]), permission, ...readPinsField(map["pins"]) };
+      return { op: kind, account: readKey(map["account"]), permission, ...readCutOffsField(map["cutOffs"]) };
     }
     case "accountAdd": {
       const map = readMap(value, "op", "account", "permission", "metadata?");
@@ -324,17 +324,17 @@ function readAccountOp(value: CborValue, kind: AccountOp): AclOp {
       return { op: kind, account: readKey(map["account"]), permission, ...readMetadataField(map["metadata"]) };
     }
     case "accountRemove": {
-      const map = readMap(value, "op", "account", "pins");
-      return { op: kind, account: readKey(map["account"]), pins: readPins(map["pins"]) };
+      const map = readMap(value, "op", "account", "cutOffs");
+      return { op: kind, account: readKey(map["account"]), cutOffs: readCutOffs(map["cutOffs"]) };
     }
     case "ownershipChange": {
-      const map = readMap(value, "op", "account", "oldPermission", "pins?");
+      const map = readMap(value, "op", "account", "oldPermission", "cutOffs?");
       const oldPermission = readOneOf(map["oldPermission"], GRANTABLE);
-      return { op: kind, account: readKey(map["account"]), oldPermission, ...readPinsField(map["pins"]) };
+      return { op: kind, account: readKey(map["account"]), oldPermission, ...readCutOffsField(map["cutOffs"]) };
     }
   }
 }
 
-const readPinsField = (value: CborValue | undefined) => (value === undefined ? {} : { pins: readPins(value) });
+const readCutOffsField = (value: CborValue | undefined) => (value === undefined ? {} : { cutOffs: readCutOffs(value) });
 const readMetadataField = (value: CborValue | undefined) =>
   value === undefined ? {} : { metadata: readMetadata(value) };

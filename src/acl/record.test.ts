@@ -12,7 +12,7 @@ import { decodeAclRecord, decodePending, encodeAclProposal, encodeAclRecord } fr
 
 const signer = createSigner(randomBytes(32));
 const key = () => createSigner(randomBytes(32)).publicKey;
-const pins = () => [{ writer: randomBytes(16), seq: 3, id: randomBytes(32) }];
+const cutOffs = () => [{ writer: randomBytes(16), seq: 3, id: randomBytes(32) }];
 const metadata = () => ({ keyId: randomBytes(16), box: randomBytes(100) });
 const { spaceId } = createAclWorld().seed;
 const epoch = () => makeEpoch(spaceId, randomBytes(32), [key()], [{ id: randomBytes(16), key: randomBytes(32) }]);
@@ -27,16 +27,16 @@ const SAMPLES: Record<AclOpKind, () => AclOp> = {
   requestAccept: () => ({ op: "requestAccept", request: randomBytes(32), permission: "writer" }),
   requestDecline: () => ({ op: "requestDecline", request: randomBytes(32) }),
   requestCancel: () => ({ op: "requestCancel", request: randomBytes(32) }),
-  permissionChange: () => ({ op: "permissionChange", account: key(), permission: "reader", pins: pins() }),
+  permissionChange: () => ({ op: "permissionChange", account: key(), permission: "reader", cutOffs: cutOffs() }),
   accountAdd: () => ({ op: "accountAdd", account: key(), permission: "admin", metadata: metadata() }),
-  accountRemove: () => ({ op: "accountRemove", account: key(), pins: pins() }),
+  accountRemove: () => ({ op: "accountRemove", account: key(), cutOffs: cutOffs() }),
   selfRemove: () => ({ op: "selfRemove" }),
-  ownershipChange: () => ({ op: "ownershipChange", account: key(), oldPermission: "reader", pins: pins() }),
+  ownershipChange: () => ({ op: "ownershipChange", account: key(), oldPermission: "reader", cutOffs: cutOffs() }),
   guestKey: () => ({ op: "guestKey", key: key() }),
   guestRevoke: () => ({ op: "guestRevoke" }),
   readKeyChange: () => ({ op: "readKeyChange", epoch: epoch() }),
   shareKey: () => ({ op: "shareKey", keyId: randomBytes(16), sealed: [{ to: key(), box: randomBytes(92) }] }),
-  stopSharing: () => ({ op: "stopSharing", cuts: [{ account: key(), pins: pins() }] }),
+  stopSharing: () => ({ op: "stopSharing", cuts: [{ account: key(), cutOffs: cutOffs() }] }),
   spaceDelete: () => ({ op: "spaceDelete" }),
   profile: () => ({ op: "profile", metadata: metadata() }),
   sequenced: () => ({ op: "sequenced", pending: randomBytes(300) }),
@@ -69,7 +69,7 @@ describe("codec", () => {
     test(`[acl] ${kind} with a field more, or one less, is no op`, () => {
       const map = opMap(SAMPLES[kind]()) as { [key: string]: never };
       expect(() => readOp({ ...map, extra: null })).toThrow(RangeError);
-      const required = Object.keys(map).filter((field) => field !== "metadata" && field !== "pins");
+      const required = Object.keys(map).filter((field) => field !== "metadata" && field !== "cutOffs");
       for (const field of required) {
         const { [field]: _left, ...rest } = map;
         expect(() => readOp(rest)).toThrow(RangeError);
@@ -142,10 +142,10 @@ describe("codec", () => {
   });
 
   test("[acl] what is too large is not looked at", () => {
-    const many = Array.from({ length: ACL_BOUNDS.pins + 1 }, () => pins()[0]!);
-    expect(decodePending(record([{ op: "accountRemove", account: key(), pins: many }]).bytes)).toBeUndefined();
-    const half = many.slice(0, ACL_BOUNDS.pins / 2 + 1);
-    const twice: AclOp[] = [1, 2].map(() => ({ op: "accountRemove", account: key(), pins: half }));
+    const many = Array.from({ length: ACL_BOUNDS.cutOffs + 1 }, () => cutOffs()[0]!);
+    expect(decodePending(record([{ op: "accountRemove", account: key(), cutOffs: many }]).bytes)).toBeUndefined();
+    const half = many.slice(0, ACL_BOUNDS.cutOffs / 2 + 1);
+    const twice: AclOp[] = [1, 2].map(() => ({ op: "accountRemove", account: key(), cutOffs: half }));
     expect(decodePending(record(twice).bytes)).toBeUndefined();
     expect(
       decodePending(record([{ op: "sequenced", pending: randomBytes(ACL_BOUNDS.recordBytes) }]).bytes),

@@ -5,7 +5,7 @@ import { type EnvelopeHeader, headerIn, isSignedBy, readEnvelope, signEnvelope }
 import {
   ACL_BOUNDS,
   type AclOp,
-  countPins,
+  countCutOffs,
   opMap,
   readCount,
   readKey,
@@ -129,7 +129,7 @@ function readOnePending(header: EnvelopeHeader, bytes: Uint8Array): PendingRecor
     ops: readList(header["ops"], ACL_BOUNDS.ops, readOp),
   };
   if (fields.ops.length === 0) throw new RangeError("no ops");
-  if (countPins(fields.ops) > ACL_BOUNDS.pins) throw new RangeError("too many pins");
+  if (countCutOffs(fields.ops) > ACL_BOUNDS.cutOffs) throw new RangeError("too many cut-offs");
   if (header["kind"] === "acl") {
     readMap(header, "v", "kind", "space", "prev", "author", "time", "clock", "ops");
     const prev = header["prev"] === null ? null : readLink(header["prev"]);

@@ -28,7 +28,7 @@ describe("keys", () => {
     const [gone, stays] = [createAccount(), createAccount()];
     add(world, gone);
     add(world, stays);
-    const remove: AclOp = { op: "accountRemove", account: key(gone), pins: [] };
+    const remove: AclOp = { op: "accountRemove", account: key(gone), cutOffs: [] };
     const current = world.keysOf(world.owner).current()!;
     const epoch = (change: Partial<EpochOp> = {}, holders = [key(world.owner), key(stays)]): AclOp => ({
       op: "readKeyChange",
@@ -104,7 +104,7 @@ describe("keys", () => {
     world.act(heir, () => [{ op: "invite", key: fresh(), mode: "open", permission: "reader" }]);
     world.act(admin, () => [{ op: "invite", key: fresh(), mode: "request" }]);
     world.act(world.owner, (context) => transferOwnership(context, heir.id, "admin"));
-    const remove = (account: Account): AclOp => ({ op: "accountRemove", account: key(account), pins: [] });
+    const remove = (account: Account): AclOp => ({ op: "accountRemove", account: key(account), cutOffs: [] });
     const epochWith = (op: AclOp) => world.completed([op], heir);
     expect(world.forge(heir.signer, epochWith(remove(admin)))).toBeUndefined();
     expect([...world.state.invites.values()].map(({ permission }) => permission)).toEqual(["reader", "none"]);
@@ -128,36 +128,36 @@ describe("keys", () => {
   });
 });
 
-describe("pins", () => {
-  test("[ACL-3] whoever loses the right to write is pinned, and nobody else", () => {
+describe("cutOffs", () => {
+  test("[ACL-3] a cut-off is given for whoever loses the right to write, and for nobody else", () => {
     const world = createAclWorld();
     const [writer, reader] = [createAccount(), createAccount()];
     add(world, writer);
     add(world, reader, "reader");
-    const change = (account: Account, permission: GrantablePermission, pins?: []): AclOp => ({
+    const change = (account: Account, permission: GrantablePermission, cutOffs?: []): AclOp => ({
       op: "permissionChange",
       account: key(account),
       permission,
-      ...(pins ? { pins } : {}),
+      ...(cutOffs ? { cutOffs } : {}),
     });
-    expectRefused(world, "acl.pins_missing", [change(writer, "reader")]);
-    expectRefused(world, "acl.pins_extra", [change(reader, "writer", [])]);
-    expectRefused(world, "acl.pins_extra", [change(writer, "admin", [])]);
+    expectRefused(world, "acl.cut_offs_missing", [change(writer, "reader")]);
+    expectRefused(world, "acl.cut_offs_extra", [change(reader, "writer", [])]);
+    expectRefused(world, "acl.cut_offs_extra", [change(writer, "admin", [])]);
     const transfer: AclOp = { op: "ownershipChange", account: key(writer), oldPermission: "reader" };
-    expectRefused(world, "acl.pins_missing", [transfer]);
-    expectRefused(world, "acl.pins_extra", [{ ...transfer, oldPermission: "writer", pins: [] }]);
+    expectRefused(world, "acl.cut_offs_missing", [transfer]);
+    expectRefused(world, "acl.cut_offs_extra", [{ ...transfer, oldPermission: "writer", cutOffs: [] }]);
   });
 
-  test("[ACL-3] stopping to share pins exactly those who may write", () => {
+  test("[ACL-3] stopping to share cutOffs exactly those who may write", () => {
     const world = createAclWorld();
     const [writer, reader] = [createAccount(), createAccount()];
     add(world, writer);
     add(world, reader, "reader");
     const stop = (...accounts: Uint8Array[]): AclOp => ({
       op: "stopSharing",
-      cuts: accounts.map((account) => ({ account, pins: [] })),
+      cuts: accounts.map((account) => ({ account, cutOffs: [] })),
     });
-    const exactly = "acl.pins_of_writers";
+    const exactly = "acl.cut_offs_of_writers";
     expectRefused(world, exactly, [stop()]);
     expectRefused(world, exactly, [stop(key(writer), key(reader))]);
     expectRefused(world, exactly, [stop(key(writer), key(writer))]);

@@ -18,7 +18,7 @@ describe("nobody writes into the past", () => {
   }
 
   for (const order of ["record first", "changes first", "forgery between"] as const) {
-    test(`[acl] a second change in a place that was pinned does not count: ${order}`, () =>
+    test(`[acl] a second change in a place before a cut-off does not count: ${order}`, () =>
       withDevices(async (devices) => {
         const { owner, account, member } = await openPair(devices);
         for (const id of ["a", "b", "c"]) await member.write(id, "honest");

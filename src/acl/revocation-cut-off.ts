@@ -1,10 +1,10 @@
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import { decodeChange, isDerivedRoot } from "../change/codec/change-codec.ts";
 import type { ChangeTable } from "../store/change-table.ts";
-import type { Pin } from "./op.ts";
+import type { CutOff } from "./op.ts";
 import type { Cut } from "./state.ts";
 
-interface PinnedChange {
+interface ChangePlace {
   author: Uint8Array;
   writer: Uint8Array;
   seq: number;
@@ -17,10 +17,10 @@ const MAX_WRITERS = 256;
 const MAX_CACHED_CHAINS = 8;
 
 /**
- * The last changes here of each of an account's writers: what a record pins that takes the right to write from it. Of an
+ * The last changes here of each of an account's writers: the cut-offs of a record that takes the right to write from it. Of an
  * account with very many, those that wrote last are taken.
  */
-export function createPins(changes: ChangeTable): (account: Uint8Array) => Pin[] {
+export function createCutOffs(changes: ChangeTable): (account: Uint8Array) => CutOff[] {
   return (account) => {
     const writers = changes.writersOf(account);
     const newest = writers.flatMap((writer) => ({ writer, last: changes.newestOfWriter(writer.no) }));
@@ -59,10 +59,10 @@ function prevOf(bytes: Uint8Array): Uint8Array | null {
 
 /** Decides what of a cut account's changes was accepted before the cut. */
 export function createCutJudge(changes: ChangeTable) {
-  /** Ids along a pinned chain, 32 bytes a seq; only built where a writer's place is contested. */
+  /** Ids along a chain up to its cut-off, 32 bytes a seq; only built where a writer's place is contested. */
   const chains = new Map<string, Uint8Array>();
 
-  const chainTo = (tip: Pin): Uint8Array | undefined => {
+  const chainTo = (tip: CutOff): Uint8Array | undefined => {
     const name = bytesToHex(tip.id);
     const known = chains.get(name);
     if (known) return known;
@@ -70,7 +70,7 @@ export function createCutJudge(changes: ChangeTable) {
     let id: Uint8Array | null = tip.id;
     for (let seq = tip.seq; seq > 0; seq--) {
       const change = id && changes.byId(id);
-      if (!change) return undefined; // the pinned change is not here yet
+      if (!change) return undefined; // the change at the cut-off is not here yet
       ids.set(change.id, 32 * (seq - 1));
       id = prevOf(change.bytes);
     }
@@ -79,17 +79,17 @@ export function createCutJudge(changes: ChangeTable) {
     return ids;
   };
 
-  const isContested = (change: PinnedChange): boolean => {
+  const isContested = (change: ChangePlace): boolean => {
     const writer = changes.writer(change.author, change.writer);
     return !!writer && changes.atSeq(writer.no, change.seq).some(({ id }) => !equalBytes(id, change.id));
   };
 
-  const accepts = (cut: Cut, change: PinnedChange): boolean => {
-    const tips = cut.pins.filter((pin) => equalBytes(pin.writer, change.writer) && pin.seq >= change.seq);
+  const accepts = (cut: Cut, change: ChangePlace): boolean => {
+    const tips = cut.cutOffs.filter(({ writer, seq }) => equalBytes(writer, change.writer) && seq >= change.seq);
     if (tips.some((tip) => tip.seq === change.seq && equalBytes(tip.id, change.id))) return true;
     const longer = tips.filter((tip) => tip.seq > change.seq);
     if (longer.length === 0) return false;
-    // Two changes claim one place: only the one that a pinned change descends from was accepted.
+    // Two changes claim one place: only the one from which a change at a cut-off descends was accepted.
     return (
       !isContested(change) ||
       longer.some((tip) => {
@@ -101,12 +101,12 @@ export function createCutJudge(changes: ChangeTable) {
 
   return {
     /** Whether a change that names `pos` lies beyond what a later cut accepted. */
-    rejects: (cuts: readonly Cut[], change: PinnedChange, pos: number): boolean =>
+    rejects: (cuts: readonly Cut[], change: ChangePlace, pos: number): boolean =>
       cuts.some((cut) => cut.pos > pos && !accepts(cut, change)),
 
     /** Whether the arrival of this change tells which of a forked writer's changes had been accepted. */
-    settles(cuts: readonly Cut[], change: PinnedChange): boolean {
-      if (!cuts.some((cut) => cut.pins.some((pin) => equalBytes(pin.id, change.id)))) return false;
+    settles(cuts: readonly Cut[], change: ChangePlace): boolean {
+      if (!cuts.some((cut) => cut.cutOffs.some(({ id }) => equalBytes(id, change.id)))) return false;
       const writer = changes.writer(change.author, change.writer);
       return !!writer && changes.countOfWriter(writer.no) > change.seq;
     },

@@ -173,7 +173,7 @@ describe("member status", () => {
       title: "removed",
       by: "owner",
       to: { active: "removed", removing: "removed" },
-      ops: (_world, account) => [{ op: "accountRemove", account: key(account), pins: [] }],
+      ops: (_world, account) => [{ op: "accountRemove", account: key(account), cutOffs: [] }],
     },
   ];
   for (const step of STEPS) {

@@ -133,7 +133,7 @@ function permissionChange(app: Application, op: OpOf<"permissionChange">, { role
   if (!mayTouch(role, before)) return refusal("acl.may_not_change");
   if (!mayGrant(role, op.permission)) return refusal("acl.admin_grants_admin");
   if (before === op.permission) return refusal("acl.same_permission");
-  return demote(app, op.account, before, op.permission, op.pins);
+  return demote(app, op.account, before, op.permission, op.cutOffs);
 }
 
 function accountAdd(app: Application, op: OpOf<"accountAdd">, { role }: Actor): Outcome {
@@ -153,7 +153,7 @@ function accountRemove(app: Application, op: OpOf<"accountRemove">, { actor, rol
   const status = state.members.get(bytesToHex(op.account))?.status;
   if (status !== "active" && status !== "removing") return refusal("acl.no_member");
   if (status === "active" && !mayTouch(role, permissionOf(state, op.account))) return refusal("acl.may_not_remove");
-  remove(app, op.account, op.pins);
+  remove(app, op.account, op.cutOffs);
   app.rotationDue = true;
   return undefined;
 }
@@ -177,7 +177,7 @@ function ownershipChange(app: Application, op: OpOf<"ownershipChange">, { actor,
   if (before === "owner") return refusal("acl.owner_already");
   setMember(app, op.account, { status: "active", permission: "owner" });
   journal.assign(state, { owner: op.account });
-  return demote(app, actor, "owner", op.oldPermission, op.pins);
+  return demote(app, actor, "owner", op.oldPermission, op.cutOffs);
 }
 
 function guestKey(app: Application, op: OpOf<"guestKey">, { actor, role }: Actor): Outcome {

@@ -1,5 +1,5 @@
 import { bytesToHex } from "../base/bytes.ts";
-import type { EpochOp, Pin, SealedKey, SealedMetadata } from "./op.ts";
+import type { CutOff, EpochOp, SealedKey, SealedMetadata } from "./op.ts";
 import { canWrite, type InvitablePermission, type Permission } from "./permission.ts";
 
 /** Status of an account in the space (ACL-3). Who never had to do with it has none. */
@@ -40,10 +40,10 @@ export interface EpochState {
   readonly shared: SealedKey[];
 }
 
-/** From `pos` on, of what an account wrote under earlier positions only this counts: its writers' chains up to the pins. */
+/** From `pos` on, of what an account wrote under earlier positions only its writers' chains up to the cut-offs count. */
 export interface Cut {
   readonly pos: number;
-  readonly pins: readonly Pin[];
+  readonly cutOffs: readonly CutOff[];
 }
 
 /**

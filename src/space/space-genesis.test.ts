@@ -12,7 +12,7 @@ import { createdSpaceGenesis, writeGenesis } from "./space.ts";
 
 const seed = createdSpaceGenesis(createAccount(), { nowMs: () => 1_800_000_000_000 });
 
-/** How many records of rights a space's file holds. */
+/** How many ACL records a space's file holds. */
 function recordsIn(path: string): number {
   const store = openSpaceStore(path);
   try {

@@ -242,7 +242,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       dropExceptions.run(target, 0, Number.MAX_SAFE_INTEGER);
       clearEarly.run(target);
     },
-    /** A record of rights, or a proposal of one, was met there. */
+    /** An ACL record, or a proposal of one, was met there. */
     noteRecord: (target: ReplicaTarget, id: Uint8Array) => void addEarly.run(ACL_TARGETS[target], id),
     hasRecord: (target: ReplicaTarget, id: Uint8Array): boolean => hasEarly.get(ACL_TARGETS[target], id) !== null,
     forgetRecords: (target: ReplicaTarget) => void clearEarly.run(ACL_TARGETS[target]),

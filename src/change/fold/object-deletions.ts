@@ -20,7 +20,7 @@ const TEAR_DOWN_DELAY_MS = 500;
 /** Set when bodies are missed that this device had and dropped: whoever keeps what was sent long ago is to be asked anew. */
 export const BODIES_GIVEN_UP = "bodies.given-up";
 /**
- * How long the content of a deleted object is kept: until then a record of rights that somebody made before it had heard
+ * How long the content of a deleted object is kept: until then an ACL record that somebody made before it had heard
  * of the deletion may take its author's right away, and the object is back.
  */
 export const DELETED_GRACE_MS = 30 * 24 * 60 * 60 * 1000;

@@ -2,10 +2,10 @@ import type { Log } from "../../base/log.ts";
 import type { Timers } from "../../base/timers.ts";
 import type { SvcError } from "../../protocol/errors.ts";
 import { type AclAppendResult, appendAclRecord, openAclRecord } from "./acl-append.ts";
-import { openBundle } from "./bundle.ts";
 import type { StoredMessage } from "./direct-read.ts";
 import type { LogCursor } from "./log-cursor.ts";
 import { createLogFollower, type LogFollower, type LogState } from "./log-follower.ts";
+import { openLogMessage } from "./log-message.ts";
 import { createLogPublisher, type PublisherSource, type PublisherState } from "./log-publisher.ts";
 import type { NatsLink } from "./nats-link.ts";
 import { networkFailure } from "./network-error.ts";
@@ -164,9 +164,9 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions): Chann
   const openItems = (messages: readonly StoredMessage[]): StoredItem[] => {
     const items: StoredItem[] = [];
     for (const message of messages) {
-      const bundle = openBundle(keys.sealKey, itemsSubject, message.data);
-      if (!bundle) junk++;
-      for (const bytes of bundle ?? []) items.push({ bytes });
+      const opened = openLogMessage(keys.sealKey, itemsSubject, message.data);
+      if (!opened) junk++;
+      for (const bytes of opened ?? []) items.push({ bytes });
     }
     return items;
   };

@@ -11,7 +11,7 @@ import { derivedReadKey, transportSecretOf } from "../../../src/acl/space-keys.t
 import type { PeerId, SpaceId } from "../../../src/base/ids.ts";
 import { openWith } from "../../../src/crypto/box.ts";
 import { openAclRecord } from "../../../src/sync/network/acl-append.ts";
-import { openBundle } from "../../../src/sync/network/bundle.ts";
+import { openLogMessage } from "../../../src/sync/network/log-message.ts";
 import { deriveChannelKeys } from "../../../src/sync/network/subjects.ts";
 import { filesBelow } from "../../support/files-below.ts";
 import { formerReader } from "../../support/hostile/former-reader.ts";
@@ -190,7 +190,7 @@ describeWithNats("what others see of accounts that share a space over a network"
         const keys = deriveChannelKeys(secret);
         return after.flatMap(({ subject, data }) => {
           const record = openAclRecord(keys, data);
-          return record ? [record] : (openBundle(keys.sealKey, subject, data) ?? []);
+          return record ? [record] : (openLogMessage(keys.sealKey, subject, data) ?? []);
         });
       };
       const { techSpaceId } = await client.get<{ techSpaceId: SpaceId }>("/v1/account");

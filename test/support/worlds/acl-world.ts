@@ -80,7 +80,7 @@ export function createAclWorld(planted?: { owner: Account; seed: SpaceGenesis })
     state,
     account,
     keys: keysOf(account),
-    pins: () => [],
+    cutOffs: () => [],
     clock,
     timeMs: ++now,
   });

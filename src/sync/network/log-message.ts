@@ -8,14 +8,15 @@ import { open, seal } from "../../crypto/seal.ts";
  */
 
 const VERSION = 1;
-export const BUNDLE_ITEMS_MAX = 1024;
-/** Bytes of items above which a bundle takes no further one. A single item may be larger. */
-export const BUNDLE_TARGET_BYTES = 256 << 10;
+export const MESSAGE_ITEMS_MAX = 1024;
+/** Bytes of items above which a message takes no further one. A single item may be larger. */
+export const MESSAGE_TARGET_BYTES = 256 << 10;
 /** What sealing and the message's headers add, generously. */
 export const MESSAGE_OVERHEAD_BYTES = 4096;
 
-export function sealBundle(sealKey: Uint8Array, subject: string, items: readonly Uint8Array[]): Uint8Array {
-  if (items.length === 0 || items.length > BUNDLE_ITEMS_MAX) throw new RangeError(`a bundle of ${items.length} items`);
+export function sealLogMessage(sealKey: Uint8Array, subject: string, items: readonly Uint8Array[]): Uint8Array {
+  if (items.length === 0 || items.length > MESSAGE_ITEMS_MAX)
+    throw new RangeError(`a message of ${items.length} items`);
   let length = 1;
   for (const item of items) length += 4 + item.length;
   const plain = new Uint8Array(length);
@@ -30,13 +31,13 @@ export function sealBundle(sealKey: Uint8Array, subject: string, items: readonly
 }
 
 /** The items, or undefined for junk: not sealed under this key for this subject, or malformed inside. */
-export function openBundle(sealKey: Uint8Array, subject: string, message: Uint8Array): Uint8Array[] | undefined {
+export function openLogMessage(sealKey: Uint8Array, subject: string, message: Uint8Array): Uint8Array[] | undefined {
   const plain = open(sealKey, message, utf8ToBytes(subject));
   if (!plain || plain[0] !== VERSION) return undefined;
   const items: Uint8Array[] = [];
   let at = 1;
   while (at < plain.length) {
-    if (plain.length - at < 4 || items.length === BUNDLE_ITEMS_MAX) return undefined;
+    if (plain.length - at < 4 || items.length === MESSAGE_ITEMS_MAX) return undefined;
     const end = at + 4 + readUint32(plain, at);
     if (end > plain.length) return undefined;
     items.push(plain.subarray(at + 4, end));

@@ -2,7 +2,7 @@ import type { SubscriptionRequest } from "../protocol/stream.ts";
 import type { StreamSource } from "./stream-source.ts";
 
 /** Takes the frames of a stream that was asked for inside another one. */
-export interface StreamCarrier {
+export interface OuterStream {
   /** Starts the source. Throws what the source's start throws. */
   carry(source: StreamSource): Promise<void>;
 }
@@ -11,6 +11,6 @@ export interface StreamCarrier {
 export interface InnerStreams {
   /** Why this names no event stream of the API, as the reason of `request.invalid_field`; undefined when it does. */
   fault(asked: SubscriptionRequest): string | undefined;
-  /** Answers it as its route would, the frames going to `carrier`: an empty 200, or an error envelope. */
-  open(asked: SubscriptionRequest, carrier: StreamCarrier, signal: AbortSignal): Promise<Response>;
+  /** Answers it as its route would, the frames going to `outer`: an empty 200, or an error envelope. */
+  open(asked: SubscriptionRequest, outer: OuterStream, signal: AbortSignal): Promise<Response>;
 }
