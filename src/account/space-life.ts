@@ -213,9 +213,9 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
       await spaces.settleRow(space);
     },
 
-    /** A join came to nothing, or was given up: the space may be joined again. `told`: others need not hear of it. */
-    async giveUp(spaceId: SpaceId, told: boolean): Promise<void> {
-      if (!told && spaces.hasFile(spaceId))
+    /** A join came to nothing, or was given up: the space may be joined again. `known`: others need not be notified. */
+    async giveUp(spaceId: SpaceId, known: boolean): Promise<void> {
+      if (!known && spaces.hasFile(spaceId))
         return endWithFarewell(await spaces.openHeld(spaceId), { status: "deleted" });
       await tech.set(SPACES_RULES, spaceId, { status: "deleted" });
       await spaces.remove(spaceId);

@@ -26,7 +26,7 @@ import { createCutOffs } from "./revocation-cut-off.ts";
 import type { SpaceHeader } from "./space-header.ts";
 import { superseded } from "./superseded.ts";
 import { createTaking } from "./taking.ts";
-import { createUntold } from "./untold.ts";
+import { createUnnotified } from "./unnotified.ts";
 
 interface AclServiceDeps {
   spaceId: SpaceId;
@@ -101,11 +101,11 @@ export function createAclService(deps: AclServiceDeps) {
     return result;
   };
 
-  const { put: putUntold, ...untold } = createUntold({ accountKey: account.signer.publicKey, acl, engine });
+  const { put: putUnnotified, ...unnotified } = createUnnotified({ accountKey: account.signer.publicKey, acl, engine });
 
   /** Takes in one record of this account. */
   const append = (made: AclMade, scope: WriteScope): AclConsequences | undefined => {
-    putUntold(made);
+    putUnnotified(made);
     const { result, consequences } = merge(readOffer([made.bytes], acl.has), scope);
     if (result.kind !== "extended") throw forbiddenBy(context(), result.refusal!);
     return consequences;
@@ -180,7 +180,7 @@ export function createAclService(deps: AclServiceDeps) {
     },
 
     ...pending,
-    ...untold,
+    ...unnotified,
 
     /** Called after the ACL has moved. Answers how to stop. */
     onMoved(listener: () => void): () => void {

@@ -37,7 +37,7 @@ export function createCommits(deps: CommitsDeps) {
   });
   const erasure = createLogErasure({ store, isClosed: queue.closing, onFailure });
 
-  /** Keeps what subscribers would be told in step with the savepoint that was just set. */
+  /** Undoes, with the savepoint that was just set, what subscribers would be notified of. */
   function began(scope: WriteScope): void {
     const forgetTouched = batch.place();
     scope.onRollback(() => {
@@ -48,7 +48,7 @@ export function createCommits(deps: CommitsDeps) {
 
   /** Every commit, local writes and changes of others alike: the writes of the batch have run and folded what they brought. */
   function commit(makeDurable: () => void): void {
-    verdicts.retakeOf(batch.takeUnsettled()); // what came in tells which changes of a forked writer were accepted
+    verdicts.retakeOf(batch.takeUnsettled()); // what came in decides which changes of a forked writer were accepted
     projection.finishBatch(); // records into whose middle something came are folded anew
     deletions.settleTouched(batch.touched()); // objects are gone, or back, as the deletion log says now
     projection.finishBatch();

@@ -14,7 +14,7 @@ import type { Stores } from "./boot/open-stores.ts";
 import type { Config } from "./config/config.ts";
 import { nativeDirectory, probeVectorSupport } from "./vector-support.ts";
 
-/** Search over the account's spaces: told of what is committed in them, and of those that leave this device. */
+/** Search over the account's spaces. It follows what is committed in them, and which of them leave this device. */
 export function openSearch(
   { accountDir, config, log }: BootOptions,
   parts: { stores: Stores; opened: OpenAccount; bus: Bus; events: SpaceEvents },

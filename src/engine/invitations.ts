@@ -19,7 +19,7 @@ const ANSWERED = "space.answered";
 const HINT_CHARS = 512;
 const SECRET_BYTES = 32;
 
-/** What comes of the inbox messages that tell this account of spaces it could not know of. */
+/** What comes of the inbox messages that notify this account of spaces it could not know of. */
 export function takeInvitationMessages(deps: {
   inboxMessages: Pick<InboxMessages, "onMessage">;
   claims: Pick<SpaceClaims, "add">;
@@ -56,7 +56,7 @@ export function takeInvitationMessages(deps: {
   inboxMessages.onMessage(ONE_TO_ONE, async (from, body) => deps.oneToOne.registerIncoming(from, hintIn(body)));
 }
 
-/** Inbox messages that tell accounts of spaces they could not know of. */
+/** Inbox messages that notify accounts of spaces they could not know of. */
 export function createInvitationMessages(deps: {
   inboxMessages: Pick<InboxMessages, "send">;
   profile(): DisplayHint | undefined;

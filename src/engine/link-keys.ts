@@ -33,11 +33,11 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
   /** Shown while a space is looked for that is not held here. */
   const shown = new Set<LinkKey>();
   const listeners = new Set<(atOnce: boolean) => void>();
-  const tell = (atOnce = false): void => {
+  const notify = (atOnce = false): void => {
     for (const listener of listeners) listener(atOnce);
   };
 
-  /** Keys that are no longer a space's: whoever was known by them alone is told why before the link ends. */
+  /** Keys that a space no longer has. A peer that was known by them alone is sent the reason before the link ends. */
   const fading = new Set<LinkKey>();
   const timers = new Set<ReturnType<typeof setTimeout>>();
   const fade = (keys: readonly LinkKey[]): void => {
@@ -46,7 +46,7 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
     const timer = setTimeout(() => {
       timers.delete(timer);
       for (const key of keys) fading.delete(key);
-      tell();
+      notify();
     }, FADE_MS);
     timers.add(timer);
   };
@@ -70,20 +70,20 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
       keysBySpace.set(space.id, keys);
       const former = known.filter((key) => !keys.some((other) => equalBytes(key, other)));
       fade(former.map((key) => ({ spaceId: space.id, key })));
-      tell();
+      notify();
     },
     spaceEnded(spaceId: SpaceId): void {
       for (const one of fading) if (one.spaceId === spaceId) fading.delete(one);
-      if (keysBySpace.delete(spaceId)) tell();
+      if (keysBySpace.delete(spaceId)) notify();
     },
     /** Peers may recognise us by this key, too, until the result is called. */
     show(spaceId: SpaceId, key: Uint8Array): () => void {
       const one = { spaceId, key };
       shown.add(one);
-      tell(true);
+      notify(true);
       return () => {
         shown.delete(one);
-        tell();
+        notify();
       };
     },
     close(): void {
@@ -93,9 +93,9 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
 }
 
 /**
- * Whoever holds the present read key has the first; the secret of two members lets one that missed a change of keys back
- * in, and tells one that missed its own removal of it: it is served the ACL log, which says so, and no content. Who
- * holds an invite or the guest key finds the space by it.
+ * Every holder of the present read key has the first of them. The shared secret of two members lets in again one that missed
+ * a change of keys; one that missed its own removal is served the ACL log, which says so, and no content. A holder of an
+ * invite or the guest key finds the space by that key.
  */
 function linkKeysOf(space: Space, account: Account): Uint8Array[] {
   const { state } = space.acl;

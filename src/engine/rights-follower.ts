@@ -26,16 +26,16 @@ interface RightsFollowerDeps {
 export function createRightsFollower(deps: RightsFollowerDeps) {
   const { identities } = deps;
   const timers = new Map<SpaceId, ReturnType<typeof setTimeout>>();
-  /** What was told of each member, so that spaces that know different things do not overwrite each other for nothing. */
-  const toldBySpace = new Map<SpaceId, Map<AccountId, string>>();
+  /** What was last reported of each member, so that spaces that know different things do not overwrite each other for nothing. */
+  const reportedBySpace = new Map<SpaceId, Map<AccountId, string>>();
 
   const follow = (space: Space): void => {
     if (space.role() === "none" || deps.isOver(space.id)) {
       identities.setMembers(space.id, []);
       return;
     }
-    const told = toldBySpace.get(space.id) ?? new Map<AccountId, string>();
-    toldBySpace.set(space.id, told);
+    const reported = reportedBySpace.get(space.id) ?? new Map<AccountId, string>();
+    reportedBySpace.set(space.id, reported);
     const members = rosterIn(space).filter(({ status, permission }) => status === "active" && permission !== "guest");
     identities.setMembers(
       space.id,
@@ -45,8 +45,8 @@ export function createRightsFollower(deps: RightsFollowerDeps) {
       if (!metadata) continue;
       const { profileKey: _, ...profile } = metadata;
       const text = JSON.stringify(profile);
-      if (told.get(identity) === text) continue;
-      told.set(identity, text);
+      if (reported.get(identity) === text) continue;
+      reported.set(identity, text);
       identities.setProfile(identity, profile);
     }
   };
@@ -73,8 +73,8 @@ export function createRightsFollower(deps: RightsFollowerDeps) {
 
   /** How many of this account's changes were known to be cut. */
   const cutBySpace = new Map<SpaceId, number>();
-  /** Whoever loses the right to write is told what was lost with it. */
-  const tellCut = (space: Space): void => {
+  /** An account that loses the right to write is notified of what it lost with that. */
+  const notifyCut = (space: Space): void => {
     const count = ownCutCount(space);
     const before = cutBySpace.get(space.id);
     cutBySpace.set(space.id, count);
@@ -88,13 +88,13 @@ export function createRightsFollower(deps: RightsFollowerDeps) {
   return {
     moved(space: Space): void {
       follow(space);
-      tellCut(space);
+      notifyCut(space);
       completeSoon(space);
     },
     ended(spaceId: SpaceId): void {
       clearTimeout(timers.get(spaceId));
       timers.delete(spaceId);
-      toldBySpace.delete(spaceId);
+      reportedBySpace.delete(spaceId);
       cutBySpace.delete(spaceId);
       identities.setMembers(spaceId, []);
     },

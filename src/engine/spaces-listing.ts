@@ -60,7 +60,7 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
     return versionOf(Number.MAX_SAFE_INTEGER, stamp);
   };
 
-  const tell = (touched: TouchedRecord[]): void => {
+  const notify = (touched: TouchedRecord[]): void => {
     if (touched.length === 0) return;
     for (const listener of [...listeners]) listener({ touched, objects: new Set(), localChanges: 0 });
   };
@@ -99,11 +99,11 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
 
   const stopShared = shared.onCommit(({ touched }) => {
     const of = touched.filter(({ dataset }) => dataset === SPACES_RULES.name);
-    tell(of.flatMap((one) => touchedRow(one.recordId, one.doc ?? pendingRow(one.recordId), one)));
+    notify(of.flatMap((one) => touchedRow(one.recordId, one.doc ?? pendingRow(one.recordId), one)));
   });
   const stopPending = store.onPending((spaceId) => {
     const row = shared.record(tech.index, SPACES_RULES.name, spaceId);
-    tell(row ? [] : touchedRow(spaceId, pendingRow(spaceId)));
+    notify(row ? [] : touchedRow(spaceId, pendingRow(spaceId)));
   });
 
   const engine: Pick<ChangeEngine, "store" | "object" | "collectionIdOf" | "onCommit"> = {

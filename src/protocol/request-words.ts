@@ -193,7 +193,7 @@ export const REQUEST_WORDS = {
   "attachment.object": "must be an object with type and link",
   "attachment.field": "is not a field of an attachment",
 
-  // An event, and a process, which is told of in events
+  // An event, and a process, which is shown by events
   "event.type": EVENT_TYPE_GRAMMAR,
   "event.type_or_pattern": `${EVENT_TYPE_GRAMMAR}, or one followed by .*`,
   "event.target": TARGET_GRAMMAR,

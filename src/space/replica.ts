@@ -207,9 +207,9 @@ export interface ReplicaAcl {
   draft(build: AclBuild, options?: ComposeOptions): AclMade | undefined;
   /** How this account itself gives effect to what it proposed, oldest first. */
   ownProposals(): Promise<AclBuild[]>;
-  keepUntold(made: AclMade): Promise<void>;
-  forgetUntold(made: AclMade): Promise<void>;
-  forgetUntoldInVain(): Promise<void>;
+  keepUnnotified(made: AclMade): Promise<void>;
+  forgetUnnotified(made: AclMade): Promise<void>;
+  forgetUnnotifiedInVain(): Promise<void>;
 }
 
 /** What sync writes with a space: durable together when the write resolves. */

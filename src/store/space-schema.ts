@@ -6,7 +6,7 @@ import { INBOX_SCHEMA } from "./inbox-table.ts";
 import { PLACE_SCHEMA } from "./place-table.ts";
 import { QUERY_KEY_SCHEMA } from "./query-key-schema.ts";
 import { ROW_LOG_SCHEMA } from "./row-log-table.ts";
-import { UNTOLD_SCHEMA } from "./untold-table.ts";
+import { UNNOTIFIED_SCHEMA } from "./unnotified-table.ts";
 
 /**
  * One database per space. `changes`, `writers`, the ACL's tables, `parked` and `pending_bodies` are the truth; `objects`, `heads`,
@@ -173,7 +173,7 @@ export const SPACE_SCHEMA: Schema = {
       db.exec(ACL_SCHEMA);
       db.exec(INBOX_SCHEMA);
       db.exec(PLACE_SCHEMA);
-      db.exec(UNTOLD_SCHEMA);
+      db.exec(UNNOTIFIED_SCHEMA);
       db.exec(PROJECTION);
       db.exec(LINKS);
       db.exec(QUERY_KEY_SCHEMA);

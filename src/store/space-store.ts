@@ -15,7 +15,7 @@ import { createSchemaTable } from "./schema-table.ts";
 import { SPACE_SCHEMA } from "./space-schema.ts";
 import { createSyncTable } from "./sync-table.ts";
 import { createUnblockedTable } from "./unblocked-table.ts";
-import { createUntoldTable } from "./untold-table.ts";
+import { createUnnotifiedTable } from "./unnotified-table.ts";
 import { createWalKeeper, type WalCopying } from "./wal-keeper.ts";
 
 /** The database of one space. */
@@ -98,7 +98,7 @@ function createSpaceStore(db: Database, path: string, copying: WalCopying | unde
     ...createAclTable(db),
     inbox: createInboxTable(db),
     places: createPlaceTable(db),
-    untold: createUntoldTable(db),
+    unnotified: createUnnotifiedTable(db),
     /**
      * Outside a transaction: copies the log into the database and leaves it empty, so that nothing is left in it of what was
      * deleted. Answers whether it could: a reader, or another program, may need it.

@@ -28,7 +28,7 @@ const DEFAULTS: ChangeCheckerOptions = {
 /** One thread verifies faster than the loop can write. */
 const THREADS = 1;
 
-/** `onLost` is told of a worker that died or hung: what it had is verified where it is written. */
+/** `onLost` is called with a worker that died or hung: what it had is verified where it is written. */
 export function createChangeChecker(
   onLost: (error: unknown) => void,
   options: Partial<ChangeCheckerOptions> = {},

@@ -151,7 +151,7 @@ export function createChangeIntake({ queue, ingest, unblocked, checker, onFailur
       const digests = check && (await check);
       for (const [place, bytes] of group.entries()) {
         const verdict = add(bytes, digests?.[place]);
-        verdict.catch(() => {}); // told below
+        verdict.catch(() => {}); // it is awaited below
         verdicts.push(verdict);
       }
       start();

@@ -7,7 +7,7 @@ import type { DatasetRules } from "../codec/dataset-rules.ts";
 import type { ObjectEntry } from "../graph/object-cache.ts";
 import type { RulesRegistry } from "../ports.ts";
 
-/** What a change does, as far as it can be told here. */
+/** What a change does, as far as it is known here. */
 export type Content =
   | { body: ChangeBody; rules: DatasetRules }
   | { wait: PendingBodyWait; what: Uint8Array }

@@ -177,7 +177,7 @@ export function createIngest(deps: IngestDeps) {
     parked.drop(id);
     noteSettled(change);
     if (!("broken" in content)) return { kind: "stored", counts };
-    // It is in the graph, since stubs are, and does nothing on any device. Debug tells of it.
+    // It is in the graph, since stubs are, and does nothing on any device. Debug shows it.
     quarantine(id, content.broken, bytes);
     return { kind: "stored", counts, refusal: content.broken };
   };

@@ -40,7 +40,7 @@ interface SetAsideDeps {
 /** A change that is to wait. */
 export interface Waiting {
   id: Uint8Array;
-  /** Who has the right to it, as far as that can be told; without one it is paid for by whoever waits for it. */
+  /** Who has the right to it, as far as that is known; without one it is paid for by whoever waits for it. */
   author: Uint8Array;
   /** The object it belongs to; undefined while its format is not known here. */
   object: Uint8Array | undefined;

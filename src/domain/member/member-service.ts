@@ -142,7 +142,7 @@ export function createMemberService(deps: MemberServiceDeps) {
       return () => void listeners.delete(listener);
     },
     watched: (): boolean => listeners.size > 0,
-    /** After one's profile changed: the members of a shared space are told. */
+    /** After the account's profile changed: notifies the members of a shared space. */
     async profileChanged(): Promise<void> {
       if (space.acl.state.members.size > 1) await introduce();
     },

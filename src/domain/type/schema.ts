@@ -168,7 +168,7 @@ export function createSchema(deps: {
   };
 }
 
-/** Which messages of a chat this account is told of (PUSH-1); null leaves it to the space's settings. */
+/** Which messages of a chat this account is notified of (PUSH-1); null leaves it to the space's settings. */
 function checkNotifyMode(value: Json | undefined): void {
   if (value === undefined || value === null || NOTIFY_MODES.includes(value as NotifyMode)) return;
   const reason = refusalText(refusal("value.must_be_one_of", { values: NOTIFY_MODES }));

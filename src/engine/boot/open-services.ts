@@ -148,14 +148,14 @@ export function openServices(deps: OpenServicesDeps) {
   };
   events.on("opened", followRights);
   events.on("aclChanged", followRights);
-  const tellAdmitted = (space: Space): void => {
+  const notifyAdmitted = (space: Space): void => {
     if (space.id === tech.space.id) return;
     announceIn(space, spaces, messages).catch((err: unknown) => {
       if (!space.engine.closing()) log.warn("who was let in could not be told", { err, spaceId: space.id });
     });
   };
-  events.on("opened", tellAdmitted);
-  events.on("aclChanged", tellAdmitted);
+  events.on("opened", notifyAdmitted);
+  events.on("aclChanged", notifyAdmitted);
   events.on("committed", (space, { touched }) => {
     if (touched.some(({ dataset }) => dataset === PAIR_PROFILES_DATASET)) followRights(space);
   });
@@ -240,17 +240,17 @@ function servicesOf(
   });
 }
 
-/** Tells whom this device let in; and of `asked`, who is to be let in by others, who tell them again. */
+/** Notifies the accounts that this device let in, and of `asked` those that others are to let in, who notify them again. */
 async function announceIn(
   space: Space,
   spaces: OpenAccount["spaces"],
   { added }: ReturnType<typeof createInvitationMessages>,
   asked: readonly string[] = [],
 ): Promise<void> {
-  const tell = (identities: readonly string[]) => added(space, spaces.info(space.id).name, identities);
-  await space.aclService.tellAdmitted(tell);
+  const notify = (identities: readonly string[]) => added(space, spaces.info(space.id).name, identities);
+  await space.aclService.notifyAdmitted(notify);
   const waiting = asked.filter((identity) => space.acl.permission(parseAccountId(identity)!) === "none");
-  if (waiting.length > 0) await tell(waiting);
+  if (waiting.length > 0) await notify(waiting);
 }
 
 /** Makes the ways to others known that a space's ACL log can be moved by; a moment at most. */

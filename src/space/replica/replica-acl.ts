@@ -70,9 +70,9 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
     act: aclService.act,
     propose: aclService.propose,
     draft: aclService.draft,
-    keepUntold: aclService.keepUntold,
-    forgetUntold: aclService.forgetUntold,
-    forgetUntoldInVain: aclService.forgetUntoldInVain,
+    keepUnnotified: aclService.keepUnnotified,
+    forgetUnnotified: aclService.forgetUnnotified,
+    forgetUnnotifiedInVain: aclService.forgetUnnotifiedInVain,
     ownProposals: async () => (await aclService.ownProposals()).map(ownSequence),
   };
 }

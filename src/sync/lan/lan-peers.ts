@@ -25,7 +25,7 @@ export function createLanPeers(deps: LanPeersDeps) {
   const shares = (link: PeerLink, spaceId: SpaceId): boolean =>
     link.own || (spaceId !== deps.techId && link.sharedSpaces().includes(spaceId));
   /** For peers that may only know part of a space's ACL log: how many records each link was notified of. */
-  const toldOf = new WeakMap<PeerLink, Map<SpaceId, number>>();
+  const notifiedOf = new WeakMap<PeerLink, Map<SpaceId, number>>();
   const mayHaveContent = (link: PeerLink, replica: Replica): boolean =>
     link.own || replica.acl.mayRead(link.accountId) || proofs.isGuest(link, replica);
   const recordsOf = (link: PeerLink, replica: Replica): number => {
@@ -66,11 +66,11 @@ export function createLanPeers(deps: LanPeersDeps) {
      */
     isToBeNotified(link: PeerLink, replica: Replica): boolean {
       if (mayHaveContent(link, replica)) return true;
-      const told = toldOf.get(link) ?? new Map<SpaceId, number>();
-      toldOf.set(link, told);
+      const notified = notifiedOf.get(link) ?? new Map<SpaceId, number>();
+      notifiedOf.set(link, notified);
       const records = recordsOf(link, replica);
-      const isNew = told.get(replica.id) !== records;
-      told.set(replica.id, records);
+      const isNew = notified.get(replica.id) !== records;
+      notified.set(replica.id, records);
       return isNew;
     },
   };

@@ -72,10 +72,10 @@ export function createAclAppender(deps: AclAppenderDeps) {
       const made = replica.acl.draft(build, options);
       if (!made) return undefined;
       if (replica.presentKeyId() !== own.keyId) continue;
-      await replica.acl.keepUntold(made);
+      await replica.acl.keepUnnotified(made);
       try {
         if ((await own.channel.appendAcl(made.bytes, behind)).outcome === "conflict") {
-          await replica.acl.forgetUntold(made);
+          await replica.acl.forgetUnnotified(made);
           continue;
         }
       } catch (error) {

@@ -70,7 +70,8 @@ export function faultsOnNetwork(messages: readonly ReadMessage[], space: Space):
     const counts = ({ seq }: { seq: number }) => seq <= (end?.seq ?? Number.MAX_SAFE_INTEGER);
     standing.push(...new Set(records.filter(counts).map(({ id }) => id)));
     for (const { subject, data } of of("c").filter(counts))
-      for (const bytes of openLogMessage(keys.sealKey, subject, data) ?? []) counting.add(bytesToHex(changeIdOf(bytes)));
+      for (const bytes of openLogMessage(keys.sealKey, subject, data) ?? [])
+        counting.add(bytesToHex(changeIdOf(bytes)));
   }
   const log = space.acl.records().map(({ id }) => bytesToHex(id));
   const inLog = new Set(log);

@@ -303,8 +303,8 @@ function startSync({ device, peerId, world, client, isKilled }: Starting, say: (
     time.stir();
     service.committed(replica);
   });
-  const tellAdmitted = (): void => {
-    const told = space.aclService.tellAdmitted(async (accounts) => {
+  const notifyAdmitted = (): void => {
+    const told = space.aclService.notifyAdmitted(async (accounts) => {
       if (isKilled()) throw new Error("it tells nobody any more");
       for (const accountId of accounts) tellPlace(world, device, accountId);
     });
@@ -314,9 +314,9 @@ function startSync({ device, peerId, world, client, isKilled }: Starting, say: (
   };
   space.aclService.onMoved(() => {
     service.aclMoved(replica);
-    tellAdmitted();
+    notifyAdmitted();
   });
-  tellAdmitted();
+  notifyAdmitted();
   void service.watch(({ state }) => say(state));
   void service.start();
   return service;

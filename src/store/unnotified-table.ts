@@ -1,22 +1,22 @@
 import type { Database } from "bun:sqlite";
 
 /**
- * ACL records by which this device lets accounts in, until it has told them. position: where such a record stands, if it
- * comes to stand in the log. accounts: their public keys, one behind the other.
+ * ACL records by which this device lets accounts in, until it has notified these accounts. position: where the record
+ * stands, if it comes to stand in the log. accounts: their public keys, joined.
  */
-export const UNTOLD_SCHEMA = `
-  CREATE TABLE untold(
+export const UNNOTIFIED_SCHEMA = `
+  CREATE TABLE unnotified(
     no INTEGER PRIMARY KEY, record BLOB NOT NULL UNIQUE, position INTEGER NOT NULL, accounts BLOB NOT NULL);
 `;
 
-/** What accounts were let in by, and have yet to be told of. */
-export interface UntoldRow {
+/** A record by which accounts were let in that have not been notified yet. */
+export interface UnnotifiedRow {
   readonly record: Uint8Array;
   readonly position: number;
   readonly accounts: readonly Uint8Array[];
 }
 
-interface RawUntold {
+interface RawUnnotified {
   record: Uint8Array;
   position: number;
   accounts: Uint8Array;
@@ -24,21 +24,21 @@ interface RawUntold {
 
 const KEY_BYTES = 32;
 
-export function createUntoldTable(db: Database) {
-  const all = db.query<RawUntold, []>("SELECT record, position, accounts FROM untold ORDER BY no");
+export function createUnnotifiedTable(db: Database) {
+  const all = db.query<RawUnnotified, []>("SELECT record, position, accounts FROM unnotified ORDER BY no");
   const put = db.query<null, [Uint8Array, number, Uint8Array]>(
-    "INSERT OR REPLACE INTO untold(record, position, accounts) VALUES(?, ?, ?)",
+    "INSERT OR REPLACE INTO unnotified(record, position, accounts) VALUES(?, ?, ?)",
   );
-  const drop = db.query<null, [Uint8Array]>("DELETE FROM untold WHERE record = ?");
+  const drop = db.query<null, [Uint8Array]>("DELETE FROM unnotified WHERE record = ?");
   const dropOldest = db.query<null, [number]>(
-    "DELETE FROM untold WHERE no IN (SELECT no FROM untold ORDER BY no DESC LIMIT -1 OFFSET ?)",
+    "DELETE FROM unnotified WHERE no IN (SELECT no FROM unnotified ORDER BY no DESC LIMIT -1 OFFSET ?)",
   );
   return {
     /** Oldest first. */
-    all: (): UntoldRow[] =>
+    all: (): UnnotifiedRow[] =>
       all.all().map(({ record, position, accounts }) => ({ record, position, accounts: keysIn(accounts) })),
     /** So many of the newest are kept. */
-    put({ record, position, accounts }: UntoldRow, kept: number): void {
+    put({ record, position, accounts }: UnnotifiedRow, kept: number): void {
       put.run(record, position, Buffer.concat(accounts));
       dropOldest.run(kept);
     },
