@@ -60,8 +60,8 @@ interface EmbedderDeps {
 }
 
 /**
- * What the settings ask for. `auto` uses an endpoint or a hub that is configured, else a model that is in its place: it never
- * reaches for a network that nobody named.
+ * What the settings ask for. `auto` uses an endpoint or a hub if one is configured, else a model if one is in its place. It
+ * never reaches for a network that nobody named.
  */
 function createEmbedder({ accountDir, config, log, startLongWork, onReady }: EmbedderDeps): Embedder | undefined {
   const kind = config["index.embedder"];

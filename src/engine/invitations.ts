@@ -52,7 +52,7 @@ export function takeInvitationMessages(deps: {
       ...(name === undefined ? {} : { name }),
     });
   });
-  // Whose space it is, is said by the verified sender alone.
+  // Whose space it is, only the verified sender says.
   inboxMessages.onMessage(ONE_TO_ONE, async (from, body) => deps.oneToOne.registerIncoming(from, hintIn(body)));
 }
 
@@ -82,7 +82,7 @@ export function createInvitationMessages(deps: {
   };
 }
 
-/** What somebody says of itself or a space, as much of it as is shown. */
+/** What somebody says of itself or of a space, as much of it as is shown. */
 function hintIn(body: JsonObject): DisplayHint {
   const hint: DisplayHint = {};
   for (const field of ["name", "description", "iconCid"] as const) {

@@ -7,21 +7,21 @@ import { rosterIn } from "../space/pair-profiles.ts";
 import { ownCutCount } from "../space/replica/cut-changes.ts";
 import type { Space } from "../space/space.ts";
 
-/** An owner's devices do not all complete a removal at once: whoever comes first spares the others the work. */
+/** An owner's devices do not all complete a removal at the same time: the first to do it spares the others the work. */
 const OWNER_SPREAD_MS = 1_000;
 const ADMIN_AFTER_MS = 5_000;
 
 interface RightsFollowerDeps {
   identities: Pick<IdentityDirectory, "setMembers" | "setProfile">;
   changeAcl(space: Space, build: AclBuild): Promise<unknown>;
-  /** Whether the space is over for this account, and kept only until those concerned have heard of it. */
+  /** Whether the space is over for this account, and kept only until everybody concerned has been notified. */
   isOver(spaceId: SpaceId): boolean;
   log: Log;
 }
 
 /**
- * What an account's server does when a space's ACL log has moved: the directory of identities is brought in step, and who left by itself
- * is removed for good.
+ * What an account's server does when a space's ACL log has moved: it brings the directory of identities in line, and
+ * completes the removal of members who left by themselves.
  */
 export function createRightsFollower(deps: RightsFollowerDeps) {
   const { identities } = deps;
@@ -51,7 +51,7 @@ export function createRightsFollower(deps: RightsFollowerDeps) {
     }
   };
 
-  /** Nobody but who may act finds something to do. */
+  /** Only an account that may act finds something to do. */
   const completeSoon = (space: Space): void => {
     const role = space.role();
     const leaving = [...space.acl.state.members.values()].some(({ status }) => status === "removing");

@@ -34,7 +34,7 @@ import type { Stores } from "./open-stores.ts";
 import { createSpaceServices, type SpaceServices } from "./space-services.ts";
 import { createSpaceServicesRegistry } from "./space-services-registry.ts";
 
-/** How long a first round of a space that was just found is waited for. */
+/** How long to wait for the first round of a space that was just found. */
 const REACH_MS = 3_000;
 const REACH_STEP_MS = 20;
 
@@ -53,7 +53,7 @@ interface OpenServicesDeps {
 
 export type OpenServices = ReturnType<typeof openServices>;
 
-/** Boot, phase 4: what requests are answered by, on spaces that sync keeps in step. */
+/** Boot, phase 4: the services that answer requests, on spaces that sync keeps in sync. */
 export function openServices(deps: OpenServicesDeps) {
   const { stores, opened, sync, events, clock, log } = deps;
   const { account, tech, secrets, farewells, geneses, spaces } = opened;
@@ -217,7 +217,7 @@ function servicesOf(
     secrets: opened.secrets,
     changeAcl: async (build) => {
       const made = await sync.changeAcl(space.replica, build);
-      // Whoever reads the row after the answer sees what the answer was about.
+      // A caller that reads the row after the answer sees what the answer was about.
       await spaces.settleRow(space);
       return made;
     },
@@ -253,7 +253,7 @@ async function announceIn(
   if (waiting.length > 0) await notify(waiting);
 }
 
-/** Makes the ways to others known that a space's ACL log can be moved by; a moment at most. */
+/** Makes known over which transports a space's ACL log can be moved; takes a moment at most. */
 async function firstRound(sync: SyncService, spaceId: SpaceId): Promise<void> {
   sync.roundSoon(spaceId);
   const deadline = performance.now() + REACH_MS;
