@@ -65,7 +65,7 @@ export function createCommits(deps: CommitsDeps) {
     if (done.touched.length > 0 || done.objects.size > 0) for (const listener of listeners) listener(done);
   }
 
-  /** A batch failed: whatever memory holds of it means nothing. */
+  /** A batch failed: whatever memory holds of it is worthless. */
   function forget(error: unknown): void {
     batch.take();
     store.forgetNumbers();

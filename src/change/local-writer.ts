@@ -91,7 +91,9 @@ export function createLocalWriter(deps: LocalWriterDeps) {
     /** The writer this device continues here, or undefined before its first change. */
     writerId: () => writerId ?? deps.writerStore.load(),
 
-    /** From now on a fresh writer is used: this one was found used elsewhere (a copied or rolled-back device). */
+    /**
+     * From now on a new writer is used: the present one was found to be used elsewhere (by a copied or rolled-back device).
+     */
     mintWriter(): void {
       writerId = randomBytes(16);
       deps.writerStore.save(writerId);
@@ -101,7 +103,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
     createObject(scope: WriteScope): ObjectEntry {
       const writer = ownWriter(scope);
       const { aclPos, ...fields } = nextHeader(writer, []);
-      // Without it two copies of one device make the same object when they write in the same millisecond.
+      // Without it, two copies of one device make the same object when they write in the same millisecond.
       const keyId = randomBytes(ROOT_NONCE_BYTES);
       const header: ChangeHeader = { kind: "root", object: null, keyId, ...fields };
       const { bytes, id } = encodeChange(encodeHeader(header), undefined, signer);

@@ -50,13 +50,13 @@ export interface ChangeEngineDeps {
   signer: Signer;
   clock: Clock;
   quota?: ParkQuota;
-  /** False where nobody ever asks for the history: its index is not kept then. Default true. */
+  /** False where nobody ever asks for the history; its index is then not kept. Default true. */
   keepsHistory?: boolean;
   /** How many ops of a record lie between two checkpoints of it. */
   checkpointEveryOps?: number;
-  /** Verifies large batches of changes on another thread; without it all are verified where they are written. */
+  /** Verifies large batches of changes on another thread. Without it all are verified where they are written. */
   checker?: ChangeChecker | undefined;
-  /** Told of a failure to commit, which also reached every waiter. */
+  /** Called with a failure to commit, which also reached every waiter. */
   onFailure?(error: unknown): void;
 }
 
@@ -130,8 +130,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     write: <T>(run: (tx: WriteTx) => T): Promise<T> => queue.enqueue((scope) => run(createWriteTx(given, scope))),
 
     /**
-     * Takes in changes of other replicas, in any order; one verdict each. All are durable when it resolves, and what waited
-     * for them was tried again.
+     * Takes in changes of other replicas, in any order; one verdict each. When it resolves, all are durable, and the
+     * changes that waited for them have been tried again.
      */
     ingest: (many: readonly Uint8Array[]): Promise<IngestVerdict[]> => intake.take(many),
 
@@ -139,8 +139,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     background: <T>(run: () => T): Promise<T> => queue.enqueue(() => run(), "background"),
 
     /**
-     * A write that moves the ACL: `run` takes records in and answers, beside its result, what follows from them, which
-     * is carried out in the same transaction; changes that waited for it are tried behind it.
+     * A write that moves the ACL. `run` takes records in and answers, beside its result, what follows from them; this is
+     * carried out in the same transaction. Changes that waited for it are tried after it.
      */
     moveAcl: <T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T> =>
       queue.enqueue((scope) => {
@@ -220,7 +220,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     },
   };
 
-  /** What an earlier version of the program could not read, this one may. */
+  /** This version may be able to read what an earlier one could not. */
   function retryLaterVersions(): void {
     if (!parked.nextOfKind("version", NOTHING, NOTHING)) return;
     queue.enqueue(() => unblocked.noteAll("version"), "background").catch((error: unknown) => onFailure?.(error));

@@ -6,11 +6,14 @@ import type { Unblocked } from "./unblocked.ts";
 
 /** A slice ends after this long, but for the change it is at. */
 const SLICE_MS = 4;
-/** How much of it goes at most to changes that waited here, while others come in. */
+/** How much of a slice goes at most to changes that were waiting here, while others come in. */
 const UNBLOCKED_MS = 2;
 /** A slice ends after so many changes, however quick they were. */
 const SLICE_CHANGES = 128;
-/** Fewer are verified where they are written: they are not worth the way to another thread, which may have to start. */
+/**
+ * Fewer are verified where they are written: sending them to another thread, which may have to start first, is not worth
+ * it.
+ */
 const CHECK_FROM = 100;
 /** What is verified at once: the first of a batch are written while the next are verified. */
 const CHECK_CHANGES = 48;
@@ -23,7 +26,7 @@ interface Incoming {
   readonly checked: Uint8Array | undefined;
   readonly resolve: (verdict: IngestVerdict) => void;
   readonly reject: (error: unknown) => void;
-  /** Something threw while it was taken in alone, which nothing of this device's was the cause of. */
+  /** Something threw while it was taken in alone, and this device was not the cause. */
   isFaulty: boolean;
 }
 
@@ -35,15 +38,15 @@ interface IntakeDeps {
     tryUnblocked(scope: WriteScope): boolean;
   };
   unblocked: Unblocked;
-  /** Told of what threw. */
+  /** Called with what was thrown. */
   onFailure?: ((error: unknown) => void) | undefined;
   checker?: ChangeChecker | undefined;
 }
 
 /**
- * Brings changes of others to the commit queue in their order, and those that waited here for something that has come: in
- * slices of a few milliseconds, one write each. A slice in which something throws is undone and its changes taken alone;
- * one that throws again is given up, unless it is the device that fails.
+ * Brings changes of others to the commit queue in their order, and the waiting changes that something has unblocked: in
+ * slices of a few milliseconds, one write each. If something throws in a slice, the slice is undone and its changes are
+ * taken in one by one. A change that throws again is given up, unless the device itself fails.
  */
 export function createChangeIntake({ queue, ingest, unblocked, checker, onFailure }: IntakeDeps) {
   const incoming: Incoming[] = [];
@@ -131,7 +134,7 @@ export function createChangeIntake({ queue, ingest, unblocked, checker, onFailur
     );
   };
 
-  /** The queue takes no more. What has come is stored; changes that were not taken will be offered again. */
+  /** The queue takes no more. What has come is stored; changes that were not taken in will be offered again. */
   const stop = (): void => {
     const error = new Error("the commit queue is closed");
     for (const one of incoming.splice(0)) one.reject(error);
@@ -165,7 +168,7 @@ export function createChangeIntake({ queue, ingest, unblocked, checker, onFailur
     start();
   };
 
-  /** Resolves when everything that waited for something that has come was tried. */
+  /** Resolves when every change that was unblocked has been tried. */
   const settled = (): Promise<void> => {
     if (!unblocked.due()) return Promise.resolve();
     const waiter = Promise.withResolvers<void>();
@@ -178,7 +181,7 @@ export function createChangeIntake({ queue, ingest, unblocked, checker, onFailur
   restart();
 
   return {
-    /** One verdict each. All are durable when it resolves, and what waited for them was tried. */
+    /** One verdict each. When it resolves, all are durable and the changes that waited for them have been tried. */
     async take(many: readonly Uint8Array[]): Promise<IngestVerdict[]> {
       const verdicts: IngestVerdict[] = [];
       for (let at = 0; at < many.length; at += AHEAD) verdicts.push(...(await takePart(many.slice(at, at + AHEAD))));

@@ -26,8 +26,8 @@ export function contentOf(opened: OpenedBody, id: Uint8Array, registry: RulesReg
 }
 
 /**
- * Nobody ever reads it: of what was deleted long ago, or by somebody who never was a member. A definition others may
- * have written under; what cannot be read yet may be one.
+ * Nobody will ever read it: its object was deleted long ago, or its author never was a member. A definition is kept,
+ * because others may have written under it, and so is what cannot be read yet, because it may be a definition.
  */
 export function isNeedless(
   content: Content,

@@ -69,7 +69,7 @@ export function createIngest(deps: IngestDeps) {
   const aside = createSetAside({ store, acl, quota: deps.quota, clock: deps.clock });
   const { quarantine, park, hasRoom, isStranger } = aside;
   const placeOf = createPlaceFinder({ store, objects, acl, aside });
-  /** Definitions that came in and that waiting changes may be released by. */
+  /** Definitions that came in, and that may unblock waiting changes. */
   const defined: string[] = [];
   const fold = (input: FoldInput): void => {
     const folded = projection.foldChange(input);
@@ -114,7 +114,8 @@ export function createIngest(deps: IngestDeps) {
       if (!(error instanceof ChangeFault)) throw error;
       if (error.refusal.code === "change.version")
         return { id, verdict: park({ id, author: STRANGER, object: undefined, bytes }, "version", new Uint8Array(0)) };
-      // Under the hash of the bytes: what is not canonical must not give a bad name to the change that it resembles.
+      // It is quarantined under the hash of its bytes: bytes that are not canonical must not spoil the name of the change
+      // that they resemble.
       const name = sha256(bytes);
       const kept = bytes.length > 1 << 20 ? bytes.subarray(0, 0) : bytes;
       return { id: name, verdict: quarantine(name, error.refusal, kept) };
@@ -158,8 +159,8 @@ export function createIngest(deps: IngestDeps) {
     const whole = wholeOf(change, bytes);
     const opened = change.sealed ? opener.open(change, object.idText) : opener.openStored(whole, object.idText);
     const content = contentOf(opened, id, registry);
-    // A stub is in the graph wherever it came, so a body that cannot be read must not keep its change out for ever, nor what
-    // others have built upon it.
+    // A stub is in the graph wherever it has come, so a body that cannot be read must not keep its change out for ever, nor
+    // the changes that others built on it.
     if (counts && "wait" in content && content.wait !== "body" && !isStub(bytes) && !parked.voucherFor(id))
       return park({ id, author: header.author, object: object.id, bytes }, content.wait, content.what);
 
@@ -183,8 +184,8 @@ export function createIngest(deps: IngestDeps) {
   };
 
   /**
-   * What a change stands upon and waits here because its body cannot be read: whoever built upon it had it in the graph, so it
-   * enters that here too, and its body waits there.
+   * A change on which another stands is parked here because its body cannot be read. The author of the other had it in its
+   * graph, so it enters the graph here too, and its body waits there.
    */
   const admitUnread = ({ header }: Change, scope: WriteScope): void => {
     for (const id of header.prev ? [...header.parents, header.prev] : header.parents) {
@@ -203,7 +204,7 @@ export function createIngest(deps: IngestDeps) {
       deps.batch.unsettle(header.author);
   };
 
-  /** Tells those that waited for a change what became of it. */
+  /** Notes what became of the change, for those that waited for it. */
   const settle = ({ verdict, id }: { verdict: IngestVerdict; id: Uint8Array }, scope: WriteScope): void => {
     if (verdict.kind === "stored" || verdict.kind === "quarantined") unblocked.note("change", id, scope);
     settleDefinitions(scope);
@@ -219,7 +220,7 @@ export function createIngest(deps: IngestDeps) {
     pendingBodies,
     onFailure: deps.onFailure,
     retry(waiting, scope) {
-      // It was found good before it was parked, but for what this program, or an earlier one, could not read.
+      // It was found good before it was parked, except for what this program or an earlier one could not read.
       const admitted = admit(waiting.bytes, scope, waiting.waitKind !== "version");
       settle(admitted, scope);
       return admitted.verdict;
@@ -239,15 +240,18 @@ export function createIngest(deps: IngestDeps) {
 
   return {
     /**
-     * One change; what waited for it is noted as unblocked. `checked` is the SHA-256 of bytes that were found good: an answer for
-     * other bytes than these is worth nothing.
+     * One change; what waited for it is noted as unblocked. `checked` is the SHA-256 of bytes that were found good; it says
+     * nothing of other bytes.
      */
     take(bytes: Uint8Array, scope: WriteScope, checked?: Uint8Array): IngestVerdict {
       const admitted = admit(bytes, scope, checked !== undefined && equalBytes(checked, sha256(bytes)));
       settle(admitted, scope);
       return admitted.verdict;
     },
-    /** Something threw while this change was taken in, and would again: what waits for it learns that it is refused. */
+    /**
+     * Something threw while this change was taken in, and would throw again: the changes that wait for it learn that it is
+     * refused.
+     */
     giveUp(bytes: Uint8Array, scope: WriteScope): IngestVerdict {
       defined.length = 0;
       const id = changeIdOf(bytes);
@@ -255,7 +259,7 @@ export function createIngest(deps: IngestDeps) {
       settle({ verdict, id }, scope);
       return verdict;
     },
-    /** Tries one of the changes that waited for what has come. Answers false when there was none to try. */
+    /** Tries one of the changes that something has unblocked. Answers false when there was none to try. */
     tryUnblocked: retry.step,
   };
 }

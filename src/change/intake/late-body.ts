@@ -22,7 +22,7 @@ interface LateBodyDeps {
   fold(input: FoldInput): void;
 }
 
-/** Takes the body of a change that is in the graph without it, once it has come or what that waited for. */
+/** Takes in the body of a change that is in the graph without it, once the body has come, or what it waited for. */
 export function createLateBodies({ store, objects, opener, registry, aside, fold }: LateBodyDeps) {
   const { changes, pendingBodies } = store;
 

@@ -17,19 +17,19 @@ interface RetryDeps {
   retry(waiting: ParkedChange, scope: WriteScope): IngestVerdict;
   /** Tries to read the body of a change of the graph again. */
   openAgain(change: number, scope: WriteScope): void;
-  /** One that cannot be taken in whatever comes: it waits no more. */
+  /** Ends the waiting of a change that cannot be taken in, whatever comes. */
   giveUp(waiting: ParkedChange): void;
-  /** The same for one of the graph: it does nothing. */
+  /** The same for a change that is in the graph: it has no effect. */
   giveUpOpening(change: number): void;
-  /** Told of what threw. */
+  /** Called with what was thrown. */
   onFailure?: ((error: unknown) => void) | undefined;
 }
 
 const FIRST_BODY: RetryCursor = { waitFor: new Uint8Array(0), id: new Uint8Array(0), no: 0 };
 
 /**
- * Tries the changes that waited for what has come, one a step: a hundred thousand of them may wait for one parent, or each
- * for the next. What is still to be tried is stored with what came.
+ * Tries the changes that waited for what has come, one a step, because a hundred thousand of them may wait for one parent,
+ * or each for the next. What is still to be tried is stored with what came.
  */
 export function createRetry(deps: RetryDeps) {
   const { unblocked, table, parked, pendingBodies } = deps;
@@ -44,7 +44,7 @@ export function createRetry(deps: RetryDeps) {
     }
   };
 
-  /** The next to be tried. Those that were, and still wait for the same, lie before the cursor. */
+  /** The next to be tried. Those that were tried, and still wait for the same, lie before the cursor. */
   const nextParked = ({ kind, what, after }: UnblockedEntry): ParkedChange | undefined =>
     what.length === 0 ? parked.nextOfKind(kind, after.waitFor, after.id) : parked.nextWaitingFor(kind, what, after.id);
   const nextBody = ({ what, after }: UnblockedEntry, kind: OpeningKind): PendingBody | undefined =>

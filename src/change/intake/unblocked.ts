@@ -9,7 +9,10 @@ export const isOpeningKind = (kind: WaitKind): kind is OpeningKind => kind !== "
 const EVERYTHING = new Uint8Array(0);
 const NOTED_ONE_BY_ONE = 64;
 
-/** What has come that changes wait for: whoever brings something notes it here, and the intake tries them behind it. */
+/**
+ * What has come that changes wait for. Whoever brings something notes it here, and the intake then tries the changes that
+ * waited for it.
+ */
 export type Unblocked = ReturnType<typeof createUnblocked>;
 
 export function createUnblocked(store: Pick<SpaceStore, "unblocked" | "parked" | "pendingBodies">) {
@@ -33,7 +36,7 @@ export function createUnblocked(store: Pick<SpaceStore, "unblocked" | "parked" |
       this.dueAfterRollback(scope);
     },
 
-    /** The same of ACL records: of a long list it is not asked what waits for each. */
+    /** The same for ACL records. For a long list it is not looked up what waits for each. */
     noteRecords(ids: readonly Uint8Array[], scope: WriteScope): void {
       if (ids.length <= NOTED_ONE_BY_ONE) for (const id of ids) this.note("acl", id, scope);
       else if (parked.nextOfKind("acl", EVERYTHING, EVERYTHING)) {
