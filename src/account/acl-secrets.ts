@@ -1,6 +1,6 @@
-import type { MemberMetadata } from "../acl/epoch.ts";
-import { decodeInviteToken, guestAccount, type InviteToken } from "../acl/invite-token.ts";
-import { inviteLinkKeyOf, pairLinkKeyOf } from "../acl/space-keys.ts";
+import type { MemberMetadata } from "../acl/record/epoch.ts";
+import { decodeInviteToken, guestAccount, type InviteToken } from "../acl/record/invite-token.ts";
+import { inviteLinkKeyOf, pairLinkKeyOf } from "../acl/record/space-keys.ts";
 import { base64ToBytes, bytesToBase64, bytesToHex } from "../base/bytes.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import type { Account } from "../crypto/account.ts";

@@ -1,4 +1,4 @@
-import { SPACE_TYPE } from "../acl/space-header.ts";
+import { SPACE_TYPE } from "../acl/record/space-header.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { svcError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";

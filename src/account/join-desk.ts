@@ -1,8 +1,8 @@
-import { isJoinRequest } from "../acl/join-request.ts";
-import { canManage } from "../acl/permission.ts";
-import { type AclProposal, decodePending } from "../acl/record.ts";
-import { tookEffect } from "../acl/reducer.ts";
-import { pendingRequestOf, permissionOf } from "../acl/state.ts";
+import { isJoinRequest } from "../acl/record/join-request.ts";
+import { canManage } from "../acl/record/permission.ts";
+import { type AclProposal, decodePending } from "../acl/record/record.ts";
+import { tookEffect } from "../acl/reducer/reducer.ts";
+import { pendingRequestOf, permissionOf } from "../acl/reducer/state.ts";
 import { bytesToHex } from "../base/bytes.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import { accountIdOf } from "../crypto/account-id.ts";

@@ -1,6 +1,6 @@
-import type { MemberMetadata } from "../acl/epoch.ts";
-import type { InviteToken } from "../acl/invite-token.ts";
-import { composeRequest, composeWithdrawal } from "../acl/join-request.ts";
+import type { MemberMetadata } from "../acl/record/epoch.ts";
+import type { InviteToken } from "../acl/record/invite-token.ts";
+import { composeRequest, composeWithdrawal } from "../acl/record/join-request.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Account } from "../crypto/account.ts";

@@ -1,9 +1,9 @@
-import { joinByInvite } from "../acl/actions.ts";
-import type { AclBuild, ComposeOptions } from "../acl/compose.ts";
-import type { MemberMetadata } from "../acl/epoch.ts";
-import { decodeInviteToken, type InviteToken } from "../acl/invite-token.ts";
-import { SPACE_TYPE } from "../acl/space-header.ts";
-import { pendingRequestOf } from "../acl/state.ts";
+import { joinByInvite } from "../acl/compose/actions.ts";
+import type { AclBuild, ComposeOptions } from "../acl/compose/compose.ts";
+import type { MemberMetadata } from "../acl/record/epoch.ts";
+import { decodeInviteToken, type InviteToken } from "../acl/record/invite-token.ts";
+import { SPACE_TYPE } from "../acl/record/space-header.ts";
+import { pendingRequestOf } from "../acl/reducer/state.ts";
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";

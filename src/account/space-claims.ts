@@ -1,6 +1,6 @@
-import { judgeOfferedAcl } from "../acl/offered-log.ts";
-import { pairLinkKeyOf } from "../acl/space-keys.ts";
-import { permissionOf } from "../acl/state.ts";
+import { judgeOfferedAcl } from "../acl/log/offered-log.ts";
+import { pairLinkKeyOf } from "../acl/record/space-keys.ts";
+import { permissionOf } from "../acl/reducer/state.ts";
 import { bytesToHex } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";

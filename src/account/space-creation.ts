@@ -1,4 +1,4 @@
-import { SPACE_TYPE } from "../acl/space-header.ts";
+import { SPACE_TYPE } from "../acl/record/space-header.ts";
 import { bytesToBase64 } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Account } from "../crypto/account.ts";

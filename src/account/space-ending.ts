@@ -1,6 +1,6 @@
-import type { AclOp } from "../acl/op.ts";
-import { decodePending, type PendingRecord } from "../acl/record.ts";
-import { rosterMember } from "../acl/roster.ts";
+import type { AclOp } from "../acl/record/op.ts";
+import { decodePending, type PendingRecord } from "../acl/record/record.ts";
+import { rosterMember } from "../acl/reducer/roster.ts";
 import { equalBytes } from "../base/bytes.ts";
 import type { AccountId } from "../base/ids.ts";
 import { accountIdOf } from "../crypto/account-id.ts";

@@ -1,4 +1,4 @@
-import { SPACE_TYPE } from "../acl/space-header.ts";
+import { SPACE_TYPE } from "../acl/record/space-header.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import { spaceIndexIdOf } from "../space/space-index.ts";

@@ -1,6 +1,6 @@
-import { deleteSpace, leaveSpace } from "../acl/actions.ts";
-import type { AclBuild } from "../acl/compose.ts";
-import { pendingRequestOf } from "../acl/state.ts";
+import { deleteSpace, leaveSpace } from "../acl/compose/actions.ts";
+import type { AclBuild } from "../acl/compose/compose.ts";
+import { pendingRequestOf } from "../acl/reducer/state.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";

@@ -1,5 +1,5 @@
-import { decodeAclRecord } from "../acl/record.ts";
-import { decodeSpaceHeader } from "../acl/space-header.ts";
+import { decodeAclRecord } from "../acl/record/record.ts";
+import { decodeSpaceHeader } from "../acl/record/space-header.ts";
 import { base64ToBytes, bytesToBase64, equalBytes } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";

@@ -1,4 +1,4 @@
-import type { AclState, MemberState } from "../acl/state.ts";
+import type { AclState, MemberState } from "../acl/reducer/state.ts";
 import { bytesToBase64, bytesToHex } from "../base/bytes.ts";
 import { deriveKey } from "../crypto/derive.ts";
 import { sha256 } from "../crypto/hash.ts";

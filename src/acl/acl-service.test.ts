@@ -29,10 +29,10 @@ import {
   mintInvite,
   removeAccounts,
   stopSharing,
-} from "./actions.ts";
-import type { AclContext } from "./compose.ts";
-import { rosterMember } from "./roster.ts";
-import { readKeyHolders } from "./state.ts";
+} from "./compose/actions.ts";
+import type { AclContext } from "./compose/compose.ts";
+import { rosterMember } from "./reducer/roster.ts";
+import { readKeyHolders } from "./reducer/state.ts";
 
 const bytesToCid = (digest: Uint8Array) => cidFromDigest(digest) as ObjectId;
 const signedChanges = (device: Device) =>

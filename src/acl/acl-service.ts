@@ -6,7 +6,6 @@ import type { Account } from "../crypto/account.ts";
 import { svcError } from "../protocol/errors.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { SpaceStore } from "../store/space-store.ts";
-import type { AclLog, AclMerge } from "./acl-log.ts";
 import {
   type AclBuild,
   type AclContext,
@@ -15,18 +14,19 @@ import {
   composeRecord,
   forbiddenBy,
   roleIn,
-} from "./compose.ts";
+} from "./compose/compose.ts";
 import type { SpaceKeyRing } from "./key-ring.ts";
-import { type AclOffer, readOffer, readOffers } from "./offered-records.ts";
-import { createPendingBook } from "./pending-book.ts";
-import { createPendingService } from "./pending-service.ts";
-import type { PendingRecord } from "./record.ts";
-import { tookEffect } from "./reducer.ts";
-import { createCutOffs } from "./revocation-cut-off.ts";
-import type { SpaceHeader } from "./space-header.ts";
-import { superseded } from "./superseded.ts";
+import type { AclLog, AclMerge } from "./log/acl-log.ts";
+import { type AclOffer, readOffer, readOffers } from "./log/offered-records.ts";
+import { createPendingBook } from "./pending/pending-book.ts";
+import { createPendingService } from "./pending/pending-service.ts";
+import { createUnnotified } from "./pending/unnotified.ts";
+import type { PendingRecord } from "./record/record.ts";
+import type { SpaceHeader } from "./record/space-header.ts";
+import { tookEffect } from "./reducer/reducer.ts";
+import { createCutOffs } from "./reducer/revocation-cut-off.ts";
+import { superseded } from "./reducer/superseded.ts";
 import { createTaking } from "./taking.ts";
-import { createUnnotified } from "./unnotified.ts";
 
 interface AclServiceDeps {
   spaceId: SpaceId;

@@ -1,5 +1,5 @@
-import { inviteLinkKeyOf, linkKeyOf, pairLinkKeyOf } from "../acl/space-keys.ts";
-import type { MemberState } from "../acl/state.ts";
+import { inviteLinkKeyOf, linkKeyOf, pairLinkKeyOf } from "../acl/record/space-keys.ts";
+import type { MemberState } from "../acl/reducer/state.ts";
 import { equalBytes } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Account } from "../crypto/account.ts";

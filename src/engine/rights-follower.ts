@@ -1,5 +1,5 @@
-import { completeRemovals } from "../acl/actions.ts";
-import type { AclBuild } from "../acl/compose.ts";
+import { completeRemovals } from "../acl/compose/actions.ts";
+import type { AclBuild } from "../acl/compose/compose.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { IdentityDirectory } from "../domain/identity/identity-directory.ts";

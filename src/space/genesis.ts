@@ -1,7 +1,7 @@
-import { isRootOf } from "../acl/offered-log.ts";
-import type { EpochOp } from "../acl/op.ts";
-import { decodeAclRecord, encodeAclRecord } from "../acl/record.ts";
-import type { EncodedHeader } from "../acl/space-header.ts";
+import { isRootOf } from "../acl/log/offered-log.ts";
+import type { EpochOp } from "../acl/record/op.ts";
+import { decodeAclRecord, encodeAclRecord } from "../acl/record/record.ts";
+import type { EncodedHeader } from "../acl/record/space-header.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { cidFromDigest } from "../crypto/cid.ts";
 import type { Signer } from "../crypto/sign.ts";

@@ -1,6 +1,6 @@
-import { makeEpoch } from "../acl/epoch.ts";
-import { encodeOneToOneHeader } from "../acl/space-header.ts";
-import { oneToOneReadKey, oneToOneSecret } from "../acl/space-keys.ts";
+import { makeEpoch } from "../acl/record/epoch.ts";
+import { encodeOneToOneHeader } from "../acl/record/space-header.ts";
+import { oneToOneReadKey, oneToOneSecret } from "../acl/record/space-keys.ts";
 import type { Account } from "../crypto/account.ts";
 import { deriveKey } from "../crypto/derive.ts";
 import { createSigner } from "../crypto/sign.ts";

@@ -1,5 +1,5 @@
-import type { MemberMetadata } from "../acl/epoch.ts";
-import { type RosterMember, rosterMember, rosterOf } from "../acl/roster.ts";
+import type { MemberMetadata } from "../acl/record/epoch.ts";
+import { type RosterMember, rosterMember, rosterOf } from "../acl/reducer/roster.ts";
 import type { AccountId } from "../base/ids.ts";
 import type { DatasetRules } from "../change/codec/dataset-rules.ts";
 import { ABOUT_FIELDS, setsAboutField } from "../change/codec/rule-parts.ts";

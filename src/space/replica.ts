@@ -1,6 +1,6 @@
-import type { AclBuild, AclMade, ComposeOptions } from "../acl/compose.ts";
-import { ACL_BOUNDS } from "../acl/op.ts";
-import type { Permission } from "../acl/permission.ts";
+import type { AclBuild, AclMade, ComposeOptions } from "../acl/compose/compose.ts";
+import { ACL_BOUNDS } from "../acl/record/op.ts";
+import type { Permission } from "../acl/record/permission.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import type { Signer } from "../crypto/sign.ts";
 import type { Refusal } from "../protocol/refusals.ts";

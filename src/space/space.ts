@@ -1,10 +1,10 @@
 import { existsSync, renameSync, rmSync } from "node:fs";
-import { type AclLog, openAclLog } from "../acl/acl-log.ts";
 import { createAclService } from "../acl/acl-service.ts";
-import { makeEpoch, READ_KEY_BYTES } from "../acl/epoch.ts";
 import { createKeyRing } from "../acl/key-ring.ts";
-import { decodeSpaceHeader, encodeSpaceHeader, SPACE_TYPE, type SpaceHeader } from "../acl/space-header.ts";
-import { derivedReadKey } from "../acl/space-keys.ts";
+import { type AclLog, openAclLog } from "../acl/log/acl-log.ts";
+import { makeEpoch, READ_KEY_BYTES } from "../acl/record/epoch.ts";
+import { decodeSpaceHeader, encodeSpaceHeader, SPACE_TYPE, type SpaceHeader } from "../acl/record/space-header.ts";
+import { derivedReadKey } from "../acl/record/space-keys.ts";
 import { bytesToUtf8, equalBytes, utf8ToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";

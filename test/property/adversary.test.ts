@@ -4,7 +4,7 @@
  * alike in whatever order it came, and what honest members write goes on. `HISTORIES` and `SEED` for more of it.
  */
 import { describe, expect } from "bun:test";
-import { encodeAclRecord } from "../../src/acl/record.ts";
+import { encodeAclRecord } from "../../src/acl/record/record.ts";
 import type { ChangeHeader } from "../../src/change/codec/change-codec.ts";
 import { stubOf } from "../../src/change/codec/change-stub.ts";
 import { DELETIONS_DATASET } from "../../src/change/fold/deletion-log.ts";

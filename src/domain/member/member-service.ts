@@ -13,14 +13,14 @@ import {
   revokeInvites,
   stopSharing,
   transferOwnership,
-} from "../../acl/actions.ts";
-import type { AclBuild } from "../../acl/compose.ts";
-import type { MemberMetadata } from "../../acl/epoch.ts";
-import { encodeInviteToken, type InviteToken } from "../../acl/invite-token.ts";
-import type { GrantablePermission } from "../../acl/permission.ts";
-import { invitesOf } from "../../acl/roster.ts";
-import { transportSecretOf } from "../../acl/space-keys.ts";
-import { pendingRequestOf } from "../../acl/state.ts";
+} from "../../acl/compose/actions.ts";
+import type { AclBuild } from "../../acl/compose/compose.ts";
+import type { MemberMetadata } from "../../acl/record/epoch.ts";
+import { encodeInviteToken, type InviteToken } from "../../acl/record/invite-token.ts";
+import type { GrantablePermission } from "../../acl/record/permission.ts";
+import { transportSecretOf } from "../../acl/record/space-keys.ts";
+import { invitesOf } from "../../acl/reducer/roster.ts";
+import { pendingRequestOf } from "../../acl/reducer/state.ts";
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
 import type { Account } from "../../crypto/account.ts";

@@ -6,7 +6,7 @@ import { createOneToOneService } from "../../account/one-to-one-service.ts";
 import { createSpaceClaims } from "../../account/space-claims.ts";
 import { createSpaceCreation } from "../../account/space-creation.ts";
 import { createSpaceLife } from "../../account/space-life.ts";
-import type { AclBuild, ComposeOptions } from "../../acl/compose.ts";
+import type { AclBuild, ComposeOptions } from "../../acl/compose/compose.ts";
 import { equalBytes } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { AccountId, SpaceId } from "../../base/ids.ts";

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { ACL_SECRETS_DATASET } from "../../account/private-datasets.ts";
-import { inboxLinkKeyOf } from "../../acl/space-keys.ts";
+import { inboxLinkKeyOf } from "../../acl/record/space-keys.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";

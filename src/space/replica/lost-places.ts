@@ -1,5 +1,5 @@
-import { type AclRecord, decodeAclRecord } from "../../acl/record.ts";
-import { transportSecretOf } from "../../acl/space-keys.ts";
+import { type AclRecord, decodeAclRecord } from "../../acl/record/record.ts";
+import { transportSecretOf } from "../../acl/record/space-keys.ts";
 import { bytesToHex } from "../../base/bytes.ts";
 import type { LostPlace } from "../replica.ts";
 import type { ReplicaSource } from "./source.ts";

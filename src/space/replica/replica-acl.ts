@@ -1,6 +1,6 @@
-import type { AclMerge } from "../../acl/acl-log.ts";
 import { ownSequence } from "../../acl/acl-service.ts";
-import { recordsFor } from "../../acl/audience.ts";
+import type { AclMerge } from "../../acl/log/acl-log.ts";
+import { recordsFor } from "../../acl/reducer/audience.ts";
 import { bytesToHex, concatBytes, utf8ToBytes } from "../../base/bytes.ts";
 import { parseAccountId } from "../../crypto/account-id.ts";
 import { sha256 } from "../../crypto/hash.ts";

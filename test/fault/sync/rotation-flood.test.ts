@@ -2,7 +2,7 @@
 import { expect } from "bun:test";
 import { cpSync } from "node:fs";
 import { jetstream } from "@nats-io/jetstream";
-import { encodeAclRecord } from "../../../src/acl/record.ts";
+import { encodeAclRecord } from "../../../src/acl/record/record.ts";
 import { utf8ToBytes } from "../../../src/base/bytes.ts";
 import type { ObjectId } from "../../../src/base/ids.ts";
 import { randomBytes } from "../../../src/base/random.ts";

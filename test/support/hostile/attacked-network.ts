@@ -4,7 +4,7 @@
  */
 import { type JetStreamClient, jetstream } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
-import { addAccounts, mintGuestKey, removeAccounts, revokeGuestKey } from "../../../src/acl/actions.ts";
+import { addAccounts, mintGuestKey, removeAccounts, revokeGuestKey } from "../../../src/acl/compose/actions.ts";
 import { bytesToHex, utf8ToBytes } from "../../../src/base/bytes.ts";
 import type { SpaceId } from "../../../src/base/ids.ts";
 import { randomBytes } from "../../../src/base/random.ts";

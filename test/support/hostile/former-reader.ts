@@ -3,7 +3,7 @@
  * data root as it was, or nothing but its account, and each record of the ACL log that it can get at.
  */
 import { join } from "node:path";
-import { openMetadata } from "../../../src/acl/epoch.ts";
+import { openMetadata } from "../../../src/acl/record/epoch.ts";
 import { bytesToUtf8 } from "../../../src/base/bytes.ts";
 import { systemClock } from "../../../src/base/clock.ts";
 import { decodeCbor } from "../../../src/base/dag-cbor.ts";

@@ -1,8 +1,8 @@
 /** Everything that comes from others as bytes: how it is made, spoilt, read, and told canonical. */
 
-import { decodeInviteToken, encodeInviteToken } from "../../../src/acl/invite-token.ts";
-import { decodePending, encodeAclProposal, encodeAclRecord } from "../../../src/acl/record.ts";
-import { decodeSpaceHeader } from "../../../src/acl/space-header.ts";
+import { decodeInviteToken, encodeInviteToken } from "../../../src/acl/record/invite-token.ts";
+import { decodePending, encodeAclProposal, encodeAclRecord } from "../../../src/acl/record/record.ts";
+import { decodeSpaceHeader } from "../../../src/acl/record/space-header.ts";
 import { base58ToBytes, bytesToBase58 } from "../../../src/base/base58.ts";
 import { concatBytes, utf8ToBytes } from "../../../src/base/bytes.ts";
 import { type CborValue, decodeCbor, encodeCbor } from "../../../src/base/dag-cbor.ts";

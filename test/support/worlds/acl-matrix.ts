@@ -3,10 +3,10 @@
  * them. Judged by the reducer alone, and by running servers.
  */
 
-import { addAccounts, joinByInvite, mintInvite } from "../../../src/acl/actions.ts";
-import type { AclOp } from "../../../src/acl/op.ts";
-import type { GrantablePermission } from "../../../src/acl/permission.ts";
-import { pendingRequestOf, writingMembers } from "../../../src/acl/state.ts";
+import { addAccounts, joinByInvite, mintInvite } from "../../../src/acl/compose/actions.ts";
+import type { AclOp } from "../../../src/acl/record/op.ts";
+import type { GrantablePermission } from "../../../src/acl/record/permission.ts";
+import { pendingRequestOf, writingMembers } from "../../../src/acl/reducer/state.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import type { Account } from "../../../src/crypto/account.ts";
 import { createSigner } from "../../../src/crypto/sign.ts";

@@ -2,8 +2,8 @@
  * The engine behind `replica-port.ts`: one space, one object, the datasets `items` and `auto`. Ids are hex here, so that
  * their texts sort as the ids do.
  */
-import type { AclMerge } from "../../../src/acl/acl-log.ts";
-import { canWrite } from "../../../src/acl/permission.ts";
+import type { AclMerge } from "../../../src/acl/log/acl-log.ts";
+import { canWrite } from "../../../src/acl/record/permission.ts";
 import { bytesToHex } from "../../../src/base/bytes.ts";
 import type { ChangeBody, RecordChange } from "../../../src/change/codec/change-body.ts";
 import { decodeChange, isDerivedRoot } from "../../../src/change/codec/change-codec.ts";

@@ -1,5 +1,5 @@
 /** Rotations of a space's read key, and what then stands on the network. */
-import { decodeAclRecord } from "../../../src/acl/record.ts";
+import { decodeAclRecord } from "../../../src/acl/record/record.ts";
 import { bytesToHex, equalBytes } from "../../../src/base/bytes.ts";
 import { changeIdOf } from "../../../src/change/codec/change-stub.ts";
 import type { Account } from "../../../src/crypto/account.ts";

@@ -4,7 +4,7 @@
  */
 import { copyFileSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { addAccounts, removeAccounts } from "../../../src/acl/actions.ts";
+import { addAccounts, removeAccounts } from "../../../src/acl/compose/actions.ts";
 import { bytesToHex } from "../../../src/base/bytes.ts";
 import type { PeerId, SpaceId } from "../../../src/base/ids.ts";
 import { silentLog } from "../../../src/base/log.ts";
